@@ -1,4 +1,5 @@
-# The last stage: a static binary and nothing else; runs as nobody, on a read-only root.
+# make image builds the image without docker. The last stage here: a static binary and nothing else; runs as
+# nobody, on a read-only root.
 # docker build --target csi-node: the same binary with mount(8) and mount.nfs, for the node plugin.
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -6,7 +7,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /fairlead ./cmd/fairlead
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/fairlead-io/fairlead/internal/cli.Version=${VERSION}" -o /fairlead ./cmd/fairlead
 
 FROM debian:12-slim AS csi-node
 RUN apt-get update && apt-get install -y --no-install-recommends nfs-common && rm -rf /var/lib/apt/lists/*

@@ -6,7 +6,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BIN := $(CURDIR)/bin
 GO_SOURCES := $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum 2>/dev/null)
-LDFLAGS := -X main.version=$(VERSION)
+LDFLAGS := -X github.com/fairlead-io/fairlead/internal/cli.Version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
 # The race detector needs a C compiler; where there is none, tests run without it and say so.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
@@ -51,19 +51,24 @@ $(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
 $(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
 	cd e2e/nfsserver && go build -trimpath -o $@ .
 
+$(BIN)/helm: charts/test/go.mod
+	@echo "building $@ (a minute or two the first time)"
+	cd charts/test && go build -trimpath -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
+
 $(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
 	cd e2e/nfsmount && go build -trimpath -o $@ .
 
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
 
+RECORDED := $(if $(RECORD),RECORD=$(abspath $(RECORD)))
 .PHONY: demo
-demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an embedded real control plane; KUBECONFIG=... asks and uses yours
-	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
-	$(if $(KUBECONFIG),,FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
+demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an embedded real control plane; KUBECONFIG=... asks and uses yours. RECORD=FILE also writes it, as asciicast if FILE ends with .cast
+	$(RECORDED) FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev demo
+	$(if $(KUBECONFIG),,$(RECORDED) FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. LONGHORN=real: with Longhorn's own manager; root and Linux
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; root and Linux
 	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
 	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up $(LONGHORN)
 
@@ -95,15 +100,16 @@ GOTESTSUM = $(BIN)/gotestsum --format $(if $(filter -v -test.v,$(1)),standard-ve
 # Some test programs are run without go test, which would hide why they cannot run: by their folder, flags and environment.
 RUN_TESTS = cd $(1) && $(3) $(BIN)/$(notdir $(1)).test -test.v=test2json $(2) | go tool test2json -t -p $(1) | $(call GOTESTSUM,$(2)) --raw-command -- cat
 
-TEST_PROGRAMS := $(addprefix $(BIN)/,fairlead fairlead-test controlplane gotestsum)
+TEST_PROGRAMS := $(addprefix $(BIN)/,fairlead fairlead-test dev controlplane gotestsum)
 NFS_PROGRAMS := $(addprefix $(BIN)/,kube-proxy nfsserver nfsmount)
-WITH_PROGRAMS := FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane
+WITH_PROGRAMS := FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane FAIRLEAD_HELM=$(BIN)/helm FAIRLEAD_DEV=$(BIN)/dev
 
 .PHONY: test
 test: ## Pass all tests; make test-longhorn and test-long have more
-	@rm -f $(TIMES)/*
+	@rm -rf $(TIMES)/*
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory -j3 IN_TURN=1 test-e2e test-longhorn-core
+	@$(MAKE) --no-print-directory test-monitoring
 	@echo "the slowest tests:"; cat $(TIMES)/*.json | $(BIN)/gotestsum tool slowest --num 10
 
 # Of tests that mostly wait, one target runs beside test-e2e at a time; what the later ones need is built meanwhile.
@@ -119,7 +125,7 @@ test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest 
 	@cat $(TIMES)/*.json | $(BIN)/gotestsum tool slowest --threshold 10ms
 
 # They have no goroutines: the race detector would only make their random runs five times as slow.
-PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint))?$$
+PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint|builtin|longhorn|longhorn/components))?$$
 # Tests in one goroutine that take a minute each with the race detector, and tests that it would disturb.
 WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsSayWhatWholeListsSay|TestIncidentCostsTheSameInLargeClusters|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestCrashBeforeARevertedValueResumes|TestChangingVolumesCauseFewWrites|TestA12KBPodCostsAtMost64Allocations|TestLargeBodiesAtOnceStayWithinMemory|TestDecodedReviewsTakeNoMoreThanIsCounted
 NEED_CLUSTER := /e2e(/(beside|nfs|csinode))?$$
@@ -133,6 +139,7 @@ test-unit: $(BIN)/gotestsum ## Tests that need no cluster
 	cd e2e/csiaddons && go test -trimpath ./endpoint
 	cd e2e/ondat/goapi && go test -trimpath ./...
 	cd tools/release && go test -trimpath ./...
+	cd charts/test && go test -count=1 -trimpath ./...
 
 UNIT_FORMAT := --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped,output
 
@@ -140,6 +147,13 @@ UNIT_FORMAT := --format pkgname-and-test-fails --format-hide-empty-pkg --hide-su
 test-csi-sanity: $(BIN)/gotestsum ## csi-sanity, the conformance tests of the CSI spec, against the CSI driver
 	@echo "testing the CSI driver for conformance (seconds; a minute the first time)"
 	@cd e2e/csisanity && $(call GOTESTSUM,) -- -trimpath -count=1 . # the driver is built by the test, unseen by the cache
+
+.PHONY: test-ui
+test-ui: $(BIN)/gotestsum ## The page of fairlead ui in a real Chromium (a minute or two); UI="-v -run TestEveryView", FAIRLEAD_SCREENSHOTS=FOLDER
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then \
+	  echo "testing the page in Chromium"; go build -trimpath -o $(BIN)/uicluster ./e2e/uicluster; \
+	  cd e2e/ui && FAIRLEAD_UICLUSTER=$(BIN)/uicluster $(call GOTESTSUM,$(UI)) -- -trimpath -count=1 . $(UI); \
+	else echo "THE PAGE IS NOT TESTED IN A BROWSER: no Chromium is installed"; fi
 
 .PHONY: test-csi-node
 test-csi-node: $(BIN)/fairlead $(BIN)/gotestsum $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die (half a minute); root and Linux
@@ -153,12 +167,19 @@ test-controlplane: control-plane $(BIN)/gotestsum ## Tests of the control plane 
 	@cd e2e/controlplane && $(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/$@.json -- -trimpath $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-e2e
-test-e2e: control-plane coredns csiaddons $(TEST_PROGRAMS) ## End to end, on the real control plane. One: E2E="-v -run TestNetworkInUse"
+test-e2e: control-plane coredns csiaddons $(TEST_PROGRAMS) $(BIN)/helm ## End to end, on the real control plane. One: E2E="-v -run TestNetworkInUse"
 	@echo "testing end to end, $(CLUSTERS) clusters at a time (ten minutes on two cores)"
-	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,$(E2E)) -- $(RACE) -count=1 -parallel $(CLUSTERS) -timeout 60m ./e2e $(E2E)
+	@$(WITH_RACE) $(WITH_PROGRAMS) FAIRLEAD_SCRAPES=$(SCRAPES) $(call GOTESTSUM,$(E2E)) -- $(RACE) -count=1 -parallel $(CLUSTERS) -timeout 60m ./e2e $(E2E)
 
 # Clusters mostly wait.
 CLUSTERS ?= 3
+# Metrics of a real run, for test-monitoring.
+SCRAPES := $(TIMES)/scrapes
+
+.PHONY: test-monitoring
+test-monitoring: $(BIN)/gotestsum ## Alerts and dashboard in Prometheus' own engine (seconds; a minute or two the first time), on metrics of the last test-e2e
+	@echo "evaluating alerts and dashboard (building Prometheus' engine takes a minute or two, once)"
+	@cd e2e/monitoring && FAIRLEAD_SCRAPES=$(SCRAPES) $(call GOTESTSUM,) -- -trimpath -count=1 .
 
 .PHONY: test-longhorn
 .PHONY: test-longhorn-core
@@ -173,7 +194,7 @@ test-longhorn test-longhorn-core: control-plane longhorn $(TEST_PROGRAMS)
 DANGER_ZONE_CORE = TestDangerZone/with_Fairlead/^(priority-class|guaranteed-instance-manager-cpu|storage-network[+]storage-network-for-rwx-volume-enabled)_rwo
 
 .PHONY: test-long
-test-long: test-kubernetes soak ## What takes long: test-kubernetes, soak, the danger zone of Longhorn 1.10 to 1.12.1 (half an hour), 20 random minutes beside Longhorn
+test-long: test-kubernetes soak test-platforms ## What takes long: test-kubernetes, soak, test-platforms, the danger zone of Longhorn 1.10 to 1.12.1 (half an hour), 20 random minutes beside Longhorn
 	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,) -- $(RACE) -count=1 -tags long -timeout 90m ./e2e -run 'TestDangerZoneOfNewerReleases'
 	@$(MAKE) --no-print-directory test-longhorn BESIDE="-test.v -test.run TestInvariantsHoldBesideLonghorn -for 20m"
 
@@ -199,6 +220,11 @@ e2e-ceph: $(BIN)/fairlead ## Fencing on a real Ceph of this machine; root and De
 	@echo "starting a Ceph and fencing its clients (five minutes)"
 	$(BIN)/ceph-fencing -fairlead $(BIN)/fairlead $(CEPH)
 
+.PHONY: test-platforms
+test-platforms: ## Whether the command line compiles for macOS and Windows
+	GOOS=darwin GOARCH=arm64 go build -trimpath -o /dev/null ./cmd/fairlead
+	GOOS=windows GOARCH=amd64 go build -trimpath -o /dev/null ./cmd/fairlead
+
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses input from outside, FUZZTIME (1m) each
 	@for package in $$(go list ./... | grep -v /e2e); do \
@@ -218,9 +244,10 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 .PHONY: bench
 bench: ## Ratios against controller-runtime's own handlers, side by side
 	go run ./bench
-	go test ./cmd/fairlead -run '^$$' -bench '^BenchmarkPlan$$'
+	go test ./internal/cli/plan -run '^$$' -bench '^BenchmarkPlan$$'
+	go test ./internal/cli/ui -run '^$$' -bench '^BenchmarkViews$$' -benchtime 5x
 	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$' -benchtime 5x
-	go test ./internal/cluster -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
+	go test ./internal/cluster ./internal/cluster/fencing -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
@@ -232,9 +259,9 @@ bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 work
 
 .PHONY: generate
 generate: ## Write generated code and manifests anew
-	$(TOOL) controller-gen object paths=./api/... paths=./internal/cluster/longhorn paths=./internal/cluster/csiaddons
+	$(TOOL) controller-gen object paths=./api/... paths=./internal/storage/longhorn paths=./internal/cluster/csiaddons
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
-	go run ./manifests/generate manifests
+	go run ./manifests/generate manifests charts/fairlead
 
 # CoreDNS, csi-addons and Longhorn are vetted with the flags they are built with: then they share one build cache.
 .PHONY: lint
@@ -248,11 +275,14 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/csiaddons && go vet -trimpath ./...
 	cd e2e/ondat/goapi && go vet -trimpath ./...
 	cd e2e/csisanity && go vet -trimpath ./...
+	cd e2e/ui && go vet -trimpath ./...
 	cd e2e/longhorn && go vet -trimpath ./...
 	cd e2e/kubeproxy && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
 	cd e2e/nfsmount && go vet -trimpath ./...
+	cd e2e/monitoring && go vet -trimpath ./...
 	cd tools/release && go vet -trimpath ./...
+	cd charts/test && go vet -trimpath ./...
 	$(TOOL) staticcheck ./...
 	go mod tidy -diff
 	cd e2e/controlplane && go mod tidy -diff
@@ -260,19 +290,22 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/csiaddons && go mod tidy -diff
 	cd e2e/ondat/goapi && go mod tidy -diff
 	cd e2e/csisanity && go mod tidy -diff
+	cd e2e/ui && go mod tidy -diff
 	cd e2e/longhorn && go mod tidy -diff
 	cd e2e/kubeproxy && go mod tidy -diff
 	cd e2e/nfsserver && go mod tidy -diff
 	cd e2e/nfsmount && go mod tidy -diff
+	cd e2e/monitoring && go mod tidy -diff
 	cd e2e/longhorn/attacher && go mod tidy -diff
 	cd tools/release && go mod tidy -diff
+	cd charts/test && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \
 	  after=$$(git status --porcelain; git diff | sha1sum); \
 	  if [ "$$before" != "$$after" ]; then echo "generated files are not up to date: run make generate and commit"; git status --short; exit 1; fi
 
 # Tools of the release are a module of their own: they would raise the versions of the other tools.
 .PHONY: release
-release: ## Write dist/: static binaries, image, manifests, SBOMs, SHA256SUMS; needs no docker. IMAGE=, NODE_IMAGE=NAME@sha256:...
+release: ## Write dist/: static binaries, image, manifests, Helm chart, kubectl plugin, SBOMs, SHA256SUMS; needs no docker. IMAGE=, NODE_IMAGE=NAME@sha256:...
 	cd tools/release && go run -trimpath . -version $(VERSION) -dist $(CURDIR)/dist -root $(CURDIR) \
 	  $(if $(IMAGE),-image $(IMAGE)) $(if $(NODE_IMAGE),-node-image $(NODE_IMAGE))
 
@@ -286,8 +319,9 @@ vuln: $(BIN)/govulncheck ## Look for known vulnerabilities in the code that is c
 	  echo "NOTHING WAS CHECKED: Go's vulnerability database can't be had here (GOVULNDB names another)"; fi
 
 .PHONY: image
-image: ## Build the container image with docker
-	docker build --build-arg VERSION=$(VERSION) -t ghcr.io/fairlead-io/fairlead:$(VERSION) .
+image: ## Write dist/image/fairlead-image.tar, an OCI archive for amd64 and arm64; needs no docker. PUSH=REGISTRY/NAME pushes it
+	cd tools/release && go run -trimpath . -image-only -version $(VERSION) -dist $(CURDIR)/dist/image -root $(CURDIR) \
+	  $(if $(IMAGE),-image $(IMAGE)) $(if $(PUSH),-push $(PUSH))
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's cache stays

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// call sends one review to a handler again and again. Request and answer are
-// used again too, so that what is counted is the handler's own.
+// call sends one review to a handler repeatedly. It reuses request and answer, so
+// that only the handler's own cost counts.
 type call struct {
 	handler http.Handler
 	review  []byte
@@ -18,7 +18,7 @@ type call struct {
 	answer  answer
 }
 
-// query is what the API server adds: the webhook's timeout.
+// query is the API server's query: the webhook's timeout.
 const query = "?timeout=5s"
 
 func newCall(handler http.Handler, review []byte) (*call, error) {
@@ -44,7 +44,7 @@ func (c *call) do() error {
 	return nil
 }
 
-// answer is the least that an http.ResponseWriter can be.
+// answer is a minimal http.ResponseWriter.
 type answer struct {
 	header http.Header
 	status int

@@ -7,25 +7,25 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Sizes of reviews: a client pod with as many environment variables as are
-// common, and one with far too many.
+// Sizes of reviews in bytes: a client pod with a common number of environment
+// variables, and a client pod with far too many.
 const (
 	common = 12_400
 	large  = 60_000
 )
 
-// reviewCase is one kind of review and what is to come of it.
+// reviewCase is one kind of review and its expected result.
 type reviewCase struct {
 	name string
 	size int
 	// network that clients are on; the zero Attachment is the cluster network.
 	network storage.Attachment
-	// asked is the networks annotation that the pod comes with.
+	// asked is the pod's networks annotation before admission.
 	asked   string
 	patched bool
 }
 
-// The cases, all of one kind of pod. match is the one that targets speak of.
+// The cases, all of one kind of pod. The targets are for match.
 var (
 	match     = reviewCase{name: "12 KB Pod", size: common, network: network, patched: true}
 	bigMatch  = reviewCase{name: "60 KB Pod", size: large, network: network, patched: true}
@@ -44,7 +44,7 @@ func (c reviewCase) review() ([]byte, error) {
 	return sample.ClientPodReview(c.size, annotations)
 }
 
-// calls are the case as it is put to either side, checked to be equal work.
+// calls are the case's calls to both sides, checked to be equal work.
 func (c reviewCase) calls() (ours, theirs *call, err error) {
 	review, err := c.review()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// child is a server in a process of its own and the client that calls it the
-// way the API server does: HTTP/1.1 over TLS 1.3 connections that are kept.
+// child is a server in a separate process, and a client that calls it as the API
+// server does: HTTP/1.1 over persistent TLS 1.3 connections.
 type child struct {
 	command *exec.Cmd
 	input   io.WriteCloser
@@ -55,7 +55,7 @@ func startChild(side string, review []byte) (*child, error) {
 	return c, nil
 }
 
-// stop ends the server: it ends with its input.
+// stop ends the server by closing its input.
 func (c *child) stop() error {
 	_ = c.input.Close()
 	return c.command.Wait()
@@ -84,8 +84,8 @@ func (c *child) connect() error {
 	return nil
 }
 
-// cpuTime asks the server what it has used. It counts itself, so that its
-// share has the resolution of the kernel's own accounting.
+// cpuTime asks the server for its CPU time. The server counts its own time, with
+// the resolution of the kernel's accounting.
 func (c *child) cpuTime() (time.Duration, error) {
 	if _, err := fmt.Fprintln(c.input); err != nil {
 		return 0, fmt.Errorf("asking the server for its CPU time: %w", err)
@@ -118,8 +118,7 @@ func (c *child) send() error {
 	return nil
 }
 
-// overTLS measures the server's CPU time of the given number of calls, some at
-// a time.
+// overTLS measures the server's CPU time of the given number of concurrent calls.
 func (c *child) overTLS(calls, atATime int) sampler {
 	return func() (time.Duration, error) {
 		before, err := c.cpuTime()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used of all CPUs, the garbage collector's
-// share included. Other processes on the machine do not count in it.
+// cpuTime is the CPU time of the process on all CPUs, including the garbage
+// collector. Other processes do not count.
 func cpuTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -24,13 +24,13 @@ type sampler func() (time.Duration, error)
 // short enough for many rounds.
 const sampleTime = 120 * time.Millisecond
 
-// batch is how many calls go between looks at the clock.
+// batch is the number of calls between two readings of the clock.
 const batch = 4
 
 // inProcess measures a handler without a network.
 func inProcess(c *call) sampler {
 	return func() (time.Duration, error) {
-		runtime.GC() // the other side's garbage is not this side's to collect
+		runtime.GC() // so that the other side's garbage does not count
 		started, err := cpuTime()
 		if err != nil {
 			return 0, err

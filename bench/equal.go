@@ -18,8 +18,8 @@ var (
 	errNotPatched = errors.New("not patched as the case says")
 )
 
-// checkEqual makes sure that both sides do the same work: allow the pod and
-// leave it, patch applied, the same. It is patched only where patched says so.
+// checkEqual verifies that both sides do the same work: both allow the pod, and the
+// pod after the patch is the same. Only if patched is true, the pod has a patch.
 func checkEqual(ours, theirs *call, patched bool) error {
 	var pods [2]*corev1.Pod
 	for i, c := range []*call{ours, theirs} {
@@ -57,7 +57,7 @@ func readAnswer(body []byte) (*admissionv1.AdmissionResponse, error) {
 	return review.Response, nil
 }
 
-// apply does what the API server does with the patch.
+// apply applies the patch as the API server does.
 func apply(body, patch []byte) (*corev1.Pod, error) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil {

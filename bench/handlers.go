@@ -16,29 +16,30 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/webhook"
+	fairleadadmission "github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// The two sides of the comparison, and a handler that does nothing, for what
-// TLS and HTTP cost either side.
+// The two sides of the comparison, and an empty handler, for the cost of TLS and
+// HTTP on either side.
 const (
 	fairlead          = "fairlead"
 	controllerRuntime = "controller-runtime"
 	empty             = "empty"
 )
 
-// path is where the API server sends client pods.
+// path of the webhook for client pods.
 const path = "/mutate/longhorn/client-pods"
 
-// network is the network that clients are on where there is something to do.
+// network is the clients' network in cases with a patch.
 var network = storage.Attachment{
 	Network:   storage.Network{Namespace: "kube-system", Name: "storage-net"},
-	Interface: storage.Longhorn().EndpointInterface,
+	Interface: longhorn.Profile().EndpointInterface,
 }
 
-// newHandler builds one side, with metrics and with logs at the level of
-// production. The logs are written and thrown away, so that neither side is
-// measured by the speed of a terminal.
+// newHandler builds one side, with metrics and with logs at the production level.
+// The logs are discarded, so that the speed of a terminal does not count.
 func newHandler(side string, network storage.Attachment) (http.Handler, error) {
 	logs := slog.NewJSONHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo})
 	switch side {
@@ -61,15 +62,15 @@ func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, erro
 		return nil, err
 	}
 	profile := webhook.Profile{
-		Profile: storage.Longhorn(),
+		Profile: longhorn.Profile(),
 		Duties:  configuration.Profiles[0].Duties,
 		Record:  func() rollout.Record { return rollout.Record{Clients: network, Servers: network} },
 	}
-	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log), nil
+	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
 }
 
-// defaulter does for controller-runtime what Fairlead's rule does, as its users
-// write it: change the pod, and let the framework find out what changed.
+// defaulter is Fairlead's rule in the style of controller-runtime: it changes the
+// pod, and the framework computes the patch.
 type defaulter struct{ network storage.Attachment }
 
 var _ admission.Defaulter[*corev1.Pod] = defaulter{}

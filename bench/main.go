@@ -1,8 +1,7 @@
-// Command bench sets the cost of Fairlead's admission beside that of
-// controller-runtime's own, on the same reviews and in one run. It prints
-// ratios: they hold from machine to machine, times do not. Plans for the settings
-// are set beside plans for a tenth of the cluster. It judges nothing: its status is
-// 0 unless something is broken.
+// Command bench compares the cost of Fairlead's admission with controller-runtime's,
+// on the same reviews and in one run. It prints ratios, which are comparable between
+// machines, unlike times. It compares plans for the settings with plans for a tenth of
+// the cluster. The exit status does not depend on targets: it is 0 unless a run fails.
 package main
 
 import (

@@ -10,16 +10,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-// mostGrowth is what a plan may take of ten times the cluster: linear growth is
-// 10, sorting by node and name adds a little, and caches hold less of the large one.
+// mostGrowth is the maximum growth of a plan's cost for ten times the cluster. Linear growth
+// is 10; sorting adds a little, and CPU caches hold less of the large cluster.
 const mostGrowth = 15
 
-// mostTime is what the plan for the large cluster may take.
+// mostTime is the maximum time of the plan for the large cluster.
 const mostTime = time.Second
 
-// planRows measure one plan for a large cluster, and how that has grown from a
-// tenth of it. There is nothing of controller-runtime to set beside it. What
-// `fairlead plan` does around it is in BenchmarkPlan of cmd/fairlead.
+// planRows measure one plan for a large cluster, and its growth from a tenth of the
+// cluster. controller-runtime has no counterpart. BenchmarkPlan of cmd/fairlead
+// measures the whole of `fairlead plan`.
 func planRows(rounds int) ([]row, error) {
 	large, err := planning(sample.Large)
 	if err != nil {
@@ -43,7 +43,7 @@ func planRows(rounds int) ([]row, error) {
 
 var errIdle = errors.New("the plan has not the work that is to be measured")
 
-// planning makes plans for a cluster of this size, checked to be real work.
+// planning makes plans for a cluster of the size, checked to be real work.
 func planning(size sample.Cluster) (sampler, error) {
 	facts := size.Facts()
 	p := plan.Make(facts)

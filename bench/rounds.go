@@ -9,8 +9,8 @@ import (
 // series are the measurements of one sampler, one per round.
 type series []time.Duration
 
-// interleave takes a sample of each in turn, round after round, so that whatever
-// else the machine does meets all of them alike.
+// interleave takes a sample of each in turn, round after round, so that other load
+// on the machine affects all samplers alike.
 func interleave(rounds int, samples ...sampler) ([]series, error) {
 	all := make([]series, len(samples))
 	for round := range rounds + 1 {
@@ -27,7 +27,7 @@ func interleave(rounds int, samples ...sampler) ([]series, error) {
 	return all, nil
 }
 
-// ratio is the median of the ratios of one round each, and how far they spread.
+// ratio is the median of the ratios of all rounds, and their spread.
 type ratio struct{ median, least, most float64 }
 
 func (s series) over(other series) ratio {

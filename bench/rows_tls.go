@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// many is how many calls are on their way at once under load: as when a
-// DaemonSet creates its pods on several nodes.
+// many is the number of concurrent calls under load, as when a DaemonSet creates
+// pods on several nodes.
 const many = 8
 
-// Calls per sample: enough for the clock, and about as much time for either side.
+// Calls per sample: enough for the clock's resolution, and about the same time for both sides.
 const (
 	ourCalls   = 800
 	theirCalls = 10 * many
 )
 
-// overTLSRows measures servers of the 12 KB case, each in a process of its own:
-// under load, which the target is for, and one call at a time. There most of
-// the cost is waking an idle server, so the empty handler is set beside it.
+// overTLSRows measures servers of the 12 KB case in separate processes: under load,
+// for the target, and one call at a time. With single calls, most of the cost is
+// waking an idle server, so the empty handler is shown for comparison.
 func overTLSRows(rounds int) (_ []row, err error) {
 	review, err := match.review()
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// serveVariable names, to a child of this program, the side that it serves.
+// serveVariable is the environment variable that names the side a child process serves.
 const serveVariable = "FAIRLEAD_BENCH_SERVE"
 
 // greeting is the first line that a child writes.
@@ -29,10 +29,9 @@ type greeting struct {
 	Certificate []byte
 }
 
-// serve is a child: it serves one side over TLS, in Fairlead's server whichever
-// the side, so that just the handlers differ. To each line that it reads it
-// answers with the CPU time that it has used, in nanoseconds. It ends with its
-// input, so that it never outlives its parent.
+// serve runs in a child process: it serves one side over TLS. Both sides use Fairlead's
+// server, so that only the handlers differ. It answers each input line with its CPU
+// time in nanoseconds. It ends with its input, so that it never outlives its parent.
 func serve(side string) error {
 	handler, err := newHandler(side, network)
 	if err != nil {
@@ -42,7 +41,7 @@ func serve(side string) error {
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := webhook.TLSConfig(source, "")
+	tlsConfig, err := admission.TLSConfig(source, "")
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func serve(side string) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := &webhook.Server{Listener: tls.NewListener(listener, tlsConfig), Handler: handler, Log: slog.New(slog.DiscardHandler)}
+	server := &admission.Server{Listener: tls.NewListener(listener, tlsConfig), Handler: handler, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		if err := server.Start(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -78,7 +77,7 @@ func report(in io.Reader, out io.Writer, hello []byte) error {
 	return lines.Err()
 }
 
-// certificate is a certs.Source of one certificate that is made at start.
+// certificate is a certs.Source with one certificate, created at start.
 type certificate struct{ pair tls.Certificate }
 
 func (c *certificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// row is one line of the table. target is what the row promises, met whether
-// this run kept it; a dash is for what is only there to look at.
+// row is one line of the table. target is the row's target, met whether the run
+// reached it; rows without a target have a dash.
 type row struct{ what, ours, theirs, ratio, target, met string }
 
 func write(out io.Writer, rows []row) error {
@@ -25,21 +25,21 @@ func write(out io.Writer, rows []row) error {
 	return err
 }
 
-// atLeast is a row in which Fairlead is to take so many times less than
-// controller-runtime.
+// atLeast is a row with a target: controller-runtime costs at least so many times
+// as much as Fairlead.
 func atLeast(what string, ours, theirs series, times float64) row {
 	r := theirs.over(ours)
 	return row{what, micro(ours), micro(theirs), r.String(), fmt.Sprintf("%g times less", times), met(r.median >= times)}
 }
 
-// atMost is a row in which Fairlead is to take at most so many times what it
-// takes for the base case. The other side is there to look at.
+// atMost is a row with a target: Fairlead costs at most so many times as much as in
+// the base case. The other side has no target.
 func atMost(what string, ours, theirs, base series, times float64, of string) row {
 	r := ours.over(base)
 	return row{what, micro(ours), micro(theirs), r.String(), fmt.Sprintf("at most %g × %s", times, of), met(r.median <= times)}
 }
 
-// toLookAt is a row without a target, of a cost that both sides have.
+// toLookAt is a row without a target, for a cost of both sides.
 func toLookAt(what string, cost series) row {
 	return row{what, micro(cost), micro(cost), "-", "-", "-"}
 }

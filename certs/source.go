@@ -1,6 +1,6 @@
-// Package certs is where the serving certificate comes from: files that
-// cert-manager's Secret is mounted as, or a CA of Fairlead's own in clusters
-// without cert-manager. Both are cert-manager's own implementations.
+// Package certs provides the serving certificate: from the mounted files of
+// cert-manager's Secret or, in clusters without cert-manager, from Fairlead's own
+// CA. Both use implementations of cert-manager.
 package certs
 
 import (
@@ -12,25 +12,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Source gives the serving certificate at each handshake and follows its
-// renewal while it runs.
+// Source provides the serving certificate at each handshake and follows renewals.
 type Source = servertls.CertificateSource
 
-// reread is how often files are looked at. The kubelet takes up to a minute to
-// bring a new Secret, so this adds nothing that matters and costs two reads.
+// reread is the interval between two reads of the files. The kubelet takes up to
+// a minute to update a mounted Secret, so a second adds no relevant delay.
 const reread = time.Second
 
-// FromFiles reads a key pair in PEM that is replaced on disk when renewed.
-// Files that are not there yet are waited for: until then the server is not
-// ready, which is what readiness is for.
+// FromFiles reads a PEM key pair, which is replaced on disk at renewal. The
+// server is not ready until the files exist.
 func FromFiles(certPath, keyPath string) Source {
 	return &servertls.FileCertificateSource{
 		CertPath: certPath, KeyPath: keyPath, UpdateInterval: reread, MaxFailures: math.MaxInt,
 	}
 }
 
-// Authority is the Secret that holds the self-signed CA. Replicas share it:
-// each signs a serving certificate of its own.
+// Authority is the Secret with the self-signed CA. Replicas share the CA, and
+// each replica signs its own serving certificate.
 type Authority struct {
 	Namespace, SecretName string
 }
@@ -38,8 +36,8 @@ type Authority struct {
 // CAKey is the key of the CA certificate in the Secret.
 const CAKey = "ca.crt"
 
-// SelfSigned makes a CA in the Secret, where there is none yet, and serves
-// certificates signed by it. Both are renewed in time.
+// SelfSigned creates a CA in the Secret if the Secret has none, and serves
+// certificates signed by the CA. Both are renewed before they expire.
 func SelfSigned(config *rest.Config, a Authority, dnsNames []string) Source {
 	return &servertls.DynamicSource{
 		DNSNames: dnsNames,

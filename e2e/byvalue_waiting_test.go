@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,8 +12,8 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
-// TestRecordedNetworkIsKeptWhileChangeWaits creates volumes, lets servers fail over and upgrades Longhorn while each kind of
-// change waits for a volume that is attached. Longhorn builds all of it by the new value; it must be on the recorded network.
+// TestRecordedNetworkIsKeptWhileChangeWaits creates volumes, moves servers and upgrades Longhorn while each kind of change
+// waits for an attached volume. Longhorn builds by the new value; everything must be on the recorded network.
 func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 	for _, longhorn := range []struct {
 		version, iface string
@@ -29,14 +28,11 @@ func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 			for i, change := range []waitingChange{
 				{name: "enable", to: netA, wants: a},
 				{name: "other", to: netB, whileDetached: longhorn.version == "v1.7.2", clientsOn: a, oldOn: a, newOn: a, wants: b},
-				// Servers of new volumes leave first: clients on the network reach them. No workload has
-				// started here, so the old volume need not stay for its mounts.
+				// Servers of new volumes leave first, as clients on the network reach them. No workload has
+				// started here, so the old volume need not stay either.
 				{name: "disable", clientsOn: b, oldLeaves: true},
 			} {
-				t.Run(change.name, func(t *testing.T) {
-					c := &cluster{Sandbox: c.Sandbox, t: t}
-					c.keepsRecordedNetwork(change, longhorn.version, longhorn.upgrades[i])
-				})
+				c.run(change.name, func(_ *testing.T, c *cluster) { c.keepsRecordedNetwork(change, longhorn.version, longhorn.upgrades[i]) })
 			}
 		})
 	}
@@ -45,13 +41,13 @@ func TestRecordedNetworkIsKeptWhileChangeWaits(t *testing.T) {
 // waitingChange is a change of the network, and where clients and servers are while it waits.
 type waitingChange struct {
 	name, to string
-	// whileDetached: the change is refused while volumes are attached, so one attaches
-	// after the change, before Fairlead's controller is there to apply it.
+	// whileDetached: the change is refused while volumes are attached, so a volume attaches
+	// after the change, before Fairlead's controller runs and applies it.
 	whileDetached bool
 	// oldLeaves: Fairlead replaces the old volume's Service and server when the server comes up.
 	oldLeaves               bool
 	clientsOn, oldOn, newOn string
-	// wants is where all are in the end.
+	// wants is the network of everything in the end.
 	wants string
 }
 
@@ -62,27 +58,22 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 		replicas := c.Replicas()
 		c.must(replicas[len(replicas)-1].Stop())
 		c.rwxOn(version, change.to)
-		c.attachNew(old, "node-1")
+		c.attachShared(old, "node-1")
 		_, err := c.StartReplica(c.t.Context(), sandbox.ControllerDeployment, "controller-again")
 		c.must(err)
 	} else {
-		c.attachNew(old, "node-1")
+		c.attachShared(old, "node-1")
 		c.rwxOn(version, change.to)
 	}
 	c.waitWaiting()
-	c.attachNew(added, "node-2")
+	c.attachShared(added, "node-2")
 	c.servedOn(added, change.newOn)
 	c.failOver(added, "node-2")
 	c.servedOn(added, change.newOn)
+	before := c.service(old) // Fairlead may replace it as soon as the server comes up
 	c.failOver(old, "node-1")
 	if change.oldLeaves {
-		c.eventually(old+" is taken off the network", 20*time.Second, func() error {
-			err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: old}, &corev1.Service{})
-			if err == nil {
-				return errors.New("its Service is there")
-			}
-			return client.IgnoreNotFound(err)
-		})
+		c.waitGone(before)
 		c.must(c.Longhorn().Attach(c.t.Context(), old, "node-1"))
 	}
 	c.servedOn(old, change.oldOn)
@@ -90,11 +81,7 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 	// The deployer of another version recreates the CSI plugin's DaemonSet.
 	c.must(c.Longhorn().UpgradePlugin(c.t.Context(), upgrade))
 	c.must(c.WaitClients(c.t.Context()))
-	for _, pod := range c.clients() {
-		if got := c.requested(&pod).String(); got != change.clientsOn {
-			c.t.Errorf("%s on %s asks for %q, want %q", pod.Name, pod.Spec.NodeName, got, change.clientsOn)
-		}
-	}
+	c.must(c.clientsOn(change.clientsOn, c.State.Nodes...))
 	c.servedOn(old, change.oldOn)
 
 	for _, volume := range []string{old, added} {
@@ -106,31 +93,27 @@ func (c *cluster) keepsRecordedNetwork(change waitingChange, version, upgrade st
 	c.must(c.Longhorn().Detach(c.t.Context(), added))
 }
 
-func (c *cluster) attachNew(volume, node string) {
+func (c *cluster) attachShared(volume, node string) {
 	c.t.Helper()
-	c.must(c.Longhorn().CreateVolume(c.t.Context(), standin.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-3"}}))
-	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
+	c.attachNew(node, standin.Volume{Name: volume, Shared: true, ReplicaNodes: []string{"node-3"}})
 }
 
-// failOver kills the volume's server; Longhorn makes another.
+// failOver kills the volume's server; Longhorn creates another one.
 func (c *cluster) failOver(volume, node string) {
 	c.t.Helper()
-	c.must(c.Client.Delete(c.t.Context(), c.server(volume), client.GracePeriodSeconds(0)))
+	c.delete(c.server(volume), client.GracePeriodSeconds(0))
 	c.must(c.Longhorn().Attach(c.t.Context(), volume, node))
 }
 
-func (c *cluster) waitWaiting() {
+// servedOn wants a volume's server, Service, endpoint and published address on one network.
+func (c *cluster) servedOn(volume, attachment string) {
 	c.t.Helper()
-	c.eventually("the change waits", 20*time.Second, func() error {
-		if out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase}"); out != "Waiting" {
-			return fmt.Errorf("it is %s", out)
-		}
-		return nil
-	})
+	c.servedIn("cluster.local", volume, attachment)
+	c.publishes(volume, attachment)
 }
 
-// servedOn wants everything of a volume to be of one network: server, Service, endpoint and published address.
-func (c *cluster) servedOn(volume, attachment string) {
+// servedIn wants server, Service and endpoint of a volume on one network.
+func (c *cluster) servedIn(domain, volume, attachment string) {
 	c.t.Helper()
 	server, service := c.server(volume), c.service(volume)
 	if got := c.requested(server).String(); got != attachment {
@@ -142,29 +125,26 @@ func (c *cluster) servedOn(volume, attachment string) {
 	}
 	endpoint := fmt.Sprintf("nfs://%s/%s", service.Spec.ClusterIP, volume)
 	if attachment != "" {
-		endpoint = fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", volume, namespace)
+		endpoint = fmt.Sprintf("nfs://%[1]s.%[2]s.svc.%[3]s/%[1]s", volume, namespace, domain)
 	}
 	if got := c.endpoint(volume); got != endpoint {
 		c.t.Errorf("the endpoint of %s is %s, want %s", volume, got, endpoint)
 	}
-	c.publishes(volume, attachment)
 }
 
-// publishes wants one address in ready endpoints: the server's on its network, as readers of slices see it.
+// publishes waits until the server's address on its network is the first one in ready endpoints.
 func (c *cluster) publishes(volume, attachment string) {
 	c.t.Helper()
-	var last string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	c.eventually("ready address of "+volume, 10*time.Second, func() error {
 		want := c.server(volume).Status.PodIP
 		if attachment != "" {
 			want = reportedOn(c.server(volume), attachment)
 		}
-		last = fmt.Sprintf("%v, want %s first", c.readyAddresses(volume), want)
-		if all := c.readyAddresses(volume); len(all) > 0 && all[0] == want {
-			return
+		if all := c.readyAddresses(volume); len(all) == 0 || all[0] != want {
+			return fmt.Errorf("published are %v, want %s first", all, want)
 		}
-	}
-	c.t.Errorf("published for %s: %s", volume, last)
+		return nil
+	})
 }
 
 // readyAddresses of all slices of a Service, IPv4 first.

@@ -1,17 +1,29 @@
 package e2e
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/internal/cephclients"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 const (
@@ -20,14 +32,17 @@ const (
 	cephFSID = "a815fe8e-eabd-4e87-a6e8-78cebfb67d08"
 )
 
-// cephDrivers are what Rook's drivers of one Ceph cluster are to csi-addons.
-var cephDrivers = sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriver{
-	{
-		Name: rbd, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
-		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
-	},
-	{Name: cephfs, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3", Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}}},
-}}
+// cidrsOf are the addresses of the storage clients on a node.
+var cidrsOf = map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}}
+
+// cephDriver is a driver of Rook's one Ceph cluster.
+func cephDriver(name string, nodes ...string) sandbox.CSIAddonsDriver {
+	d := sandbox.CSIAddonsDriver{Name: name, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3", Nodes: map[string][]string{}}
+	for _, node := range nodes {
+		d.Nodes[node] = cidrsOf[node]
+	}
+	return d
+}
 
 const cephSecret = `
 apiVersion: v1
@@ -54,10 +69,7 @@ const fenceByClass = `
 apiVersion: csiaddons.openshift.io/v1alpha1
 kind: NetworkFence
 metadata: {name: by-class}
-spec:
-  networkFenceClassName: rbd
-  fenceState: Fenced
-  cidrs: [192.168.50.1/32]
+spec: {networkFenceClassName: rbd, fenceState: Fenced, cidrs: [192.168.50.1/32]}
 `
 
 const fenceByDriver = `
@@ -72,130 +84,173 @@ spec:
   parameters: {clusterID: rook-ceph}
 `
 
-// TestCSIAddonsIsReal shows what we rely on of csi-addons' own manager and
-// sidecars: which clients they say are on a node, that a NetworkFence blocks and
-// unblocks, in these words, that it fails and is tried again, and that deleting
-// one unblocks nothing.
+// TestCSIAddonsIsReal shows the behaviour of csi-addons' own manager and sidecars that Fairlead relies on: they report
+// the clients of a node, fence and unfence, and retry. A deleted NetworkFence stays in effect.
+// Fairlead is then installed with fencing off.
 func TestCSIAddonsIsReal(t *testing.T) {
-	c := newControlPlane(t, options{})
-	csi := c.startCSIAddons(cephDrivers)
+	c := newControlPlane(t, options{fencing: `{profiles: [{name: rook-ceph, mode: "off"}], returning: {readyFor: 3s}}`})
+	csi := c.startCSIAddons(sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriver{cephDriver(rbd, "node-1", "node-2"), cephDriver(cephfs, "node-1")}})
 
-	c.took("clients are told", func() {
-		c.apply(cephSecret, rbdFenceClass)
-		for node := range cephDrivers.Drivers[0].Nodes {
-			c.clientsAre(csi, rbd, node, clientsOf(node))
-		}
-	})
-	c.clientsAre(csi, rbd, "", "")          // the one that fences has no client
+	c.apply(cephSecret, rbdFenceClass)
+	for node := range cidrsOf {
+		c.clientsAre(csi, rbd, node, clientsOf(node))
+	}
+	c.clientsAre(csi, rbd, "", "")          // the controller has no client
 	c.clientsAre(csi, cephfs, "node-1", "") // no class for this driver
 
-	c.took("fenced by a class", func() {
-		c.apply(fenceByClass)
-		c.fenceSays("by-class", "Succeeded|fencing operation successful")
-	})
-	c.blocked(csi, "192.168.50.1/32")
+	c.apply(fenceByClass)
+	c.fenceSays("by-class", "Succeeded|fencing operation successful")
+	c.blockedAre(csi, "192.168.50.1/32")
 	c.must(csi.Delay("fence", time.Second, cephfs))
-	c.took("fenced by a driver, each call a second late", func() {
-		c.apply(fenceByDriver)
-		c.fenceSays("by-driver", "Succeeded|fencing operation successful")
-	})
-	c.blocked(csi, "192.168.50.1/32", "192.168.50.2/32", "fd00:50::2/128")
-
-	c.took("unfenced", func() {
-		c.fence("by-driver", "Unfenced")
-		c.fenceSays("by-driver", "Succeeded|unfencing operation successful")
-	})
-	c.blocked(csi, "192.168.50.1/32")
-	c.took("the unfenced one is deleted", func() { c.kubectl("delete", "networkfence", "by-driver") })
-	c.took("the fenced one is deleted", func() { c.kubectl("delete", "networkfence", "by-class") })
-	c.blocked(csi, "192.168.50.1/32") // nobody has unblocked it
+	c.apply(fenceByDriver)
+	c.fenceSays("by-driver", "Succeeded|fencing operation successful")
+	c.blockedAre(csi, "192.168.50.1/32", "192.168.50.2/32", "fd00:50::2/128")
+	c.kubectl("patch", "networkfence", "by-driver", "--type=merge", "-p", `{"spec":{"fenceState":"Unfenced"}}`)
+	c.fenceSays("by-driver", "Succeeded|unfencing operation successful")
+	c.blockedAre(csi, "192.168.50.1/32")
+	c.kubectl("delete", "networkfence", "by-driver", "by-class")
+	c.blockedAre(csi, "192.168.50.1/32") // a deletion unblocks nothing
 
 	c.must(csi.Fail("unfence", "the mons are away"))
-	c.took("it fails", func() {
-		c.apply(strings.Replace(fenceByClass, "Fenced", "Unfenced", 1))
-		c.fenceSays("by-class", "Failed|rpc error: code = Internal desc = the mons are away")
-	})
-	c.blocked(csi, "192.168.50.1/32")
+	c.apply(strings.Replace(fenceByClass, "Fenced", "Unfenced", 1))
+	c.fenceSays("by-class", "Failed|rpc error: code = Internal desc = the mons are away")
+	c.blockedAre(csi, "192.168.50.1/32")
 	c.must(csi.Heal())
-	c.took("it is tried again", func() { c.fenceSays("by-class", "Succeeded|unfencing operation successful") })
-	c.blocked(csi)
+	c.fenceSays("by-class", "Succeeded|unfencing operation successful")
+	c.blockedAre(csi)
 
 	c.managerRestarts(csi)
+	c.kubectl("delete", "networkfence", "by-class")
+	c.must(c.Install(t.Context(), sandbox.RookCeph))
+	c.run("ceph clients server", func(_ *testing.T, c *cluster) { c.cephClientsComponent() })
+	c.run("fencing that is off removes its fences", func(_ *testing.T, c *cluster) { c.removesFences(csi) })
 }
 
-// managerRestarts shows what that costs: the manager does again what every
-// NetworkFence says, and deletes the CSIAddonsNodes that it can't connect to, and
-// what they say of a lost node's clients.
+// managerRestarts restarts the manager. It repeats what every NetworkFence says, and deletes the CSIAddonsNodes that
+// it can't connect to, with the clients of a lost node.
 func (c *cluster) managerRestarts(csi *sandbox.CSIAddons) {
 	c.t.Helper()
 	c.must(csi.LoseNode("node-2"))
-	c.clientsAre(csi, rbd, "node-2", clientsOf("node-2")) // nobody has noticed
-	before := c.asked(csi, "UnfenceClusterNetwork")
+	c.clientsAre(csi, rbd, "node-2", clientsOf("node-2")) // nothing has noticed the loss
+	calls := func() int {
+		calls, err := csi.Calls()
+		c.must(err)
+		return strings.Count(calls, " UnfenceClusterNetwork ")
+	}
+	before := calls()
 	c.must(csi.StopManager())
 	c.must(csi.StartManager(c.t.Context()))
-	c.took("it is done again", func() {
-		c.eventually("another call", time.Minute, func() error {
-			if n := c.asked(csi, "UnfenceClusterNetwork"); n == before {
-				return fmt.Errorf("there were %d before, and are now", n)
-			}
-			return nil
-		})
+	c.waitIs("another call", time.Minute, true, func() any { return calls() > before })
+	c.waitIs("CSIAddonsNode of the lost node is deleted", time.Minute, true, func() any {
+		_, err := csi.Node(c.t.Context(), rbd, "node-2")
+		return apierrors.IsNotFound(err)
 	})
-	c.took("the lost node's clients are forgotten", func() {
-		c.eventually("the CSIAddonsNode is deleted", time.Minute, func() error {
-			if o, err := csi.Node(c.t.Context(), rbd, "node-2"); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%v, %v", o, err)
-			}
-			return nil
-		})
-	})
-	c.took("the node is back", func() {
-		c.must(csi.ReturnNode(c.t.Context(), "node-2"))
-		c.clientsAre(csi, rbd, "node-2", clientsOf("node-2"))
-	})
+	c.must(csi.ReturnNode(c.t.Context(), "node-2"))
+	c.clientsAre(csi, rbd, "node-2", clientsOf("node-2"))
 }
 
-// asked is how often drivers were.
-func (c *cluster) asked(csi *sandbox.CSIAddons, what string) int {
+// cephClientsComponent shows that the server's pods may run, and that the controller and the server accept each other's
+// certificates. What the server asks Ceph is tested in e2e/ceph.
+func (c *cluster) cephClientsComponent() {
+	c.waitAvailable("fairlead-ceph-clients")
+	server, controller := c.mounted("fairlead-ceph-clients-server"), c.mounted("fairlead-ceph-clients-controller")
+	c.must(handshake(server, controller))
+	if handshake(server, server) == nil || handshake(controller, controller) == nil {
+		c.t.Error("a certificate is accepted in the role of the other side")
+	}
+}
+
+// waitAvailable waits until both replicas run, under the restricted pod security standard.
+func (c *cluster) waitAvailable(deployment string) {
 	c.t.Helper()
-	calls, err := csi.Calls()
-	c.must(err)
-	return strings.Count(calls, " "+what+" ")
+	c.waitIs("available replicas of "+deployment, time.Minute, int32(2), func() any {
+		var d appsv1.Deployment
+		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "fairlead-system", Name: deployment}, &d))
+		return d.Status.AvailableReplicas
+	})
 }
 
-// clientsOf a node are what its CSIAddonsNode says of the driver for RBD.
+// mounted returns a directory with the files of a Secret, once the Secret exists.
+func (c *cluster) mounted(name string) string {
+	c.t.Helper()
+	var secret corev1.Secret
+	c.eventually("Secret "+name, time.Minute, func() error {
+		return c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "fairlead-system", Name: name}, &secret)
+	})
+	directory := c.t.TempDir()
+	for file, content := range secret.Data {
+		c.must(os.WriteFile(filepath.Join(directory, file), content, 0o600))
+	}
+	return directory
+}
+
+// handshake is between the server and a client that calls it by the name of its Service.
+func handshake(server, by string) error {
+	pem, err := os.ReadFile(filepath.Join(by, "ca.crt"))
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(by, "tls.crt"), filepath.Join(by, "tls.key"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	one, other := net.Pipe()
+	defer one.Close()
+	accepted := make(chan error, 1)
+	go func() {
+		defer other.Close()
+		accepted <- tls.Server(other, cephclients.ServerTLS(server)).Handshake()
+	}()
+	called := tls.Client(one, &tls.Config{ServerName: "fairlead-ceph-clients.fairlead-system.svc", RootCAs: pool, Certificates: []tls.Certificate{certificate}}).Handshake()
+	one.Close()
+	return errors.Join(called, <-accepted)
+}
+
+// removesFences starts the controller with fencing off and a fence in effect. With the rights of the manifests alone,
+// it readmits the node, which has rebooted.
+func (c *cluster) removesFences(csi *sandbox.CSIAddons) {
+	f := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stands", Labels: map[string]string{
+		fence.NodeLabel: "node-1", fence.IncidentLabel: "node-1-1", fence.BootLabel: "before",
+	}}}
+	f.Spec.NetworkFenceClassName, f.Spec.CIDRs, f.Spec.FenceState = "rbd", cidrsOf["node-1"], csiaddons.Fenced
+	c.must(c.create(f))
+	c.waitBlocked(csi, 1)
+	c.writeRecord("node-1", v1alpha1.NodeFenceStatus{
+		Phase: v1alpha1.NodeDrained, Reason: fence.ReasonDrained, Incident: "node-1-1", Node: v1alpha1.MachineIdentity{BootID: "before"},
+		Fences: []v1alpha1.Fence{{
+			Name: "stands", Incident: "node-1-1", Driver: rbd, ClusterID: "rook-ceph", Class: "rbd", CIDRs: f.Spec.CIDRs,
+			State: v1alpha1.FenceFenced, Since: metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second)),
+		}},
+	})
+	c.must(c.RunFairlead(c.t.Context(), 1, 1))
+	c.waitPhase("node-1", v1alpha1.NodeHealthy)
+	c.waitBlocked(csi, 0)
+}
+
+// clientsOf a node, as the CSIAddonsNode of the driver for RBD says.
 func clientsOf(node string) string {
-	cidrs := strings.Join(cephDrivers.Drivers[0].Nodes[node], `","`)
-	return fmt.Sprintf(`[{"ClientDetails":[{"cidrs":["%s"],"id":%q}],"networkFenceClassName":"rbd"}]`, cidrs, cephFSID)
+	return fmt.Sprintf(`[{"ClientDetails":[{"cidrs":["%s"],"id":%q}],"networkFenceClassName":"rbd"}]`, strings.Join(cidrsOf[node], `","`), cephFSID)
 }
 
-// startCSIAddons starts csi-addons; what it has logged, and what the drivers were
-// asked, is shown if the test fails.
+// startCSIAddons starts csi-addons. A failed test shows its logs and the calls to the drivers.
 func (c *cluster) startCSIAddons(o sandbox.CSIAddonsOptions) *sandbox.CSIAddons {
 	c.t.Helper()
-	began := time.Now()
 	csi, err := c.StartCSIAddons(c.t.Context(), o)
 	c.must(err)
-	c.t.Logf("csi-addons is connected to its sidecars: %s", time.Since(began).Round(time.Millisecond))
 	c.t.Cleanup(func() {
+		if !c.t.Failed() {
+			return
+		}
 		calls, err := csi.Calls()
 		logs, failed := csi.Logs()
-		c.t.Logf("what the drivers were asked: %v\n%s", errors.Join(err, failed), calls)
+		c.t.Logf("calls to the drivers: %v\n%s", errors.Join(err, failed), calls)
 		for _, log := range logs {
-			if c.t.Failed() {
-				c.t.Logf("log of %s:\n%s", filepath.Base(log), endOf(log, 1500))
-			}
+			c.t.Logf("log of %s:\n%s", filepath.Base(log), endOf(log, 1500))
 		}
 	})
 	return csi
-}
-
-// took prints how long something took.
-func (c *cluster) took(what string, do func()) {
-	c.t.Helper()
-	began := time.Now()
-	do()
-	c.t.Logf("%s: %s", what, time.Since(began).Round(time.Millisecond))
 }
 
 func (c *cluster) apply(manifests ...string) {
@@ -204,19 +259,11 @@ func (c *cluster) apply(manifests ...string) {
 	c.must(err)
 }
 
-func (c *cluster) fence(name, state string) {
-	c.t.Helper()
-	c.kubectl("patch", "networkfence", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"fenceState":%q}}`, state))
-}
-
 // fenceSays waits until a NetworkFence has this result and message.
 func (c *cluster) fenceSays(name, want string) {
 	c.t.Helper()
-	c.eventually("NetworkFence "+name, time.Minute, func() error {
-		if got := c.kubectl("get", "networkfence", name, "-o", "jsonpath={.status.result}|{.status.message}"); got != want {
-			return fmt.Errorf("it says %s", got)
-		}
-		return nil
+	c.waitIs("NetworkFence "+name, time.Minute, want, func() any {
+		return c.kubectl("get", "networkfence", name, "-o", "jsonpath={.status.result}|{.status.message}")
 	})
 }
 
@@ -225,17 +272,13 @@ func (c *cluster) clientsAre(csi *sandbox.CSIAddons, driver, node, want string) 
 	c.t.Helper()
 	o, err := csi.Node(c.t.Context(), driver, node)
 	c.must(err)
-	c.eventually("the clients of "+o.GetName(), time.Minute, func() error {
-		got := c.kubectl("-n", csi.Namespace, "get", "csiaddonsnode", o.GetName(), "-o", "jsonpath={.status.networkFenceClientStatus}")
-		if got != want {
-			return fmt.Errorf("they are %s, want %s", got, want)
-		}
-		return nil
+	c.waitIs("clients of "+o.GetName(), time.Minute, want, func() any {
+		return c.kubectl("-n", csi.Namespace, "get", "csiaddonsnode", o.GetName(), "-o", "jsonpath={.status.networkFenceClientStatus}")
 	})
 }
 
-// blocked is what the storage refuses at this moment.
-func (c *cluster) blocked(csi *sandbox.CSIAddons, want ...string) {
+// blockedAre are the addresses that the storage refuses now.
+func (c *cluster) blockedAre(csi *sandbox.CSIAddons, want ...string) {
 	c.t.Helper()
 	got, err := csi.Blocked("rook-ceph")
 	c.must(err)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -16,14 +15,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// TestEndpoints follows a volume from its network being enabled to its server
-// moving: what is published, what DNS says of it, and how soon. The controllers
-// of Kubernetes that also look at endpoints run beside it.
+// TestEndpoints follows what is published for a volume, and what DNS says: from enabling its network to moving its server.
+// Kubernetes' own endpoint controllers run beside Fairlead.
 func TestEndpoints(t *testing.T) {
 	const domain, volume = "storage.example", "pvc-moves"
 	c := newCluster(t, options{clusterDomain: domain, webhooks: 1, controllers: 1})
@@ -34,18 +33,17 @@ func TestEndpoints(t *testing.T) {
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
 	c.waitApplied(netA + "@lhnet2")
 
-	// Longhorn makes an Endpoints object of its own, which Kubernetes mirrors and
-	// Longhorn's endpoint controller fills with the pod's address where it knows of no network.
+	// Longhorn creates an Endpoints object, which Kubernetes mirrors. Longhorn's endpoint controller writes the pod's
+	// own address to it, as this version knows no endpoint network.
 	c.must(lh.Attach(t.Context(), volume, "node-1"))
 	first := c.waitPublished(volume)
 	c.resolves(dns, name, first...)
-	if endpoint := c.kubectl("-n", namespace, "get", "sharemanagers.longhorn.io", volume, "-o", "jsonpath={.status.endpoint}"); endpoint != "nfs://"+name+"/"+volume {
+	if endpoint := c.endpoint(volume); endpoint != "nfs://"+name+"/"+volume {
 		t.Errorf("the endpoint is %s", endpoint)
 	}
-	c.notTwice(volume)
+	c.publishedOnce(volume)
 
-	t.Run("a server that is not Ready, or is leaving, is not published", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("a server that is not Ready or is terminating is not published", func(t *testing.T, c *cluster) {
 		server := c.server(volume)
 		c.setReady(server, corev1.ConditionFalse)
 		c.waitAddresses(volume)
@@ -54,17 +52,14 @@ func TestEndpoints(t *testing.T) {
 		c.waitAddresses(volume, first...)
 		server = c.server(volume)
 		c.kubectl("-n", namespace, "patch", "pod", server.Name, "--type=merge", "-p", `{"metadata":{"finalizers":["test.fairlead.io/hold"]}}`)
-		c.must(c.Client.Delete(t.Context(), server))
+		c.delete(server)
 		c.waitAddresses(volume)
 		c.resolves(dns, name)
 		c.kubectl("-n", namespace, "patch", "pod", server.Name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		c.eventually("the server is gone", 10*time.Second, func() error {
-			return gone(c.Client.Get(t.Context(), client.ObjectKeyFromObject(server), &corev1.Pod{}))
-		})
+		c.waitGone(server)
 	})
 
-	t.Run("a server that moves is published within a second of its status", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("a moved server is published by its event", func(t *testing.T, c *cluster) {
 		c.must(lh.Attach(t.Context(), volume, "node-2"))
 		to := c.waitPublished(volume)
 		c.whileQuiet(func(try int) (pulse, error) {
@@ -73,21 +68,20 @@ func TestEndpoints(t *testing.T) {
 			to = c.waitPublished(volume)
 			for _, address := range from {
 				if slices.Contains(to, address) {
-					t.Errorf("the server moved and %s is still published: %v", address, to)
+					t.Errorf("%s of the old server is still published: %v", address, to)
 				}
 			}
-			t.Logf("published %s after the status; %s: %.1f times", took.Round(time.Millisecond/10), meanwhile, float64(took)/float64(meanwhile.median))
-			if took > time.Second {
-				return meanwhile, fmt.Errorf("it took %s to publish the new address", took)
+			t.Logf("published %s after the status; %s", took.Round(time.Millisecond/10), meanwhile)
+			if took > soon {
+				return meanwhile, fmt.Errorf("the new address was published after %s", took)
 			}
 			return meanwhile, nil
 		})
 		c.resolves(dns, name, to...)
-		c.notTwice(volume)
+		c.publishedOnce(volume)
 	})
 
-	t.Run("what others change is put right, what is theirs is left alone", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("foreign changes are reverted, foreign slices kept", func(t *testing.T, c *cluster) {
 		now := c.waitPublished(volume)
 		c.must(c.Client.DeleteAllOf(t.Context(), &discoveryv1.EndpointSlice{}, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: "fairlead.io"}))
 		c.waitAddresses(volume, now...)
@@ -97,27 +91,18 @@ func TestEndpoints(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pvc-selected", Labels: map[string]string{"longhorn.io/share-manager": volume}, Annotations: map[string]string{storage.OptOutAnnotation: "true"}},
 			Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"longhorn.io/share-manager": volume}, Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049}}},
 		}
-		c.must(c.Client.Create(t.Context(), selected))
-		c.eventually("Kubernetes publishes it", 10*time.Second, func() error {
-			slices := c.slices("pvc-selected")
-			if len(slices) == 0 || slices[0].Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
-				return fmt.Errorf("slices: %d", len(slices))
-			}
-			return nil
-		})
+		c.must(c.create(selected))
+		c.waitHas("slices of Kubernetes", 10*time.Second, func() string { return c.managersOf("pvc-selected") }, "endpointslice-controller.k8s.io")
 	})
 
-	t.Run("nothing is left behind", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("nothing remains of a deleted Service", func(t *testing.T, c *cluster) {
 		c.must(lh.Detach(t.Context(), volume))
 		c.waitAddresses(volume)
-		c.must(c.Client.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: volume}}))
-		c.eventually("what was published is collected", 30*time.Second, func() error {
-			if n := len(c.slices(volume)); n > 0 {
-				return fmt.Errorf("%d slices", n)
-			}
-			return gone(c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, c.classic()))
-		})
+		c.delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: volume}})
+		c.waitIs("slices", 30*time.Second, 0, func() any { return len(c.slices(volume)) })
+		classic := c.classic()
+		classic.Namespace, classic.Name = namespace, volume
+		c.waitGone(classic)
 		c.resolves(dns, name)
 	})
 }
@@ -127,20 +112,10 @@ func TestEndpoints(t *testing.T) {
 //lint:ignore SA1019 for the readers of the deprecated API
 func (c *cluster) classic() *corev1.Endpoints { return &corev1.Endpoints{} }
 
-func gone(err error) error {
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	if err == nil {
-		return errors.New("it is still there")
-	}
-	return nil
-}
-
 func (c *cluster) server(volume string) *corev1.Pod {
 	c.t.Helper()
 	var pod corev1.Pod
-	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: "share-manager-" + volume}, &pod))
+	c.get("share-manager-"+volume, &pod)
 	return &pod
 }
 
@@ -149,28 +124,22 @@ func (c *cluster) setReady(pod *corev1.Pod, to corev1.ConditionStatus) {
 	c.kubectl("-n", pod.Namespace, "patch", "pod", pod.Name, "--subresource=status", "-p", fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, to))
 }
 
-// reported are the addresses that Multus gave the volume's server, IPv4 first.
-func (c *cluster) reported(volume string) ([]string, error) {
-	addresses, err := reportedBy(c.server(volume))
-	if err != nil || len(addresses) != 2 {
-		return nil, fmt.Errorf("reported: %v, %w", addresses, err)
-	}
-	return []string{addresses[0].String(), addresses[1].String()}, nil
-}
-
-// waitPublished waits until what Multus reports is what is published, and returns it.
-func (c *cluster) waitPublished(volume string) []string {
+// waitPublished waits until the two addresses that Multus reports are published, and returns them.
+func (c *cluster) waitPublished(volume string) (want []string) {
 	c.t.Helper()
-	var want []string
-	c.eventually("Multus reports the server", 10*time.Second, func() (err error) {
-		want, err = c.reported(volume)
-		return err
+	c.eventually("addresses reported by Multus", 10*time.Second, func() error {
+		addresses, err := reportedBy(c.server(volume))
+		if err != nil || len(addresses) != 2 {
+			return fmt.Errorf("reported: %v, %w", addresses, err)
+		}
+		want = []string{addresses[0].String(), addresses[1].String()}
+		return nil
 	})
 	c.waitAddresses(volume, want...)
 	return want
 }
 
-// waitAddresses waits until slices and the classic object have just these addresses.
+// waitAddresses waits until slices and Endpoints have just these addresses.
 func (c *cluster) waitAddresses(volume string, want ...string) {
 	c.t.Helper()
 	c.eventually(fmt.Sprintf("%v are published", want), 10*time.Second, func() error {
@@ -184,7 +153,7 @@ func (c *cluster) waitAddresses(volume string, want ...string) {
 			}
 		}
 		e := c.classic()
-		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, e); client.IgnoreNotFound(err) != nil {
+		if err := c.Client.Get(c.t.Context(), key(volume), e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		for _, subset := range e.Subsets {
@@ -209,73 +178,65 @@ func (c *cluster) slices(service string) []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// notTwice wants no slice but Fairlead's, one per family, after Kubernetes'
-// controllers have had their time, and nobody writing in the end.
-func (c *cluster) notTwice(volume string) {
+// managersOf a Service's slices.
+func (c *cluster) managersOf(service string) string {
 	c.t.Helper()
-	versions := func() string {
-		var text strings.Builder
-		for _, s := range c.slices(volume) {
-			fmt.Fprintf(&text, "%s of %s at %s\n", s.Name, s.Labels[discoveryv1.LabelManagedBy], s.ResourceVersion)
-		}
-		e := c.classic()
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, e))
-		return text.String() + e.ResourceVersion
+	var managers []string
+	for _, s := range c.slices(service) {
+		managers = append(managers, s.Labels[discoveryv1.LabelManagedBy])
 	}
-	c.eventually("two slices of Fairlead", 10*time.Second, func() error {
-		if is := c.slices(volume); len(is) != 2 || is[0].Labels[discoveryv1.LabelManagedBy] != "fairlead.io" || is[1].Labels[discoveryv1.LabelManagedBy] != "fairlead.io" {
-			return errors.New(versions())
-		}
-		return nil
-	})
-	c.comesToRest("what is published", 2*time.Second, versions)
+	return strings.Join(managers, " ")
 }
 
-// move kills the server and has it come back on another node. It returns how
-// long after the new status was seen the new address was seen in a slice, both
-// by bare watches, and what such a watch took meanwhile.
+// publishedOnce wants only Fairlead's slices, one per family, and no more writes once all controllers are done.
+func (c *cluster) publishedOnce(volume string) {
+	c.t.Helper()
+	c.waitIs("managers of slices", 10*time.Second, "fairlead.io fairlead.io", func() any { return c.managersOf(volume) })
+	c.comesToRest("slices and Endpoints", 2*time.Second, func() string {
+		e := c.classic()
+		c.get(volume, e)
+		text := e.ResourceVersion
+		for _, s := range c.slices(volume) {
+			text += "\n" + s.Name + " at " + s.ResourceVersion
+		}
+		return text + c.managersOf(volume)
+	})
+}
+
+// move kills the server and starts it on another node. It returns how long after the new server's status its address
+// was in a slice, both by bare watches, and how long a bare watch took meanwhile.
 func (c *cluster) move(volume, to string) (time.Duration, pulse) {
 	c.t.Helper()
 	old := c.server(volume)
-	seen := c.sights(&corev1.PodList{}, &discoveryv1.EndpointSliceList{})
+	f := c.film(&corev1.PodList{}, &discoveryv1.EndpointSliceList{})
+	f.wait(c, "a watch that has begun", 10*time.Second, func(m moment) bool { return m.object.GetUID() == old.UID })
 	c.kubectl("cordon", old.Spec.NodeName)
 	defer c.kubectl("uncordon", old.Spec.NodeName)
 	probe := c.startProbe()
-	c.must(c.Client.Delete(c.t.Context(), old, client.GracePeriodSeconds(0)))
+	c.delete(old, client.GracePeriodSeconds(0))
 	c.takeAddress(old.Spec.NodeName)
 	c.must(c.Longhorn().Attach(c.t.Context(), volume, to))
 	var address string
-	var appeared time.Time
-	published := map[string]time.Time{}
-	for deadline := time.After(60 * time.Second); ; {
-		select {
-		case <-deadline:
-			c.t.Fatalf("the new address %q was not published, but these: %v", address, published)
-		case s := <-seen:
-			switch o := s.Object.(type) {
-			case *corev1.Pod:
-				if !appeared.IsZero() || o.Name != old.Name || o.UID == old.UID || s.Type == watch.Deleted {
-					continue
-				}
-				if reported, err := reportedBy(o); err == nil && len(reported) > 0 {
-					address, appeared = reported[0].String(), s.at
-				}
-			case *discoveryv1.EndpointSlice:
-				if o.Labels[discoveryv1.LabelServiceName] != volume || len(o.Endpoints) != 1 {
-					continue
-				}
-				if a := o.Endpoints[0].Addresses[0]; published[a].IsZero() {
-					published[a] = s.at
-				}
-			}
+	appeared := f.wait(c, "the address of the new server", time.Minute, func(m moment) bool {
+		pod, ok := m.object.(*corev1.Pod)
+		if !ok || pod.Name != old.Name || pod.UID == old.UID || m.what == watch.Deleted {
+			return false
 		}
-		if at := published[address]; !at.IsZero() {
-			return at.Sub(appeared), probe.end()
+		reported, err := reportedBy(pod)
+		if err != nil || len(reported) == 0 {
+			return false
 		}
-	}
+		address = reported[0].String()
+		return true
+	})
+	published := f.wait(c, "a slice with the address of the new server", time.Minute, func(m moment) bool {
+		s, ok := m.object.(*discoveryv1.EndpointSlice)
+		return ok && s.Labels[discoveryv1.LabelServiceName] == volume && len(s.Endpoints) == 1 && s.Endpoints[0].Addresses[0] == address
+	})
+	return published.at.Sub(appeared.at), probe.end()
 }
 
-// reportedBy is what Multus gave a server, IPv4 first.
+// reportedBy are the addresses that Multus reports for a server, IPv4 first.
 func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
 	attachment, err := storage.ParseAttachment(netA + "@lhnet2")
 	if err != nil {
@@ -284,17 +245,39 @@ func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
 	return storage.ReportedAddresses(server.Annotations, attachment)
 }
 
-// takeAddress has another pod take the address that has just become free on a node.
+// takeAddress gives another pod the address that has just become free on a node.
 func (c *cluster) takeAddress(node string) {
 	c.t.Helper()
 	pod := serverPod("elsewhere")
 	pod.Name, pod.Labels, pod.Annotations = "takes-the-address-of-"+node, nil, map[string]string{storage.NetworksAnnotation: netA}
-	c.must(c.Client.Create(c.t.Context(), pod))
-	c.eventually("the address is taken", 10*time.Second, func() error {
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(pod), pod))
-		if pod.Annotations[storage.NetworkStatusAnnotation] == "" {
-			return errors.New("Multus reports none yet")
+	c.must(c.create(pod))
+	c.waitIs("address of another pod", 10*time.Second, true, func() any {
+		c.get(pod.Name, pod)
+		return pod.Annotations[storage.NetworkStatusAnnotation] != ""
+	})
+}
+
+// startDNS starts CoreDNS. A failed test shows its log.
+func (c *cluster) startDNS() *sandbox.DNS {
+	c.t.Helper()
+	dns, err := c.StartDNS(c.t.Context())
+	c.must(err)
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("log of CoreDNS:\n%s", endOf(dns.Log, 6000))
 		}
-		return nil
+	})
+	return dns
+}
+
+// resolves waits until the name has just these addresses, IPv4 first.
+func (c *cluster) resolves(dns *sandbox.DNS, name string, want ...string) {
+	c.t.Helper()
+	c.waitIs("addresses of "+name, 10*time.Second, fmt.Sprint(want), func() any {
+		addresses, err := dns.Lookup(c.t.Context(), name)
+		if err != nil {
+			return err
+		}
+		return fmt.Sprint(addresses)
 	})
 }

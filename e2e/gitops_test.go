@@ -11,44 +11,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// spellings are two spellings of one value for each setting of the danger zone of Longhorn 1.12.1.
-// Longhorn takes networks and classes in one spelling only.
-var spellings = map[string][2]string{
-	"taint-toleration":                                  {"b=2:NoExecute; a=1:NoSchedule", "a=1:NoSchedule;b=2:NoExecute"},
-	"system-managed-components-node-selector":           {"zone:a; disktype:ssd", "disktype:ssd;zone:a"},
-	"priority-class":                                    {"system-cluster-critical", "system-cluster-critical"},
-	"storage-network":                                   {netA, netA},
-	"endpoint-network-for-rwx-volume":                   {netB, netB},
-	"guaranteed-instance-manager-cpu":                   {`{"v2": "10", "v1": "10.0"}`, "10"},
-	"v1-data-engine":                                    {"True", "1"},
-	"v2-data-engine":                                    {"TRUE", "t"},
-	"disable-snapshot-purge":                            {"True", "1"},
-	"concurrent-replica-rebuild-per-node-limit":         {"+3", "03"},
-	"concurrent-backing-image-replenish-per-node-limit": {"05", "+5"},
-	"instance-manager-pod-liveness-probe-timeout":       {"020", "+20"},
-	"engine-image-pod-liveness-probe-period":            {"+10", "010"},
-	"engine-image-pod-liveness-probe-timeout":           {"08", "8"},
-	"engine-image-pod-liveness-probe-failure-threshold": {"+6", "6"},
-	"log-path": {"/var/log//longhorn/", "/var/log/longhorn"},
-	"system-managed-csi-components-resource-limits": {
-		`{ "csi-attacher": {"requests": {"memory": "1024Mi", "cpu": "0.1"}} }`, `{"csi-attacher":{"requests":{"cpu":"100m","memory":"1Gi"}}}`,
-	},
-	"data-engine-cpu-mask":               {`{ "v2": "0-2" }`, "0x07"},
-	"data-engine-memory-size":            {`{"v2": "01024"}`, "+1024"},
-	"data-engine-hugepage-enabled":       {`{"v2":"False"}`, "0"},
-	"data-engine-interrupt-mode-enabled": {`{"v2": "T"}`, "True"},
-	"data-engine-number-of-cpu-cores":    {`{"v2": "+2"}`, "02"},
-	"data-engine-cpu-isolation-enabled":  {`{"v2":"TRUE"}`, "1"},
-	"data-engine-iobuf-large-pool-size":  {`{"v2": "04096"}`, "4096"},
-	"data-engine-iobuf-small-pool-size":  {`{"v2": "+16384"}`, "16384"},
-}
-
-// TestAppliedSettingsStayAsInGit applies every setting in odd spellings: the cluster keeps them as written,
-// and another spelling of the same value restarts nothing.
+// TestAppliedSettingsStayAsInGit applies every setting in odd spellings. The cluster keeps them as written, and another
+// spelling of the same value restarts nothing.
 func TestAppliedSettingsStayAsInGit(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true, longhorn: "v1.12.1"})
 	c.must(c.Longhorn().EnableV2(t.Context()))
@@ -57,8 +25,8 @@ func TestAppliedSettingsStayAsInGit(t *testing.T) {
 	has := c.systemSettings()
 	for _, d := range catalog.DangerZone() {
 		_, there := has[string(d.Name)]
-		if _, spelled := spellings[string(d.Name)]; there != spelled {
-			t.Errorf("%s: Longhorn has it: %t; it is in the test: %t", d.Name, there, spelled)
+		if spelled := len(zoneValues[string(d.Name)]) > 1; there != spelled {
+			t.Errorf("%s: Longhorn has it: %t; zoneValues has its spellings: %t", d.Name, there, spelled)
 		}
 	}
 
@@ -77,7 +45,7 @@ func TestAppliedSettingsStayAsInGit(t *testing.T) {
 		versions := c.systemSettings()
 		c.applyManifest(manifest, how)
 		if again := c.systemSettings(); !maps.Equal(versions, again) {
-			t.Errorf("applied once more, settings change:\nbefore %v\nnow    %v", versions, again)
+			t.Errorf("applied again, settings change:\nbefore %v\nnow    %v", versions, again)
 		}
 	}
 }
@@ -94,13 +62,24 @@ func (c *cluster) systemSettings() map[string]string {
 	return versions
 }
 
+// spelled are the settings of Longhorn 1.12.1 in one of the two odd spellings.
+func spelled(spelling int) map[string]string {
+	values := map[string]string{}
+	for name, v := range zoneValues {
+		if len(v) > 1 {
+			values[name] = v[1+spelling]
+		}
+	}
+	return values
+}
+
 func (c *cluster) settingsManifest(spelling int) string {
 	c.t.Helper()
 	var items []any
-	for name, values := range spellings {
+	for name, value := range spelled(spelling) {
 		items = append(items, map[string]any{
 			"apiVersion": "longhorn.io/v1beta2", "kind": "Setting",
-			"metadata": map[string]any{"name": name, "namespace": namespace}, "value": values[spelling],
+			"metadata": map[string]any{"name": name, "namespace": namespace}, "value": value,
 		})
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
@@ -114,7 +93,7 @@ func (c *cluster) applyManifest(manifest string, how []string) {
 	c.must(err)
 }
 
-// inGit wants that neither kind of kubectl diff shows a difference: it exits 1 where there is one.
+// inGit wants no difference from either kind of kubectl diff, which exits 1 at a difference.
 func (c *cluster) inGit(manifest string) {
 	c.t.Helper()
 	for _, how := range [][]string{nil, {"--server-side", "--field-manager=git", "--force-conflicts"}} {
@@ -124,14 +103,14 @@ func (c *cluster) inGit(manifest string) {
 	}
 }
 
-// waitSpelled waits until Fairlead says of every setting, as it is spelled, that it is applied.
+// waitSpelled waits until Fairlead reports every setting, with its spelling, as applied.
 func (c *cluster) waitSpelled(spelling int) {
 	c.t.Helper()
 	c.eventually("settings are applied", 90*time.Second, func() error {
 		var missing []error
 		statuses := c.settingStatuses()
-		for name, values := range spellings {
-			if s := statuses[name]; !s.applied || s.value != values[spelling] {
+		for name, value := range spelled(spelling) {
+			if s := statuses[name]; !s.applied || s.value != value {
 				missing = append(missing, fmt.Errorf("%s: %+v", name, s))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,26 +21,24 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// seedVariable names the dice of a run that is to be repeated.
+// seedVariable repeats a random run.
 const seedVariable = "FAIRLEAD_SEED"
 
-// TestInvariantsHoldWhateverComes is the short form, on the real control plane,
-// of the property test in package settings: settings change, volumes attach and
-// detach and the controller is killed, in an order that chance decides. Watches,
-// not samples, look out for a restart that hurts.
+// TestInvariantsHoldWhateverComes is a short form of the property test in package settings, on the real control plane:
+// settings change, volumes attach and detach, and the controller is killed, in random order. A watch sees every restart.
 func TestInvariantsHoldWhateverComes(t *testing.T) {
-	// Without the lease, which a killed leader leaves for some seconds: there is only one at a time.
-	// Longhorn builds by the value of its own setting, and applies it itself too.
+	// One controller at a time needs no lease, which a killed leader would keep for some seconds.
+	// Longhorn builds by the value of its own setting, and also applies the setting itself.
 	c := newCluster(t, options{webhooks: 2, controllers: 1, controllerArgs: []string{"--leader-elect=false"}, longhorn: "v1.12.0", syncs: true})
 	seed := uint64(time.Now().UnixNano())
 	if again := os.Getenv(seedVariable); again != "" {
 		_, err := fmt.Sscan(again, &seed)
 		c.must(err)
 	}
-	t.Logf("the same steps again: %s=%d", seedVariable, seed)
+	t.Logf("to repeat: %s=%d", seedVariable, seed)
 	chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's dice
 	volumes := []string{"pvc-a", "pvc-b", "pvc-c"}
 	for _, v := range volumes {
@@ -48,12 +47,12 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	guard := c.watchRestarts()
 	attached := map[string]bool{}
 	controllers := 1
-	// Chance seldom comes to what must be refused most: a change while a volume is attached.
+	// A change under an attached volume is rare in random order.
 	c.attach("pvc-a", "node-1")
 	attached["pvc-a"] = true
-	time.Sleep(2 * time.Second) // older than the guard's resolution
+	time.Sleep(2 * time.Second) // the guard compares times of the API, which have no fractions
 	c.set(system, string(catalog.EndpointNetworkForRWX), netA)
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // nothing announces that no restart follows
 	end := time.Now().Add(60 * time.Second)
 	for steps := 0; time.Now().Before(end); steps++ {
 		switch chance.IntN(16) {
@@ -74,7 +73,7 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 			_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, fmt.Sprintf("controller-%d", controllers))
 			c.must(err)
 			controllers++
-		default: // time for a roll-out to get somewhere
+		default: // a random step of the rollout
 			time.Sleep(time.Duration(chance.IntN(1500)) * time.Millisecond)
 		}
 		c.checkInvariants()
@@ -90,13 +89,13 @@ func TestInvariantsHoldWhateverComes(t *testing.T) {
 	t.Logf("the controller was killed %d times", controllers-1)
 }
 
-// attach has Kubernetes' attachment first, as in life, and then Longhorn's side.
+// attach creates Kubernetes' attachment first, as Kubernetes does, and then Longhorn's.
 func (c *cluster) attach(volume, node string) {
 	c.t.Helper()
-	c.must(c.Client.Create(c.t.Context(), &storagev1.VolumeAttachment{
+	c.must(c.create(&storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: storage.Longhorn().Driver, NodeName: node,
+			Attacher: longhorn.Profile().Driver, NodeName: node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)},
 		},
 	}))
@@ -106,24 +105,23 @@ func (c *cluster) attach(volume, node string) {
 func (c *cluster) detach(volume string) {
 	c.t.Helper()
 	c.must(c.Longhorn().Detach(c.t.Context(), volume))
-	c.must(c.Client.Delete(c.t.Context(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume}}))
+	c.delete(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume}})
 }
 
-// checkInvariants holds 1 and 2 against the cluster as it is. Servers are read
-// before clients: a server that is there now must find its clients there after.
+// checkInvariants checks invariants 1 and 2. Servers are read before clients: clients must be on a server's network first.
 func (c *cluster) checkInvariants() {
 	c.t.Helper()
-	servers := c.pods(storage.Longhorn().ServerLabels)
+	servers := c.pods(longhorn.Profile().ServerLabels)
 	clients := c.clients()
 	for _, server := range servers {
 		network := c.requested(&server)
-		volume := server.Labels[storage.Longhorn().VolumeLabel]
+		volume := server.Labels[longhorn.Profile().VolumeLabel]
 		var service corev1.Service
-		err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service)
+		err := c.Client.Get(c.t.Context(), key(volume), &service)
 		c.must(client.IgnoreNotFound(err))
 		headless := service.Spec.ClusterIP == "None"
-		// A repair deletes the Service before its server, so no Service is no violation;
-		// nor is another one, if the listed server has been deleted since.
+		// A repair deletes the Service before its server, so a missing Service is no violation, nor is a new Service
+		// of a server that was deleted since the list.
 		if err == nil && headless == network.IsZero() && c.stillThere(&server) {
 			c.t.Errorf("invariant 2: %s: headless %v, server on %q", volume, headless, network)
 		}
@@ -135,7 +133,7 @@ func (c *cluster) checkInvariants() {
 	}
 }
 
-// stillThere reports whether a listed pod is there and not being deleted.
+// stillThere reports whether a listed pod exists and is not being deleted.
 func (c *cluster) stillThere(listed *corev1.Pod) bool {
 	c.t.Helper()
 	var pod corev1.Pod
@@ -144,7 +142,7 @@ func (c *cluster) stillThere(listed *corev1.Pod) bool {
 	return err == nil && pod.UID == listed.UID && pod.DeletionTimestamp == nil
 }
 
-// restartGuard sees every deletion of a client pod and what was attached on its node.
+// restartGuard watches deletions of client pods, and what was attached on their nodes.
 type restartGuard struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
@@ -154,7 +152,7 @@ type restartGuard struct {
 	probe    *probe
 }
 
-// hurt is what a deletion did to an attachment on its node that was there before it, by so long.
+// hurt is an attachment on the node of a deleted pod, older than the deletion by so long.
 type hurt struct {
 	by   time.Duration
 	text string
@@ -163,25 +161,25 @@ type hurt struct {
 func (c *cluster) watchRestarts() *restartGuard {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	pods, err := c.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingLabels(storage.Longhorn().ClientLabels))
+	pods, err := c.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingLabels(longhorn.Profile().ClientLabels))
 	c.must(err)
 	g := &restartGuard{cancel: cancel, probe: c.startProbe()}
 	c.t.Cleanup(cancel)
 	g.done.Go(func() {
-		var told []string
+		var seen []types.UID
 		for event := range pods.ResultChan() {
 			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || (event.Type == watch.Modified && pod.DeletionTimestamp == nil) || event.Type == watch.Added || slices.Contains(told, string(pod.UID)) {
+			if !ok || (event.Type == watch.Modified && pod.DeletionTimestamp == nil) || event.Type == watch.Added || slices.Contains(seen, pod.UID) {
 				continue
 			}
-			told = append(told, string(pod.UID))
+			seen = append(seen, pod.UID)
 			g.note(c.hurt(ctx, pod)...)
 		}
 	})
 	return g
 }
 
-// hurt says what a deletion hurt.
+// hurt returns the attachments that a deletion hurt.
 func (c *cluster) hurt(ctx context.Context, pod *corev1.Pod) (all []hurt) {
 	var list storagev1.VolumeAttachmentList
 	if err := c.Client.List(ctx, &list); err != nil {
@@ -196,7 +194,7 @@ func (c *cluster) hurt(ctx context.Context, pod *corev1.Pod) (all []hurt) {
 	return all
 }
 
-// deleted is when the deletion was asked for: the timestamp has the grace period added.
+// deleted returns when the deletion was requested: the timestamp includes the grace period.
 func deleted(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
 }
@@ -215,13 +213,12 @@ func (g *restartGuard) finish(t *testing.T) {
 	meanwhile := g.probe.end()
 	t.Logf("%d restarts of CSI plugin pods were seen; %s", g.seen, meanwhile)
 	for _, p := range g.problems {
-		// Times have a second's resolution, and the controller heard of the attachment
-		// no sooner than a bare watch would have: only what is surely older counts.
+		// Times have a resolution of a second, and the controller sees the attachment no sooner than a bare watch.
 		if p.by > time.Second+meanwhile.slowest {
 			t.Error(p.text)
 		}
 	}
 	if g.seen == 0 {
-		t.Error("no restart was seen: nothing was tested")
+		t.Error("no restart was seen")
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
-// TestStandInIsLikeRecordedLonghorn holds the stand-in for Longhorn against what the real manager left at each step of
-// the same scenario. `make test-longhorn` holds the record against the real manager.
+// TestStandInIsLikeRecordedLonghorn compares the stand-in for Longhorn with the record of the real manager after each step
+// of a scenario. `make test-longhorn` compares the record with the real manager.
 func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
 	c := newControlPlane(t, options{auditWrites: true})
 	c.seedLonghorn()
 	lh := c.Longhorn().RestartIdle()
 	c.runComponents(lh)
 	c.runUntilStopped(lh.SyncSettings)
-	// The real manager runs on one node, and has the others cordoned.
+	// The record is of a real manager on one node, with the other nodes cordoned.
 	for _, node := range c.State.Nodes {
 		if node != compare.Node {
 			c.kubectl("cordon", node)
@@ -26,7 +26,7 @@ func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
 	run, err := compare.Run(t.Context(), c.Sandbox, standIn{lh})
 	c.must(err)
 	if folder := os.Getenv("FAIRLEAD_LIKENESS"); folder != "" {
-		c.must(compare.Write(folder, run)) // to look at
+		c.must(compare.Write(folder, run)) // for inspection
 	}
 	recorded, err := compare.Read("compare/testdata/" + compare.Version)
 	c.must(err)

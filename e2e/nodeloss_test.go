@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
@@ -19,62 +16,68 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// protectedDrivers fence for the nodes that protected volumes are lost with here.
-var protectedDrivers = sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriver{
-	{
-		Name: rbd, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
-		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
-	},
-	{
-		Name: cephfs, ClusterID: "rook-ceph", Client: cephFSID, ControllerNode: "node-3",
-		Nodes: map[string][]string{"node-1": {"192.168.50.1/32"}, "node-2": {"192.168.50.2/32", "fd00:50::2/128"}},
-	},
-}}
+// protectedDrivers can fence node-1 and node-2.
+var protectedDrivers = sandbox.CSIAddonsOptions{Drivers: []sandbox.CSIAddonsDriver{cephDriver(rbd, "node-1", "node-2"), cephDriver(cephfs, "node-1", "node-2")}}
 
-// newFencingCluster is one whose Ceph volumes Fairlead protects.
+// newFencingCluster has Ceph volumes that Fairlead protects.
 func newFencingCluster(t *testing.T, fencing string) (*cluster, *sandbox.CSIAddons) {
 	t.Helper()
 	c := newControlPlane(t, options{nodes: 6, fastNodeLoss: true, fencing: fencing})
-	c.runKubelets()
+	c.runUntilStopped(c.RunKubelets)
 	csi := c.startCSIAddons(protectedDrivers)
 	c.apply(cephSecret, rbdFenceClass, cephfsFenceClass)
 	c.must(c.Install(t.Context(), sandbox.RookCeph))
 	c.must(c.RunFairlead(t.Context(), 1, 1))
-	for node := range protectedDrivers.Drivers[0].Nodes {
+	for _, node := range []string{"node-1", "node-2"} {
 		c.waitPhase(node, v1alpha1.NodeHealthy)
 	}
 	return c, csi
 }
 
-// waitPhase waits until a node's record has come to a phase. A fence that has failed is
-// asked for anew after 5 s, and at last every 2 min.
-func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) v1alpha1.NodeFence {
+// waitPhase waits until a node's record has a phase. Fairlead retries a failed fence after 5 s, later every 2 min.
+func (c *cluster) waitPhase(node string, phase v1alpha1.NodeFencePhase) (record v1alpha1.NodeFence) {
 	c.t.Helper()
-	var record v1alpha1.NodeFence
-	c.eventually(fmt.Sprintf("nodefence %s is %s", node, phase), 2*time.Minute, func() (err error) {
-		if record, err = c.recordOf(node); err != nil {
-			return err
+	c.eventually(fmt.Sprintf("NodeFence %s in phase %s", node, phase), 2*time.Minute, func() (err error) {
+		if record, err = c.recordOf(node); err == nil && record.Status.Phase != phase {
+			err = fmt.Errorf("phase %s: %s: %s", record.Status.Phase, record.Status.Reason, record.Status.Message)
 		}
-		if record.Status.Phase != phase {
-			return fmt.Errorf("it is %s: %s: %s", record.Status.Phase, record.Status.Reason, record.Status.Message)
-		}
-		return nil
+		return err
 	})
 	return record
 }
 
-// lossOf a node, as Fairlead marks the Node with it.
-func lossOf(n *corev1.Node) string {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return n.Status.NodeInfo.BootID + "@" + c.LastTransitionTime.UTC().Format(time.RFC3339)
-		}
-	}
-	return ""
+// waitReason waits until a node's record has a phase for a reason, and returns its message.
+func (c *cluster) waitReason(node string, phase v1alpha1.NodeFencePhase, reason string) (message string) {
+	c.t.Helper()
+	c.waitIs("reason of NodeFence "+node, 30*time.Second, reason, func() any {
+		s := c.waitPhase(node, phase).Status
+		message = s.Message
+		return s.Reason
+	})
+	return message
 }
 
-// recordOf returns the record of the machine that has the node's name. Where
-// machines before it had the name too, that is the oldest that is still on record.
+// waitRecorded waits until the record of a healthy node has the volume and the driver's addresses.
+func (c *cluster) waitRecorded(node string, d database) {
+	c.t.Helper()
+	c.eventually("volume on record of "+node, 30*time.Second, func() error {
+		s := c.waitPhase(node, v1alpha1.NodeHealthy).Status
+		held := slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == d.volume() && !v.Waiting })
+		known := slices.ContainsFunc(s.Identities, func(i v1alpha1.StorageIdentity) bool { return i.Driver == d.driver && len(i.Addresses) > 0 })
+		if !held || !known || s.Addresses == "" {
+			return fmt.Errorf("on record: %+v, %+v, addresses %q", s.Volumes, s.Identities, s.Addresses)
+		}
+		return nil
+	})
+}
+
+// lossOf returns the value by which Fairlead marks a Node with its loss.
+func lossOf(n *corev1.Node) string {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return n.Status.NodeInfo.BootID + "@" + n.Status.Conditions[i].LastTransitionTime.UTC().Format(time.RFC3339)
+}
+
+// recordOf returns the record of the machine that has the node's name, the oldest if several machines have had it.
 func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {
 	var records v1alpha1.NodeFenceList
 	if err := c.Client.List(c.t.Context(), &records); err != nil {
@@ -84,72 +87,75 @@ func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {
 	if len(records.Items) == 0 {
 		return v1alpha1.NodeFence{}, fmt.Errorf("node %s has no record", node)
 	}
-	return slices.MinFunc(records.Items, func(a, b v1alpha1.NodeFence) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-	}), nil
+	return slices.MinFunc(records.Items, func(a, b v1alpha1.NodeFence) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }), nil
+}
+
+func (c *cluster) waitBlocked(csi *sandbox.CSIAddons, want int) {
+	c.t.Helper()
+	c.waitIs("number of blocked addresses", 30*time.Second, want, func() any { return c.blocked(csi) })
+}
+
+// blocked counts the addresses that the storage refuses now.
+func (c *cluster) blocked(csi *sandbox.CSIAddons) int {
+	c.t.Helper()
+	list, err := csi.Blocked("rook-ceph")
+	c.must(err)
+	return len(list)
+}
+
+// notReadmitted wants the node to stay blocked for longer than the 3 s that a readmitted node has to be Ready.
+func (c *cluster) notReadmitted(csi *sandbox.CSIAddons, node string) {
+	c.t.Helper()
+	time.Sleep(5 * time.Second) // nothing announces that no readmission follows
+	if n, want := c.blocked(csi), len(cidrsOf[node]); n != want {
+		c.t.Fatalf("%d addresses of %s are blocked, want %d: it was readmitted", n, node, want)
+	}
+}
+
+// readmit reboots a fenced node, removes the operator's taint and waits until the node is healthy and unblocked.
+func (c *cluster) readmit(csi *sandbox.CSIAddons, node string) {
+	c.t.Helper()
+	c.must(c.SwitchOn(c.t.Context(), node, true))
+	c.waitPhase(node, v1alpha1.NodeReturned)
+	if n, want := c.blocked(csi), len(cidrsOf[node]); n != want {
+		c.t.Fatalf("%d addresses of %s are blocked, want %d: it was readmitted with its taint", n, node, want)
+	}
+	c.kubectl("taint", "nodes", node, fence.OutOfServiceTaint+"-")
+	c.waitPhase(node, v1alpha1.NodeHealthy)
+	c.waitBlocked(csi, 0)
 }
 
 // fencing in one line of configuration.
 const fencing = `{profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}`
 
-// TestNodeLoss loses two nodes, each with a database on an RWO volume, at the same
-// moment: one that Fairlead protects, and one where an operator sets the taint and
-// nothing fences. It prints the two side by side, and goes on with the first one
-// until its node is back. What Kubernetes does without either takes minutes: see
-// TestForcedDetachGivesTwoWriters.
+// TestNodeLoss loses two nodes at once, each with a database on an RWO volume. Fairlead protects one; the other has
+// an operator's taint alone. The first node then returns, and is lost once more by the documented commands.
+// TestForcedDetachGivesTwoWriters shows what Kubernetes does without fence and taint.
 func TestNodeLoss(t *testing.T) {
 	c, csi := newFencingCluster(t, fencing)
 	safe := database{name: "safe", driver: rbd, clusterID: "rook-ceph", nodes: []string{"node-1", "node-2"}}
 	tainted := database{name: "tainted", driver: "other.csi.example.com", clusterID: "x", nodes: []string{"node-3", "node-4"}}
-	lost := map[string]string{}
-	for _, d := range []database{safe, tainted} {
-		lost[d.name] = c.runDatabase(d)
-	}
-	node := lost[safe.name]
-	c.eventually("its volume is in the ledger", 30*time.Second, func() error {
-		record := c.waitPhase(node, v1alpha1.NodeHealthy)
-		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == safe.volume() }) || record.Status.Addresses == "" {
-			return fmt.Errorf("it has %+v, addresses %q", record.Status.Volumes, record.Status.Addresses)
-		}
-		return nil
-	})
-	t.Log("\n" + c.kubectl("get", "nodefences"))
+	node, second := c.runDatabase(safe), c.runDatabase(tainted)
+	c.waitRecorded(node, safe)
 
 	f := c.film(&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &csiaddons.NetworkFenceList{})
-	c.must(csi.Fail("fence", "the mons are away")) // so that the attachment is tried before the fence stands
+	c.must(csi.Fail("fence", "the mons are away")) // the attachment is tried before the fence is in effect
 	f.began = time.Now()
-	for _, n := range lost {
+	for _, n := range []string{node, second} {
 		c.must(c.SwitchOff(t.Context(), n))
 	}
-	for _, n := range lost {
+	for _, n := range []string{node, second} {
 		c.waitReady(n, false)
 	}
 	notReady := time.Now()
 	c.taint(node)
-	c.taint(lost[tainted.name])
+	c.taint(second)
 
-	t.Run("the volume is held, and its user is told why", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.eventually("told in the pod's events", time.Minute, func() error {
-			out := c.kubectl("describe", "pod", safe.pod().Name)
-			for _, words := range []string{"FailedAttachVolume", "is lost and not fenced", node, "kubectl describe nodefence " + node} {
-				if !strings.Contains(out, words) {
-					return fmt.Errorf("it does not say %q:\n%s", words, out)
-				}
-			}
-			return nil
-		})
-		if blocked, err := csi.Blocked("rook-ceph"); err != nil || len(blocked) > 0 {
-			t.Errorf("%v is blocked: %v", blocked, err)
-		}
-		c.eventually("its record says what the driver says", 30*time.Second, func() error {
-			if record := c.waitPhase(node, v1alpha1.NodeFencing); record.Status.Reason != fence.ReasonDriverFailed || !strings.Contains(record.Status.Message, "the mons are away") {
-				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
-			}
-			return nil
-		})
+	c.run("pod events explain why the volume is held", func(t *testing.T, c *cluster) {
+		c.waitPrints(time.Minute, []string{"describe", "pod", safe.pod().Name}, "FailedAttachVolume", "is lost and not fenced", node, "kubectl describe nodefence "+node)
+		c.waitBlocked(csi, 0)
+		c.has(c.waitReason(node, v1alpha1.NodeFencing, fence.ReasonDriverFailed), "the mons are away")
 		t.Log("\n" + c.kubectl("get", "nodefences", "-o", "wide"))
-		t.Log(lastEvent(c.kubectl("describe", "pod", safe.pod().Name)))
 	})
 	healed := time.Now()
 	c.must(csi.Heal())
@@ -157,95 +163,52 @@ func TestNodeLoss(t *testing.T) {
 	attached := f.wait(c, "attached elsewhere", 2*time.Minute, attachedTo(safe.volume(), safe.other(node)))
 	up := f.wait(c, "up elsewhere", time.Minute, upOn(safe, safe.other(node)))
 	if attached.revision <= fenced.revision {
-		t.Errorf("it was attached to %s at revision %d, before the fence stood at %d", safe.other(node), attached.revision, fenced.revision)
+		t.Errorf("attached to %s at revision %d, before the fence at %d", safe.other(node), attached.revision, fenced.revision)
 	}
-	// It was refused before. Kubernetes waits twice as long after each refusal, so about as long as it has tried.
+	// The attachment was refused before. Kubernetes doubles its wait after each refusal, so it waits about as long as it has tried.
 	if late := attached.at.Sub(fenced.at); late > 2*time.Second+fenced.at.Sub(notReady) {
-		t.Errorf("it was attached only %s after the fence stood, which was %s after the node was lost", late, fenced.at.Sub(notReady))
+		t.Errorf("attached %s after the fence, which came %s after the node was lost", late, fenced.at.Sub(notReady))
 	}
 	c.waitPhase(node, v1alpha1.NodeDrained)
-	unsafe := f.wait(c, "the other one, without a fence", time.Minute, attachedTo(tainted.volume(), tainted.other(lost[tainted.name])))
-	unsafeUp := f.wait(c, "the other one is up", time.Minute, upOn(tainted, tainted.other(lost[tainted.name])))
+	unsafe := f.wait(c, "unprotected volume attached elsewhere", time.Minute, attachedTo(tainted.volume(), tainted.other(second)))
+	unsafeUp := f.wait(c, "unprotected database up", time.Minute, upOn(tainted, tainted.other(second)))
 
-	t.Run("not let in before it has booted anew", func(t *testing.T) { c.comesBack(t, csi, f, safe, node) })
+	c.run("a node returns only after a reboot", func(_ *testing.T, c *cluster) { c.returnsAfterReboot(csi, safe, node) })
 
 	since := func(at time.Time) string { return at.Sub(f.began).Round(10 * time.Millisecond).String() }
 	t.Logf(`since the nodes were switched off:
                                      with Fairlead   taint alone
-  Kubernetes says it is not Ready    %-15s %s
-  tainted                            %-15s %s
+  not Ready, tainted                 %-15s %s
   the storage can fence again        %-15s
   fenced                             %-15s never
   attached to another node           %-15s %s
   up on another node                 %-15s %s
-  two writers possible until         never           for ever
-attached %s after the fence stood`,
-		since(notReady), since(notReady), since(notReady), since(notReady), since(healed),
-		since(fenced.at), since(attached.at), since(unsafe.at), since(up.at), since(unsafeUp.at),
+attached %s after the fence`,
+		since(notReady), since(notReady), since(healed), since(fenced.at), since(attached.at), since(unsafe.at), since(up.at), since(unsafeUp.at),
 		attached.at.Sub(fenced.at).Round(time.Millisecond))
+	c.run("the documented commands", func(t *testing.T, c *cluster) { c.followRunbook(t, safe) })
 }
 
-// comesBack brings the node back twice: as it was, and booted anew.
-func (c *cluster) comesBack(t *testing.T, csi *sandbox.CSIAddons, f *film, d database, node string) {
-	c = &cluster{Sandbox: c.Sandbox, t: t}
-	blocked := func() int {
-		list, err := csi.Blocked("rook-ceph")
-		c.must(err)
-		return len(list)
-	}
-	addresses := len(protectedDrivers.Drivers[0].Nodes[node])
-	c.must(c.SwitchOn(t.Context(), node, false))
+// returnsAfterReboot brings the node back without a reboot, then with one.
+func (c *cluster) returnsAfterReboot(csi *sandbox.CSIAddons, d database, node string) {
+	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
-	c.eventually("its record says that it has not booted", 30*time.Second, func() error {
-		if record := c.waitPhase(node, v1alpha1.NodeFenced); record.Status.Reason != fence.ReasonNotRebooted {
-			return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
-		}
-		return nil
-	})
-	if out := c.refused("taint", "nodes", node, fence.OutOfServiceTaint+"-"); !strings.Contains(out, "has not booted since") {
-		t.Errorf("taking the taint away: %s", out)
-	}
-	time.Sleep(5 * time.Second) // longer than it would have to be Ready
-	if n := blocked(); n != addresses {
-		t.Fatalf("%d addresses are blocked, want %d: it was let in without having booted", n, addresses)
-	}
-
-	c.must(c.SwitchOff(t.Context(), node))
+	c.waitReason(node, v1alpha1.NodeFenced, fence.ReasonNotRebooted)
+	c.has(c.refused("taint", "nodes", node, fence.OutOfServiceTaint+"-"), "has not booted since")
+	c.notReadmitted(csi, node)
+	c.must(c.SwitchOff(c.t.Context(), node))
 	c.waitReady(node, false)
-	c.must(c.SwitchOn(t.Context(), node, true))
-	c.waitPhase(node, v1alpha1.NodeReturned)
-	if n := blocked(); n != addresses {
-		t.Fatalf("%d addresses are blocked, want %d: it was let in with its taint", n, addresses)
-	}
-	c.kubectl("taint", "nodes", node, fence.OutOfServiceTaint+"-")
-	c.waitPhase(node, v1alpha1.NodeHealthy)
-	if n := blocked(); n != 0 {
-		t.Errorf("%d addresses are still blocked", n)
-	}
+	c.readmit(csi, node)
 	var left csiaddons.NetworkFenceList
-	c.must(c.Client.List(t.Context(), &left))
+	c.must(c.Client.List(c.t.Context(), &left))
 	if len(left.Items) > 0 {
-		t.Errorf("NetworkFences are left: %+v", left.Items)
+		c.t.Errorf("NetworkFences remain: %+v", left.Items)
 	}
-	// And it serves again: the pod moves back when the other node is drained.
+	// The node serves again: the pod moves back when the other node is drained.
 	c.kubectl("cordon", d.other(node))
-	c.kubectl("delete", "pod", d.pod().Name, "--wait=false") // another of its name comes
+	c.kubectl("delete", "pod", d.pod().Name, "--wait=false") // the StatefulSet creates a pod of the same name
 	if back := c.waitUp(d, d.other(node), time.Minute); back != node {
-		t.Errorf("it is up on %s", back)
+		c.t.Errorf("up on %s", back)
 	}
 	c.kubectl("uncordon", d.other(node))
-}
-
-// upOn fits the pod running with its volume on a node.
-func upOn(d database, node string) func(moment) bool {
-	return func(m moment) bool {
-		pod, ok := m.object.(*corev1.Pod)
-		return ok && m.what == watch.Modified && client.ObjectKeyFromObject(pod) == d.pod() && pod.Spec.NodeName == node && ready(pod)
-	}
-}
-
-// lastEvent is the last line of what kubectl describes.
-func lastEvent(described string) string {
-	lines := strings.Split(strings.TrimSpace(described), "\n")
-	return lines[len(lines)-1]
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// TestNodeLossInOtherWays loses nodes in the ways that the runbook tells of beside
-// the plain one.
+// TestNodeLossInOtherWays loses nodes in the other ways of the runbook.
 func TestNodeLossInOtherWays(t *testing.T) {
 	c, csi := newFencingCluster(t, `{profiles: [{name: rook-ceph}], returning: {readyFor: 3s}, tainting: {mode: "on", notReadyFor: 5s, nodeSelector: "tainted-by=fairlead"}}`)
 	d := database{name: "db", driver: rbd, clusterID: "rook-ceph", nodes: []string{"node-1", "node-2"}}
@@ -30,201 +28,137 @@ func TestNodeLossInOtherWays(t *testing.T) {
 		name string
 		test func(*cluster, *sandbox.CSIAddons, database)
 	}{
-		{"Fairlead taints it and takes the taint away", (*cluster).taintedByItself},
-		{"an operator lets its volumes go without a fence", (*cluster).letGo},
-		{"its object is deleted, another machine takes its name, and an operator gives it up", (*cluster).deletedForGood},
-		{"with volumes that are not attached", (*cluster).gated},
+		{"Fairlead taints the node and removes the taint", (*cluster).taintedByFairlead},
+		{"an operator releases the volumes without a fence", (*cluster).releasedUnfenced},
+		{"another machine takes the name of a deleted node", (*cluster).deletedForGood},
+		{"volumes that are not attached", (*cluster).gated},
 	} {
-		if !t.Run(way.name, func(t *testing.T) { way.test(&cluster{Sandbox: c.Sandbox, t: t}, csi, d) }) {
-			return // what is left behind would have the next one fail too
+		if !c.run(way.name, func(_ *testing.T, c *cluster) { way.test(c, csi, d) }) {
+			return // the next way needs healthy nodes
 		}
 	}
 }
 
-// holds waits until the node is known to hold the database's volume, and returns the node.
-func (c *cluster) holds(d database) string {
+// holder waits until a node has the database's volume on record, and returns the node.
+func (c *cluster) holder(d database) string {
 	c.t.Helper()
 	node := c.waitUp(d, "", time.Minute)
-	c.eventually("its volume is on record", 30*time.Second, func() error {
-		record := c.waitPhase(node, v1alpha1.NodeHealthy)
-		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == d.volume() }) {
-			return fmt.Errorf("on record is %+v", record.Status.Volumes)
-		}
-		return nil
-	})
+	c.waitRecorded(node, d)
 	return node
 }
 
-func (c *cluster) blockedAre(csi *sandbox.CSIAddons, want int) {
+// attachedAfterFence waits until the volume is attached elsewhere, which must come after the node's fence.
+func (c *cluster) attachedAfterFence(f *film, d database, node string) {
 	c.t.Helper()
-	c.eventually(fmt.Sprintf("%d addresses are blocked", want), 30*time.Second, func() error {
-		got, err := csi.Blocked("rook-ceph")
-		if err != nil || len(got) != want {
-			return fmt.Errorf("%v are: %v", got, err)
-		}
-		return nil
-	})
-}
-
-func outOfService(node *corev1.Node) string {
-	for _, t := range node.Spec.Taints {
-		if t.Key == fence.OutOfServiceTaint {
-			return t.Value
-		}
+	attached := f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
+	if fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node)); attached.revision <= fenced.revision {
+		c.t.Error("the volume was attached elsewhere before the fence was in effect")
 	}
-	return ""
 }
 
-func (c *cluster) taintedByItself(csi *sandbox.CSIAddons, d database) {
-	node := c.holds(d)
+func (c *cluster) taintedByFairlead(csi *sandbox.CSIAddons, d database) {
+	node := c.holder(d)
 	c.kubectl("label", "node", node, "tainted-by=fairlead")
 	f := c.film(&storagev1.VolumeAttachmentList{}, &csiaddons.NetworkFenceList{})
 	c.lose(node)
-	attached := f.wait(c, "attached elsewhere", 2*time.Minute, attachedTo(d.volume(), d.other(node)))
-	fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node))
-	if attached.revision <= fenced.revision {
-		c.t.Error("it was attached before the fence stood")
+	c.attachedAfterFence(f, d, node)
+	taint := func() any {
+		for _, t := range c.node(node).Spec.Taints {
+			if t.Key == fence.OutOfServiceTaint {
+				return t.Value
+			}
+		}
+		return ""
 	}
-	var lost corev1.Node
-	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &lost))
-	if value := outOfService(&lost); value != fence.OwnTaintValue {
-		c.t.Errorf("its taint is %q", value)
+	if value := taint(); value != fence.OwnTaintValue {
+		c.t.Errorf("the taint of %s is %q", node, value)
 	}
 	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Tainted == nil {
-		c.t.Error("its record does not say that Fairlead tainted it")
+		c.t.Errorf("NodeFence %s does not say that Fairlead tainted the node", node)
 	}
-	marked := func() string {
-		var now corev1.Node
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &now))
-		return now.Annotations[fence.RecordedLossAnnotation]
-	}
-	c.eventually("it is marked that its loss is on record", 20*time.Second, func() error {
-		if got, want := marked(), lossOf(&lost); got != want {
-			return fmt.Errorf("marked is %q, its loss is %q", got, want)
-		}
-		return nil
-	})
+	mark := func() any { return c.node(node).Annotations[fence.RecordedLossAnnotation] }
+	c.waitIs("mark of a recorded loss", 20*time.Second, lossOf(c.node(node)), mark)
 	c.must(c.SwitchOn(c.t.Context(), node, true))
-	c.eventually("the taint is gone", time.Minute, func() error {
-		var back corev1.Node
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &back))
-		if value := outOfService(&back); value != "" {
-			return fmt.Errorf("it is %q", value)
-		}
-		return nil
-	})
+	c.waitIs("taint of the returned node", time.Minute, "", taint)
 	c.waitPhase(node, v1alpha1.NodeHealthy)
-	c.eventually("the mark is gone", 20*time.Second, func() error {
-		if got := marked(); got != "" {
-			return fmt.Errorf("it is %q", got)
-		}
-		return nil
-	})
-	c.blockedAre(csi, 0)
+	c.waitIs("mark of the returned node", 20*time.Second, "", mark)
+	c.waitBlocked(csi, 0)
 	c.kubectl("label", "node", node, "tainted-by-")
 }
 
-func (c *cluster) letGo(csi *sandbox.CSIAddons, d database) {
-	node := c.holds(d)
+func (c *cluster) releasedUnfenced(csi *sandbox.CSIAddons, d database) {
+	node := c.holder(d)
 	c.must(csi.Fail("fence", "the mons are gone for good"))
 	f := c.film(&storagev1.VolumeAttachmentList{})
 	c.lose(node)
 	c.taint(node)
 	c.waitPhase(node, v1alpha1.NodeFencing)
-	time.Sleep(5 * time.Second)
+	time.Sleep(5 * time.Second) // nothing announces that no attachment follows
 	if m, ok := f.find(attachedTo(d.volume(), d.other(node))); ok {
-		c.t.Fatalf("it was attached elsewhere: %+v", m.object)
+		c.t.Fatalf("attached elsewhere: %+v", m.object)
 	}
 	override := []string{"annotate", "nodefence", node, fence.OverrideAnnotation + "=attach: powered off by hand"}
-	if out := c.refused(append([]string{"--as=jane", "--as-group=system:authenticated"}, override...)...); !strings.Contains(out, "orbidden") {
-		c.t.Errorf("jane: %s", out)
-	}
+	c.has(c.refused(append([]string{"--as=jane", "--as-group=system:authenticated"}, override...)...), "orbidden")
 	c.kubectl(override...)
 	f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
 	c.waitUp(d, node, time.Minute)
 	c.must(csi.Heal())
-	c.waitPhase(node, v1alpha1.NodeDrained) // it is fenced all the same, late
-	c.must(c.SwitchOn(c.t.Context(), node, true))
-	c.waitPhase(node, v1alpha1.NodeReturned)
-	c.kubectl("taint", "nodes", node, fence.OutOfServiceTaint+"-")
-	c.waitPhase(node, v1alpha1.NodeHealthy)
-	c.blockedAre(csi, 0)
+	c.waitPhase(node, v1alpha1.NodeDrained) // the node is fenced nevertheless
+	c.readmit(csi, node)
 }
 
 func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
-	node := c.holds(d)
-	var object corev1.Node
-	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &object))
+	node := c.holder(d)
+	object := c.node(node)
 	f := c.film(&storagev1.VolumeAttachmentList{}, &corev1.PodList{}, &csiaddons.NetworkFenceList{})
-	c.must(csi.Delay("fence", 6*time.Second)) // so that the attachment is asked for before the fence stands, and waits for it
+	c.must(csi.Delay("fence", 6*time.Second)) // the attachment is asked for before the fence, and waits for it
 	c.lose(node)
 	probe := c.startProbe()
 	c.taint(node)
-	// Kubernetes looks only now and then. Another pod of its name comes, which kubectl may take for this one.
+	// The pod garbage collector is slow. kubectl may take the next pod of the same name for this one, so it does not wait.
 	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
-	attached := f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
-	meanwhile := probe.end()
-	fenced := f.wait(c, "fenced", 20*time.Second, fencedOn(node))
+	c.attachedAfterFence(f, d, node)
 	c.must(csi.Heal())
-	if attached.revision <= fenced.revision {
-		c.t.Error("it was attached before the fence stood")
-	}
-	c.attachedAtOnce(f, d, node, meanwhile)
+	c.attachedAtOnce(f, d, node, probe.end())
 	c.waitPhase(node, v1alpha1.NodeDrained)
 	c.kubectl("delete", "node", node)
-	says := func(reason string) {
-		c.t.Helper()
-		c.eventually("its record says "+reason, 30*time.Second, func() error {
-			if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Reason != reason {
-				return fmt.Errorf("it says %s: %s", record.Status.Reason, record.Status.Message)
-			}
-			return nil
-		})
-	}
-	says(fence.ReasonNodeDeleted)
-	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
-		c.t.Errorf("deleting its record: %s", out)
-	}
-	// Another machine takes its name: that says nothing of the one that was fenced.
+	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
+	c.has(c.refused("delete", "nodefence", node), node)
+	// Another machine of the same name says nothing about the fenced one.
 	object.ResourceVersion, object.UID = "", ""
 	object.Status.NodeInfo.BootID, object.Status.NodeInfo.SystemUUID = "another boot", "another machine"
-	object.Status.VolumesInUse, object.Status.VolumesAttached = nil, nil
-	object.Spec.Taints = nil
+	object.Status.VolumesInUse, object.Status.VolumesAttached, object.Spec.Taints = nil, nil, nil
 	status := object.Status
-	c.must(c.Client.Create(c.t.Context(), &object))
+	c.must(c.create(object))
 	created := object.DeepCopy()
 	object.Status = status
-	c.must(c.Client.Status().Patch(c.t.Context(), &object, client.MergeFrom(created))) // Kubernetes writes to it at the same time
+	c.must(c.Client.Status().Patch(c.t.Context(), object, client.MergeFrom(created))) // Kubernetes writes the Node at the same time
 	c.must(c.SwitchOn(c.t.Context(), node, false))
 	c.waitReady(node, true)
-	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
-	time.Sleep(5 * time.Second)    // longer than it would have to be Ready
-	says(fence.ReasonAddressInUse) // its clients have the addresses of the one before
-	c.blockedAre(csi, len(protectedDrivers.Drivers[0].Nodes[node]))
-	if out := c.refused("delete", "nodefence", node); !strings.Contains(out, node) {
-		c.t.Errorf("deleting its record: %s", out)
-	}
+	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse) // the new machine's clients have the old addresses
+	c.notReadmitted(csi, node)
+	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse)
+	c.has(c.refused("delete", "nodefence", node), node)
 	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
-	c.eventually("the record of the other machine alone is left, and says Healthy", time.Minute, func() error {
+	c.eventually("a Healthy record of the other machine alone", time.Minute, func() error {
 		var records v1alpha1.NodeFenceList
 		if err := c.Client.List(c.t.Context(), &records, client.MatchingLabels{fence.NodeLabel: node}); err != nil {
 			return err
 		}
 		err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &v1alpha1.NodeFence{})
 		if !apierrors.IsNotFound(err) || len(records.Items) != 1 {
-			return fmt.Errorf("the record of the one before: %v; others: %d", err, len(records.Items))
+			return fmt.Errorf("record of the deleted machine: %v; other records: %d", err, len(records.Items))
 		}
 		if s := records.Items[0].Status; s.Phase != v1alpha1.NodeHealthy || s.Node.SystemUUID != "another machine" || len(s.Fences) > 0 {
-			return fmt.Errorf("it is %s, of %+v, with %+v", s.Phase, s.Node, s.Fences)
+			return fmt.Errorf("phase %s, machine %+v, fences %+v", s.Phase, s.Node, s.Fences)
 		}
 		return nil
 	})
-	c.blockedAre(csi, 0)
+	c.waitBlocked(csi, 0)
 }
 
-// attachedAtOnce wants a volume attached elsewhere within about a second of when
-// nothing kept it any more: the fence of a node stands, the old attachment is gone
-// and the next pod has its node.
+// attachedAtOnce wants the attachment elsewhere within about a second of its last precondition: the fence, the end of
+// the old attachment, the node of the next pod.
 func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pulse) {
 	c.t.Helper()
 	var free time.Time
@@ -237,76 +171,43 @@ func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pul
 		}
 	}
 	late := f.wait(c, "attached elsewhere", 20*time.Second, attachedTo(d.volume(), d.other(node))).at.Sub(free)
-	c.t.Logf("attached %s after nothing kept it any more (last: %s); %s", late.Round(time.Millisecond), last, meanwhile)
+	c.t.Logf("attached %s after the last precondition (%s); %s", late.Round(time.Millisecond), last, meanwhile)
 	if late > 2*time.Second+meanwhile.slowest {
-		c.t.Errorf("it was attached only %s after nothing kept it any more", late)
+		c.t.Errorf("attached only %s after the last precondition (%s)", late, last)
 	}
 }
 
-// scheduledTo fits the pod having a node.
-func scheduledTo(d database, node string) func(moment) bool {
-	return func(m moment) bool {
-		pod, ok := m.object.(*corev1.Pod)
-		return ok && client.ObjectKeyFromObject(pod) == d.pod() && pod.Spec.NodeName == node
-	}
-}
-
-// gated has a volume of a driver without attachment: there is nothing to refuse,
-// so the next pod waits with a scheduling gate.
+// gated has a volume of a driver without attachments, so the next pod waits with a scheduling gate.
 func (c *cluster) gated(csi *sandbox.CSIAddons, d database) {
-	c.must(c.Client.Create(c.t.Context(), &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
-	}))
+	c.must(c.create(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}))
 	c.kubectl("label", "namespace", "default", fence.OptInLabel+"="+fence.OptedIn)
 	files := database{name: "files", driver: cephfs, clusterID: "rook-ceph", nodes: d.nodes}
 	node := c.runDatabase(files)
-	c.eventually("its address is on record", 30*time.Second, func() error {
-		record := c.waitPhase(node, v1alpha1.NodeHealthy)
-		if !slices.ContainsFunc(record.Status.Identities, func(i v1alpha1.StorageIdentity) bool { return i.Driver == cephfs && len(i.Addresses) > 0 }) {
-			return fmt.Errorf("on record is %+v", record.Status.Identities)
-		}
-		if !slices.ContainsFunc(record.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == files.volume() }) {
-			return fmt.Errorf("on record is %+v", record.Status.Volumes)
-		}
-		return nil
-	})
+	c.waitRecorded(node, files)
 	c.must(csi.Fail("fence", "the mons are away"))
 	c.lose(node)
 	c.taint(node)
-	gated := func() (*corev1.Pod, bool) {
+	// pod returns the node of the pod and whether it is gated.
+	pod := func() any {
 		var pod corev1.Pod
 		if err := c.Client.Get(c.t.Context(), files.pod(), &pod); err != nil {
-			return nil, false
+			return err
 		}
-		return &pod, slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == fence.SchedulingGate })
+		gated := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == fence.SchedulingGate })
+		return fmt.Sprintf("node %q, gated: %v", pod.Spec.NodeName, gated)
 	}
-	c.eventually("its next pod is gated", time.Minute, func() error {
-		if pod, is := gated(); !is {
-			return fmt.Errorf("its pod is %+v", pod)
-		}
-		return nil
-	})
-	time.Sleep(3 * time.Second)
-	if pod, is := gated(); !is || pod.Spec.NodeName != "" {
-		c.t.Fatalf("it was let go before the fence stood: %+v", pod)
+	const waiting = `node "", gated: true`
+	c.waitIs("next pod", time.Minute, waiting, pod)
+	time.Sleep(3 * time.Second) // nothing announces that the gate stays
+	if got := pod(); got != waiting {
+		c.t.Fatalf("the pod was released before the fence: %v", got)
 	}
 	c.must(csi.Heal())
-	c.eventually("it is scheduled", 2*time.Minute, func() error {
-		if pod, is := gated(); is || pod == nil || pod.Spec.NodeName != files.other(node) {
-			return fmt.Errorf("its pod is %+v", pod)
-		}
-		return nil
-	})
-	record := c.waitPhase(node, v1alpha1.NodeDrained)
-	for _, f := range record.Status.Fences {
-		c.t.Logf("fenced: %s of %s: %s", f.Driver, f.ClusterID, strings.Join(f.CIDRs, ", "))
+	c.waitIs("next pod", 2*time.Minute, fmt.Sprintf("node %q, gated: false", files.other(node)), pod)
+	for _, f := range c.waitPhase(node, v1alpha1.NodeDrained).Status.Fences {
 		if f.State != v1alpha1.FenceFenced {
-			c.t.Errorf("%s is %s", f.Name, f.State)
+			c.t.Errorf("fence %s of %s is %s", f.Name, f.Driver, f.State)
 		}
 	}
-	c.must(c.SwitchOn(c.t.Context(), node, true))
-	c.waitPhase(node, v1alpha1.NodeReturned)
-	c.kubectl("taint", "nodes", node, fence.OutOfServiceTaint+"-")
-	c.waitPhase(node, v1alpha1.NodeHealthy)
-	c.blockedAre(csi, 0)
+	c.readmit(csi, node)
 }

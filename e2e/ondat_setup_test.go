@@ -16,9 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/ondat"
@@ -31,16 +29,15 @@ type ondatCluster struct {
 	bed *ondat.Server
 }
 
-// in is the cluster for a part of a test.
-func (c ondatCluster) in(t *testing.T) ondatCluster {
-	c.cluster = &cluster{Sandbox: c.Sandbox, t: t}
-	return c
+// part is a subtest on the same cluster.
+func (c ondatCluster) part(name string, do func(c ondatCluster)) {
+	c.run(name, func(_ *testing.T, of *cluster) { do(ondatCluster{of, c.bed}) })
 }
 
 const ondatNamespace = "apps"
 
-// newOndat starts a cluster with the overlay ondat. The controller polls each second;
-// what it has checked it does not check again for a minute, unless there is an event.
+// newOndat starts a cluster with the overlay ondat. The controller polls each second. It checks an unchanged volume once a
+// minute, or after an event.
 func newOndat(t *testing.T) ondatCluster {
 	t.Helper()
 	bed := ondat.New()
@@ -55,33 +52,19 @@ func newOndat(t *testing.T) ondatCluster {
 			StringData: map[string]string{"username": bed.Username, "password": bed.Password},
 		},
 	} {
-		c.must(c.Client.Create(t.Context(), object))
+		c.must(c.create(object))
 	}
 	c.must(c.RunFairlead(t.Context(), 0, 1))
 	return c
 }
 
-// share provisions volume v-NAME with its PV and a claim that is bound to it, and
-// attaches it as shared, served at server.
+// share provisions volume v-NAME with its PV and a bound claim, and attaches it as shared, served at server.
 func (c ondatCluster) share(name, server string) {
 	c.t.Helper()
-	capacity := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity: capacity, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.storageos.com", VolumeHandle: "v-" + name}},
-		},
-	}
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ondatNamespace, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: ptr.To(""), VolumeName: pv.Name, AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: capacity},
-		},
-	}
-	c.must(c.Client.Create(c.t.Context(), pv))
-	c.must(c.Client.Create(c.t.Context(), claim))
+	pv := csiVolume("pv-"+name, "csi.storageos.com", "v-"+name)
+	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	c.must(c.create(pv))
+	c.must(c.create(claimOf(pv, ondatNamespace, name)))
 	c.bed.Provision("default-id", "v-"+name, pv.Name, name, ondatNamespace)
 	c.bed.Attach("v-"+name, server)
 }
@@ -92,7 +75,7 @@ func (c ondatCluster) mountEndpoint(name string) string {
 	return v.MountEndpoint()
 }
 
-// service of a claim; nil: there is none.
+// service of a claim; nil if it does not exist.
 func (c ondatCluster) service(name string) *corev1.Service {
 	c.t.Helper()
 	var s corev1.Service
@@ -104,8 +87,7 @@ func (c ondatCluster) service(name string) *corev1.Service {
 	return &s
 }
 
-// leadsTo says what is wrong with what is published: the Service has that address, and
-// its one slice and its Endpoints lead to server alone; empty: to nobody.
+// leadsTo wants a Service with this address, and one slice and Endpoints that have this server alone; empty: no server.
 func (c ondatCluster) leadsTo(name, clusterIP, server string) error {
 	s := c.service(name)
 	if s == nil || s.DeletionTimestamp != nil || s.Spec.ClusterIP != clusterIP {
@@ -141,8 +123,7 @@ func (c ondatCluster) leadsTo(name, clusterIP, server string) error {
 	return nil
 }
 
-// within waits until check holds and says how long it took. What is promised is
-// measured; a busy machine has longer to get there.
+// within waits until check holds and returns how long it took.
 func (c ondatCluster) within(what string, check func() error) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -155,17 +136,11 @@ func (c ondatCluster) within(what string, check func() error) time.Duration {
 // warned waits for an event of that reason about a claim.
 func (c ondatCluster) warned(name, reason string) {
 	c.t.Helper()
-	c.eventually("event "+reason, 5*time.Second, func() error {
-		out, err := c.Kubectl(c.t.Context(), "", "-n", ondatNamespace, "get", "events", "--field-selector", "involvedObject.name="+name, "-o", "jsonpath={.items[*].reason}")
-		if err == nil && !slices.Contains(strings.Fields(out), reason) {
-			err = fmt.Errorf("there are the events %q", out)
-		}
-		return err
-	})
+	c.waitHas("event "+reason, 5*time.Second, func() string { return c.events(ondatNamespace) }, "PersistentVolumeClaim "+name+" "+reason+" ")
 }
 
-// changeOnce gives a volume a new version right before its mount endpoint is set for
-// the first time, so that the control plane refuses it as stale.
+// changeOnce gives a volume a new version right before its mount endpoint is first set, so the control plane refuses the
+// request as stale.
 func (c ondatCluster) changeOnce(id string) {
 	var changed atomic.Bool
 	c.bed.Before(func(r *http.Request) {
@@ -175,18 +150,18 @@ func (c ondatCluster) changeOnce(id string) {
 	})
 }
 
-// requestsOf a volume that the control plane got since the last call.
+// requestsOf a volume since the last call.
 func (c ondatCluster) requestsOf(id string) []string {
 	return slices.DeleteFunc(c.bed.Requests(), func(r string) bool { return !strings.Contains(r, "/volumes/"+id) })
 }
 
-// restart kills the controller, as a node does that dies, changes the world, and starts it again.
+// restart kills the controller and starts it again; meanwhile runs in between.
 func (c ondatCluster) restart(ctx context.Context, meanwhile func()) {
 	c.t.Helper()
 	replicas := c.Replicas()
 	c.must(replicas[len(replicas)-1].Kill())
 	meanwhile()
-	c.ControllerArgs = []string{"--leader-elect=false"} // nobody gave the lease back: a successor would wait for it
+	c.ControllerArgs = []string{"--leader-elect=false"} // a killed leader does not release its lease
 	_, err := c.StartReplica(ctx, sandbox.CSIControllerDeployment, sandbox.FirstController)
 	c.must(err)
 }

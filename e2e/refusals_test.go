@@ -1,136 +1,203 @@
 package e2e
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// TestSettingsAreJudged shows what whoever types kubectl reads: refusals with
-// field and remedy, warnings with blockers, for both groups.
+// TestSettingsAreJudged shows what a user of kubectl reads: refusals with field and remedy, warnings with blockers.
+// Settings of Longhorn are written only to hold `applied`: each write makes every longhorn-manager sync the setting.
 func TestSettingsAreJudged(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, workloads: true})
-	const networks = "(in this cluster: kube-system/backup-net, kube-system/storage-net)"
-	notANetwork := `must be <namespace>/<NetworkAttachmentDefinition>`
-	patch := func(group, name, value string) []string {
-		return []string{"-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value)}
+	c := newCluster(t, options{webhooks: 1, controllers: 1, workloads: true, auditWrites: true})
+	const rwx, networks, notANetwork = "storage-network-for-rwx-volume-enabled", "(in this cluster: kube-system/backup-net, kube-system/storage-net)", "must be <namespace>/<NetworkAttachmentDefinition>"
+	for _, test := range []struct{ group, setting, value, want string }{
+		{system, "storage-network", "kube-system", `The settings "storage-network" is invalid: value: Invalid value: "kube-system": ` + notANetwork + " " + networks + `, or "" for the cluster network`},
+		{system, "storage-network", "A B/C!", notANetwork},
+		{system, "storage-network", "ns/", notANetwork},
+		{system, "storage-network", "/nad", notANetwork},
+		{system, "storage-network", `ns/x"y`, notANetwork},
+		{system, "storage-network", " kube-system/storage-net ", `must not begin or end with white space; write "kube-system/storage-net"`},
+		{own, "storage-network", netA, "longhorn has this setting itself: set it in settings.longhorn.io"},
+		{system, rwx, "yes", `must be "true" or "false"`},
+	} {
+		c.has(c.refusedSet(test.group, test.setting, test.value), test.want)
 	}
-	for _, group := range []string{system} {
-		for _, test := range []struct{ setting, value, want string }{
-			{"storage-network", "kube-system", `The settings "storage-network" is invalid: value: Invalid value: "kube-system": ` + notANetwork + " " + networks + `, or "" for the cluster network`},
-			{"storage-network", "A B/C!", notANetwork},
-			{"storage-network", "ns/", notANetwork},
-			{"storage-network", "/nad", notANetwork},
-			{"storage-network", `ns/x"y`, notANetwork},
-			{"storage-network-for-rwx-volume-enabled", "yes", `must be "true" or "false"`},
-		} {
-			t.Run(fmt.Sprintf("%s %s=%q is refused", group, test.setting, test.value), func(t *testing.T) {
-				c := &cluster{Sandbox: c.Sandbox, t: t}
-				if out := c.refused(patch(group, test.setting, test.value)...); !strings.Contains(out, test.want) {
-					t.Errorf("got  %s\nwant %s", out, test.want)
-				}
-			})
-		}
-	}
-	says := func(want, got string) {
+	warns := func(setting, value, want string) {
 		t.Helper()
-		if !strings.Contains(got, want) {
-			t.Errorf("got  %s\nwant %s", got, want)
+		out, err := c.trySet(system, setting, value, "--dry-run=server")
+		c.must(err)
+		c.has(out, want)
+	}
+	warns("storage-network", "kube-system/nowhere", "there is no NetworkAttachmentDefinition kube-system/nowhere "+networks)
+	warns(rwx, "true", rwx+" has no effect until storage-network names a network")
+	c.has(c.refused("-n", namespace, "delete", system, "storage-network"), "setting storage-network can be changed but not deleted")
+	creates := func(accepted bool, manifest, want string) {
+		t.Helper()
+		out, err := c.Kubectl(t.Context(), manifest, "create", "-f", "-")
+		if (err == nil) != accepted {
+			t.Errorf("accepted: %v, want %v: %s", err == nil, accepted, manifest)
 		}
+		c.has(out, want)
 	}
-	says("there is no NetworkAttachmentDefinition kube-system/nowhere "+networks, c.kubectl(append(patch(system, "storage-network", "kube-system/nowhere"), "--dry-run=server")...))
-	says(`must not have space around it; write "kube-system/storage-net"`, c.refused(patch(system, "storage-network", " kube-system/storage-net ")...))
-	says("longhorn has this setting itself: set it in settings.longhorn.io", c.refused(patch(own, "storage-network", "kube-system/storage-net")...))
-	says("has no effect until storage-network names a network", c.kubectl(append(patch(system, "storage-network-for-rwx-volume-enabled", "true"), "--dry-run=server")...))
-	says("setting storage-network can be changed but not deleted", c.refused("-n", namespace, "delete", system, "storage-network"))
-	out, err := c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: storage-netwrok, namespace: longhorn-system}\nvalue: x\n", "create", "-f", "-")
-	if err == nil {
-		t.Error("a setting of an unknown name was created")
-	}
-	says(`metadata.name: Unsupported value: "storage-netwrok"`, out)
-	out, err = c.Kubectl(t.Context(), "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: priority-class, namespace: default}\nvalue: x\n", "create", "-f", "-")
-	if err == nil {
-		t.Error("a setting was created in namespace default, which is not read")
-	}
-	says(`set priority-class in namespace "longhorn-system" (longhorn)`, out)
+	const setting = "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nvalue: x\nmetadata: "
+	creates(false, setting+"{name: storage-netwrok, namespace: longhorn-system}", `metadata.name: Unsupported value: "storage-netwrok"`)
+	creates(false, setting+"{name: priority-class, namespace: default}", `set priority-class in namespace "longhorn-system" (longhorn)`)
+	creates(true, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: misspelled, namespace: default, annotations: {fairlead.io/volume-netwrok: x/y}}\n"+
+		"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: none}\n",
+		"annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?")
+	c.has(c.kubectl("annotate", "pvc", "misspelled", "fairlead.io/volume-mack=x"), "annotation fairlead.io/volume-mack is unknown")
 
-	out, err = c.Kubectl(t.Context(), "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: misspelled, namespace: default, annotations: {fairlead.io/volume-netwrok: x/y}}\n"+
-		"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: none}\n", "create", "-f", "-")
-	if err != nil {
-		t.Error(err)
-	}
-	says("annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?", out)
-	says("annotation fairlead.io/volume-mack is unknown", c.kubectl("annotate", "pvc", "misspelled", "fairlead.io/volume-mack=x"))
-
-	// Pending, with its blockers; then told in every place where one may look.
+	// A change that waits names its blockers wherever a user may look.
 	c.set(system, "storage-network", netA)
-	says("Warning: accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart.",
-		c.set(system, "storage-network-for-rwx-volume-enabled", "true"))
-	const reason = "1 RWX volume attached: pvc-117d3553"
-	c.eventually("the reason is told", 10*time.Second, func() error {
-		for _, look := range [][]string{
-			{"get", own, "storage-network-for-rwx-volume-enabled"},
-			{"describe", own, "storage-network-for-rwx-volume-enabled"},
-			{"describe", own, "storage-network"},
-			{"get", "networkrollouts", "longhorn"},
-			{"get", "events"},
-		} {
-			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, reason) {
-				return fmt.Errorf("kubectl %s does not say it:\n%s", strings.Join(look, " "), out)
-			}
-		}
-		return nil
-	})
-	if applied := c.kubectl("-n", namespace, "get", own, "storage-network", "-o", "jsonpath={.status.applied}"); applied != "false" {
+	c.has(c.set(system, rwx, "true"), "Warning: accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart.")
+	for _, look := range [][]string{
+		{"get", own, rwx}, {"describe", own, rwx}, {"describe", own, "storage-network"}, {"get", "networkrollouts", "longhorn"}, {"get", "events"},
+	} {
+		c.waitPrints(10*time.Second, append([]string{"-n", namespace}, look...), "1 RWX volume attached: pvc-117d3553")
+	}
+	if applied := c.field(own, "storage-network", "{.status.applied}"); applied != "false" {
 		t.Errorf("storage-network says applied %s while it waits", applied)
 	}
-	// Fairlead's own setting can be deleted: there is no value in it, and the controller creates it again.
-	c.kubectl("-n", namespace, "delete", own, "storage-network-for-rwx-volume-enabled")
-	c.set(system, "storage-network-for-rwx-volume-enabled", "false")
+	c.waitRWXSetting("false longhorn")
+	// Fairlead's own setting can be deleted: it has no value, and the controller recreates it.
+	c.kubectl("-n", namespace, "delete", own, rwx)
+	c.set(system, rwx, "false")
 	c.waitApplied("")
+
+	// The stand-in keeps `applied` true, as Longhorn does while a gate is open. The volume has a cluster IP, so Fairlead
+	// holds `applied` false meanwhile.
+	const status = "settings/status " + rwx + ": "
+	var before []string
+	c.waitIs("last write to Longhorn's settings", 20*time.Second, status+`"applied":true`, func() any {
+		before = c.appliedWrites()
+		return before[len(before)-1]
+	})
+	c.set(system, rwx, "true")
+	c.waitRWXSetting("false longhorn")
+	c.kubectl("scale", "statefulset/web", "--replicas=0")
+	c.must(c.WaitAttached(t.Context(), sandbox.SharedVolume, false))
+	c.must(c.Longhorn().Detach(t.Context(), sandbox.SharedVolume))
+	c.waitApplied(netA + "@lhnet1")
+	c.waitRWXSetting("true longhorn")
+	if got, want := c.appliedWrites()[len(before):], []string{status + `"applied":false`, status + `"applied":true`}; !slices.Equal(got, want) {
+		t.Errorf("written to Longhorn's settings: %q, want %q", got, want)
+	}
+	c.run("examples are accepted", func(_ *testing.T, c *cluster) {
+		c.applyExamples("settings-longhorn", "settings-fairlead", "volume-network-static", "volume-network", "configuration-windows", "configuration-guard")
+	})
 }
 
-// TestNetworkInUse tells whoever changes or deletes a network who uses it.
+// waitRWXSetting waits for applied and source of Fairlead's own setting.
+func (c *cluster) waitRWXSetting(want string) {
+	c.t.Helper()
+	c.waitIs("Fairlead's own RWX setting", 20*time.Second, want, func() any {
+		return c.field(own, "storage-network-for-rwx-volume-enabled", "{.status.applied} {.status.source}")
+	})
+}
+
+// appliedWrites are Fairlead's changes of Longhorn's settings.
+func (c *cluster) appliedWrites() (changes []string) {
+	c.t.Helper()
+	writes, err := c.ReadWrites()
+	c.must(err)
+	for _, w := range writes {
+		if w.Group == "longhorn.io" && strings.HasPrefix(w.Resource, "settings") && w.Changed && w.Writer() == "fairlead-controller" {
+			changes = append(changes, fmt.Sprintf("%s %s: %s", w.Resource, w.Name, applied.Find(w.Request)))
+		}
+	}
+	return changes
+}
+
+var applied = regexp.MustCompile(`"applied":(true|false)`)
+
+// TestNetworkInUse warns whoever changes or deletes a network in use, and whoever creates server pods without their network.
 func TestNetworkInUse(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1})
 	c.set(own, "endpoint-network-for-rwx-volume", netA)
 	c.waitApplied(netA + "@lhnet2")
-	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", Shared: true}))
-	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
+	c.attachNew("node-1", standin.Volume{Name: "pvc-1", Shared: true})
 	const nad = "network-attachment-definitions"
-	uses := "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
-	changed := c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server")
-	if !strings.Contains(changed, uses+"; pods keep the old configuration until they restart") {
-		t.Errorf("a change says: %s", changed)
-	}
-	deleted := c.kubectl("-n", "kube-system", "delete", nad, "storage-net", "--dry-run=server")
-	if !strings.Contains(deleted, uses+"; pods that ask for it do not start again until it is back") {
-		t.Errorf("a deletion says: %s", deleted)
-	}
-	defer c.namespaceGoesWhileDown()
+	const uses = "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
+	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server"), uses+"; pods keep the old configuration until they restart")
+	c.has(c.kubectl("-n", "kube-system", "delete", nad, "storage-net", "--dry-run=server"), uses+"; pods that request the network do not start until it is created again")
 	if other := c.kubectl("-n", "kube-system", "delete", nad, "backup-net", "--dry-run=server"); strings.Contains(other, "Warning") {
-		t.Errorf("the deletion of a network that nobody uses says: %s", other)
+		t.Errorf("deleting an unused network warns: %s", other)
 	}
+	c.run("server pods", func(_ *testing.T, c *cluster) { c.createsServerPods() })
 	c.kubectl("-n", "kube-system", "delete", nad, "storage-net")
-	c.eventually("the deletion is reported", 10*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase} {.status.message}")
-		if !strings.HasPrefix(out, "Waiting ") || !strings.Contains(out, "NetworkAttachmentDefinition kube-system/storage-net was deleted") {
-			return errors.New(out)
-		}
-		return nil
-	})
+	c.waitHas("rollout", 10*time.Second, func() string { return "|" + c.rollout("{.status.phase} {.status.message}") },
+		"|Waiting ", "NetworkAttachmentDefinition kube-system/storage-net was deleted")
+	// Nobody judges the deletion of settings: the namespace must go all the same.
+	c.stopFairlead()
+	c.kubectl("delete", "namespace", namespace, "--timeout=180s")
 }
 
-// namespaceGoesWhileDown deletes the storage system's namespace with nobody to
-// judge the deletion of its settings: Kubernetes' clean-up does not wait for it.
-func (c *cluster) namespaceGoesWhileDown() {
-	c.t.Helper()
-	for _, r := range c.Replicas() {
-		c.must(r.Stop())
+// createsServerPods creates server pods. Those that can't or must not have their network stay as they are, with a warning.
+func (c *cluster) createsServerPods() {
+	asks := func(networks string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{storage.NetworksAnnotation: networks} }
 	}
-	c.kubectl("delete", "namespace", namespace, "--timeout=180s")
+	for _, test := range []struct {
+		name          string
+		change        func(*corev1.Pod)
+		warning, asks string
+	}{
+		{name: "host-network", change: func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+			warning: "fairlead: on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet2"},
+		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{storage.OptOutAnnotation: "true"} },
+			warning: "fairlead: opted out: annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet2 off"},
+		// Longhorn builds pods by a value that may not be applied, so Fairlead decides on the profile's own interface.
+		{name: "replaced", change: asks(netB + "@lhnet2"), asks: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
+		{name: "short-form-merged", change: asks(netB + "@net7"), asks: netB + "@net7," + netA + "@lhnet2"},
+		{name: "json-merged", change: asks(`[{"name":"backup-net","namespace":"kube-system","mac":"02:00:00:00:00:01"}]`),
+			asks: `[{"name":"backup-net","namespace":"kube-system","mac":"02:00:00:00:00:01"}, {"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
+	} {
+		pod := serverPod("pvc-" + test.name)
+		test.change(pod)
+		warnings := c.createWithWarnings(pod)
+		if test.warning != "" && !slices.Contains(warnings, test.warning) { // the API server may ask twice
+			c.t.Errorf("%s: warned %q, want %q", test.name, warnings, test.warning)
+		}
+		if got := pod.Annotations[storage.NetworksAnnotation]; got != test.asks {
+			c.t.Errorf("%s: asks for %s, want %s", test.name, got, test.asks)
+		}
+	}
+}
+
+// heard collects the warnings of the API server.
+type heard struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (h *heard) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.texts = append(h.texts, text)
+}
+
+// createWithWarnings creates an object and returns the warnings.
+func (c *cluster) createWithWarnings(o client.Object) []string {
+	c.t.Helper()
+	h := &heard{}
+	config := rest.CopyConfig(c.Config)
+	config.WarningHandlerWithContext = h
+	warned, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
+	c.must(err)
+	c.must(warned.Create(c.t.Context(), o))
+	return h.texts
 }

@@ -4,11 +4,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,14 +17,14 @@ import (
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 const notATaint = "a=b=c:NoSchedule"
 
-// TestRESTIsBehindTheAPIServer talks to the settings through the REST API of the
-// real binary and through its command line: both may what the API server lets
-// their user do, and say what it says.
+// TestRESTIsBehindTheAPIServer uses settings through the REST API of the real binary and through its command line. Both have
+// the rights that the API server gives their user, and return its messages.
 func TestRESTIsBehindTheAPIServer(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
 	for _, account := range []string{"ops", "nobody"} {
@@ -36,7 +34,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 	api := c.api()
 	ops, nobody := c.token("ops"), c.token("nobody")
 
-	t.Run("it shows what is in force", func(t *testing.T) {
+	t.Run("shows the values in effect", func(t *testing.T) {
 		api := api.in(t)
 		var list v1.SettingList
 		api.get(ops, "/v1/settings", http.StatusOK, &list)
@@ -49,10 +47,10 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 			t.Errorf("got %+v", one)
 		}
 	})
-	t.Run("it lets nobody do more than the API server does", func(t *testing.T) {
+	t.Run("gives no more rights than the API server", func(t *testing.T) {
 		api := api.in(t)
 		if r := api.get("", "/v1/settings", http.StatusUnauthorized, nil); r.Header.Get("WWW-Authenticate") == "" {
-			t.Error("it does not say how to authenticate")
+			t.Error("no WWW-Authenticate")
 		}
 		api.get("made-up", "/v1/settings", http.StatusUnauthorized, nil)
 		api.get(nobody, "/v1/settings", http.StatusForbidden, nil)
@@ -62,37 +60,26 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 			t.Errorf("allowed is %q", r.Header.Get("Allow"))
 		}
 	})
-	t.Run("a malformed value is refused in the webhook's words", func(t *testing.T) {
+	t.Run("refuses a malformed value with the webhook's message", func(t *testing.T) {
 		c, api := &cluster{Sandbox: c.Sandbox, t: t}, api.in(t)
 		var status metav1.Status
 		api.put(ops, "taint-toleration", notATaint, "", http.StatusUnprocessableEntity, &status)
-		says := c.refused("-n", namespace, "patch", system, "taint-toleration", "--type=merge", "-p", `{"value":"`+notATaint+`"}`)
 		_, words, _ := strings.Cut(status.Message, "is invalid: ")
-		if !strings.Contains(words, "must be <key>[=<value>]:<effect>") || !strings.Contains(says, words) {
-			t.Errorf("it says %s\nkubectl: %s", status.Message, says)
-		}
+		c.has(words, "must be <key>[=<value>]:<effect>")
+		c.has(c.refusedSet(system, "taint-toleration", notATaint), words)
 	})
-	t.Run("the command line: nothing keeps it from being applied", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		if out, code := c.cli("plan", "--set", "priority-class="+critical); code != 0 || !strings.Contains(out, "csi-attacher") {
-			t.Errorf("exit code %d:\n%s", code, out)
-		}
-		if out, code := c.cli("plan", "--set", "taint-toleration="+notATaint); code != 1 || !strings.Contains(out, "must be <key>[=<value>]:<effect>") {
-			t.Errorf("a malformed value: exit code %d:\n%s", code, out)
-		}
+	c.run("command line: the setting can be applied", func(t *testing.T, c *cluster) {
+		c.has(c.cli(0, "plan", "--set", "priority-class="+critical), "csi-attacher")
+		c.has(c.cli(1, "plan", "--set", "taint-toleration="+notATaint), "must be <key>[=<value>]:<effect>")
 	})
 	c.attachedEverywhere("pvc-1")
-	t.Run("the command line: it would wait", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		out, code := c.cli("plan", "--set", "priority-class="+critical)
-		if code != 2 || !strings.Contains(out, "1 volume attached: pvc-1") {
-			t.Errorf("exit code %d:\n%s", code, out)
-		}
-		if now := c.kubectl("-n", namespace, "get", system, "priority-class", "-o", "jsonpath={.value}"); now != "longhorn-critical" {
+	c.run("command line: the setting would wait", func(t *testing.T, c *cluster) {
+		c.has(c.cli(2, "plan", "--set", "priority-class="+critical), "1 volume attached: pvc-1")
+		if now := c.field(system, "priority-class", "{.value}"); now != "longhorn-critical" {
 			t.Errorf("the plan changed it to %s", now)
 		}
 	})
-	t.Run("a value that waits is accepted, and says so", func(t *testing.T) {
+	t.Run("accepts a value that waits", func(t *testing.T) {
 		c, api := &cluster{Sandbox: c.Sandbox, t: t}, api.in(t)
 		tag := api.get(ops, "/v1/settings/priority-class", http.StatusOK, nil).Header.Get("ETag")
 		var one v1.Setting
@@ -101,10 +88,10 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 			t.Errorf("got %+v", one)
 		}
 		if changed.Header.Get("ETag") == tag {
-			t.Error("the ETag is that of before")
+			t.Error("the ETag has not changed")
 		}
-		api.put(ops, "priority-class", mostPressing, tag, http.StatusPreconditionFailed, nil)
-		if now := c.kubectl("-n", namespace, "get", system, "priority-class", "-o", "jsonpath={.value}"); now != critical {
+		api.put(ops, "priority-class", nodeCritical, tag, http.StatusPreconditionFailed, nil)
+		if now := c.field(system, "priority-class", "{.value}"); now != critical {
 			t.Errorf("it is %s", now)
 		}
 		c.waitSetting(system, "priority-class", "false")
@@ -113,21 +100,17 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 			t.Errorf("got %+v", one)
 		}
 	})
-	t.Run("the command line: settings show the truth", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		out, code := c.cli("settings")
-		if code != 0 {
-			t.Fatalf("exit code %d:\n%s", code, out)
-		}
+	c.run("command line: lists a setting that waits", func(t *testing.T, c *cluster) {
+		out := c.cli(0, "settings")
 		for line := range strings.Lines(out) {
 			if fields := strings.Fields(line); fields[0] == "priority-class" {
 				if fields[1] != critical || fields[2] != "longhorn" || fields[3] != "false" || !strings.Contains(line, "when these volumes are detached: pvc-1") {
-					t.Errorf("it says %s", line)
+					t.Errorf("got %s", line)
 				}
 				return
 			}
 		}
-		t.Errorf("it says nothing of it:\n%s", out)
+		t.Errorf("priority-class is missing:\n%s", out)
 	})
 }
 
@@ -141,7 +124,7 @@ type api struct {
 func (c *cluster) api() api {
 	c.t.Helper()
 	var secret corev1.Secret
-	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: webhook.Namespace, Name: "fairlead-webhook-tls"}, &secret))
+	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: registration.Namespace, Name: "fairlead-webhook-tls"}, &secret))
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(secret.Data["ca.crt"]) {
 		c.t.Fatal("the CA can't be read")
@@ -153,7 +136,7 @@ func (c *cluster) api() api {
 			return api{c.t, http.Client{Transport: transport}, "https://" + r.APIAddress}
 		}
 	}
-	c.t.Fatal("nobody serves it")
+	c.t.Fatal("no process serves the REST API")
 	return api{}
 }
 
@@ -173,51 +156,42 @@ func (a api) get(token, path string, code int, into any) *http.Response {
 	return a.do(http.MethodGet, token, path, nil, code, into)
 }
 
-// put changes a value, where it is as tag says if there is one.
+// put changes a value, with a tag only if the setting is unchanged.
 func (a api) put(token, name, value, tag string, code int, into any) *http.Response {
 	a.Helper()
-	header := http.Header{"Content-Type": {"application/json"}}
-	if tag != "" {
-		header.Set("If-Match", tag)
-	}
-	return a.do(http.MethodPut, token, "/v1/settings/"+name, &body{header, v1.SettingChange{Value: &value}}, code, into)
+	return a.do(http.MethodPut, token, "/v1/settings/"+name, &body{tag, v1.SettingChange{Value: &value}}, code, into)
 }
 
 type body struct {
-	http.Header
+	tag    string
 	change v1.SettingChange
 }
 
-// do asks, and wants an answer with that code.
+// do sends a request, and wants an answer with that code.
 func (a api) do(method, token, path string, b *body, code int, into any) *http.Response {
 	a.Helper()
 	var content io.Reader
 	if b != nil {
 		text, err := json.Marshal(b.change)
-		if err != nil {
-			a.Fatal(err)
-		}
+		must.Do(a, err)
 		content = strings.NewReader(string(text))
 	}
 	request, err := http.NewRequestWithContext(a.Context(), method, a.url+path, content)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a, err)
 	if b != nil {
-		request.Header = b.Header
+		request.Header.Set("Content-Type", "application/json")
+		if b.tag != "" {
+			request.Header.Set("If-Match", b.tag)
+		}
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := a.Do(request)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a, err)
 	if response.StatusCode != code {
 		a.Fatalf("%s %s: got %s, not %d: %s", method, path, response.Status, code, text)
 	}
@@ -229,16 +203,14 @@ func (a api) do(method, token, path string, b *body, code int, into any) *http.R
 	return response
 }
 
-// cli runs the binary's command line as the administrator, and returns what it prints and its exit code.
-func (c *cluster) cli(args ...string) (string, int) {
+// cli runs the binary's command line as the administrator, wants an exit code, and returns the output.
+func (c *cluster) cli(code int, args ...string) string {
 	c.t.Helper()
 	binary, err := filepath.Abs(os.Getenv("FAIRLEAD_BINARY"))
 	c.must(err)
-	out, err := exec.CommandContext(c.t.Context(), binary, append(args, "--kubeconfig="+c.State.Kubeconfig)...).CombinedOutput()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return string(out), failed.ExitCode()
+	out, got := c.output(c.t.TempDir(), c.State.Kubeconfig, binary, args...)
+	if got != code {
+		c.t.Errorf("%v: exit code %d, want %d:\n%s", args, got, code, out)
 	}
-	c.must(err)
-	return string(out), 0
+	return out
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,43 +19,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-const (
-	critical     = "system-cluster-critical"
-	mostPressing = "system-node-critical"
-)
-
-// attachedEverywhere has a volume whose engine and replicas keep every instance manager in use.
+// attachedEverywhere attaches a volume whose engine and replicas keep every instance manager in use.
 func (c *cluster) attachedEverywhere(name string) {
 	c.t.Helper()
-	c.must(c.Longhorn().CreateVolume(c.t.Context(), standin.Volume{Name: name, ReplicaNodes: []string{"node-1", "node-2", "node-3"}}))
-	c.must(c.Longhorn().Attach(c.t.Context(), name, "node-1"))
+	c.attachNew("node-1", standin.Volume{Name: name, ReplicaNodes: []string{"node-1", "node-2", "node-3"}})
 }
 
-// TestFromTheLastDetachToTheFirstRestart measures how soon a setting that waits
-// goes on: from when a bare watch sees the last volume detached to when another sees
-// the first template written, the first pod end, or, for a setting that only instance
-// managers are built with, the first of those. Each by itself: a template that is
-// written in time must not hide that no pod is restarted. Templates are written for
-// detached volumes alone; instance managers may go as soon as nothing runs on them.
+// TestFromTheLastDetachToTheFirstRestart measures by bare watches how soon a waiting setting is applied after the last
+// detach: the first template and the first pod each by itself, as one in time must not hide the other.
+// Another writer then interferes.
 func TestFromTheLastDetachToTheFirstRestart(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
 	c.attachedEverywhere("pvc-1")
 	for _, test := range []struct {
 		name   catalog.Name
 		values []string // one for each try
-		first  func(value string) map[string]func(sight) bool
-		before bool // it may come before the detach
+		first  func(value string) map[string]func(moment) bool
+		before bool // the first may come before the detach
 	}{
-		// Templates come first, then pods one by one.
-		{catalog.PriorityClass, []string{critical, mostPressing, "longhorn-critical"}, func(value string) map[string]func(sight) bool {
-			return map[string]func(sight) bool{"template written": templateWritten(value), "pod restarted": podEnds}
+		// Templates are written only once volumes are detached; then pods restart one by one.
+		{catalog.PriorityClass, []string{critical, nodeCritical, "longhorn-critical"}, func(value string) map[string]func(moment) bool {
+			return map[string]func(moment) bool{"template written": templateWritten(value), "pod restarted": podEnds}
 		}, false},
-		{catalog.GuaranteedCPU, []string{"20", "21", "22"}, func(string) map[string]func(sight) bool {
-			return map[string]func(sight) bool{"instance manager restarted": instanceManagerEnds}
+		// Instance managers restart as soon as nothing runs on them.
+		{catalog.GuaranteedCPU, []string{"20", "21", "22"}, func(string) map[string]func(moment) bool {
+			return map[string]func(moment) bool{"instance manager restarted": instanceManagerEnds}
 		}, true},
 	} {
 		c.whileQuiet(func(try int) (pulse, error) {
@@ -66,10 +57,9 @@ func TestFromTheLastDetachToTheFirstRestart(t *testing.T) {
 			first, meanwhile := c.firstAfterDetach("pvc-1", test.first(value))
 			var err error
 			for what, took := range first {
-				t.Logf("%s: first %s %s after the last detach was seen; %s: %.1f times", test.name, what,
-					took.Round(time.Millisecond/10), meanwhile, float64(took)/float64(meanwhile.median))
-				if took > time.Second || took < 0 && !test.before {
-					err = errors.Join(err, fmt.Errorf("%s: %s %s after what it waited for was gone", test.name, what, took))
+				t.Logf("%s: first %s %s after the last detach; %s", test.name, what, took.Round(time.Millisecond/10), meanwhile)
+				if took > soon || took < 0 && !test.before {
+					err = errors.Join(err, fmt.Errorf("%s: %s %s after the last detach", test.name, what, took))
 				}
 			}
 			c.waitSetting(system, string(test.name), "true")
@@ -77,44 +67,33 @@ func TestFromTheLastDetachToTheFirstRestart(t *testing.T) {
 			return meanwhile, err
 		})
 	}
+	c.must(c.Longhorn().Detach(t.Context(), "pvc-1"))
+	c.run("backs off from another writer", func(_ *testing.T, c *cluster) { c.backsOff() })
 }
 
-// firstAfterDetach detaches a volume and returns how long after that was seen each
-// of the others was, for the first time, and what a bare watch took meanwhile.
-func (c *cluster) firstAfterDetach(volume string, first map[string]func(sight) bool) (map[string]time.Duration, pulse) {
+// firstAfterDetach detaches a volume. It returns how long after that the first moment of each kind came, and how long a
+// bare watch took meanwhile.
+func (c *cluster) firstAfterDetach(volume string, first map[string]func(moment) bool) (map[string]time.Duration, pulse) {
 	c.t.Helper()
-	seen := c.sights(&longhorn.VolumeList{}, &corev1.PodList{}, &appsv1.DeploymentList{}, &appsv1.DaemonSetList{})
+	f := c.film(&longhorn.VolumeList{}, &corev1.PodList{}, &appsv1.DeploymentList{}, &appsv1.DaemonSetList{})
 	probe := c.startProbe()
 	c.must(c.Longhorn().Detach(c.t.Context(), volume))
-	var detached time.Time
-	at := map[string]time.Time{}
-	for deadline := time.After(60 * time.Second); detached.IsZero() || len(at) < len(first); {
-		select {
-		case <-deadline:
-			c.t.Fatalf("detached at %s, seen since: %v", detached, at)
-		case s := <-seen:
-			if v, ok := s.Object.(*longhorn.Volume); ok && detached.IsZero() && v.Name == volume && v.Status.State == longhorn.StateDetached {
-				detached = s.at
-			}
-			for what, is := range first {
-				if at[what].IsZero() && is(s) {
-					at[what] = s.at
-				}
-			}
-		}
-	}
+	detached := f.wait(c, "the detach", time.Minute, func(m moment) bool {
+		v, ok := m.object.(*longhorn.Volume)
+		return ok && v.Name == volume && v.Status.State == longhorn.StateDetached
+	})
 	took := map[string]time.Duration{}
-	for what, at := range at {
-		took[what] = at.Sub(detached)
+	for what, is := range first {
+		took[what] = f.wait(c, what, time.Minute, is).at.Sub(detached.at)
 	}
 	return took, probe.end()
 }
 
-func templateWritten(class string) func(sight) bool {
-	return func(s sight) bool {
-		switch o := s.Object.(type) {
+func templateWritten(class string) func(moment) bool {
+	return func(m moment) bool {
+		switch o := m.object.(type) {
 		case *appsv1.Deployment:
-			return o.Spec.Template.Spec.PriorityClassName == class
+			return o.Namespace == namespace && o.Spec.Template.Spec.PriorityClassName == class
 		case *appsv1.DaemonSet:
 			return o.Spec.Template.Spec.PriorityClassName == class
 		}
@@ -122,20 +101,19 @@ func templateWritten(class string) func(sight) bool {
 	}
 }
 
-func podEnds(s sight) bool {
-	pod, ok := s.Object.(*corev1.Pod)
-	return ok && (s.Type == watch.Deleted || pod.DeletionTimestamp != nil)
+func podEnds(m moment) bool {
+	pod, ok := m.object.(*corev1.Pod)
+	return ok && pod.Namespace == namespace && (m.what == watch.Deleted || pod.DeletionTimestamp != nil)
 }
 
-func instanceManagerEnds(s sight) bool {
-	pod, ok := s.Object.(*corev1.Pod)
-	return ok && pod.Labels["longhorn.io/component"] == "instance-manager" && podEnds(s)
+func instanceManagerEnds(m moment) bool {
+	return podEnds(m) && m.object.GetLabels()["longhorn.io/component"] == "instance-manager"
 }
 
 // metrics of one process of Fairlead.
 func (c *cluster) metrics(replica string) string {
 	c.t.Helper()
-	for _, r := range slices.Backward(c.Replicas()) { // the last of the name: others have ended
+	for _, r := range slices.Backward(c.Replicas()) { // the last process of the name: the others have ended
 		if r.Name == replica {
 			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, r.MetricsURL, nil)
 			c.must(err)
@@ -147,51 +125,39 @@ func (c *cluster) metrics(replica string) string {
 			return string(out)
 		}
 	}
-	c.t.Fatalf("there is no %s", replica)
+	c.t.Fatalf("no process is named %s", replica)
 	return ""
 }
 
-// TestBacksOffFromAnotherWriter has another writer change a component back whenever
-// Fairlead has written it. How long Fairlead waits then is in the unit tests.
-func TestBacksOffFromAnotherWriter(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true})
+// backsOff has another writer revert a component whenever Fairlead has written it. The unit tests show how long Fairlead
+// waits then.
+func (c *cluster) backsOff() {
+	class := c.field(system, "priority-class", "{.value}")
 	var writes atomic.Int32
-	c.writeBack("csi-attacher", "longhorn-critical", &writes)
-	c.set(system, "priority-class", critical)
-	c.eventually("it is tried again", 30*time.Second, func() error {
-		if n := writes.Load(); n < 2 {
-			return fmt.Errorf("written %d times", n)
-		}
-		return nil
-	})
-	time.Sleep(5 * time.Second) // long enough for what must not happen
+	c.writeBack("csi-attacher", class, &writes)
+	next := map[string]string{critical: nodeCritical, nodeCritical: critical, "longhorn-critical": critical}[class]
+	c.set(system, "priority-class", next)
+	c.waitIs("second write", 30*time.Second, true, func() any { return writes.Load() >= 2 })
+	time.Sleep(5 * time.Second) // nothing announces that no write follows
 	if n := writes.Load(); n != 2 {
-		t.Errorf("Fairlead wrote it %d times", n)
+		c.t.Errorf("Fairlead wrote csi-attacher %d times", n)
 	}
 	c.waitSetting(system, "priority-class", "false")
-	c.eventually("all else is rolled", 40*time.Second, func() error {
-		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", own, "priority-class"}} {
-			out := c.kubectl(append([]string{"-n", namespace}, look...)...)
-			if want := "Deployment csi-attacher is as it was before Fairlead changed it ("; !strings.Contains(out, want) {
-				return fmt.Errorf("kubectl %s does not say %q:\n%s", strings.Join(look, " "), want, out)
-			}
-		}
-		if out := c.kubectl("-n", namespace, "get", own, "priority-class", "-o", "jsonpath={.status.blockers[*].kind} {.status.blockers[*].name}"); out != "Conflict csi-attacher" {
-			return fmt.Errorf("it waits for %s", out)
-		}
-		return nil
+	for _, look := range []string{"get", "describe"} {
+		c.waitPrints(40*time.Second, []string{"-n", namespace, look, own, "priority-class"}, "Deployment csi-attacher is as it was before Fairlead changed it (")
+	}
+	c.waitIs("blockers", 40*time.Second, "Conflict csi-attacher", func() any {
+		return c.field(own, "priority-class", "{.status.blockers[*].kind} {.status.blockers[*].name}")
 	})
-	// All else is as it should be, and the webhooks judge.
-	if pod := c.instanceManagerPod("node-1", "v1"); pod.Spec.PriorityClassName != critical {
-		t.Errorf("an instance manager is of %q", pod.Spec.PriorityClassName)
+	// Everything else is applied, and the webhooks work.
+	if pod := c.instanceManager("node-1", "v1"); pod.Spec.PriorityClassName != next {
+		c.t.Errorf("an instance manager has priority class %q", pod.Spec.PriorityClassName)
 	}
-	if out := c.refused("-n", namespace, "patch", system, "taint-toleration", "--type=merge", "-p", `{"value":"a=b=c:NoSchedule"}`); !strings.Contains(out, "must be <key>[=<value>]:<effect>") {
-		t.Errorf("a malformed value: %s", out)
-	}
+	c.has(c.refusedSet(system, "taint-toleration", notATaint), "must be <key>[=<value>]:<effect>")
 }
 
-// writeBack gives a Deployment a class again whenever it has another, and counts how
-// often it was written: events of its status in between are of the same generation.
+// writeBack reverts the class of a Deployment whenever it changes, and counts the changes: events of the status in between
+// have the same generation.
 func (c *cluster) writeBack(name, class string, writes *atomic.Int32) {
 	c.t.Helper()
 	w, err := c.Client.Watch(c.t.Context(), &appsv1.DeploymentList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})

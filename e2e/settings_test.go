@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,100 +10,109 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// TestNoVolumeAttached is the first test plan of the proposal "Support
-// non-disruptive volume-related setting updates", word by word.
-func TestNoVolumeAttached(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true}) // Fresh install Longhorn.
-	before := c.componentPods()
-	// Customize a Danger Zone setting such as setting the value of `priority-class` to be `system-cluster-critical`
-	says := c.set(system, "priority-class", "system-cluster-critical")
-	if want := "accepted; being applied now"; !strings.Contains(says, want) {
-		t.Errorf("got  %s\nwant %s", says, want)
-	}
-	// The setting applies to all components managed by Longhorn.
-	// The `Status.Applied` of the setting is `true`.
-	c.waitSetting(system, "priority-class", "true")
-	c.allBuiltWith("system-cluster-critical")
-	for name, uid := range c.componentPods() {
-		if before[name] == uid {
-			t.Errorf("pod %s is the one of before", name)
-		}
-	}
-	if out := c.kubectl("-n", namespace, "get", own, "priority-class"); !strings.Contains(out, "true") || !strings.Contains(out, "every component is built with it") {
-		t.Errorf("kubectl get says %s", out)
-	}
-}
+const (
+	critical     = "system-cluster-critical"
+	nodeCritical = "system-node-critical"
+)
 
-// TestVolumeAttachedWithAReplica is the proposal's second test plan, word by
-// word, but that nothing is to be reapplied: the last detach is enough.
-func TestVolumeAttachedWithAReplica(t *testing.T) {
+// TestProposalsTestPlans follows the two test plans of the proposal "Support non-disruptive volume-related setting updates",
+// word by word. In the second, nothing needs to be applied again: the last detach is enough.
+// Longhorn then deletes instance managers for another setting.
+func TestProposalsTestPlans(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1, components: true}) // Fresh install Longhorn.
+	c.run("no volume attached", func(t *testing.T, c *cluster) {
+		before := c.componentPods()
+		// Customize a Danger Zone setting such as setting the value of `priority-class` to be `system-cluster-critical`
+		c.has(c.set(system, "priority-class", critical), "accepted; being applied now")
+		// The setting applies to all components managed by Longhorn.
+		// The `Status.Applied` of the setting is `true`.
+		c.waitSetting(system, "priority-class", "true")
+		c.allBuiltWith(critical)
+		for name, uid := range c.componentPods() {
+			if before[name] == uid {
+				t.Errorf("pod %s was not restarted", name)
+			}
+		}
+		c.has(c.kubectl("-n", namespace, "get", own, "priority-class"), "true", "every component has the value")
+	})
 	// Create a volume with a replica. Attach the volume to a node.
-	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}}))
-	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
-	before := c.componentPods()
-	idle := c.instanceManagerPod("node-3", "v1").Name
-	says := c.set(system, "priority-class", "system-cluster-critical")
-	for _, want := range []string{"1 instance manager restarts now; the rest when these volumes are detached: pvc-1 (node-1)"} {
-		if !strings.Contains(says, want) {
-			t.Errorf("got  %s\nwant %s", says, want)
-		}
-	}
-	// The setting only applies to pods of the instance manager without engine and replica processes.
-	c.eventually("the idle instance manager restarts", 30*time.Second, func() error {
-		for _, pod := range c.allComponentPods() {
-			if pod.Name == idle && string(pod.UID) != before[idle] && pod.Spec.PriorityClassName == "system-cluster-critical" {
-				return nil
+	c.attachNew("node-1", standin.Volume{Name: "pvc-1", ReplicaNodes: []string{"node-2"}})
+	c.run("volume attached with a replica", func(t *testing.T, c *cluster) {
+		before := c.componentPods()
+		idle := c.instanceManager("node-3", "v1").Name
+		c.has(c.set(system, "priority-class", nodeCritical), "1 instance manager restarts now; the rest when these volumes are detached: pvc-1 (node-1)")
+		// The setting only applies to pods of the instance manager without engine and replica processes.
+		c.waitIs("priority class of the idle instance manager", 30*time.Second, true, func() any {
+			return slices.ContainsFunc(c.allComponentPods(), func(p corev1.Pod) bool {
+				return p.Name == idle && string(p.UID) != before[idle] && p.Spec.PriorityClassName == nodeCritical
+			})
+		})
+		time.Sleep(3 * time.Second) // nothing announces that no restart follows
+		for name, uid := range c.componentPods() {
+			if name != idle && before[name] != uid {
+				t.Errorf("pod %s was restarted while a volume is attached", name)
 			}
 		}
-		return fmt.Errorf("it has not")
-	})
-	time.Sleep(3 * time.Second) // long enough for what must not happen
-	for name, uid := range c.componentPods() {
-		if name != idle && before[name] != uid {
-			t.Errorf("pod %s was restarted while a volume is attached", name)
-		}
-	}
-	// The `Status.Applied` of the setting is `false`.
-	c.waitSetting(system, "priority-class", "false")
-	c.eventually("it is told what it waits for", 60*time.Second, func() error { // it is not applied either while the idle one restarts
+		// The `Status.Applied` of the setting is `false`.
+		c.waitSetting(system, "priority-class", "false")
 		for _, look := range [][]string{{"get", own, "priority-class"}, {"describe", own, "priority-class"}, {"get", "events"}} {
-			if out := c.kubectl(append([]string{"-n", namespace}, look...)...); !strings.Contains(out, "when these volumes are detached: pvc-1 (node-1)") {
-				return fmt.Errorf("kubectl %s does not say it:\n%s", strings.Join(look, " "), out)
-			}
+			c.waitPrints(time.Minute, append([]string{"-n", namespace}, look...), "when these volumes are detached: pvc-1 (node-1)")
 		}
-		return nil
+		// Detach the volume.
+		c.must(c.Longhorn().Detach(t.Context(), "pvc-1"))
+		// The setting applies to all components managed by Longhorn.
+		// The `Status.Applied` of the setting is `true`.
+		c.waitSetting(system, "priority-class", "true")
+		c.allBuiltWith(nodeCritical)
 	})
-	// Detach the volume.
-	c.must(c.Longhorn().Detach(t.Context(), "pvc-1"))
-	// The setting applies to all components managed by Longhorn.
-	// The `Status.Applied` of the setting is `true`.
-	c.waitSetting(system, "priority-class", "true")
-	c.allBuiltWith("system-cluster-critical")
-	if pod := c.instanceManagerPod("node-3", "v1"); pod.Spec.PriorityClassName != "system-cluster-critical" {
-		t.Errorf("the instance manager of node-3 is of %s", pod.Spec.PriorityClassName)
-	}
+	c.must(c.Longhorn().Attach(t.Context(), "pvc-1", "node-1"))
+	c.run("Longhorn keeps instance managers in use", func(_ *testing.T, c *cluster) { c.keepsInstanceManagers() })
 }
 
-// waitSetting waits for status.applied, and says what the setting waits for if it does not come.
-// That a setting of Longhorn's is not applied is Longhorn's to write there, which the stand-in does not do.
+// keepsInstanceManagers does the same as Longhorn's sync of an RWX network setting while storage-network waits
+// (updateCNI): it deletes every instance manager that is not on the storage network.
+func (c *cluster) keepsInstanceManagers() {
+	c.set(system, "storage-network", netA)
+	c.has(c.set(system, "storage-network-for-rwx-volume-enabled", "true"),
+		"storage-network still waits for 2 instance managers in use: the change restarts none of them")
+	c.waitApplied(netA + "@lhnet1")
+	manager := []string{"--as=system:serviceaccount:" + namespace + ":" + longhorn.Profile().ServiceAccount, "--as-group=system:masters"}
+	deletes := func(pod string, flags ...string) []string {
+		return append([]string{"-n", namespace, "delete", "pod", pod, "--wait=false"}, flags...)
+	}
+	for node, runs := range map[string]string{"node-1": "pvc-1-e-0", "node-2": "pvc-1-r-0"} {
+		pod := c.instanceManager(node, "v1")
+		for _, flags := range [][]string{manager, append(manager, "--dry-run=server")} {
+			c.has(c.refused(deletes(pod.Name, flags...)...), "instance manager "+pod.Name+" on "+node+" runs "+runs+" of volume pvc-1, which is attached")
+		}
+		c.kubectl(deletes(pod.Name, "--dry-run=server")...) // an administrator may
+		if now := c.instanceManager(node, "v1"); now.UID != pod.UID || now.DeletionTimestamp != nil {
+			c.t.Errorf("the instance manager of %s was restarted", node)
+		}
+	}
+	c.kubectl(deletes(c.instanceManager("node-3", "v1").Name, manager...)...) // the idle instance manager
+	c.must(c.Longhorn().Detach(c.t.Context(), "pvc-1"))
+	c.waitIs("storage-network applied", time.Minute, "true", func() any { return c.field(own, "storage-network", "{.status.applied}") })
+}
+
+// waitSetting waits for status.applied. The stand-in does not write it to settings.longhorn.io where it is false.
 func (c *cluster) waitSetting(group, name, applied string) {
 	c.t.Helper()
 	c.eventually(name+" applied "+applied, 120*time.Second, func() error {
-		// Until the value has been looked at, applied speaks of the one before.
-		value := c.kubectl("-n", namespace, "get", group, name, "-o", "jsonpath={.value}")
-		seen := c.kubectl("-n", namespace, "get", own, name, "-o", "jsonpath={.status.effectiveValue}|{.status.applied}")
-		out := c.kubectl("-n", namespace, "get", group, name, "-o", "jsonpath={.status.applied}")
-		if applied == "true" && out != applied || seen != value+"|"+applied {
-			return fmt.Errorf("applied is %q: %s", out, c.kubectl("-n", namespace, "get", own, name, "-o", "jsonpath={.status.effectiveValue} {.status.conditions[0].message} {.status.lastError}"))
+		// Until Fairlead has seen the value, applied describes the former value.
+		value := c.field(group, name, "{.value}")
+		seen := c.field(own, name, "{.status.effectiveValue}|{.status.applied}| {.status.conditions[*].message} {.status.lastError}")
+		if err := lacks("|"+seen, "|"+value+"|"+applied+"|"); err != nil || applied == "false" {
+			return err
 		}
-		return nil
+		return lacks(c.field(group, name, "applied: {.status.applied}"), "applied: true")
 	})
 }
 
-// componentPods are the pods of the storage system's components by name.
+// componentPods are the UIDs of the storage system's pods by name.
 func (c *cluster) componentPods() map[string]string {
 	c.t.Helper()
 	uids := map[string]string{}
@@ -117,31 +124,29 @@ func (c *cluster) componentPods() map[string]string {
 
 func (c *cluster) allComponentPods() []corev1.Pod {
 	c.t.Helper()
-	var list corev1.PodList
-	c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace)))
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	return slices.DeleteFunc(c.pods(nil), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
 // allBuiltWith checks every pod and template of the storage system.
 func (c *cluster) allBuiltWith(class string) {
 	c.t.Helper()
+	built := map[string]string{}
 	for _, pod := range c.allComponentPods() {
-		if pod.Spec.PriorityClassName != class {
-			c.t.Errorf("pod %s is of %q", pod.Name, pod.Spec.PriorityClassName)
-		}
+		built["pod "+pod.Name] = pod.Spec.PriorityClassName
 	}
 	var deployments appsv1.DeploymentList
 	c.must(c.Client.List(c.t.Context(), &deployments, client.InNamespace(namespace), client.MatchingLabels{"longhorn.io/managed-by": "longhorn-manager"}))
 	for _, d := range deployments.Items {
-		if got := d.Spec.Template.Spec.PriorityClassName; got != class {
-			c.t.Errorf("Deployment %s makes pods of %q", d.Name, got)
-		}
+		built["Deployment "+d.Name] = d.Spec.Template.Spec.PriorityClassName
 	}
 	var daemonSets appsv1.DaemonSetList
 	c.must(c.Client.List(c.t.Context(), &daemonSets, client.InNamespace(namespace)))
 	for _, d := range daemonSets.Items {
-		if got := d.Spec.Template.Spec.PriorityClassName; got != class {
-			c.t.Errorf("DaemonSet %s makes pods of %q", d.Name, got)
+		built["DaemonSet "+d.Name] = d.Spec.Template.Spec.PriorityClassName
+	}
+	for what, got := range built {
+		if got != class {
+			c.t.Errorf("%s has priority class %q", what, got)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 const (
@@ -26,22 +26,22 @@ const (
 	netB      = "kube-system/backup-net"
 )
 
-// TestMain looks for what all tests need before the first takes its time.
+// TestMain checks what all tests need before the first one starts a cluster.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"FAIRLEAD_BINARY", "FAIRLEAD_RELEASE_BINARY"} {
 		if os.Getenv(name) == "" {
-			fmt.Fprintf(os.Stderr, "%s does not say which binary to test: run this by make test-e2e\n", name)
+			fmt.Fprintf(os.Stderr, "%s names no binary to test: run make test-e2e\n", name)
 			os.Exit(2)
 		}
 	}
-	// Asked for here, or go test would show the result of another Kubernetes.
+	// Read here, so that go test caches a result for each version of Kubernetes.
 	if version := os.Getenv("K8S"); version != "" {
 		fmt.Println("on Kubernetes", version)
 	}
 	os.Exit(m.Run())
 }
 
-// cluster is a sandbox and the test that it is for.
+// cluster is a sandbox in use by one test.
 type cluster struct {
 	*sandbox.Sandbox
 	t *testing.T
@@ -55,7 +55,7 @@ type options struct {
 	workloads     bool
 	// components are those of Longhorn beside the CSI plugin; its manager runs them while the test does.
 	components bool
-	// longhorn is the version that the stand-in models; empty is the one that it is compared with.
+	// longhorn is the version that the stand-in models; empty is the version that it is compared with.
 	longhorn string
 	// syncs: Longhorn applies its settings itself, as its setting controller does.
 	syncs bool
@@ -65,9 +65,9 @@ type options struct {
 	fencing string
 	// ondat as in the configuration, in one line without its braces.
 	ondat string
-	// controllerArgs are given to the controller beside what its Deployment says.
+	// controllerArgs are added to the arguments in the controller's Deployment.
 	controllerArgs []string
-	// nodes of the cluster; 3 if nothing is said. fastNodeLoss: Kubernetes notices in seconds that one is lost.
+	// nodes of the cluster, by default 3. fastNodeLoss: Kubernetes notices a lost node within seconds.
 	nodes        int
 	fastNodeLoss bool
 	// auditWrites records all writes.
@@ -76,7 +76,7 @@ type options struct {
 	binary string
 }
 
-// newCluster starts a control plane with Fairlead in it, and ends both with the test.
+// newCluster starts a control plane with Fairlead in it, and stops both at the end of the test.
 func newCluster(t *testing.T, o options) *cluster {
 	t.Helper()
 	if o.overlay == "" {
@@ -101,10 +101,8 @@ func newCluster(t *testing.T, o options) *cluster {
 	return c
 }
 
-// newControlPlane starts a control plane with nothing in it, and ends it, and
-// what was started in it, with the test.
-//
-// Clusters mostly wait, so tests run two at a time: see the Makefile.
+// newControlPlane starts an empty control plane, and stops everything in it at the end of the test.
+// Clusters mostly wait, so several tests run at a time (CLUSTERS in the Makefile).
 func newControlPlane(t *testing.T, o options) *cluster {
 	t.Helper()
 	t.Parallel()
@@ -132,8 +130,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	return c
 }
 
-// runComponents installs Longhorn's components, and runs them by lh until the
-// function is called that it returns, or the test ends.
+// runComponents installs Longhorn's components, and runs them until the returned function is called, or the test ends.
 func (c *cluster) runComponents(lh standin.Longhorn) (stop func()) {
 	c.t.Helper()
 	c.must(lh.InstallComponents(c.t.Context()))
@@ -146,6 +143,13 @@ func (c *cluster) seedLonghorn() {
 	c.must(c.SeedLonghorn(c.t.Context()))
 	c.runUntilStopped(c.Longhorn().RunEndpoints)
 	c.runUntilStopped(c.Longhorn().RunShareManagers)
+}
+
+// attachNew creates a volume, and attaches it to a node for pods.
+func (c *cluster) attachNew(node string, v standin.Volume, pods ...string) {
+	c.t.Helper()
+	c.must(c.Longhorn().CreateVolume(c.t.Context(), v))
+	c.must(c.Longhorn().Attach(c.t.Context(), v.Name, node, pods...))
 }
 
 // runUntilStopped runs a part of Longhorn until the returned function is called, or the test ends.
@@ -165,6 +169,11 @@ func (c *cluster) runUntilStopped(run func(context.Context)) (stop func()) {
 	return stop
 }
 
+// run runs a part of the test on the same cluster.
+func (c *cluster) run(name string, part func(t *testing.T, c *cluster)) bool {
+	return c.t.Run(name, func(t *testing.T) { part(t, &cluster{Sandbox: c.Sandbox, t: t}) })
+}
+
 func (c *cluster) must(err error) {
 	c.t.Helper()
 	if err != nil {
@@ -179,7 +188,7 @@ func (c *cluster) showLogs() {
 	}
 }
 
-// endOf a log, in whole lines of at most so many bytes together.
+// endOf returns the last whole lines of a log, at most so many bytes.
 func endOf(log string, most int) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
@@ -192,59 +201,6 @@ func endOf(log string, most int) string {
 	return string(data)
 }
 
-// eventually waits for something that takes a moment, and fails with the last reason why it is not so.
-// within is what that takes at most on a machine that has time for it. It is no claim of anybody's,
-// so a busy machine has longer; what claims how soon something happens measures it.
-func (c *cluster) eventually(what string, within time.Duration, check func() error) {
-	c.t.Helper()
-	within *= 3
-	deadline := time.Now().Add(within)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: not within %s: %v", what, within, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// kubectl runs a command that must succeed.
-func (c *cluster) kubectl(args ...string) string {
-	c.t.Helper()
-	out, err := c.tryKubectl(args...)
-	c.must(err)
-	return out
-}
-
-// tryKubectl runs a command. One that only reads is repeated where the API server could not
-// be reached: that happens on a busy machine, and says nothing of what is tested.
-func (c *cluster) tryKubectl(args ...string) (string, error) {
-	c.t.Helper()
-	reads := slices.ContainsFunc(args, func(arg string) bool { return arg == "get" || arg == "describe" || arg == "auth" })
-	for again := 2; ; again-- {
-		out, err := c.Kubectl(c.t.Context(), "", args...)
-		unreached := err != nil && slices.ContainsFunc([]string{"TLS handshake timeout", "connection refused", "EOF"}, func(text string) bool { return strings.Contains(out, text) })
-		if !reads || !unreached || again == 0 {
-			return out, err
-		}
-		c.t.Logf("tried again: %v", err)
-		time.Sleep(time.Second)
-	}
-}
-
-// refused runs a command that must fail, and returns what it says.
-func (c *cluster) refused(args ...string) string {
-	c.t.Helper()
-	out, err := c.Kubectl(c.t.Context(), "", args...)
-	if err == nil {
-		c.t.Fatalf("kubectl %s should have been refused:\n%s", strings.Join(args, " "), out)
-	}
-	return out
-}
-
 // Setting groups.
 const (
 	system = "settings.longhorn.io"
@@ -253,28 +209,63 @@ const (
 
 func (c *cluster) set(group, name, value string) string {
 	c.t.Helper()
-	return c.kubectl("-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value))
+	out, err := c.trySet(group, name, value)
+	c.must(err)
+	return out
 }
 
-// waitApplied waits until the roll-out is complete for the desired network.
+func (c *cluster) trySet(group, name, value string, flags ...string) (string, error) {
+	args := []string{"-n", namespace, "patch", group, name, "--type=merge", "-p", fmt.Sprintf(`{"value":%q}`, value)}
+	return c.Kubectl(c.t.Context(), "", append(args, flags...)...)
+}
+
+// refusedSet changes a setting to a value that must be refused, and returns the refusal.
+func (c *cluster) refusedSet(group, name, value string) string {
+	c.t.Helper()
+	out, err := c.trySet(group, name, value)
+	if err == nil {
+		c.t.Fatalf("%s accepted %q: %s", name, value, out)
+	}
+	return out
+}
+
+// rollout returns fields of the NetworkRollout; empty before the controller has created it.
+func (c *cluster) rollout(jsonpath string) string {
+	out, _ := c.Kubectl(c.t.Context(), "", "-n", namespace, "get", "networkrollouts", "longhorn", "--ignore-not-found", "-o", "jsonpath="+jsonpath)
+	return out
+}
+
+// waitApplied waits until the rollout of the desired network is complete.
 func (c *cluster) waitApplied(desired string) {
 	c.t.Helper()
-	c.eventually("applied "+desired, 90*time.Second, func() error {
-		out, err := c.Kubectl(c.t.Context(), "", "-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.desired}|{.status.phase}|{.status.message}")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out) // a controller that has just started is yet to create it
-		}
-		if !strings.HasPrefix(out, desired+"|Applied|") {
-			return fmt.Errorf("the roll-out is at %s", out)
-		}
-		return nil
-	})
+	c.waitHas("rollout", 90*time.Second, func() string { return "|" + c.rollout("{.status.desired}|{.status.phase}|{.status.message}") }, "|"+desired+"|Applied|")
+}
+
+func (c *cluster) waitWaiting() {
+	c.t.Helper()
+	c.waitIs("phase of the rollout", 20*time.Second, "Waiting", func() any { return c.rollout("{.status.phase}") })
+}
+
+// key of an object in the storage system's namespace.
+func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: name} }
+
+// get reads an object of the storage system's namespace, which must exist.
+func (c *cluster) get(name string, into client.Object) {
+	c.t.Helper()
+	c.must(c.Client.Get(c.t.Context(), key(name), into))
+}
+
+func (c *cluster) create(o client.Object) error { return c.Client.Create(c.t.Context(), o) }
+
+func (c *cluster) delete(o client.Object, options ...client.DeleteOption) {
+	c.t.Helper()
+	c.must(c.Client.Delete(c.t.Context(), o, options...))
 }
 
 // requested is the managed network that a pod asks for.
 func (c *cluster) requested(pod *corev1.Pod) storage.Attachment {
 	c.t.Helper()
-	a, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, storage.Longhorn().Interfaces())
+	a, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, longhorn.Profile().Interfaces())
 	c.must(err)
 	return a
 }
@@ -286,9 +277,24 @@ func (c *cluster) pods(labels map[string]string) []corev1.Pod {
 	return list.Items
 }
 
+// instanceManagers are the pods of a data engine's instance managers on a node.
+func (c *cluster) instanceManagers(node, engine string) []corev1.Pod {
+	c.t.Helper()
+	return c.pods(map[string]string{"longhorn.io/component": "instance-manager", "longhorn.io/node": node, "longhorn.io/data-engine": engine})
+}
+
+func (c *cluster) instanceManager(node, engine string) corev1.Pod {
+	c.t.Helper()
+	pods := c.instanceManagers(node, engine)
+	if len(pods) != 1 {
+		c.t.Fatalf("%d instance managers of %s on %s", len(pods), engine, node)
+	}
+	return pods[0]
+}
+
 func (c *cluster) clients() []corev1.Pod {
 	c.t.Helper()
-	return c.pods(storage.Longhorn().ClientLabels)
+	return c.pods(longhorn.Profile().ClientLabels)
 }
 
 // serverPod is a pod as longhorn-manager would create it for the volume.
@@ -301,7 +307,7 @@ func serverPod(volume string) *corev1.Pod {
 	}
 }
 
-// output keeps what children print, for when the test fails. Some run at the same time.
+// output keeps what child processes print, some of them at the same time.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder

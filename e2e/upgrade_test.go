@@ -2,24 +2,25 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// TestUpgrade brings Fairlead to an installation whose volumes have been in use
-// for long, its storage network set for RWO volumes only: as the proposal says,
-// RWX volumes stay on the cluster network until they are attached anew with the
-// setting on.
+// TestUpgrade installs Fairlead under volumes in use, with a storage network for RWO volumes only. As the proposal says,
+// RWX volumes stay on the cluster network until they are attached again with the setting on.
 func TestUpgrade(t *testing.T) {
 	c := newControlPlane(t, options{})
 	c.seedLonghorn()
@@ -28,7 +29,7 @@ func TestUpgrade(t *testing.T) {
 	before := c.service(sandbox.SharedVolume)
 	endpoint := c.endpoint(sandbox.SharedVolume)
 	if before.Spec.ClusterIP == corev1.ClusterIPNone || !strings.Contains(endpoint, before.Spec.ClusterIP) {
-		t.Fatalf("the volume is not on the cluster network to begin with: %s, %s", before.Spec.ClusterIP, endpoint)
+		t.Fatalf("the volume does not begin on the cluster network: %s, %s", before.Spec.ClusterIP, endpoint)
 	}
 	running := c.uids("web-0", "db-0")
 	server := c.server(sandbox.SharedVolume)
@@ -44,36 +45,28 @@ func TestUpgrade(t *testing.T) {
 	unchanged()
 	c.set(system, string(catalog.StorageNetworkForRWX), "true")
 	unchanged()
-	c.eventually("the change waits for the volume", 10*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", "jsonpath={.status.phase} {.status.message}")
-		if out != "Waiting 1 RWX volume attached: "+sandbox.SharedVolume {
-			return errors.New(out)
-		}
-		return nil
-	})
+	c.waitIs("rollout", 10*time.Second, "Waiting 1 RWX volume attached: "+sandbox.SharedVolume, func() any { return c.rollout("{.status.phase} {.status.message}") })
 
 	c.kubectl("scale", "statefulset/web", "--replicas=0")
 	c.must(c.WaitAttached(t.Context(), sandbox.SharedVolume, false))
 	c.must(c.Longhorn().Detach(t.Context(), sandbox.SharedVolume))
 	c.waitApplied(netA + "@lhnet1")
+	var service corev1.Service
 	c.eventually("the Service is replaced", 10*time.Second, func() error {
-		var service corev1.Service
-		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &service); err != nil {
-			return err
+		err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &service)
+		if err == nil && (service.Spec.ClusterIP != corev1.ClusterIPNone || len(service.Spec.Selector) > 0) {
+			err = fmt.Errorf("cluster IP %s, selector %v", service.Spec.ClusterIP, service.Spec.Selector)
 		}
-		if service.Spec.ClusterIP != corev1.ClusterIPNone || len(service.Spec.Selector) > 0 {
-			return fmt.Errorf("cluster IP %s, selector %v", service.Spec.ClusterIP, service.Spec.Selector)
-		}
-		for key, value := range before.Labels {
-			if service.Labels[key] != value {
-				return fmt.Errorf("label %s is lost", key)
-			}
-		}
-		if len(service.OwnerReferences) != 1 || service.OwnerReferences[0].UID != before.OwnerReferences[0].UID {
-			return fmt.Errorf("owners %v", service.OwnerReferences)
-		}
-		return nil
+		return err
 	})
+	for key, value := range before.Labels {
+		if service.Labels[key] != value {
+			t.Errorf("the replaced Service has lost label %s", key)
+		}
+	}
+	if len(service.OwnerReferences) != 1 || service.OwnerReferences[0].UID != before.OwnerReferences[0].UID {
+		t.Errorf("the replaced Service has owners %v", service.OwnerReferences)
+	}
 	c.kubectl("scale", "statefulset/web", "--replicas=1")
 	c.must(c.WaitAttached(t.Context(), sandbox.SharedVolume, true))
 	c.must(c.Longhorn().Attach(t.Context(), sandbox.SharedVolume, "node-2", "default/web-0"))
@@ -86,10 +79,53 @@ func TestUpgrade(t *testing.T) {
 	if now := c.uids("db-0")["db-0"]; now != running["db-0"] {
 		t.Error("the workload of an RWO volume was restarted")
 	}
+	c.upgradeAndRollBack()
 }
 
-// TestUpgradeOfLonghornMovesTheNetwork takes RWX volumes that are on the storage network from Longhorn 1.10 to 1.11, where
-// another setting chooses their network, and by another interface.
+// earlier is an installation of a version that did not report blockers of settings yet, and had a right less.
+const earlier = `  - target: {kind: CustomResourceDefinition, name: settings.fairlead.io}
+    patch: '[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/blockers"}]'
+  - target: {kind: ClusterRole, name: fairlead-planner}
+    patch: '[{"op": "remove", "path": "/rules/0"}]'
+`
+
+// upgradeAndRollBack goes to an earlier version, to this one, and back again, with volumes in use. Only manifests
+// and CRDs differ: no other binary is at hand. No pod restarts, and no setting ceases to be applied.
+func (c *cluster) upgradeAndRollBack() {
+	c.t.Helper()
+	look := func() string {
+		var list v1alpha1.SettingList
+		c.must(c.Client.List(c.t.Context(), &list, client.InNamespace(namespace)))
+		text := fmt.Sprint(c.componentPods(), c.uids("web-0", "db-0"), c.endpoint(sandbox.SharedVolume), c.service(sandbox.SharedVolume).UID, "\n")
+		for _, s := range list.Items {
+			applied := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionApplied)
+			if applied == nil || applied.Status != metav1.ConditionTrue {
+				c.t.Errorf("%s is not applied: %+v", s.Name, applied)
+				continue
+			}
+			text += fmt.Sprintln(s.Name, s.Status.EffectiveValue, ptr.Deref(s.Status.AppliedValue, "-"), applied.LastTransitionTime)
+		}
+		return text
+	}
+	before := look()
+	for _, version := range []struct {
+		patches string
+		fields  string // of the CRD that tells the versions apart
+	}{{earlier, ""}, {"", "array"}, {earlier, ""}} {
+		c.must(c.Repatch(c.t.Context(), version.patches))
+		fields := c.kubectl("get", "crd", own, "-o", "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.status.properties.blockers.type}")
+		if fields != version.fields {
+			c.t.Fatalf("the version was not installed: blockers are %q", fields)
+		}
+		c.comesToRest("settings and pods", 2*time.Second, look)
+		if now := look(); now != before {
+			c.t.Errorf("after a change of version:\n%s\nbefore:\n%s", now, before)
+		}
+	}
+}
+
+// TestUpgradeOfLonghornMovesTheNetwork upgrades Longhorn from 1.10 to 1.11 with RWX volumes on the storage network. In 1.11
+// another setting chooses their network, on another interface.
 func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	const before, after = netA + "@lhnet1", netA + "@lhnet2"
 	c := newControlPlane(t, options{longhorn: "v1.10.0"})
@@ -100,12 +136,7 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	c.set(system, string(catalog.StorageNetwork), netA)
 	c.set(system, string(catalog.StorageNetworkForRWX), "true")
 	c.waitApplied(before)
-	attach := func(volume string) {
-		t.Helper()
-		c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: volume, Shared: true}))
-		c.must(c.Longhorn().Attach(t.Context(), volume, "node-1"))
-	}
-	attach("pvc-kept")
+	c.attachNew("node-1", standin.Volume{Name: "pvc-kept", Shared: true})
 	c.servedOn("pvc-kept", before)
 
 	stop()
@@ -113,15 +144,11 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	c.runManager()
 	c.must(c.WaitClients(t.Context()))
 	c.waitWaiting()
-	for _, pod := range c.clients() {
-		if got := c.requested(&pod).String(); got != before {
-			t.Errorf("%s asks for %q while the volume is attached", pod.Name, got)
-		}
-	}
+	c.must(c.clientsOn(before, c.State.Nodes...))
 	c.servedOn("pvc-kept", before)
 	c.failOver("pvc-kept", "node-1")
 	c.servedOn("pvc-kept", before)
-	attach("pvc-new")
+	c.attachNew("node-1", standin.Volume{Name: "pvc-new", Shared: true})
 	c.servedOn("pvc-new", before)
 
 	for _, volume := range []string{"pvc-kept", "pvc-new"} {
@@ -129,11 +156,7 @@ func TestUpgradeOfLonghornMovesTheNetwork(t *testing.T) {
 	}
 	c.waitApplied(after)
 	c.waitApplies(string(catalog.EndpointNetworkForRWX), "true")
-	for _, pod := range c.clients() {
-		if got := c.requested(&pod).String(); got != after {
-			t.Errorf("%s asks for %q in the end", pod.Name, got)
-		}
-	}
+	c.must(c.clientsOn(after, c.State.Nodes...))
 	for _, volume := range []string{"pvc-kept", "pvc-new"} {
 		c.must(c.Longhorn().Attach(t.Context(), volume, "node-2"))
 		c.servedOn(volume, after)
@@ -157,87 +180,11 @@ func (c *cluster) runManager() (stop func()) {
 func (c *cluster) service(volume string) *corev1.Service {
 	c.t.Helper()
 	var service corev1.Service
-	c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: volume}, &service))
+	c.get(volume, &service)
 	return &service
 }
 
 func (c *cluster) endpoint(volume string) string {
 	c.t.Helper()
-	return c.kubectl("-n", namespace, "get", "sharemanagers.longhorn.io", volume, "-o", "jsonpath={.status.endpoint}")
-}
-
-// TestRepair has objects come up while Fairlead is away, some in the way of
-// others: what can be brought in line is, and of the rest it is said why not.
-func TestRepair(t *testing.T) {
-	c := newCluster(t, options{webhooks: 1, controllers: 1, duties: "remount: on"})
-	lh := c.Longhorn()
-	const network = netA + "@lhnet2"
-	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
-	c.waitApplied(network)
-	for _, v := range []standin.Volume{{Name: "pvc-idle", Shared: true}, {Name: "pvc-used", Shared: true, Claim: "used"}, {Name: "pvc-port", Shared: true}, {Name: "pvc-asks", Claim: "asks"}} {
-		c.must(lh.CreateVolume(t.Context(), v))
-		c.must(lh.Attach(t.Context(), v.Name, "node-1"))
-	}
-	c.must(c.Client.Create(t.Context(), c.statefulSet("used", "used")))
-	c.must(c.Client.Create(t.Context(), c.statefulSet("asks", "asks")))
-	c.waitRunning("used-0", "asks-0")
-	c.waitPublished("pvc-idle")
-	for _, r := range c.Replicas() {
-		c.must(r.Stop())
-	}
-	// Both servers die, and come back while no webhook adds the network. Longhorn keeps their Services: a network setting of
-	// its own waits to be applied.
-	c.kubectl("-n", namespace, "patch", system, string(catalog.StorageNetwork), "--subresource=status", "--type=merge", "-p", `{"status":{"applied":false}}`)
-	for _, volume := range []string{"pvc-idle", "pvc-used"} {
-		c.must(c.Client.Delete(t.Context(), c.server(volume), client.GracePeriodSeconds(0)))
-		c.must(lh.Attach(t.Context(), volume, "node-1"))
-	}
-	c.kubectl("-n", namespace, "delete", "service", "pvc-port")
-	c.kubectl("-n", namespace, "create", "service", "nodeport", "pvc-port", "--tcp=2049:2049")
-	c.kubectl("-n", namespace, "label", "service", "pvc-port", "longhorn.io/share-manager=pvc-port")
-	used := c.server("pvc-used")
-	c.must(c.RunFairlead(t.Context(), 1, 1))
-
-	c.eventually("the server that nobody uses is stopped", 30*time.Second, func() error {
-		return gone(c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "share-manager-pvc-idle"}, &corev1.Pod{}))
-	})
-	c.must(lh.Attach(t.Context(), "pvc-idle", "node-1")) // longhorn-manager makes it anew
-	c.waitPublished("pvc-idle")
-	if c.server("pvc-used").UID != used.UID {
-		t.Error("a server was restarted that a workload uses")
-	}
-	c.eventually("what is out of line is said", 10*time.Second, func() error {
-		out := c.kubectl("-n", namespace, "get", "networkrollouts", "longhorn", "-o", `jsonpath={range .status.outOfLine[*]}{.kind} {.name} {.message}{"\n"}{end}`) +
-			c.kubectl("-n", namespace, "get", "events.events.k8s.io", "-o", `jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason} {.note}{"\n"}{end}`)
-		for _, want := range []string{
-			"Server share-manager-pvc-used asks for the cluster network, its Service is for " + network + "; restarted when no started workload uses volume pvc-used",
-			"ShareManager pvc-used OutOfLine server pod share-manager-pvc-used asks for network \"\"",
-			"pod default/used-0 does",
-			"Service pvc-port is for the cluster network, its server would be on " + network + " now; left alone, since it is not of type ClusterIP",
-			"ShareManager pvc-port NotClusterIP Service pvc-port is not of type ClusterIP",
-			"ShareManager pvc-idle Repaired",
-		} {
-			if !strings.Contains(out, want) {
-				return fmt.Errorf("nothing says %q in\n%s", want, out)
-			}
-		}
-		return nil
-	})
-
-	t.Run("a remount that the storage system asks for", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.nextSecond()
-		before, others := c.uids("asks-0"), c.uids("used-0")
-		requested := time.Now()
-		c.must(lh.RequestRemount(t.Context(), "pvc-asks", requested))
-		c.eventually("the workload is restarted", 20*time.Second, func() error { return c.allReplaced(before) })
-		c.waitRunning("asks-0")
-		var pod corev1.Pod
-		c.must(c.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "asks-0"}, &pod))
-		if due := requested.Truncate(time.Second).Add(5 * time.Second); pod.CreationTimestamp.Time.Before(due) { // both without fractions
-			t.Errorf("the workload was restarted at %s, before %s", pod.CreationTimestamp, due)
-		}
-		c.notRestarted(c.uids("asks-0"), 2*time.Second)
-		c.notRestarted(others, 0)
-	})
+	return c.field("sharemanagers.longhorn.io", volume, "{.status.endpoint}")
 }

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +19,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// TestWorkloads has the CSI plugin pod of a node go in every way that it can,
-// and looks at who is restarted for it: each workload with a dead mount once,
-// and nobody else.
+// TestWorkloads ends the CSI plugin pod of a node in every way. Each workload with a dead mount is restarted once,
+// and no other workload.
 func TestWorkloads(t *testing.T) {
 	c := newCluster(t, options{webhooks: 1, controllers: 1})
 	lh := c.Longhorn()
@@ -39,131 +36,109 @@ func TestWorkloads(t *testing.T) {
 		c.must(lh.CreateVolume(t.Context(), v))
 		c.must(lh.Attach(t.Context(), v.Name, "node-1"))
 	}
-	lone := c.pod("lone", nil, "shared")
-	away := c.pod("away", map[string]string{storage.OptOutAnnotation: "true"}, "shared")
+	lone := workloadPod("lone", nil, "shared")
+	away := workloadPod("away", map[string]string{storage.OptOutAnnotation: "true"}, "shared")
 	away.OwnerReferences = []metav1.OwnerReference{c.idleOwner()}
-	c.must(c.Client.Create(t.Context(), lone))
-	c.must(c.Client.Create(t.Context(), away))
+	c.must(c.create(lone))
+	c.must(c.create(away))
 	for name, claims := range map[string][]string{
 		"one": {"shared"}, "two": {"shared", "other"}, "static": {"static"}, // an RWX volume each, at least
 		"own": {"own"}, "migratable": {"migratable"}, "none": nil,
 	} {
-		c.must(c.Client.Create(t.Context(), c.statefulSet(name, claims...)))
+		c.must(c.create(statefulSet(name, claims...)))
 	}
 	affected, spared := []string{"one-0", "two-0", "static-0"}, []string{"own-0", "migratable-0", "none-0", "lone", "away"}
 	c.waitRunning(append(append([]string{}, affected...), spared...)...)
-	c.notRestarted(c.uids(append(affected, spared...)...), 2*time.Second) // nobody is, at first
+	c.notRestarted(c.uids(append(affected, spared...)...), 2*time.Second)
 
 	for _, way := range []struct {
 		name string
 		do   func(c *cluster, pod *corev1.Pod)
 	}{
-		{"deleted", func(c *cluster, pod *corev1.Pod) { c.must(c.Client.Delete(t.Context(), pod)) }},
-		{"force-deleted", func(c *cluster, pod *corev1.Pod) {
-			c.must(c.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-		}},
+		{"deleted", func(c *cluster, pod *corev1.Pod) { c.delete(pod) }},
+		{"force-deleted", func(c *cluster, pod *corev1.Pod) { c.delete(pod, client.GracePeriodSeconds(0)) }},
 		{"crashed", func(c *cluster, pod *corev1.Pod) {
 			c.kubectl("-n", namespace, "patch", "pod", pod.Name, "--subresource=status", "-p", `{"status":{"phase":"Failed"}}`)
 		}},
-		{"made anew in its pod", func(c *cluster, pod *corev1.Pod) {
+		{"given a new sandbox", func(c *cluster, pod *corev1.Pod) {
 			c.must(c.RestartSandbox(t.Context(), client.ObjectKeyFromObject(pod)))
 		}},
 	} {
-		t.Run("a client that is "+way.name, func(t *testing.T) {
-			c := &cluster{Sandbox: c.Sandbox, t: t}
+		c.run("client is "+way.name, func(t *testing.T, c *cluster) {
 			c.nextSecond()
 			before, alive := c.uids(affected...), c.uids(spared...)
 			way.do(c, c.clientOn("node-1"))
-			c.eventually("every affected workload is restarted", 30*time.Second, func() error { return c.allReplaced(before) })
+			c.waitReplaced(before)
 			c.waitRunning(affected...)
-			c.notRestarted(c.uids(affected...), 3*time.Second) // once
+			c.notRestarted(c.uids(affected...), 3*time.Second) // only once
 			c.notRestarted(alive, 0)
 		})
 	}
 
-	t.Run("those that can't be restarted are told about", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
-		c.eventually("events", 10*time.Second, func() error {
-			out := c.kubectl("get", "events.events.k8s.io", "-o", `jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason} {.note}{"\n"}{end}`)
-			for _, want := range []string{
-				"Pod lone DeadMount volume pvc-shared was mounted before", "Pod away DeadMount volume pvc-shared was mounted before",
-				"StatefulSet one Remount restarted pod one-0 on node-1: volume pvc-shared was mounted before",
-				"StatefulSet two Remount restarted pod two-0 on node-1: volume pvc-other, pvc-shared was mounted before",
-				"the pod has no controller that would recreate it", "annotation fairlead.io/opt-out keeps Fairlead off",
-			} {
-				if !strings.Contains(out, want) {
-					return fmt.Errorf("no event %q in\n%s", want, out)
-				}
-			}
-			return nil
-		})
-	})
+	c.waitHas("events", 10*time.Second, func() string { return c.events("default") },
+		"Pod lone DeadMount volume pvc-shared was mounted before", "Pod away DeadMount volume pvc-shared was mounted before",
+		"StatefulSet one Remount restarted pod one-0 on node-1: volume pvc-shared was mounted before",
+		"StatefulSet two Remount restarted pod two-0 on node-1: volume pvc-other, pvc-shared was mounted before",
+		"the pod has no controller that would recreate it", "annotation fairlead.io/opt-out keeps Fairlead off")
 
-	t.Run("nobody is restarted while the setting is off, and all are once it is on", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("restarts wait while the setting is off", func(t *testing.T, c *cluster) {
 		c.set(system, string(catalog.AutoDeletePod), "false")
 		c.nextSecond()
 		before := c.uids(affected...)
-		c.must(c.Client.Delete(t.Context(), c.clientOn("node-1"), client.GracePeriodSeconds(0)))
+		c.delete(c.clientOn("node-1"), client.GracePeriodSeconds(0))
 		c.notRestarted(before, 3*time.Second)
 		c.set(system, string(catalog.AutoDeletePod), "true")
-		c.eventually("every affected workload is restarted", 30*time.Second, func() error { return c.allReplaced(before) })
+		c.waitReplaced(before)
 		c.waitRunning(affected...)
 	})
 
-	t.Run("disruption budgets hold, and nothing waits for ever", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("disruption budgets delay only their pods", func(t *testing.T, c *cluster) {
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "one"}}},
 		}
-		c.must(c.Client.Create(t.Context(), budget))
-		c.eventually("the budget is observed", 10*time.Second, func() error {
+		c.must(c.create(budget))
+		c.waitIs("observed budget", 10*time.Second, true, func() any {
 			c.must(c.Client.Get(t.Context(), client.ObjectKeyFromObject(budget), budget))
-			if budget.Status.ObservedGeneration == 0 {
-				return errors.New("not yet")
-			}
-			return nil
+			return budget.Status.ObservedGeneration > 0
 		})
 		c.nextSecond()
 		kept, others := c.uids("one-0"), c.uids("two-0", "static-0")
-		c.must(c.Client.Delete(t.Context(), c.clientOn("node-1"), client.GracePeriodSeconds(0)))
-		c.eventually("the others are restarted", 30*time.Second, func() error { return c.allReplaced(others) })
+		c.delete(c.clientOn("node-1"), client.GracePeriodSeconds(0))
+		c.waitReplaced(others)
 		c.notRestarted(kept, 2*time.Second)
-		c.must(c.Client.Delete(t.Context(), budget))
-		c.eventually("the last is restarted", 30*time.Second, func() error { return c.allReplaced(kept) })
+		c.delete(budget)
+		c.waitReplaced(kept)
 		c.waitRunning(affected...)
 	})
 
-	t.Run("the controller's restart restarts nobody", func(t *testing.T) {
-		c := &cluster{Sandbox: c.Sandbox, t: t}
+	c.run("a restarted controller restarts no workload", func(t *testing.T, c *cluster) {
 		before := c.uids(append(affected, spared...)...)
 		replicas := c.Replicas()
 		c.must(replicas[len(replicas)-1].Kill())
 		_, err := c.StartReplica(t.Context(), sandbox.ControllerDeployment, "controller-again")
 		c.must(err)
-		c.notRestarted(before, 18*time.Second) // the lease of the one that was killed lasts 8 s
+		c.notRestarted(before, 18*time.Second) // longer than the 8 s lease of the killed controller
 	})
 }
 
-// nextSecond waits for the next second of the clock and a little: times in the
-// API have no fractions, and what begins in the same second can't be told apart.
+// nextSecond waits for the next second: times in the API have no fractions.
 func (c *cluster) nextSecond() { time.Sleep(1500 * time.Millisecond) }
 
-// idleOwner is a controller that does nothing. A StatefulSet releases the pod on Kubernetes 1.31:
-// there it looks at the UID of the owner alone.
+// idleOwner is a controller that does nothing. On Kubernetes 1.31 a StatefulSet would release the pod:
+// it compares the UID of the owner alone.
 func (c *cluster) idleOwner() metav1.OwnerReference {
 	c.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "idle-owner"}}
-	c.must(c.Client.Create(c.t.Context(), owner))
+	c.must(c.create(owner))
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
 }
 
-func (c *cluster) pod(name string, annotations map[string]string, claims ...string) *corev1.Pod {
+func workloadPod(name string, annotations map[string]string, claims ...string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}, Spec: podSpec(claims...)}
 }
 
-func (c *cluster) statefulSet(name string, claims ...string) *appsv1.StatefulSet {
+func statefulSet(name string, claims ...string) *appsv1.StatefulSet {
 	labels := map[string]string{"app": name}
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -203,16 +178,17 @@ func (c *cluster) clientOn(node string) *corev1.Pod {
 	return nil
 }
 
+// workload reads a pod of the default namespace.
+func (c *cluster) workload(name string) (pod corev1.Pod, err error) {
+	return pod, c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &pod)
+}
+
 func (c *cluster) waitRunning(names ...string) {
 	c.t.Helper()
 	c.eventually("workloads run", 30*time.Second, func() error {
 		for _, name := range names {
-			var pod corev1.Pod
-			if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &pod); err != nil {
-				return err
-			}
-			if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
-				return fmt.Errorf("%s is %s", name, pod.Status.Phase)
+			if pod, err := c.workload(name); err != nil || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+				return fmt.Errorf("pod %s is %s: %w", name, pod.Status.Phase, err)
 			}
 		}
 		return nil
@@ -224,34 +200,39 @@ func (c *cluster) uids(names ...string) map[string]string {
 	c.t.Helper()
 	uids := map[string]string{}
 	for _, name := range names {
-		var pod corev1.Pod
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &pod))
+		pod, err := c.workload(name)
+		c.must(err)
 		uids[name] = string(pod.UID)
 	}
 	return uids
 }
 
-func (c *cluster) allReplaced(before map[string]string) error {
-	for name, uid := range before {
-		var pod corev1.Pod
-		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &pod); err != nil {
-			return err
+// waitReplaced waits until each pod is another one.
+func (c *cluster) waitReplaced(before map[string]string) {
+	c.t.Helper()
+	c.eventually("workloads are restarted", 30*time.Second, func() error {
+		for name, uid := range before {
+			if pod, err := c.workload(name); err != nil || string(pod.UID) == uid {
+				return fmt.Errorf("pod %s is the same: %w", name, err)
+			}
 		}
-		if string(pod.UID) == uid {
-			return fmt.Errorf("%s is the same", name)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// notRestarted wants the same pods after that long.
+// notRestarted wants the same pods after that long. Nothing announces that no restart follows.
 func (c *cluster) notRestarted(before map[string]string, after time.Duration) {
 	c.t.Helper()
 	time.Sleep(after)
 	for name, uid := range before {
-		var pod corev1.Pod
-		if err := c.Client.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &pod); err != nil || string(pod.UID) != uid || pod.DeletionTimestamp != nil {
+		if pod, err := c.workload(name); err != nil || string(pod.UID) != uid || pod.DeletionTimestamp != nil {
 			c.t.Errorf("pod %s was restarted: %v", name, err)
 		}
 	}
+}
+
+// events of a namespace, one a line.
+func (c *cluster) events(namespace string) string {
+	c.t.Helper()
+	return c.kubectl("-n", namespace, "get", "events.events.k8s.io", "-o", `jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason} {.note}{"\n"}{end}`)
 }

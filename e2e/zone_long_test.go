@@ -2,4 +2,4 @@
 
 package e2e
 
-func init() { allZoneRows = true }
+func init() { long = true }

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// AnnotationKeys are the annotations of the pod that rules do not read.
+// AnnotationKeys of the pod that rules do not read.
 func (m Metadata) AnnotationKeys() iter.Seq[string] {
 	if m.Annotations == nil {
 		return maps.Keys(map[string]string(nil))
@@ -13,14 +13,14 @@ func (m Metadata) AnnotationKeys() iter.Seq[string] {
 	return maps.Keys(m.Annotations.Others)
 }
 
-// AnnotationKeys, of each view of a pod.
+// AnnotationKeys of the pod.
 func (p ClientPod) AnnotationKeys() iter.Seq[string] { return p.Metadata.AnnotationKeys() }
 func (p ServerPod) AnnotationKeys() iter.Seq[string] { return p.Metadata.AnnotationKeys() }
 
-// AnnotationKeys are those of the pods to be made from the template.
+// AnnotationKeys of pods of the template.
 func (t ClientTemplate) AnnotationKeys() iter.Seq[string] {
 	return t.Spec.Template.Metadata.AnnotationKeys()
 }
 
-// AnnotationKeys are those of the Service.
+// AnnotationKeys of the Service.
 func (s Service) AnnotationKeys() iter.Seq[string] { return maps.Keys(s.Metadata.Annotations) }

@@ -11,29 +11,27 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// pauseClients takes the rolling update of the clients from Kubernetes, which
-// restarts clients whatever is mounted on their nodes. The controller restarts
-// clients instead, node by node, and then gives the strategy back. The rule
-// pauses the DaemonSet when another writer
-//   - changes the template while mounts may live in the clients' network
-//     namespaces. Networks do not count: the caller keeps them;
-//   - gives the strategy back while the controller still restarts clients. The
-//     writer's strategy is kept for later. A template that opts out is left alone.
+// pauseClients switches off Kubernetes' rolling update of the clients, which ignores mounts. The controller restarts the
+// clients node by node, and then restores the update strategy. The rule pauses the DaemonSet if another writer
+//   - changes the template while mounts may live in the clients' network namespaces. Networks do not count: the caller
+//     keeps them;
+//   - restores the strategy while the controller still restarts clients, unless the template opts out. The writer's
+//     strategy is kept for later.
 //
 // Source: longhorn-manager v1.12.0 controller/setting_controller.go,
 // updateSystemManagedCSIComponentsResourceLimits, writes the template at once.
 func pauseClients(ds ClientTemplate, old *ClientTemplate, underMounts bool) Result {
 	if old == nil || ds.Spec.UpdateStrategy.Type == onDelete {
-		return unchanged(ReasonAsItShouldBe, "")
+		return unchanged(ReasonUpToDate, "")
 	}
 	var why string
 	switch {
 	case old.paused() && !ds.optsOut():
-		why = "only Fairlead's controller gives the update strategy back"
+		why = "only Fairlead's controller restores the update strategy"
 	case underMounts && !sameButNetworks(ds.Spec.Template.raw, old.Spec.Template.raw):
-		why = "a template that changed under mounts"
+		why = "the template changed under mounts"
 	default:
-		return unchanged(ReasonAsItShouldBe, "")
+		return unchanged(ReasonUpToDate, "")
 	}
 	strategy, err := json.Marshal(ds.Spec.UpdateStrategy)
 	if err != nil {
@@ -45,7 +43,7 @@ func pauseClients(ds ClientTemplate, old *ClientTemplate, underMounts bool) Resu
 	)
 }
 
-// paused tells whether Fairlead restarts the clients, as cluster.Pause writes it.
+// paused reports whether Fairlead restarts the clients, see cluster.Pause.
 func (t *ClientTemplate) paused() bool {
 	_, kept := t.Metadata.Annotations[storage.StrategyAnnotation]
 	return kept && t.Spec.UpdateStrategy.Type == onDelete
@@ -83,7 +81,7 @@ type UpdateStrategy struct {
 	RollingUpdate json.RawMessage `json:"rollingUpdate,omitempty"`
 }
 
-// TemplateView is what is read of the clients' template, and its text, to see whether it changes.
+// TemplateView is the view of the clients' template. Its text shows whether the template changes.
 type TemplateView struct {
 	Metadata Metadata `json:"metadata"`
 	Spec     PodSpec  `json:"spec"`

@@ -11,10 +11,8 @@ type ClientPod struct {
 	Spec     PodSpec  `json:"spec"`
 }
 
-// MutateClientPod brings a client pod, as it is created, to the networks that
-// clients are recorded to be on: the common network and per-volume networks. A
-// network that the storage system has built in by a value that is not applied
-// yet is taken off.
+// MutateClientPod gives a new client pod the networks that are recorded for clients: the default network and per-volume
+// networks. The rule removes a network that the storage system added by a value that is not applied yet.
 //
 // Objects: pods with the profile's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
@@ -23,8 +21,10 @@ func MutateClientPod(pod ClientPod, interfaces Interfaces, record rollout.Record
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
-	return setNetworks("/metadata", pod.Metadata, pod.Spec, interfaces, clientNetworks(record), "the record of clients says so")
+	return setNetworks("/metadata", pod.Metadata, pod.Spec, interfaces, clientNetworks(record), recordedForClients)
 }
+
+const recordedForClients = "recorded for clients"
 
 func clientNetworks(record rollout.Record) []storage.Placement {
 	return append(joining(record.Clients), joining(record.VolumeClients...)...)

@@ -18,16 +18,11 @@ type ClientTemplate struct {
 	} `json:"spec"`
 }
 
-// MutateClientTemplate leaves the networks of the DaemonSet's template to
-// Fairlead's controller, whoever else writes the template. The storage system
-// writes them by a setting's value, applied or not, and Kubernetes would restart
-// every client for that without a look at what is attached.
+// MutateClientTemplate lets only Fairlead's controller change the networks of the DaemonSet's template. The storage system
+// writes them before a setting's value is applied, and Kubernetes would then restart every client, also under mounts.
 //
-// A template that is created, by an installer or an upgrade, is brought to the
-// record. One that is updated keeps the networks that it had.
-//
-// The controller, not Kubernetes, restarts clients while mounts may live in them:
-// see pauseClients.
+// A new template, from an installer or an upgrade, gets the recorded networks. An updated template keeps its networks.
+// While mounts may live in clients, the controller restarts the clients, not Kubernetes: see pauseClients.
 //
 // Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
 // Condition: a record exists, and Fairlead applies settings.
@@ -37,11 +32,11 @@ func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, interfaces Int
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
-	places, why := clientNetworks(record), "the record of clients says so"
+	places, why := clientNetworks(record), recordedForClients
 	if old != nil {
 		var readable bool
 		if places, readable = networksOf(old.Spec.Template.Metadata, interfaces); !readable {
-			return unchanged(ReasonUnreadable, "the template's networks could not be read before")
+			return unchanged(ReasonUnreadable, "the networks of the stored template could not be read")
 		}
 		why = "only Fairlead's controller changes the networks of a template"
 	}

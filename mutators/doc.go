@@ -1,5 +1,3 @@
-// Package mutators holds the rules that shape objects as they are created, one
-// per file. A rule is a pure function from a view of the object and facts to a
-// Result. Applied twice it does nothing, and what others asked for stays: only
-// what a setting put there is ever taken away.
+// Package mutators holds the rules that change objects on admission, one per file. A rule is a pure function from a view of
+// the object and facts to a Result. Rules are idempotent. They remove only what a setting added, never what users added.
 package mutators

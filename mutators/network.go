@@ -10,8 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Metadata is what rules on pods read of metadata. Single annotations instead
-// of a map keep the decoding of a large pod cheap.
+// Metadata is the view of a pod's metadata. Single annotations instead of a map keep the decoding of large pods cheap.
 type Metadata struct {
 	Annotations *PodAnnotations `json:"annotations"`
 }
@@ -25,16 +24,13 @@ type PodAnnotations struct {
 	Others map[string]string `json:",embed"`
 }
 
-// PodSpec is what rules on pods read of a pod's spec.
+// PodSpec is the view of a pod's spec.
 type PodSpec struct {
 	HostNetwork bool `json:"hostNetwork"`
 }
 
-// setNetworks brings the networks annotation under the metadata at path to
-// exactly these places. What it asks for on other interface names stays. The
-// profile's interfaces never count as another writer's: the storage system
-// builds pods by a setting's value, before that is applied. A place that can't
-// be added keeps no other off: the result says which.
+// setNetworks sets the networks annotation under the metadata at path to exactly these places. Networks on interface names
+// that are not the profile's stay. If a place can't be added, the others are: warnings say which could not.
 func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, places []storage.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
@@ -82,23 +78,23 @@ func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, place
 	case len(places) == 0:
 		return unchanged(ReasonNoNetwork, why)
 	}
-	return unchanged(ReasonAsItShouldBe, "asks for "+named(places))
+	return unchanged(ReasonUpToDate, "requests "+named(places))
 }
 
-// Interfaces of a profile, as they are read in pods of a namespace.
+// Interfaces of a profile in pods of a namespace.
 type Interfaces struct {
 	// Names of the interfaces that belong to the profile.
 	Names []string
-	// Namespace of the pod: networks without a namespace are there.
+	// Namespace of the pod, and of networks that name none.
 	Namespace string
 }
 
 func cannotAdd(p storage.Placement, err error) Result {
 	if clash := (*storage.ClashError)(nil); errors.As(err, &clash) {
-		return skipped(ReasonClash, fmt.Sprintf("%v; give it another interface name so that %s can have it", clash, p.Network))
+		return skipped(ReasonClash, fmt.Sprintf("%v; rename the interface of that network so that %s can be added", clash, p.Network))
 	}
 	if errors.Is(err, storage.ErrOtherIdentity) {
-		return skipped(ReasonOtherAddresses, fmt.Sprintf("network %s %v; take them away so that the volume keeps its own", p.Network, err))
+		return skipped(ReasonOtherAddresses, fmt.Sprintf("network %s %v; remove these addresses so that the volume keeps its own", p.Network, err))
 	}
 	return skipped(ReasonUnreadable, fmt.Sprintf("annotation %s: %v", storage.NetworksAnnotation, err))
 }
@@ -111,7 +107,7 @@ func named(places []storage.Placement) string {
 	return strings.Join(names, ", ")
 }
 
-// joining are the networks, without the cluster network, which needs no asking for.
+// joining are the places of the networks, without the cluster network, which every pod has.
 func joining(networks ...storage.Attachment) []storage.Placement {
 	places := make([]storage.Placement, 0, len(networks))
 	for _, n := range networks {

@@ -11,20 +11,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-// NFSDefaults are what an NFSService gives to its PersistentVolumes.
+// NFSDefaults are the defaults of an NFSService for its PersistentVolumes.
 type NFSDefaults struct {
 	// Service is namespace/name; Exists is false if there is no such NFSService.
 	Service string
 	Exists  bool
-	// MountOptions and Versions are as in its spec.
+	// MountOptions and Versions of its spec.
 	MountOptions []string
 	Versions     []int32
 }
 
-// DefaultNFSVolume gives a PersistentVolume that names no mount options those of
-// its NFSService, and one that names no version of NFS the service's, if that
-// names one version only. Options of the volume itself stay as they are.
-// Options of a service that a mount would not take are not passed on.
+// DefaultNFSVolume gives a PersistentVolume without mount options those of its NFSService, and a PersistentVolume without
+// an NFS version the service's, if the service names one version only. The volume's own options stay. Malformed options
+// of a service are not passed on.
 //
 // Objects: new PersistentVolumes of Fairlead's NFS drivers.
 // Source: NFSServiceSpec.MountOptions and Versions.
@@ -43,13 +42,13 @@ func DefaultNFSVolume(p volume.View, defaults NFSDefaults) Result {
 		want = slices.Concat(want, version[len(want)+len(elements(inAttribute)):])
 	}
 	if len(want) == len(own) {
-		return unchanged(ReasonAsItShouldBe, "")
+		return unchanged(ReasonUpToDate, "")
 	}
 	if parsed, problems := options.Parse("spec.mountOptions", want); len(problems) > 0 || len(parsed.CheckKnown("")) > 0 {
 		if len(own) > 0 {
-			return unchanged(ReasonMalformed, "") // its own options: for the validator to say
+			return unchanged(ReasonMalformed, "") // the validator reports the volume's own options
 		}
-		return skipped(ReasonMalformed, fmt.Sprintf("the mount options of NFSService %s: correct its spec.mountOptions, or name the volume's own", defaults.Service))
+		return skipped(ReasonMalformed, fmt.Sprintf("the mount options of NFSService %s: correct spec.mountOptions of the NFSService, or set the volume's own mount options", defaults.Service))
 	}
 	return mutated(ReasonMountOptions, strings.Join(want, ","), jsonpatch.NewOperation("add", "/spec/mountOptions", want))
 }
@@ -61,8 +60,7 @@ func elements(text string) []string {
 	return []string{text}
 }
 
-// attributeOptions are the mount options in the volume's attributes, whose names
-// are read in any case, as the GKE driver does.
+// attributeOptions are the mount options in the volume's attributes. Names match in any case, as in the GKE driver.
 func attributeOptions(attributes map[string]string) string {
 	for name, value := range attributes {
 		if strings.EqualFold(name, volume.MountOptionsAttribute) {

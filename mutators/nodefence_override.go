@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// NodeFence is the view of a NodeFence whose override changes.
+// NodeFence is the view of a NodeFence.
 type NodeFence struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -29,23 +29,22 @@ type OverrideFacts struct {
 // The validating webhook checks the record and the user's permission. The incident comes from the stored object: the
 // status in a request is not stored.
 //
-// Objects: NodeFences. Condition: fence.OverrideAnnotation or
-// fence.OverriddenAnnotation is added, changed or removed.
+// Objects: NodeFences whose fence.OverrideAnnotation or fence.OverriddenAnnotation is added, changed or removed.
 func RecordNodeFenceOverride(n NodeFence, old *NodeFence, facts OverrideFacts) Result {
 	var before NodeFence
 	if old != nil {
 		before = *old
 	}
 	is, was := n.Metadata.Annotations[fence.OverriddenAnnotation], before.Metadata.Annotations[fence.OverriddenAnnotation]
-	request, asked := n.Metadata.Annotations[fence.OverrideAnnotation], before.Metadata.Annotations[fence.OverrideAnnotation]
+	request, oldRequest := n.Metadata.Annotations[fence.OverrideAnnotation], before.Metadata.Annotations[fence.OverrideAnnotation]
 	want := was // kept when the object is replaced without it
 	scope := fence.Scope(before.Status)
 	gate, reason, wellFormed := fence.ParseOverride(request)
-	if request != asked && wellFormed && !overrideUsed(was, request, before.Status) {
+	if request != oldRequest && wellFormed && !overrideUsed(was, request, before.Status) {
 		want = fence.Override{Gate: gate, By: facts.User, Reason: reason, Scope: scope, At: facts.Now.UTC().Truncate(time.Second)}.Text()
 	}
 	if want == is {
-		return unchanged(ReasonAsItShouldBe, "")
+		return unchanged(ReasonUpToDate, "")
 	}
 	if want == "" { // forged, and there is no record to keep
 		return mutated(ReasonOverrideKept, "", jsonpatch.NewOperation("remove", "/metadata"+annotationPath(fence.OverriddenAnnotation), nil))

@@ -4,76 +4,57 @@ import (
 	"testing"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestRecordNodeFenceOverride(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 500, time.UTC)
 	alice := OverrideFacts{User: "alice", Now: noon}
-	record := func(gate, by, reason, scope string) string {
-		return fence.Override{Gate: gate, By: by, Reason: reason, Scope: scope, At: noon.Truncate(time.Second)}.Text()
+	const incident, burnt = "node-1-2", "attach: it burnt"
+	record := func(gate, by, scope string) string {
+		return fence.Override{Gate: gate, By: by, Reason: "it burnt", Scope: scope, At: noon.Truncate(time.Second)}.Text()
 	}
 	both := func(request, record string) map[string]string {
 		return map[string]string{fence.OverrideAnnotation: request, fence.OverriddenAnnotation: record}
 	}
-	lost := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Incident: "node-1-2"}
-	mine := record("attach", "alice", "it burnt", "node-1-2")
+	requested := func(request string) map[string]string { return map[string]string{fence.OverrideAnnotation: request} }
+	mine, earlier := record("attach", "alice", incident), record("attach", "alice", "node-1-1")
+	open, closed := both(burnt, mine), map[string]string{fence.OverriddenAnnotation: mine}
 	for name, test := range map[string]struct {
 		is, was map[string]string
-		// want is the record afterwards.
-		want    string
+		want    string // the record afterwards
 		outcome Outcome
 		reason  string
 	}{
-		"asked":                             {is: map[string]string{fence.OverrideAnnotation: " attach : it burnt "}, want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
-		"asked, with a record made up":      {is: both("attach: it burnt", record("attach", "bob", "it burnt", "node-1-2")), want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
-		"asked for another gate":            {is: both("unfence: it burnt", mine), was: both("attach: it burnt", mine), want: record("unfence", "alice", "it burnt", "node-1-2"), outcome: Mutated, reason: ReasonOverrideRecorded},
-		"asked again, after it was closed":  {is: both("attach: it burnt", mine), was: map[string]string{fence.OverriddenAnnotation: mine}, want: mine, outcome: Unchanged},
-		"asked again, in another incident":  {is: both("attach: it burnt", record("attach", "alice", "it burnt", "node-1-1")), was: map[string]string{fence.OverriddenAnnotation: record("attach", "alice", "it burnt", "node-1-1")}, want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
-		"left as it is in another incident": {is: both("attach: it burnt", record("attach", "alice", "it burnt", "node-1-1")), was: both("attach: it burnt", record("attach", "alice", "it burnt", "node-1-1")), want: record("attach", "alice", "it burnt", "node-1-1"), outcome: Unchanged},
-		"not well formed":                   {is: map[string]string{fence.OverrideAnnotation: "attach"}, outcome: Unchanged},
-		"no such gate":                      {is: map[string]string{fence.OverrideAnnotation: "everything: now"}, outcome: Unchanged},
-		"taken away":                        {is: map[string]string{fence.OverriddenAnnotation: mine}, was: both("attach: it burnt", mine), want: mine, outcome: Unchanged},
-		"the object is replaced without it": {is: nil, was: both("attach: it burnt", mine), want: mine, outcome: Mutated, reason: ReasonOverrideKept},
-		"the record is changed":             {is: both("attach: it burnt", record("attach", "eve", "it burnt", "node-1-2")), was: both("attach: it burnt", mine), want: mine, outcome: Mutated, reason: ReasonOverrideKept},
-		"a record out of nothing":           {is: map[string]string{fence.OverriddenAnnotation: mine}, outcome: Mutated, reason: ReasonOverrideKept},
-		"nothing":                           {outcome: Unchanged},
+		"requested":                      {is: requested(" attach : it burnt "), want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
+		"requested, record forged":       {is: both(burnt, record("attach", "bob", incident)), want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
+		"another gate requested":         {is: both("unfence: it burnt", mine), was: open, want: record("unfence", "alice", incident), outcome: Mutated, reason: ReasonOverrideRecorded},
+		"repeated":                       {is: open, was: closed, want: mine, outcome: Unchanged},
+		"repeated in another incident":   {is: both(burnt, earlier), was: map[string]string{fence.OverriddenAnnotation: earlier}, want: mine, outcome: Mutated, reason: ReasonOverrideRecorded},
+		"unchanged in another incident":  {is: both(burnt, earlier), was: both(burnt, earlier), want: earlier, outcome: Unchanged},
+		"malformed":                      {is: requested("attach"), outcome: Unchanged},
+		"unknown gate":                   {is: requested("everything: now"), outcome: Unchanged},
+		"removed":                        {is: closed, was: open, want: mine, outcome: Unchanged},
+		"object replaced without record": {was: open, want: mine, outcome: Mutated, reason: ReasonOverrideKept},
+		"record changed":                 {is: both(burnt, record("attach", "eve", incident)), was: open, want: mine, outcome: Mutated, reason: ReasonOverrideKept},
+		"record forged":                  {is: closed, outcome: Mutated, reason: ReasonOverrideKept},
+		"nothing":                        {outcome: Unchanged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var n, old NodeFence
-			n.Metadata.Annotations, old.Metadata.Annotations, old.Status = test.is, test.was, lost
-			n.Status.Incident = "of the request, which is not stored"
+			n.Metadata.Annotations, old.Metadata.Annotations, old.Status = test.is, test.was, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Incident: incident}
+			n.Status.Incident = "of the request, not stored"
 			result := RecordNodeFenceOverride(n, &old, alice)
-			if result.Outcome != test.outcome || result.Reason != test.reason && test.reason != "" {
-				t.Fatalf("got %+v", result)
+			must.True(t, result.Outcome == test.outcome && (result.Reason == test.reason || test.reason == ""), "got %+v", result)
+			after := n
+			if result.Outcome == Mutated {
+				after = view[NodeFence](t, string(apply(t, encode(t, n), result)))
 			}
-			after := applied(t, n, result)
-			if got := after.Metadata.Annotations[fence.OverriddenAnnotation]; got != test.want {
-				t.Errorf("recorded %s\nwant     %s", got, test.want)
-			}
-			if again := RecordNodeFenceOverride(after, &old, alice); again.Outcome != Unchanged {
-				t.Errorf("applied twice: %+v", again)
-			}
+			must.Equal(t, after.Metadata.Annotations[fence.OverriddenAnnotation], test.want, "recorded")
+			again := RecordNodeFenceOverride(after, &old, alice)
+			must.Check(t, again.Outcome == Unchanged, "applied twice: %+v", again)
 		})
 	}
-}
-
-// applied is the object after the patch.
-func applied[V any](t *testing.T, object V, r Result) V {
-	t.Helper()
-	if len(r.Patch) == 0 {
-		return object
-	}
-	patch, err := jsonpatch.DecodePatch(encode(t, r.Patch))
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, err := patch.Apply(encode(t, object))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return view[V](t, string(after))
 }

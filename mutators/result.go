@@ -13,22 +13,21 @@ type Outcome string
 const (
 	// Mutated: there is a patch.
 	Mutated Outcome = "mutated"
-	// Unchanged: the object is as it should be, or the rule asks nothing of it.
+	// Unchanged: the object is up to date, or the rule does not concern it.
 	Unchanged Outcome = "unchanged"
-	// Skipped: the rule would have changed the object and must not. The
-	// reason says why, and is told to the user.
+	// Skipped: the rule would change the object and must not. The user sees the reason as a warning.
 	Skipped Outcome = "skipped"
 )
 
 // Result of a rule: what to patch and why, or why not.
 type Result struct {
 	Outcome Outcome
-	// Reason in a few words, the same for all objects: a metric label and log key.
+	// Reason in a few words, the same for all objects: a metric label and a log field.
 	Reason string
-	// Detail names the things the reason speaks of.
+	// Detail names the objects and networks of the reason.
 	Detail string
 	Patch  []jsonpatch.Operation
-	// Warnings are told to the user beside that.
+	// Warnings to the user, besides the reason.
 	Warnings []string
 }
 
@@ -44,7 +43,7 @@ const (
 	ReasonRecorded         = "network recorded"
 	ReasonEndpoint         = "endpoint follows the Service"
 	ReasonNoNetwork        = "no network applied"
-	ReasonAsItShouldBe     = "as it should be"
+	ReasonUpToDate         = "up to date"
 	ReasonOptOut           = "opted out"
 	ReasonHostNetwork      = "on the host network"
 	ReasonClash            = "interface name taken"
@@ -81,7 +80,7 @@ func mutated(reason, detail string, patch ...jsonpatch.Operation) Result {
 	return Result{Outcome: Mutated, Reason: reason, Detail: detail, Patch: patch}
 }
 
-// withWarnings adds what else was not done.
+// withWarnings adds results that were skipped.
 func (r Result) withWarnings(others ...Result) Result {
 	for _, o := range others {
 		r.Warnings = append(r.Warnings, o.Reason+": "+o.Detail)
@@ -89,8 +88,7 @@ func (r Result) withWarnings(others ...Result) Result {
 	return r
 }
 
-// and joins the results of two rules on one object, whose patches touch
-// different things of it.
+// and joins the results of two rules whose patches touch different fields of one object.
 func (r Result) and(other Result) Result {
 	switch {
 	case other.Outcome == Unchanged:
@@ -113,8 +111,7 @@ func (r Result) and(other Result) Result {
 // pointer escapes a key for a JSON pointer (RFC 6901, section 3).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// annotate sets an annotation under the metadata at path. An object without
-// annotations needs the map first.
+// annotate sets an annotation under the metadata at path. An object without annotations needs the map first.
 func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Operation {
 	if !hasAnnotations {
 		return jsonpatch.NewOperation("add", path+"/annotations", map[string]string{key: value})
@@ -122,7 +119,7 @@ func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Ope
 	return jsonpatch.NewOperation("add", path+annotationPath(key), value)
 }
 
-// label sets a label likewise.
+// label sets a label under the metadata at path.
 func label(path string, hasLabels bool, key, value string) jsonpatch.Operation {
 	if !hasLabels {
 		return jsonpatch.NewOperation("add", path+"/labels", map[string]string{key: value})

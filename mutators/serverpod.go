@@ -13,16 +13,14 @@ type ServerPod struct {
 	Spec     PodSpec        `json:"spec"`
 }
 
-// ServerMetadata is what is read of its metadata.
+// ServerMetadata is the view of a server pod's metadata.
 type ServerMetadata struct {
 	Metadata
 	Labels map[string]string `json:"labels"`
 }
 
-// MutateServerPod brings the server pod of a volume, as it is created, to the
-// network that the volume's Service has recorded, with the addresses that are
-// fixed for it there. So the two agree, whatever value the storage system has
-// built the pod by. Only a volume without a Service takes what new servers are on.
+// MutateServerPod gives the new server pod of a volume the network and the fixed addresses that the volume's Service
+// records, so that the two agree. Without a Service, the pod gets the network recorded for servers.
 //
 // Objects: pods with the profile's server labels, in its namespace.
 // Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
@@ -32,13 +30,13 @@ func MutateServerPod(pod ServerPod, interfaces Interfaces, service *storage.Serv
 	if record.Unknown && (service == nil || service.Recorded.IsZero()) {
 		return unchanged(ReasonNotRecorded, "")
 	}
-	places, why := joining(record.Servers), "the record of servers says so, and the volume has no Service yet"
+	places, why := joining(record.Servers), "recorded for servers; the volume has no Service yet"
 	if service != nil {
 		if service.OptOut {
 			return unchanged(ReasonOptOut, fmt.Sprintf("annotation %s of Service %s", storage.OptOutAnnotation, service.Name))
 		}
 		place := service.Placement(record.Clients)
-		places, why = []storage.Placement{place}, fmt.Sprintf("Service %s has it recorded", service.Name)
+		places, why = []storage.Placement{place}, fmt.Sprintf("recorded by Service %s", service.Name)
 		if place.Network.IsZero() {
 			places, why = nil, fmt.Sprintf("Service %s is for the cluster network", service.Name)
 		}

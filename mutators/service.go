@@ -26,16 +26,13 @@ type Service struct {
 	} `json:"spec"`
 }
 
-// MutateService makes the Service of a shared volume fit the network that its
-// server will be on, whatever value the storage system has built it by: headless
-// and without a selector on a storage network (kube-proxy and selectors know
-// nothing of Multus networks), with a cluster IP and a selector on the cluster
-// network. It records the network and what is fixed for the server there: the
-// one value that server pod, endpoint and slices of the volume derive from.
+// MutateService makes the Service of a shared volume fit the network of its server: headless and without a selector on a
+// storage network (kube-proxy and selectors ignore Multus networks), with a cluster IP and a selector on the cluster
+// network. The Service records the network and the fixed addresses. Server pod, endpoint and slices derive from them.
 //
 // Objects: Services with the profile's volume label, in its namespace.
-// Condition: a record exists. The network is the volume's own or that of all
-// servers; a volume whose server runs already keeps that server's network.
+// Condition: a record exists. The network is the volume's own or the default of servers; a volume keeps the network of a
+// server that runs already.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
 // longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
 func MutateService(service Service, running *storage.Server, record rollout.Record, request storage.Request) Result {
@@ -43,15 +40,15 @@ func MutateService(service Service, running *storage.Server, record rollout.Reco
 		return unchanged(ReasonNotRecorded, "")
 	}
 	place, ready := record.Place(request)
-	why := "servers are on it"
+	why := "new servers use the network"
 	if ready && place.Network.ForVolumes() {
-		why = request.Source + " asks for it"
+		why = "requested by " + request.Source
 	}
 	if running != nil {
 		if !running.IsOn(place.Network) {
 			place = storage.Placement{Network: running.Network}
 		}
-		ready, why = true, fmt.Sprintf("server pod %s runs on it", running.Pod)
+		ready, why = true, fmt.Sprintf("server pod %s runs on the network", running.Pod)
 	}
 	result := makeHeadless(service, place, why)
 	if place.Network.IsZero() {
@@ -63,13 +60,13 @@ func MutateService(service Service, running *storage.Server, record rollout.Reco
 	return result.waiting(request, place)
 }
 
-// waiting tells that the volume is not where it asks to be, and when it will be.
+// waiting says why the volume is not on its requested network, and when it will be.
 func (r Result) waiting(request storage.Request, place storage.Placement) Result {
 	meanwhile := "the cluster network"
 	if !place.Network.IsZero() {
 		meanwhile = place.Network.Network.String()
 	}
-	detail := fmt.Sprintf("%s asks for network %s, which not every CSI plugin pod is on yet; the volume stays on %s until they are and it is detached", request.Source, request.Network, meanwhile)
+	detail := fmt.Sprintf("%s requests network %s, which not every CSI plugin pod has joined; the volume stays on %s until all have joined and the volume is detached", request.Source, request.Network, meanwhile)
 	if request.Problem != "" {
 		detail = fmt.Sprintf("%s; the volume stays on %s", request.Problem, meanwhile)
 	}
@@ -88,7 +85,7 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 	case spec.Type != "" && spec.Type != "ClusterIP":
 		return skipped(ReasonNotClusterIP, fmt.Sprintf("a Service of type %s can't be headless; the volume stays off network %s", spec.Type, network))
 	case spec.ClusterIP != "" && spec.ClusterIP != storage.ClusterIPNone:
-		return skipped(ReasonFixedAddress, fmt.Sprintf("cluster IP %s was asked for; the volume stays off network %s", spec.ClusterIP, network))
+		return skipped(ReasonFixedAddress, fmt.Sprintf("cluster IP %s was requested; the volume stays off network %s", spec.ClusterIP, network))
 	}
 	patch := recordPlacement(annotations, place, spec.Selector)
 	reason := ReasonRecorded
@@ -103,14 +100,13 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 		patch = append(patch, jsonpatch.NewOperation("remove", "/spec/selector", nil))
 	}
 	if len(patch) == 0 {
-		return unchanged(ReasonAsItShouldBe, "headless, for "+network.String())
+		return unchanged(ReasonUpToDate, "headless, for "+network.String())
 	}
 	return mutated(reason, fmt.Sprintf("%s: %s", network, why), patch...)
 }
 
-// makeClusterIP turns a Service without selector that the storage system has
-// made headless into the one it makes for the cluster network: the selector is
-// the Service's own labels. The storage system makes no headless Service with a selector: that Service stays.
+// makeClusterIP turns a headless Service of the storage system into its Service for the cluster network, whose selector is
+// the Service's labels. A headless Service with a selector is not the storage system's, and stays.
 func makeClusterIP(service Service) Result {
 	spec, meta := service.Spec, service.Metadata
 	switch {
@@ -128,8 +124,7 @@ func makeClusterIP(service Service) Result {
 	return mutated(ReasonClusterIP, "new servers are on the cluster network", patch...)
 }
 
-// recordPlacement writes the record, and keeps the selector for the day that the
-// Service gets a cluster IP again.
+// recordPlacement writes the record, and keeps the selector for a later change back to a cluster IP.
 func recordPlacement(annotations map[string]string, place storage.Placement, selector map[string]string) []jsonpatch.Operation {
 	want := map[string]string{
 		storage.NetworkAnnotation:   place.Network.String(),

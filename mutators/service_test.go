@@ -1,6 +1,7 @@
 package mutators
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,105 +14,79 @@ func TestService(t *testing.T) {
 	const (
 		record   = `{"op":"add","path":"/metadata/annotations/fairlead.io~1network","value":"kube-system/storage-net@lhnet1"}`
 		headless = `{"op":"add","path":"/spec/clusterIP","value":"None"}`
-		onIt     = "kube-system/storage-net@lhnet1: servers are on it"
+		network  = "network kube-system/storage-net@lhnet1"
+		empty    = `{"metadata":{"annotations":{}},"spec":{}}`
+		requests = "StorageClass fast requests network team-x/nfs, which not every CSI plugin pod has joined; the volume stays on "
+		joined   = " until all have joined and the volume is detached"
+		pod      = "share-manager-pvc-a"
+
+		newServers = "kube-system/storage-net@lhnet1: new servers use the network"
+		noServers  = "new servers are on the cluster network"
+		runs       = "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on the network"
 	)
+	onStorageNet := rollout.Record{Servers: storageNet}
+	notYet := rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}}
+	byClass := storage.Request{Network: teamNet.Network, Source: "StorageClass fast"}
+	patched := func(reason, why string, operations ...string) ruling {
+		return ruling{Mutated, reason, why, "[" + strings.Join(operations, ",") + "]"}
+	}
+	annotated := func(annotations string) string {
+		return `{"metadata":{"annotations":{` + annotations + `}},"spec":{"clusterIP":"None"}}`
+	}
+	skip := func(reason, detail string) ruling { return ruling{Skipped, reason, detail, ""} }
+	ofLonghorn := `{"metadata":{"annotations":null},"spec":{"type":"ClusterIP","selector":{"longhorn.io/share-manager":"pvc-a"},"ports":[{"name":"nfs","port":2049}]}}`
 	for name, test := range map[string]struct {
-		service string
-		running *storage.Server
-		servers storage.Attachment
-		request storage.Request
-		want    ruling
+		service  string
+		record   rollout.Record
+		running  *storage.Server
+		request  storage.Request
+		want     ruling
+		warnings []string
 	}{
-		"Longhorn's own": {
-			service: `{"metadata":{"name":"pvc-a","labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","selector":{"longhorn.io/share-manager":"pvc-a"},"ports":[{"name":"nfs","port":2049}]}}`,
-			servers: storageNet,
-			want: ruling{Mutated, ReasonHeadless, onIt, `[{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/selector":"{\"longhorn.io/share-manager\":\"pvc-a\"}"}},` +
-				headless + `,{"op":"remove","path":"/spec/selector"}]`},
-		},
-		"with annotations": {
-			service: `{"metadata":{"annotations":{"a":"b"}},"spec":{"selector":{"a":"b"}}}`,
-			servers: storageNet,
-			want: ruling{Mutated, ReasonHeadless, onIt, `[` + record + `,{"op":"add","path":"/metadata/annotations/fairlead.io~1selector","value":"{\"a\":\"b\"}"},` +
-				headless + `,{"op":"remove","path":"/spec/selector"}]`},
-		},
-		"without a selector": {
-			service: `{"metadata":{"annotations":{}},"spec":{}}`, servers: storageNet,
-			want: ruling{Mutated, ReasonHeadless, onIt, `[` + record + `,` + headless + `]`},
-		},
-		"headless by Longhorn, not recorded": {
-			service: `{"metadata":{"annotations":{}},"spec":{"clusterIP":"None","clusterIPs":["None"]}}`, servers: storageNet,
-			want: ruling{Mutated, ReasonRecorded, onIt, `[` + record + `]`},
-		},
-		"recorded for another network": {
-			service: `{"metadata":{"annotations":{"fairlead.io/network":"kube-system/backup-net@lhnet2"}},"spec":{"clusterIP":"None"}}`, servers: storageNet,
-			want: ruling{Mutated, ReasonRecorded, onIt, `[` + record + `]`},
-		},
-		"as it should be": {
-			service: `{"metadata":{"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/selector":"{\"a\":\"b\"}"}},"spec":{"clusterIP":"None","clusterIPs":["None"]}}`, servers: storageNet,
-			want: ruling{Unchanged, ReasonAsItShouldBe, "headless, for kube-system/storage-net@lhnet1", ""},
-		},
-		"addresses without an address": {
-			service: `{"metadata":{"annotations":{}},"spec":{"clusterIPs":["10.0.0.9"]}}`, servers: storageNet,
-			want: ruling{Mutated, ReasonHeadless, onIt, `[` + record + `,` + headless + `,{"op":"remove","path":"/spec/clusterIPs"}]`},
-		},
-		"its server runs on a network already": {
-			service: `{"metadata":{"annotations":{}},"spec":{}}`, running: &storage.Server{Pod: "share-manager-pvc-a", Network: storageNet},
-			want: ruling{Mutated, ReasonHeadless, "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on it", `[` + record + `,` + headless + `]`},
-		},
-		"its server runs on both networks": {
-			service: `{"metadata":{"annotations":{}},"spec":{}}`, servers: storageNet,
-			running: &storage.Server{Pod: "share-manager-pvc-a", Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}},
-			want:    ruling{Mutated, ReasonHeadless, "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on it", `[` + record + `,` + headless + `]`},
-		},
-		"its server runs on the cluster network": {
-			service: `{"spec":{}}`, running: &storage.Server{Pod: "share-manager-pvc-a"}, servers: storageNet,
-			want: ruling{Unchanged, ReasonNoNetwork, "", ""},
-		},
-		"headless by a value that is not applied": {
-			service: `{"metadata":{"name":"pvc-a","labels":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]}}`,
-			want: ruling{Mutated, ReasonClusterIP, "new servers are on the cluster network",
-				`[{"op":"remove","path":"/spec/clusterIP"},{"op":"remove","path":"/spec/clusterIPs"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}}]`},
-		},
-		"headless by a value that is not applied, recorded": {
-			service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
-			want: ruling{Mutated, ReasonClusterIP, "new servers are on the cluster network",
-				`[{"op":"remove","path":"/metadata/annotations/fairlead.io~1network"},{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"a":"b"}}]`},
-		},
-		"headless with a selector of its own": {
-			service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`,
-			want:    ruling{Unchanged, ReasonNoNetwork, "", ""},
-		},
-		"headless by a value that is not applied, opted out": {
-			service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
-			want:    ruling{Skipped, ReasonOptOut, "annotation fairlead.io/opt-out keeps the Service headless, though no network is applied", ""},
-		},
+		"Longhorn's own": {service: ofLonghorn, record: onStorageNet,
+			want: patched(ReasonHeadless, newServers, `{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/selector":"{\"longhorn.io/share-manager\":\"pvc-a\"}"}}`, headless, `{"op":"remove","path":"/spec/selector"}`)},
+		"with annotations": {service: `{"metadata":{"annotations":{"a":"b"}},"spec":{"selector":{"a":"b"}}}`, record: onStorageNet,
+			want: patched(ReasonHeadless, newServers, record, `{"op":"add","path":"/metadata/annotations/fairlead.io~1selector","value":"{\"a\":\"b\"}"}`, headless, `{"op":"remove","path":"/spec/selector"}`)},
+		"headless, not recorded":       {service: `{"metadata":{"annotations":{}},"spec":{"clusterIP":"None","clusterIPs":["None"]}}`, record: onStorageNet, want: patched(ReasonRecorded, newServers, record)},
+		"recorded for another network": {service: annotated(`"fairlead.io/network":"kube-system/backup-net@lhnet2"`), record: onStorageNet, want: patched(ReasonRecorded, newServers, record)},
+		"up to date": {service: `{"metadata":{"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/selector":"{\"a\":\"b\"}"}},"spec":{"clusterIP":"None","clusterIPs":["None"]}}`, record: onStorageNet,
+			want: ruling{Unchanged, ReasonUpToDate, "headless, for kube-system/storage-net@lhnet1", ""}},
+		"only clusterIPs": {service: `{"metadata":{"annotations":{}},"spec":{"clusterIPs":["10.0.0.9"]}}`, record: onStorageNet,
+			want: patched(ReasonHeadless, newServers, record, headless, `{"op":"remove","path":"/spec/clusterIPs"}`)},
+		"server runs on a network": {service: empty, running: &storage.Server{Pod: pod, Network: storageNet}, want: patched(ReasonHeadless, runs, record, headless)},
+		"server runs on both networks": {service: empty, record: onStorageNet, running: &storage.Server{Pod: pod, Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}},
+			want: patched(ReasonHeadless, runs, record, headless)},
+		"server runs on the cluster network": {service: `{"spec":{}}`, running: &storage.Server{Pod: pod}, record: onStorageNet, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"headless by a value not applied": {service: `{"metadata":{"labels":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]}}`,
+			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/spec/clusterIP"},{"op":"remove","path":"/spec/clusterIPs"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}}`)},
+		"headless by a value not applied, recorded": {service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
+			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/metadata/annotations/fairlead.io~1network"},{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"a":"b"}}`)},
+		"headless with its own selector": {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"headless by a value not applied, opted out": {service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
+			want: skip(ReasonOptOut, "annotation fairlead.io/opt-out keeps the Service headless, though no network is applied")},
 		"no network": {service: `{"spec":{"type":"NodePort"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
-		"opted out": {
-			service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, servers: storageNet,
-			want: ruling{Skipped, ReasonOptOut, "annotation fairlead.io/opt-out keeps the volume off network kube-system/storage-net@lhnet1", ""},
-		},
-		"fixed addresses on the network of all": {
-			service: `{"metadata":{"annotations":{}},"spec":{"clusterIP":"None"}}`, servers: storageNet,
+		"opted out": {service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, record: onStorageNet,
+			want: skip(ReasonOptOut, "annotation fairlead.io/opt-out keeps the volume off "+network)},
+		"fixed addresses on the default network": {service: annotated(``), record: onStorageNet,
 			request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
-			want: ruling{Mutated, ReasonRecorded, onIt, `[` + record + `,{"op":"add","path":"/metadata/annotations/fairlead.io~1addresses","value":"10.0.0.9/24"},` +
-				`{"op":"add","path":"/metadata/annotations/fairlead.io~1mac","value":"02:00:00:00:00:01"}]`},
-		},
-		"addresses that are no longer fixed": {
-			service: `{"metadata":{"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/addresses":"10.0.0.9/24"}},"spec":{"clusterIP":"None"}}`, servers: storageNet,
-			want: ruling{Mutated, ReasonRecorded, onIt, `[{"op":"remove","path":"/metadata/annotations/fairlead.io~1addresses"}]`},
-		},
-		"not a ClusterIP Service": {
-			service: `{"spec":{"type":"LoadBalancer"}}`, servers: storageNet,
-			want: ruling{Skipped, ReasonNotClusterIP, "a Service of type LoadBalancer can't be headless; the volume stays off network kube-system/storage-net@lhnet1", ""},
-		},
-		"fixed cluster IP": {
-			service: `{"spec":{"clusterIP":"10.0.0.9"}}`, servers: storageNet,
-			want: ruling{Skipped, ReasonFixedAddress, "cluster IP 10.0.0.9 was asked for; the volume stays off network kube-system/storage-net@lhnet1", ""},
-		},
+			want:    patched(ReasonRecorded, newServers, record, `{"op":"add","path":"/metadata/annotations/fairlead.io~1addresses","value":"10.0.0.9/24"},{"op":"add","path":"/metadata/annotations/fairlead.io~1mac","value":"02:00:00:00:00:01"}`)},
+		"addresses no longer fixed": {service: annotated(`"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/addresses":"10.0.0.9/24"`), record: onStorageNet,
+			want: patched(ReasonRecorded, newServers, `{"op":"remove","path":"/metadata/annotations/fairlead.io~1addresses"}`)},
+		"not a ClusterIP Service": {service: `{"spec":{"type":"LoadBalancer"}}`, record: onStorageNet,
+			want: skip(ReasonNotClusterIP, "a Service of type LoadBalancer can't be headless; the volume stays off "+network)},
+		"fixed cluster IP": {service: `{"spec":{"clusterIP":"10.0.0.9"}}`, record: onStorageNet,
+			want: skip(ReasonFixedAddress, "cluster IP 10.0.0.9 was requested; the volume stays off "+network)},
+		"per-volume network": {service: empty, record: onBoth, request: byClass,
+			want: patched(ReasonHeadless, teamNet.String()+": requested by StorageClass fast", strings.Replace(record, storageNet.String(), teamNet.String(), 1), headless)},
+		"clients have to join": {service: empty, record: notYet, request: byClass, want: patched(ReasonHeadless, newServers, record, headless),
+			warnings: []string{"volume waits for its network: " + requests + "kube-system/storage-net" + joined}},
+		"clients have to join from the cluster network": {service: empty, request: byClass, want: skip(ReasonVolumeWaits, requests+"the cluster network"+joined)},
+		"per-volume network, server runs elsewhere": {service: empty, record: onBoth, request: byClass, running: &storage.Server{Pod: pod, Network: storageNet},
+			want: patched(ReasonHeadless, runs, record, headless)},
+		"malformed request": {service: empty, record: onBoth, request: storage.Request{Problem: "annotation x of y: z"}, want: patched(ReasonHeadless, newServers, record, headless),
+			warnings: []string{"volume waits for its network: annotation x of y: z; the volume stays on kube-system/storage-net"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			test.want.check(t, MutateService(view[Service](t, test.service), test.running, rollout.Record{Servers: test.servers}, test.request))
-		})
+		test.want.check(t, name, MutateService(view[Service](t, test.service), test.running, test.record, test.request), test.warnings...)
 	}
 }
 

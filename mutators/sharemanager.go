@@ -18,10 +18,8 @@ type ShareManager struct {
 	} `json:"status"`
 }
 
-// MutateShareManager makes the endpoint follow from the volume's Service on its
-// way in: the Service's name where it is headless, its address where it has
-// one. So `nfs://None/…` (longhorn#9272) is impossible, and so is an FQDN that
-// nobody publishes addresses for.
+// MutateShareManager derives the endpoint from the volume's Service: the Service's name if it is headless, else its
+// address. So `nfs://None/…` (longhorn#9272) is impossible, and so is an FQDN without published addresses.
 //
 // Objects: sharemanagers.longhorn.io/status, in the profile's namespace.
 // Condition: the endpoint is set; Longhorn empties it while the share is down.
@@ -34,9 +32,9 @@ func MutateShareManager(sm ShareManager, namespace string, service *storage.Serv
 	volume := sm.Metadata.Name
 	if service == nil {
 		if storage.EndpointHost(endpoint) != storage.ClusterIPNone {
-			return unchanged(ReasonAsItShouldBe, "the volume has no Service")
+			return unchanged(ReasonUpToDate, "the volume has no Service")
 		}
-		// Only a headless Service, just gone, can have led to this.
+		// Longhorn read None from a headless Service that is gone now.
 		service = &storage.Service{Name: volume, Namespace: namespace, Volume: volume, ClusterIP: storage.ClusterIPNone}
 	}
 	want, ok := storage.Endpoint(*service, clusterDomain)
@@ -47,7 +45,7 @@ func MutateShareManager(sm ShareManager, namespace string, service *storage.Serv
 		return unchanged(ReasonServiceIsUnready, "")
 	}
 	if want == endpoint {
-		return unchanged(ReasonAsItShouldBe, want)
+		return unchanged(ReasonUpToDate, want)
 	}
 	return mutated(ReasonEndpoint, fmt.Sprintf("%s instead of %s", want, endpoint),
 		jsonpatch.NewOperation("replace", "/status/endpoint", want))

@@ -31,8 +31,8 @@ type WorkloadPod struct {
 	} `json:"spec"`
 }
 
-// Claims that the pod uses, by name, each once. A claim that Kubernetes makes for
-// the pod is named after both, and not known before the pod has a name.
+// Claims that the pod uses, by name, each once. The claim of an ephemeral volume has the names of the pod and the volume;
+// the name of a new pod may be unknown.
 func (p WorkloadPod) Claims() []string {
 	var claims []string
 	for _, v := range p.Spec.Volumes {
@@ -52,10 +52,9 @@ type HeldClaim struct {
 	Claim, Volume, Node string
 }
 
-// GateWorkloadPod keeps a pod from being scheduled while a volume of it is held
-// by a node that is lost and not fenced. It is for volumes that Kubernetes does
-// not attach: there is nothing else to hold. A pod that has a node already is past it.
-// One that uses such volumes, or may, is labelled, so that it is seen where it gets to.
+// GateWorkloadPod keeps a pod from being scheduled while a lost node that is not fenced holds one of its volumes. The rule
+// is for volumes that Kubernetes does not attach: they have no attachment to refuse. Pods with a node pass.
+// Pods that may use such volumes are labelled, so that Fairlead finds them on their nodes.
 //
 // Objects: new pods that use claims, in namespaces with fence.OptInLabel.
 func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result {
@@ -90,7 +89,7 @@ func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result 
 		patch = append(patch, label("/metadata", hasLabels, fence.UnattachedLabel, "true"))
 	}
 	if len(patch) == 0 {
-		return unchanged(ReasonAsItShouldBe, "")
+		return unchanged(ReasonUpToDate, "")
 	}
 	var reasons []string
 	for _, h := range held {
@@ -98,7 +97,7 @@ func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result 
 	}
 	result := mutated(ReasonGated, strings.Join(reasons, "; "), patch...)
 	for i, reason := range reasons {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("the pod is not scheduled yet: %s; it is as soon as the fence stands, see: kubectl describe nodefence %s", reason, held[i].Node))
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the pod is not scheduled until the node is fenced: %s; see kubectl describe nodefence %s", reason, held[i].Node))
 	}
 	return result
 }

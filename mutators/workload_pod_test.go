@@ -1,10 +1,10 @@
 package mutators
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestGateWorkloadPod(t *testing.T) {
@@ -15,46 +15,31 @@ func TestGateWorkloadPod(t *testing.T) {
 		unattached bool
 		want       string
 	}{
-		"held":                             {`{}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}}]`},
-		"with labels and another gate":     {`{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGates":[{"name":"other"}]}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"fairlead.io/fence"}},{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"}]`},
-		"the label alone":                  {`{"metadata":{"labels":{"fairlead.io/gated":"true"}}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
-		"gated already":                    {`{"metadata":{"labels":{"fairlead.io/gated":"true"}},"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, held, false, `null`},
-		"on a node already":                {`{"spec":{"nodeName":"node-2"}}`, held, false, `null`},
-		"held, and known to be unattached": {`{}`, held, true, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
-		"unattached":                       {`{}`, nil, true, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`},
-		"unattached, with labels":          {`{"metadata":{"labels":{"a":"b"}}}`, nil, true, `[{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
-		"unattached already":               {`{"metadata":{"labels":{"fairlead.io/unattached-volumes":"true"}}}`, nil, true, `null`},
-		"not held":                         {`{}`, nil, false, `null`},
-		"not held, but gated by its owner": {`{"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, nil, false, `null`},
+		"held":                         {`{}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}}]`},
+		"labels and another gate":      {`{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGates":[{"name":"other"}]}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"fairlead.io/fence"}},{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"}]`},
+		"label alone":                  {`{"metadata":{"labels":{"fairlead.io/gated":"true"}}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
+		"gated already":                {`{"metadata":{"labels":{"fairlead.io/gated":"true"}},"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, held, false, `null`},
+		"on a node":                    {`{"spec":{"nodeName":"node-2"}}`, held, false, `null`},
+		"held, unattached":             {`{}`, held, true, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
+		"unattached":                   {`{}`, nil, true, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`},
+		"unattached, with labels":      {`{"metadata":{"labels":{"a":"b"}}}`, nil, true, `[{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
+		"unattached already":           {`{"metadata":{"labels":{"fairlead.io/unattached-volumes":"true"}}}`, nil, true, `null`},
+		"not held":                     {`{}`, nil, false, `null`},
+		"not held, gated by its owner": {`{"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, nil, false, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var pod WorkloadPod
-			if err := json.Unmarshal([]byte(test.pod), &pod); err != nil {
-				t.Fatal(err)
-			}
-			result := GateWorkloadPod(pod, test.held, test.unattached)
-			got, err := json.Marshal(result.Patch)
-			if err != nil || string(got) != test.want {
-				t.Fatalf("got %s, %v", got, err)
-			}
-			if told := len(result.Warnings) == 1 && strings.Contains(result.Warnings[0], "kubectl describe nodefence node-1"); told != strings.Contains(test.want, "schedulingGates") {
-				t.Errorf("got warnings %v", result.Warnings)
-			}
+			result := GateWorkloadPod(view[WorkloadPod](t, test.pod), test.held, test.unattached)
+			got := string(encode(t, result.Patch))
+			must.True(t, got == test.want, "got %s", got)
+			must.Equal(t, len(result.Warnings) == 1 && strings.Contains(result.Warnings[0], "kubectl describe nodefence node-1"), strings.Contains(test.want, "schedulingGates"), "warning in %v", result.Warnings)
 		})
 	}
 }
 
 func TestClaimsOfAPod(t *testing.T) {
-	var pod WorkloadPod
-	const spec = `"spec":{"volumes":[{"name":"b","persistentVolumeClaim":{"claimName":"data"}},{"name":"a","persistentVolumeClaim":{"claimName":"data"}},{"name":"scratch","ephemeral":{}},{"name":"e","emptyDir":{}}]}`
-	if err := json.Unmarshal([]byte(`{"metadata":{"name":"web"},`+spec+`}`), &pod); err != nil {
-		t.Fatal(err)
-	}
-	if got := pod.Claims(); !slices.Equal(got, []string{"data", "web-scratch"}) {
-		t.Errorf("got %v", got)
-	}
-	pod.Metadata.Name = "" // the API server makes it up later
-	if got := pod.Claims(); !slices.Equal(got, []string{"data"}) {
-		t.Errorf("without a name: got %v", got)
-	}
+	const spec = `"spec":{"volumes":[{"name":"b","persistentVolumeClaim":{"claimName":"data"}},{"name":"scratch","ephemeral":{}},{"name":"a","persistentVolumeClaim":{"claimName":"data"}},{"name":"e","emptyDir":{}}]}`
+	pod := view[WorkloadPod](t, `{"metadata":{"name":"web"},`+spec+`}`)
+	must.Equal(t, pod.Claims(), []string{"data", "web-scratch"})
+	pod.Metadata.Name = "" // the API server generates the name later
+	must.Equal(t, pod.Claims(), []string{"data"}, "without a name")
 }

@@ -10,38 +10,37 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// AnnotationPrefix begins the keys of all annotations that are Fairlead's.
+// AnnotationPrefix begins the keys of all annotations of Fairlead.
 const AnnotationPrefix = "fairlead.io/"
 
-// forUsers are the annotations that people write.
-func forUsers() []string {
+// userAnnotations are the annotations that people write.
+func userAnnotations() []string {
 	return append(storage.VolumeAnnotations(), storage.OptOutAnnotation, taint.NoTaintAnnotation)
 }
 
-// byFairlead are the annotations that Fairlead writes on the objects that CheckAnnotations sees.
-func byFairlead() []string {
+// fairleadAnnotations are the annotations that Fairlead writes on the objects that CheckAnnotations sees.
+func fairleadAnnotations() []string {
 	return []string{
 		storage.StrategyAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation,
 		storage.MACAnnotation, storage.SelectorAnnotation, storage.NamespaceAnnotation,
 	}
 }
 
-// CheckAnnotations warns of annotations with Fairlead's prefix that Fairlead does
-// not know, and names the one that was probably meant. Nothing is refused: a newer
-// Fairlead may know the key.
+// CheckAnnotations warns of unknown annotations with Fairlead's prefix, and names the known annotation that was probably
+// meant. Unknown annotations are not refused: a newer Fairlead may know the key.
 //
-// Objects: all that pods, templates, Services and volume-network rules are sent anyway.
+// Objects: those of the rules for pods, templates, Services and volume networks.
 func CheckAnnotations(keys iter.Seq[string]) []string {
 	var unknown []string
 	for key := range keys {
-		if strings.HasPrefix(key, AnnotationPrefix) && !slices.Contains(forUsers(), key) && !slices.Contains(byFairlead(), key) {
+		if strings.HasPrefix(key, AnnotationPrefix) && !slices.Contains(userAnnotations(), key) && !slices.Contains(fairleadAnnotations(), key) {
 			unknown = append(unknown, key)
 		}
 	}
 	slices.Sort(unknown)
 	for i, key := range unknown {
-		remedy := "Fairlead reads " + strings.Join(forUsers(), ", ")
-		if meant := nearest(key, forUsers()); meant != "" {
+		remedy := "Fairlead reads " + strings.Join(userAnnotations(), ", ")
+		if meant := nearest(key, userAnnotations()); meant != "" {
 			remedy = fmt.Sprintf("did you mean %s?", meant)
 		}
 		unknown[i] = fmt.Sprintf("annotation %s is unknown to Fairlead and has no effect: %s", key, remedy)
@@ -49,7 +48,7 @@ func CheckAnnotations(keys iter.Seq[string]) []string {
 	return unknown
 }
 
-// nearest is the word that takes the fewest edits, "" if a third of it would have to change.
+// nearest is the known word with the fewest edits, "" if a third of the word would have to change.
 func nearest(word string, words []string) string {
 	found, least := "", (len(word)-len(AnnotationPrefix))/3+2
 	for _, w := range words {

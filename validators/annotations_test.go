@@ -1,38 +1,33 @@
 package validators
 
 import (
-	"maps"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMisspelledAnnotations(t *testing.T) {
-	const unknown = " is unknown to Fairlead and has no effect: "
 	for name, test := range map[string]struct {
-		keys []string
-		want []string
+		keys, want string // separated by spaces; want has the key, and the one that was meant
 	}{
-		"not Fairlead's":  {[]string{"example.com/opt-out", "volume-network", "not-fairlead.io/x"}, nil},
-		"well written":    {[]string{"fairlead.io/volume-network", "fairlead.io/opt-out", "fairlead.io/network-namespace"}, nil},
-		"a letter short":  {[]string{"fairlead.io/volume-netwrk"}, []string{"annotation fairlead.io/volume-netwrk" + unknown + "did you mean fairlead.io/volume-network?"}},
-		"singular":        {[]string{"fairlead.io/volume-address"}, []string{"annotation fairlead.io/volume-address" + unknown + "did you mean fairlead.io/volume-addresses?"}},
-		"without dashes":  {[]string{"fairlead.io/optout"}, []string{"annotation fairlead.io/optout" + unknown + "did you mean fairlead.io/opt-out?"}},
-		"in capitals":     {[]string{"fairlead.io/Opt-Out"}, []string{"annotation fairlead.io/Opt-Out" + unknown + "did you mean fairlead.io/opt-out?"}},
-		"short and near":  {[]string{"fairlead.io/volume-max"}, []string{"annotation fairlead.io/volume-max" + unknown + "did you mean fairlead.io/volume-mac?"}},
-		"nothing like it": {[]string{"fairlead.io/color"}, []string{"annotation fairlead.io/color" + unknown + "Fairlead reads fairlead.io/volume-network, fairlead.io/volume-addresses, fairlead.io/volume-mac, fairlead.io/opt-out, fairlead.io/no-automatic-taint"}},
-		"several, sorted": {[]string{"fairlead.io/optout", "fairlead.io/opt-outs"}, []string{
-			"annotation fairlead.io/opt-outs" + unknown + "did you mean fairlead.io/opt-out?",
-			"annotation fairlead.io/optout" + unknown + "did you mean fairlead.io/opt-out?",
-		}},
+		"not Fairlead's":  {"example.com/opt-out volume-network not-fairlead.io/x", ""},
+		"well written":    {"fairlead.io/volume-network fairlead.io/opt-out fairlead.io/network-namespace", ""},
+		"a letter short":  {"fairlead.io/volume-netwrk", "volume-netwrk volume-network"},
+		"singular":        {"fairlead.io/volume-address", "volume-address volume-addresses"},
+		"in capitals":     {"fairlead.io/Opt-Out", "Opt-Out opt-out"},
+		"short and near":  {"fairlead.io/volume-max", "volume-max volume-mac"},
+		"several, sorted": {"fairlead.io/optout fairlead.io/opt-outs", "opt-outs opt-out optout opt-out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			annotations := map[string]string{}
-			for _, key := range test.keys {
-				annotations[key] = "x"
+			var want []string
+			for pair := range slices.Chunk(strings.Fields(test.want), 2) {
+				want = append(want, "annotation fairlead.io/"+pair[0]+" is unknown to Fairlead and has no effect: did you mean fairlead.io/"+pair[1]+"?")
 			}
-			if got := CheckAnnotations(maps.Keys(annotations)); !slices.Equal(got, test.want) {
-				t.Errorf("got  %q\nwant %q", got, test.want)
-			}
+			must.Equal(t, CheckAnnotations(slices.Values(strings.Fields(test.keys))), want)
 		})
 	}
+	const none = "annotation fairlead.io/color is unknown to Fairlead and has no effect: Fairlead reads fairlead.io/volume-network, fairlead.io/volume-addresses, fairlead.io/volume-mac, fairlead.io/opt-out, fairlead.io/no-automatic-taint"
+	must.Equal(t, CheckAnnotations(slices.Values([]string{"fairlead.io/color"})), []string{none}, "nothing similar")
 }

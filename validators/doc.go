@@ -1,4 +1,3 @@
-// Package validators holds the rules that judge changes, one per file. A rule
-// is a pure function from a view of the change and facts to a Verdict, with all
-// problems at once, and for each what to do.
+// Package validators holds the rules that accept or refuse changes, one per file. A rule is a pure function from a view
+// of the change and facts to a Verdict, which has all problems at once, each with what to do.
 package validators

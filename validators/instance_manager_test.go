@@ -2,56 +2,31 @@ package validators
 
 import "testing"
 
-// workingPod is Ready, on node-1.
-func workingPod() InstanceManagerPod {
-	var p InstanceManagerPod
-	p.Metadata.Name, p.Spec.NodeName = "instance-manager-1", "node-1"
-	p.Status.Conditions = []PodCondition{{"PodScheduled", "True"}, {"Ready", "True"}}
-	return p
-}
-
 func TestInstanceManagerDeletion(t *testing.T) {
+	const inUse = "metadata.name: Forbidden: instance manager instance-manager-1 on node-1 runs pvc-a-e-0 of volume pvc-a, which is attached; the pod is restarted when the instance manager runs no engine or replica. " +
+		"To restart the pod now, delete it with your own account"
+	type pod = InstanceManagerPod
+	type facts = InstanceManagerFacts
 	for name, test := range map[string]struct {
-		change  func(*InstanceManagerPod, *InstanceManagerFacts)
-		reason  string
-		refused bool
+		change   func(*pod, *facts)
+		reason   string
+		problems []string
 	}{
-		"in use": {
-			change: func(*InstanceManagerPod, *InstanceManagerFacts) {}, reason: ReasonInstanceManagerInUse, refused: true,
-		},
-		"runs nothing for an attached volume": {
-			change: func(_ *InstanceManagerPod, f *InstanceManagerFacts) { f.Instance, f.Volume = "", "" }, reason: ReasonIdle,
-		},
-		"pod not Ready": {
-			change: func(p *InstanceManagerPod, _ *InstanceManagerFacts) { p.Status.Conditions[1].Status = "False" }, reason: ReasonMayBeReplaced,
-		},
-		"pod without conditions": {
-			change: func(p *InstanceManagerPod, _ *InstanceManagerFacts) { p.Status.Conditions = nil }, reason: ReasonMayBeReplaced,
-		},
-		"pod terminating": {
-			change: func(p *InstanceManagerPod, _ *InstanceManagerFacts) {
-				p.Metadata.DeletionTimestamp = "2026-01-01T12:00:00Z"
-			}, reason: ReasonMayBeReplaced,
-		},
-		"node not Ready": {
-			change: func(_ *InstanceManagerPod, f *InstanceManagerFacts) { f.NodeReady = false }, reason: ReasonMayBeReplaced,
-		},
-		"instance manager gone, being deleted or not running": {
-			change: func(_ *InstanceManagerPod, f *InstanceManagerFacts) { f.Running = false }, reason: ReasonMayBeReplaced,
-		},
+		"in use":                       {func(*pod, *facts) {}, ReasonInstanceManagerInUse, []string{inUse}},
+		"no attached volume":           {func(_ *pod, f *facts) { f.Instance, f.Volume = "", "" }, ReasonIdle, nil},
+		"pod not Ready":                {func(p *pod, _ *facts) { p.Status.Conditions[1].Status = "False" }, ReasonMayBeReplaced, nil},
+		"pod without conditions":       {func(p *pod, _ *facts) { p.Status.Conditions = nil }, ReasonMayBeReplaced, nil},
+		"pod terminating":              {func(p *pod, _ *facts) { p.Metadata.DeletionTimestamp = "2026-01-01T12:00:00Z" }, ReasonMayBeReplaced, nil},
+		"node not Ready":               {func(_ *pod, f *facts) { f.NodeReady = false }, ReasonMayBeReplaced, nil},
+		"instance manager not running": {func(_ *pod, f *facts) { f.Running = false }, ReasonMayBeReplaced, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod, facts := workingPod(), InstanceManagerFacts{Running: true, NodeReady: true, Instance: "pvc-a-e-0", Volume: "pvc-a"}
-			test.change(&pod, &facts)
-			v := ValidateInstanceManagerDeletion(pod, facts)
-			if v.Reason != test.reason || (len(v.Problems) > 0) != test.refused {
-				t.Fatalf("got %q, %v", v.Reason, v.Problems)
-			}
-			const says = "instance manager instance-manager-1 on node-1 runs pvc-a-e-0 of volume pvc-a, which is attached; the pod is restarted once it runs no engine or replica. " +
-				"To restart it now, delete the pod with an account of your own"
-			if test.refused && v.Problems[0].Detail != says {
-				t.Errorf("got  %s\nwant %s", v.Problems[0].Detail, says)
-			}
+			var p pod
+			p.Metadata.Name, p.Spec.NodeName = "instance-manager-1", "node-1"
+			p.Status.Conditions = []PodCondition{{"PodScheduled", "True"}, {"Ready", "True"}}
+			f := facts{Running: true, NodeReady: true, Instance: "pvc-a-e-0", Volume: "pvc-a"}
+			test.change(&p, &f)
+			checkVerdict(t, ValidateInstanceManagerDeletion(p, f), test.reason, test.problems, nil)
 		})
 	}
 }

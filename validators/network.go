@@ -35,9 +35,8 @@ type NetworkFacts struct {
 	Policy  Strictness
 }
 
-// ValidateNetwork judges the change or deletion of a NetworkAttachmentDefinition:
-// whoever makes it is told what uses the network, and where the configuration
-// says so, refused.
+// ValidateNetwork warns of the change or deletion of a NetworkAttachmentDefinition that is in use, and says what uses the
+// network. With policy Refuse, the change is refused.
 //
 // Objects: NetworkAttachmentDefinitions whose config changes or that are deleted.
 func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFacts) Verdict {
@@ -50,7 +49,7 @@ func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFa
 		v.Reason = ReasonInUse
 		consequence := "pods keep the old configuration until they restart"
 		if deleted {
-			consequence = "pods that ask for it do not start again until it is back"
+			consequence = "pods that request the network do not start until it is created again"
 		}
 		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
 		if facts.Policy == Refuse {
@@ -69,10 +68,10 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 			uses = append(uses, "setting "+string(name))
 		}
 	}
-	here := func(a storage.Attachment) bool { return a.Network == network }
+	isOn := func(a storage.Attachment) bool { return a.Network == network }
 	clients := 0
 	for _, c := range f.Clients {
-		if here(c.Network) || slices.ContainsFunc(c.Networks, here) || slices.ContainsFunc(c.VolumeNetworks, here) {
+		if isOn(c.Network) || slices.ContainsFunc(c.Networks, isOn) || slices.ContainsFunc(c.VolumeNetworks, isOn) {
 			clients++
 		}
 	}
@@ -86,7 +85,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	for _, s := range f.Servers {
-		if here(s.Network) || slices.ContainsFunc(s.Networks, here) {
+		if isOn(s.Network) || slices.ContainsFunc(s.Networks, isOn) {
 			volumes[s.Volume] = true
 		}
 	}

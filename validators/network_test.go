@@ -6,81 +6,71 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
+var both = []storage.Attachment{backupNet, storageNet}
+
 func TestNetworkInUse(t *testing.T) {
-	inUse := func(f *NetworkFacts) {
-		f.Values = catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn")
-		f.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
-		f.Clients = []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}}, {Network: backupNet}, {}}
-		f.Services = []storage.Service{
+	const (
+		prefix  = "network kube-system/storage-net is in use by longhorn: "
+		users   = prefix + "setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 3 RWX volumes (pvc-a, pvc-b, pvc-c); "
+		changed = "pods keep the old configuration until they restart"
+		deleted = "pods that request the network do not start until it is created again"
+	)
+	inUse := NetworkFacts{
+		Values:  catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn"),
+		Record:  rollout.Record{Clients: storageNet, Servers: storageNet},
+		Clients: []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
+		Services: []storage.Service{
 			{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
 			{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
-		}
-		f.Servers = []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}}, {Volume: "pvc-z", Network: backupNet}}
+		},
+		Servers: []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
 	}
-	const users = "network kube-system/storage-net is in use by longhorn: setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 3 RWX volumes (pvc-a, pvc-b, pvc-c); "
+	strictInUse := inUse
+	strictInUse.Policy = Refuse
+	otherUsed := NetworkFacts{
+		Values:  catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn"),
+		Clients: []storage.Client{{Network: backupNet}},
+	}
+	named := NetworkFacts{Values: catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")}
+	perVolume := NetworkFacts{
+		Clients:  []storage.Client{{VolumeNetworks: []storage.Attachment{storageNet}}, {}},
+		Requests: map[string]storage.Request{"pvc-b": {Network: storageNet.Network}, "pvc-c": {}},
+		Classes:  map[string]storage.Network{"fast": storageNet.Network, "slow": backupNet.Network},
+	}
 	for name, test := range map[string]struct {
-		facts    func(*NetworkFacts)
-		deleted  bool
-		reason   string
-		problems []string
-		warnings []string
+		facts              NetworkFacts
+		deleted            bool
+		problems, warnings []string
 	}{
-		"nobody uses it": {facts: func(*NetworkFacts) {}, reason: ReasonValid},
-		"another is used": {
-			facts: func(f *NetworkFacts) {
-				f.Values = catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn")
-				f.Clients = []storage.Client{{Network: backupNet}}
-			},
-			reason: ReasonValid,
-		},
-		"changed": {
-			facts: inUse, reason: ReasonInUse,
-			warnings: []string{users + "pods keep the old configuration until they restart"},
-		},
-		"deleted": {
-			facts: inUse, deleted: true, reason: ReasonInUse,
-			warnings: []string{users + "pods that ask for it do not start again until it is back"},
-		},
-		"refused": {
-			facts:  func(f *NetworkFacts) { inUse(f); f.Policy = Refuse },
-			reason: ReasonInUse, deleted: true,
-			problems: []string{"spec.config: Forbidden: " + users + "pods that ask for it do not start again until it is back. Choose another network first"},
-		},
-		"only named by a setting": {
-			facts: func(f *NetworkFacts) {
-				f.Values = catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")
-			},
-			reason:   ReasonInUse,
-			warnings: []string{"network kube-system/storage-net is in use by longhorn: setting storage-network; pods keep the old configuration until they restart"},
-		},
-		"one pod, many volumes": {
-			facts: func(f *NetworkFacts) {
-				f.Clients = []storage.Client{{Network: storageNet}}
-				for _, v := range []string{"e", "d", "c", "b", "a"} {
-					f.Servers = append(f.Servers, storage.Server{Volume: v, Network: storageNet})
-				}
-			},
-			reason:   ReasonInUse,
-			warnings: []string{"network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod, 5 RWX volumes (a, b, c, and 2 more); pods keep the old configuration until they restart"},
-		},
+		"unused":                  {facts: NetworkFacts{}},
+		"another network is used": {facts: otherUsed},
+		"changed":                 {facts: inUse, warnings: []string{users + changed}},
+		"deleted":                 {facts: inUse, deleted: true, warnings: []string{users + deleted}},
+		"refused":                 {facts: strictInUse, deleted: true, problems: []string{"spec.config: Forbidden: " + users + deleted + ". Choose another network first"}},
+		"named by a setting":      {facts: named, warnings: []string{prefix + "setting storage-network; " + changed}},
+		"per-volume network":      {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := NetworkFacts{Profile: storage.Longhorn(), Policy: Warn}
-			test.facts(&facts)
-			checkVerdict(t, ValidateNetwork(storageNet.Network, test.deleted, []NetworkFacts{facts}), test.reason, test.problems, test.warnings)
+			test.facts.Profile = longhorn.Profile()
+			reason := ReasonInUse
+			if len(test.problems)+len(test.warnings) == 0 {
+				reason = ReasonValid
+			}
+			checkVerdict(t, ValidateNetwork(storageNet.Network, test.deleted, []NetworkFacts{test.facts}), reason, test.problems, test.warnings)
 		})
 	}
 }
 
-func TestNetworkInUseByEveryProfileIsToldAtOnce(t *testing.T) {
-	used := NetworkFacts{Profile: storage.Longhorn(), Policy: Refuse, Clients: []storage.Client{{Network: storageNet}}}
+func TestAllProfilesThatUseNetworkAreNamed(t *testing.T) {
+	used := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse, Clients: []storage.Client{{Network: storageNet}}}
 	other := used
 	other.Profile.Name = "rook-ceph"
-	free := NetworkFacts{Profile: storage.Longhorn(), Policy: Refuse}
+	unused := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse}
 	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network first"
-	checkVerdict(t, ValidateNetwork(storageNet.Network, false, []NetworkFacts{used, free, other}), ReasonInUse, []string{
+	checkVerdict(t, ValidateNetwork(storageNet.Network, false, []NetworkFacts{used, unused, other}), ReasonInUse, []string{
 		"spec.config: Forbidden: network kube-system/storage-net is in use by longhorn: " + why,
 		"spec.config: Forbidden: network kube-system/storage-net is in use by rook-ceph: " + why,
 	}, nil)

@@ -28,18 +28,17 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 	return spec.PortOf(s.object()) != spec.PortOf(old.object())
 }
 
-// ValidateNFSService judges the spec of an NFSService, with all problems at once,
-// and what an update must not change: the exposure; the number of slots, downwards;
-// the port, while nodes have mounted it (mounted, read live). Removing or draining
-// a backend that nodes of exposure PerNode have mounted is a warning. The
-// controller judges the spec by the same function, so this may fail open.
+// ValidateNFSService checks the spec of an NFSService, and what an update must not change: the exposure, the number of
+// slots downwards, and the port while nodes have the service mounted (mounted, read live). It warns if an update removes
+// or drains a backend that nodes of exposure PerNode have mounted.
+//
+// The webhook may fail open: the controller checks the spec with the same function.
 //
 // Objects: NFSServices whose spec changes.
-// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (its --ip-addresses is
-// only checked for being there); NFSServiceSpec.
+// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which only checks that --ip-addresses is set); NFSServiceSpec.
 func ValidateNFSService(s NFSService, old *NFSService, mounted bool) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	// The status is the controller's: what a request says of it is not stored.
+	// The API server does not store the status of the request.
 	s.Status = v1alpha1.NFSServiceStatus{}
 	if old != nil {
 		s.Status = old.Status
@@ -55,11 +54,11 @@ func ValidateNFSService(s NFSService, old *NFSService, mounted bool) Verdict {
 	return v
 }
 
-// fieldErrors are problems of the domain as the API server writes its own.
+// fieldErrors are problems in the API server's form.
 func fieldErrors(problems nfs.Problems) field.ErrorList {
 	var errors field.ErrorList
 	for _, p := range problems {
-		// The message has the value where that helps.
+		// The message has the value if it helps.
 		errors = append(errors, field.Invalid(field.NewPath(p.Field), field.OmitValueType{}, p.Message))
 	}
 	return errors

@@ -11,7 +11,7 @@ import (
 // NFSMount is a volume of an NFSService on a node.
 type NFSMount struct{ Node, PersistentVolume string }
 
-// NFSServiceUse is who uses an NFSService, read live.
+// NFSServiceUse has the users of an NFSService, read live.
 type NFSServiceUse struct {
 	// Mounts are the VolumeAttachments of its volumes, by node.
 	Mounts []NFSMount
@@ -19,12 +19,11 @@ type NFSServiceUse struct {
 	Volumes []string
 }
 
-// ValidateNFSServiceDeletion refuses to delete an NFSService whose volumes are
-// attached: its ClusterIPs would go, and the mounts of those nodes would hang. The
-// message names the nodes. PersistentVolumes that are attached nowhere are a warning.
+// ValidateNFSServiceDeletion refuses to delete an NFSService whose volumes are attached: without its ClusterIPs, the
+// mounts on these nodes would hang. It warns of PersistentVolumes that are attached nowhere.
 //
-// Objects: NFSServices that are deleted, other than by Kubernetes cleaning up.
-// Source: nfs(5), hard: a mount whose server's address is gone never ends.
+// Objects: NFSServices that are deleted, other than by Kubernetes' garbage collection.
+// Source: nfs(5), hard: a mount whose server is gone waits forever.
 func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	name := s.Metadata.Namespace + "/" + s.Metadata.Name
@@ -37,7 +36,7 @@ func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 	switch {
 	case len(nodes) > 0:
 		v.refuse(ReasonNFSServiceInUse, field.Forbidden(field.NewPath("status", "nodes"), fmt.Sprintf(
-			"volumes of NFSService %s are attached to %s: %s. Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, and delete the NFSService then; fairlead nfs %s lists the nodes",
+			"volumes of NFSService %s are attached to %s: %s. Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, then delete the NFSService; fairlead nfs %s lists the nodes",
 			name, plural(len(nodes), "node"), firstMounts(use.Mounts), name)))
 	case len(use.Volumes) > 0:
 		v.warn("NFSService %s still has %s: %s. Pods that use them wait until an NFSService of this name exists again", name, plural(len(use.Volumes), "PersistentVolume"), firstNames(use.Volumes))
@@ -45,8 +44,8 @@ func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 	return v
 }
 
-// shownMounts is how many mounts and volumes a message names.
-const shownMounts = 5
+// maxNamed is how many mounts and volumes a message names.
+const maxNamed = 5
 
 func firstMounts(mounts []NFSMount) string {
 	var texts []string
@@ -57,8 +56,8 @@ func firstMounts(mounts []NFSMount) string {
 }
 
 func firstNames(names []string) string {
-	if left := len(names) - shownMounts; left > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMounts], ", "), left)
+	if left := len(names) - maxNamed; left > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), left)
 	}
 	return strings.Join(names, ", ")
 }

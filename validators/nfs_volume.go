@@ -22,32 +22,30 @@ const (
 	mountOptionsPath = "spec.mountOptions"
 )
 
-// NFSVolumeFacts are what a PersistentVolume is judged by, read live.
+// NFSVolumeFacts are the live facts about a PersistentVolume.
 type NFSVolumeFacts struct {
-	// Key of its NFSService; KeyProblem says why none is known.
+	// Key of its NFSService. KeyProblem says why the key is unknown.
 	Key        types.NamespacedName
 	KeyProblem error
-	// Service that Key names; nil if there is none.
+	// Service of the key; nil if it does not exist.
 	Service *v1alpha1.NFSService
 }
 
-// ValidateNFSVolume judges a PersistentVolume of an NFS CSI driver, with all
-// problems at once: the share is absolute and clean, the sub-directory relative and
-// clean, mount options are known and well formed, read_ahead_kb is a number,
-// mountPermissions are octal. That its NFSService does not exist is a warning: the
-// two may be created in any order. The node plugin judges by the same functions,
-// so this may fail open.
+// ValidateNFSVolume checks a PersistentVolume of an NFS CSI driver: the share is absolute and clean, the sub-directory
+// relative and clean, mount options are known and well formed, read_ahead_kb is a number, mountPermissions are octal.
+// A missing NFSService is a warning: the two may be created in any order.
+//
+// The webhook may fail open: the node plugin checks with the same functions.
 //
 // Objects: PersistentVolumes of Fairlead's NFS drivers, when created, and when
 // mount options or attributes change.
-// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which mounts without
-// looking at share and subdir), nfs(5).
+// Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which mounts any share and subdir), nfs(5).
 func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	if old != nil && p.IsSame(*old) {
 		return v
 	}
-	// Variables in the sub-directory have their values later, when the volume is mounted.
+	// Variables in the sub-directory get their values when the volume is mounted.
 	values := map[string]string{options.VariablePVCName: "claim", options.VariablePVCNamespace: "namespace", options.VariablePVName: "volume"}
 	read, problems := volume.Read(attributesPath, p.Attributes(), mountOptionsPath, p.Spec.MountOptions, values)
 	problems = append(problems, read.Options.CheckKnown(mountOptionsPath)...)
@@ -68,8 +66,7 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 	return v
 }
 
-// checkPort reports an option port= that is not the service's. With PerNode each
-// backend may have a port of its own.
+// checkPort reports an option port= that is not the service's. With PerNode, each backend may have its own port.
 func checkPort(read volume.Volume, s *v1alpha1.NFSService) nfs.Problems {
 	service, _ := spec.Read(s)
 	if service.Exposure == nfs.PerNode {
@@ -89,11 +86,11 @@ func (v *Verdict) warnNFSVolume(read volume.Volume, facts NFSVolumeFacts) {
 		return
 	}
 	shares := facts.Service.Spec.Shares
-	within := func(share string) bool {
+	contains := func(share string) bool {
 		return share == read.Share || strings.HasPrefix(read.Share, strings.TrimSuffix(share, "/")+"/")
 	}
-	if len(shares) > 0 && !slices.ContainsFunc(shares, within) {
-		v.warn("share %q is not probed: NFSService %s names %s; add it to spec.shares, so that servers without it are taken out", read.Share, facts.Key, quotedList(shares))
+	if len(shares) > 0 && !slices.ContainsFunc(shares, contains) {
+		v.warn("share %q is not probed: NFSService %s names %s; add the share to spec.shares, so that servers without it are taken out", read.Share, facts.Key, quotedList(shares))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// NodeFence is the view of a NodeFence that is changed or deleted.
+// NodeFence is the view of a NodeFence.
 type NodeFence struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -23,10 +23,10 @@ type NodeFence struct {
 	Status v1alpha1.NodeFenceStatus `json:"status"`
 }
 
-// node name of the machine, now or earlier.
+// node is the name of the machine, now or earlier.
 func (n NodeFence) node() string { return cmp.Or(n.Status.NodeName, n.Metadata.Name) }
 
-// NodeFenceFacts are who changes a NodeFence, and whether that user may override gates.
+// NodeFenceFacts say who changes a NodeFence, and whether that user may override gates.
 type NodeFenceFacts struct {
 	User        string
 	MayOverride bool
@@ -34,15 +34,15 @@ type NodeFenceFacts struct {
 	Controller bool
 }
 
-// maxReason is how long the reason of an override may be: events quote it, and take 1 KiB.
+// maxReason limits the reason of an override: events quote the reason, and hold 1 KiB.
 const maxReason = 512
 
-// ValidateNodeFence judges a break-glass override. It needs a gate and a reason, a user with the RBAC verb, and the
-// mutating webhook's record of this user and incident. Every user who may change the object may remove a request, which
-// closes the gate.
+// ValidateNodeFence checks a break-glass override. An override needs a gate and a reason, a user with the RBAC verb, and
+// the mutating webhook's record of this user and incident. Every user who may change the object may remove a request,
+// which closes the gate.
 //
-// The labels and the finalizer belong to the controller. The API server finds by a label the nodes whose volumes it holds
-// while Fairlead is down; the finalizer keeps the record during an incident.
+// The labels and the finalizer belong to the controller. By a label, the API server finds the nodes whose volumes it holds
+// while Fairlead is down. The finalizer keeps the record during an incident.
 //
 // Objects: NodeFences whose override, label or finalizer changes.
 func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdict {
@@ -51,20 +51,20 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	if old != nil {
 		before = *old
 	}
-	if refuseOthersMeta(&v, n, before, facts); len(v.Problems) > 0 {
+	if refuseReservedMeta(&v, n, before, facts); len(v.Problems) > 0 {
 		return v
 	}
 	path := field.NewPath("metadata", "annotations")
-	request, asked := n.Metadata.Annotations[fence.OverrideAnnotation]
+	request, requested := n.Metadata.Annotations[fence.OverrideAnnotation]
 	record := n.Metadata.Annotations[fence.OverriddenAnnotation]
 	requestChanged := request != before.Metadata.Annotations[fence.OverrideAnnotation]
 	recordChanged := record != before.Metadata.Annotations[fence.OverriddenAnnotation]
 	gate, reason, wellFormed := fence.ParseOverride(request)
 	switch {
-	case !requestChanged && !recordChanged, !asked && !recordChanged:
+	case !requestChanged && !recordChanged, !requested && !recordChanged:
 		return v
-	case !asked:
-		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead and stays for the record: do not change it"))
+	case !requested:
+		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is Fairlead's record of overrides: do not change the annotation"))
 	case !wellFormed:
 		v.refuse(ReasonOverride, field.Invalid(path.Key(fence.OverrideAnnotation), request, fmt.Sprintf(
 			"must be \"<gate>: <reason>\", with gate %s (the node is off: its volumes may be attached elsewhere), %s (unfence the node although it has not rebooted) or %s (the out-of-service taint may be added or removed)",
@@ -76,19 +76,19 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 			"%s may not override gates: that takes the verb %q on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)", facts.User, fence.OverrideVerb)))
 	case before.Status.Incident == "" && gate != fence.GateTaint:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
-			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one. Once it is %s, try again (kubectl get nodefence %s)",
+			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one incident. Try again once the node is %s (kubectl get nodefence %s)",
 			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
 	case requestChanged && !recordChanged && record != "" && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
-			"this override was used before: give a new reason (and do not keep the annotation in files that are applied again)"))
+			"the override was used before: give a new reason, and do not keep the annotation in files that are applied again"))
 	case record == "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"the override is not recorded: Fairlead's mutating webhook did not answer; try again"))
 	default:
-		// Scoped to the stored incident: another scope would open the gate of the next loss.
+		// The scope is the stored incident: another scope would open the gate of the next incident.
 		o := fence.ReadOverride(n.Metadata.Annotations, before.Status)
 		if o.Gate != gate || o.By != facts.User {
-			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead's mutating webhook: leave it out"))
+			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead's mutating webhook: remove the annotation from your change"))
 			break
 		}
 		v.Reason = ReasonOverridden
@@ -97,36 +97,36 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	return v
 }
 
-// refuseOthersMeta reserves the labels and the finalizer for the controller. With gate unfence open and no fence left,
+// refuseReservedMeta reserves the labels and the finalizer for the controller. With gate unfence open and no fence left,
 // others may remove the finalizer too.
-func refuseOthersMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
+func refuseReservedMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 	if facts.Controller {
 		return
 	}
 	metadata := field.NewPath("metadata")
 	for _, l := range []struct{ label, use string }{
-		{fence.PhaseLabel, "the API server finds by it the nodes whose volumes it holds while Fairlead is down"},
-		{fence.NodeLabel, "Fairlead finds by it the machines that have or had a node's name"},
+		{fence.PhaseLabel, "by the label, the API server finds the nodes whose volumes it holds while Fairlead is down"},
+		{fence.NodeLabel, "by the label, Fairlead finds the machines that have or had a node's name"},
 	} {
 		if n.Metadata.Labels[l.label] != before.Metadata.Labels[l.label] {
-			v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; do not change it"))
+			v.refuse(ReasonReserved, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; do not change the label"))
 		}
 	}
 	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
-	forgets := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
+	allowed := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
 	switch changed := has != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer); {
-	case changed && forgets && len(before.Status.Fences) > 0:
-		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+standing(n.Metadata.Name, before.Status)))
-	case changed && !forgets:
-		v.refuse(ReasonNotTheirs, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
-			"%s belongs to Fairlead's controller: it keeps the only record of the node's volumes and fences, and is removed once none is left. If the node never comes back: %s",
+	case changed && allowed && len(before.Status.Fences) > 0:
+		v.refuse(ReasonReserved, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+recordNeeded(n.Metadata.Name, before.Status)))
+	case changed && !allowed:
+		v.refuse(ReasonReserved, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
+			"%s belongs to Fairlead's controller: the finalizer keeps the only record of the node's volumes and fences until none is left. If the node never comes back: %s",
 			fence.RecordFinalizer, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	}
 }
 
-// standing says why a record is needed although gate unfence is open: without it no NetworkFence is unfenced, and the
-// addresses stay blocked for their next owners.
-func standing(node string, s v1alpha1.NodeFenceStatus) string {
+// recordNeeded says why the record is needed although gate unfence is open: without the record no NetworkFence is
+// unfenced, and the addresses stay blocked for their next owners.
+func recordNeeded(node string, s v1alpha1.NodeFenceStatus) string {
 	var names []string
 	for _, f := range s.Fences {
 		names = append(names, f.Name)
@@ -159,10 +159,10 @@ func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 	case !fence.Keep(s), unfence && len(s.Fences) == 0:
 		return v
 	case unfence:
-		v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.node()+" "+standing(n.Metadata.Name, s)))
+		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.node()+" "+recordNeeded(n.Metadata.Name, s)))
 		return v
 	}
-	v.refuse(ReasonNotForgotten, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
+	v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
 		"node %s is %s: the NodeFence is the only record of its volumes and fences. Wait until the node is %s; Fairlead deletes the record of a gone node by itself, once nothing is held or fenced. If the machine never comes back: %s",
 		n.node(), s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	return v

@@ -11,40 +11,39 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Setting is the view of a setting, the storage system's or Fairlead's own.
+// Setting is the view of a setting of the storage system or of Fairlead.
 type Setting struct {
 	Metadata struct {
 		Name        string            `json:"name"`
 		Namespace   string            `json:"namespace"`
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
-	// Value is nil where Fairlead's own setting leaves it to the storage system.
+	// Value is nil if Fairlead's setting leaves the value to the storage system.
 	Value *string `json:"value"`
 }
 
-// SettingFacts are the facts that a change of a setting is judged by, read live.
+// SettingFacts are the live facts about a change of a setting.
 type SettingFacts struct {
 	// Facts of the plan, as they were before the change.
 	plan.Facts
-	// Own tells Fairlead's own settings from the storage system's.
+	// Own: the setting is Fairlead's own, not the storage system's.
 	Own bool
-	// Networks in the cluster. NetworksKnown is false where they could not be listed.
+	// Networks in the cluster. NetworksKnown is false if they could not be listed.
 	Networks      []storage.Network
 	NetworksKnown bool
-	// MissingPolicy is what becomes of a value that names a network that does not exist.
+	// MissingPolicy for a value that names a network that does not exist.
 	MissingPolicy Strictness
 	// PriorityClasses in the cluster.
 	PriorityClasses []string
-	// Applies is false where Fairlead only guards: then it does not say what it will do.
+	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.
 	Applies bool
 }
 
-// ValidateSetting judges the creation or change of a setting of the catalog.
+// ValidateSetting checks the creation or change of a setting of the catalog. A malformed value is refused, and so is a
+// value in the wrong group. A well-formed value is accepted, also while volumes are attached: a warning says what the
+// value waits for. Values that could never be applied are refused: a PriorityClass that does not exist, a data engine
+// switched off under its volumes.
 //
-// A value that is not well formed is refused, and so is one outside the setting's
-// home. A well-formed one is accepted, attached volumes or not: what it waits for is
-// said in a warning. Refused with reasons is what no later moment makes right: a
-// class that does not exist, a data engine switched off under its volumes.
 // Source: proposal "Support non-disruptive volume-related setting updates".
 func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	d, known := catalog.Lookup(s.Metadata.Name)
@@ -53,7 +52,7 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	}
 	var v Verdict
 	if s.Value != nil {
-		v.checkHome(d, facts)
+		v.checkGroup(d, facts)
 		v.checkReadOnly(d, s, old, facts)
 		if len(v.Problems) > 0 {
 			return v
@@ -75,27 +74,22 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 	return v
 }
 
-// checkHome: a setting has one home, see settings.Resolve.
-func (v *Verdict) checkHome(d catalog.Definition, facts SettingFacts) {
+// checkGroup refuses a value in Fairlead's group if the storage system has the setting, see catalog.Resolve.
+func (v *Verdict) checkGroup(d catalog.Definition, facts SettingFacts) {
 	if !facts.Own {
 		return
 	}
 	if why := d.NotAtHome(facts.SystemValues, facts.Profile.Name); why != "" {
-		v.refuse(ReasonNotAtHome, field.Forbidden(field.NewPath("value"), why))
+		v.refuse(ReasonWrongGroup, field.Forbidden(field.NewPath("value"), why))
 	}
 }
 
-// ValidateSettingDeletion judges the deletion of a setting. The storage system's
-// own can be changed, never deleted, as Longhorn has it; but for those that a
-// later version replaces, which longhorn-manager deletes as it starts, and does
-// not start if it can't. Fairlead's own can.
+// ValidateSettingDeletion refuses the deletion of a setting of the storage system, as Longhorn does. Settings that a later
+// version replaces may be deleted: longhorn-manager deletes them when it starts, and does not start if it can't.
+// Fairlead's own settings may be deleted unless components are built with the value.
 func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 	definition, known := catalog.Lookup(name)
-	if !known {
-		return Verdict{Reason: ReasonValid}
-	}
-	// Longhorn deletes by itself, as it starts, what its version does not know any more.
-	if !facts.Own && definition.Until != "" {
+	if !known || !facts.Own && definition.Until != "" {
 		return Verdict{Reason: ReasonValid}
 	}
 	if !facts.Own {
@@ -106,10 +100,10 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 	}
 	before := facts.changed(func(map[catalog.Name]string) {})
 	after := facts.changed(func(own map[catalog.Name]string) { delete(own, definition.Name) })
-	// The object knows what components were changed to; without it they would stay so.
-	if definition.Wants != nil && (before.Values[definition.Name].Source == catalog.SourceFairlead || before.TakenBack(definition)) {
+	// The object records what components were changed to. Without the object they would keep the value.
+	if definition.Wants != nil && (before.Values[definition.Name].Source == catalog.SourceFairlead || before.ResetsToDefault(definition)) {
 		return Verdict{Reason: ReasonNotDeletable, Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("components are built with %s: set its value to null and wait until that is applied, then delete it", name))}}
+			fmt.Sprintf("components are built with %s: set the value to null, wait until the change is applied, then delete the setting", name))}}
 	}
 	var v Verdict
 	v.checkEffect(definition, before, after)
@@ -123,9 +117,9 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	path := field.NewPath("metadata", "name")
 	switch {
 	case !facts.Own && s.Metadata.Name == string(catalog.AutoCleanup):
-		return checkCleanup(s, facts)
+		return checkCleanUp(s, facts)
 	case !facts.Own:
-		return Verdict{Reason: ReasonValid} // the storage system's to judge
+		return Verdict{Reason: ReasonValid} // the storage system checks it
 	}
 	var names []string
 	for _, d := range catalog.All() {
@@ -134,8 +128,7 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
 }
 
-// changed are the facts as they would be after a change of the values of the
-// setting's group, with the values that are in force then.
+// changed are the facts after a change of the values of the setting's group, with the values in effect then.
 func (f SettingFacts) changed(change func(values map[catalog.Name]string)) SettingFacts {
 	values := &f.SystemValues
 	if f.Own {

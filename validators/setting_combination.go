@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-// refuseForGood refuses what no later moment makes right.
-func (v *Verdict) refuseForGood(d catalog.Definition, before, after SettingFacts) {
+// refuseImpossible refuses values that could never be applied.
+func (v *Verdict) refuseImpossible(d catalog.Definition, before, after SettingFacts) {
 	normal, err := after.Values.Normal(d)
 	if err != nil || d.Same(before.Values[d.Name].Text, normal) {
 		return
@@ -24,13 +24,13 @@ func (v *Verdict) refuseForGood(d catalog.Definition, before, after SettingFacts
 			v.refuseEngineOff(plan.EngineOf(d.Name), after)
 		}
 	case catalog.DisableSnapshotPurge:
-		v.refuseCleanedUp(normal, after)
+		v.refuseWithCleanUp(normal, after)
 	case catalog.StorageNetwork:
 		v.refuseLeaving(before)
 	}
 }
 
-// checkCombination warns of what the value comes to beside other settings and the cluster.
+// checkCombination warns of values that do not fit other settings or the cluster.
 func (v *Verdict) checkCombination(d catalog.Definition, before, after SettingFacts) {
 	normal, err := after.Values.Normal(d)
 	if err != nil || before.Values[d.Name] == after.Values[d.Name] {
@@ -40,31 +40,31 @@ func (v *Verdict) checkCombination(d catalog.Definition, before, after SettingFa
 	case catalog.StorageNetworkForRWX:
 		v.warnWithoutNetwork(normal, after)
 	case catalog.SystemManagedNodeSelector:
-		v.warnUnmatched(normal, after)
+		v.warnUnmatchedNodes(normal, after)
 	case catalog.TaintToleration:
-		v.warnNothingTolerated(normal, after)
+		v.warnUnusedTolerations(normal, after)
 	}
 }
 
-// warnWithoutNetwork: the older RWX setting only says "the storage network too".
+// warnWithoutNetwork: the older RWX setting only switches on the use of storage-network.
 func (v *Verdict) warnWithoutNetwork(normal string, after SettingFacts) {
 	network := after.Values[catalog.StorageNetwork].Text
 	endpoint := after.endpointNetwork()
 	switch {
 	case endpoint != "":
-		v.warn("has no effect while %s is %q, which wins", catalog.EndpointNetworkForRWX, endpoint)
+		v.warn("%s has no effect while %s is %q", catalog.StorageNetworkForRWX, catalog.EndpointNetworkForRWX, endpoint)
 	case normal == "true" && network == "":
-		v.warn("has no effect until %s names a network", catalog.StorageNetwork)
+		v.warn("%s has no effect until %s names a network", catalog.StorageNetworkForRWX, catalog.StorageNetwork)
 	}
 }
 
-// endpointNetwork is the value of the newer setting, which wins where it is set.
+// endpointNetwork is the value of the newer setting, which takes precedence if it is set.
 func (f SettingFacts) endpointNetwork() string {
 	return strings.TrimSpace(f.Values[catalog.EndpointNetworkForRWX].Text)
 }
 
-// warnUnmatched: components do not start where the selector does not match.
-func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
+// warnUnmatchedNodes: components do not start on nodes that the selector does not match.
+func (v *Verdict) warnUnmatchedNodes(normal string, after SettingFacts) {
 	if normal == "" || len(after.Nodes) == 0 {
 		return
 	}
@@ -80,32 +80,32 @@ func (v *Verdict) warnUnmatched(normal string, after SettingFacts) {
 	slices.Sort(unmatched)
 	switch {
 	case matched == 0:
-		v.warn("no node has the labels %q: what restarts does not start again anywhere; label nodes first", normal)
+		v.warn("no node has the labels %q: components that restart have no node to run on; label nodes first", normal)
 	case len(unmatched) > 0:
-		v.warn("what restarts on %s does not start there again: label it with %q first, unless you mean that", catalog.FirstOf(unmatched), normal)
+		v.warn("components that restart on %s do not start there again: label the nodes with %q first, unless components are to leave these nodes", catalog.FirstOf(unmatched), normal)
 	}
 }
 
-// warnNothingTolerated: a toleration of a taint that no node has is often a slip of the pen.
-func (v *Verdict) warnNothingTolerated(normal string, after SettingFacts) {
+// warnUnusedTolerations: a toleration of a taint that no node has is often misspelled.
+func (v *Verdict) warnUnusedTolerations(normal string, after SettingFacts) {
 	tolerations, err := catalog.ParseTolerations(normal)
 	if err != nil || len(after.Nodes) == 0 {
 		return
 	}
-	var idle []string
+	var unused []string
 	for _, t := range tolerations {
 		if !toleratesAny(t, after.Nodes) {
-			idle = append(idle, catalog.TolerationsTrait([]corev1.Toleration{t}))
+			unused = append(unused, catalog.TolerationsTrait([]corev1.Toleration{t}))
 		}
 	}
-	if len(idle) > 0 {
-		v.warn("no node has a taint that %s tolerates: is it spelled right?", catalog.FirstOf(idle))
+	if len(unused) > 0 {
+		v.warn("no node has a taint that %s tolerates: check the spelling", catalog.FirstOf(unused))
 	}
 }
 
 func toleratesAny(t corev1.Toleration, nodes catalog.Nodes) bool {
 	if t.Key == "" {
-		return true // of everything, also of what is yet to come
+		return true // tolerates every taint
 	}
 	for _, node := range nodes {
 		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return plan.Tolerates(t, taint) }) {

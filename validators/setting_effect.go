@@ -11,18 +11,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// checkEffect says what the change does and what it waits for, by the plan that
-// the controller will follow, and refuses what would hurt whenever it came.
+// EffectPrefix begins the warning about what a change does in the cluster. internal/settings/rollout has the same word.
+const EffectPrefix = "accepted; "
+
+// checkEffect reports the effect of the change and its blockers, from the plan that the controller will follow. It
+// refuses values that could never be applied.
 func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) {
 	if v.Reason != "" {
 		return
 	}
 	v.Reason = ReasonValid
-	if v.refuseForGood(d, before, after); len(v.Problems) > 0 {
+	if v.refuseImpossible(d, before, after); len(v.Problems) > 0 {
 		return
 	}
 	if problem := after.Values[d.Name].Problem; problem != "" {
-		v.warn("nothing is applied until this is corrected: %s", problem)
+		v.warn("not applied until the value is corrected: %s", problem)
 		return
 	}
 	if !d.DangerZone {
@@ -40,13 +43,13 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	} else {
 		v.warnGuarded(d, before)
 	}
-	v.warnKept(d, plan, after.Profile.Name)
+	v.warnUnrestarted(d, plan, after.Profile.Name)
 }
 
-// announce says what becomes of the components, in the words of the plan.
+// announce says what happens to the components, in the words of the plan.
 func (v *Verdict) announce(d catalog.Definition, plan plan.Plan) {
-	change, _ := plan.Of(d.Name)
-	if change.Works == "" {
+	change, _ := plan.Setting(d.Name)
+	if change.Effect == "" {
 		return
 	}
 	switch {
@@ -55,19 +58,18 @@ func (v *Verdict) announce(d catalog.Definition, plan plan.Plan) {
 	case v.Reason != ReasonPending:
 		v.Reason = ReasonApplies
 	}
-	v.warn("accepted; %s", change.Works)
+	v.warn("%s%s", EffectPrefix, change.Effect)
 }
 
-// announceNetwork compares the network of shared volumes after the change with
-// what is recorded.
+// announceNetwork says what happens if the network for RWX volumes after the change is not the recorded one.
 func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFacts) {
 	if d.Name == catalog.StorageNetworkForRWX && after.endpointNetwork() != "" {
-		return // the newer one wins: what is under way is not this one's
+		return // the newer setting takes precedence
 	}
 	desired, err := catalog.SharedVolumeNetwork(after.Values, after.Profile)
 	if err != nil {
 		if d.Gate == catalog.SharedVolumesDetached || d.NamesNetwork {
-			v.warn("nothing is applied until this is corrected: %v", err)
+			v.warn("not applied until the value is corrected: %v", err)
 		}
 		return
 	}
@@ -76,50 +78,45 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 	if record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != catalog.SharedVolumesDetached {
 		return
 	}
-	begin := before.Rollout
-	begin.Desired, begin.Volumes, begin.Networks = desired, before.Volumes, after.Existing.Networks
-	clients := len(before.Rollout.Clients)
-	if blockers := rollout.Blockers(begin); len(blockers) > 0 {
+	next := before.Rollout
+	next.Desired, next.Volumes, next.Networks = desired, before.Volumes, after.Existing.Networks
+	if blockers := rollout.Blockers(next); len(blockers) > 0 {
 		v.Reason = ReasonPending
-		v.warn("%s", rollout.PendingWarning(blockers, clients))
+		v.warn("%s", rollout.PendingWarning(blockers, len(next.Clients)))
 		return
 	}
 	v.Reason = ReasonApplies
-	if begin.Gate == rollout.GateNode && len(catalog.SharedVolumeGate(begin.Volumes)) > 0 {
-		v.warn("%s", rollout.NodeByNodeWarning(clients))
-		return
-	}
-	v.warn("%s", rollout.RollingWarning(clients))
+	v.warn("%s", rollout.ApplyingWarning(next))
 }
 
-// warnGuarded says that nobody applies a setting that only Fairlead knows.
+// warnGuarded says that Fairlead does not apply its own settings with duty settings: guard.
 func (v *Verdict) warnGuarded(d catalog.Definition, facts SettingFacts) {
 	if facts.Own {
-		v.warn("Fairlead only guards settings here: %s applies %s of its own group; set that too", facts.Profile.Name, d.Name)
+		v.warn("Fairlead only checks settings here, and %s applies its own settings: set %s in settings.%[1]s.io too", facts.Profile.Name, d.Name)
 	}
 }
 
-// refuseEngineOff: a data engine is not switched off under its volumes. The
-// proposal leaves this one to the webhook: no instance manager would be left to serve them.
+// refuseEngineOff keeps a data engine on while its volumes are attached: no instance manager would be left to serve them.
+// The proposal leaves this check to the webhook.
 func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
 	attached := plan.AttachedVolumes(after.Volumes, engine)
 	if len(attached) == 0 {
 		return
 	}
-	while, them := "1 volume of it is", "it"
-	if n := len(attached); n > 1 {
-		while, them = fmt.Sprintf("%d volumes of it are", n), "them"
+	are, volumes := "is", "the volume"
+	if len(attached) > 1 {
+		are, volumes = "are", "the volumes"
 	}
 	v.refuse(ReasonEngineInUse, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
-		"the %s data engine can't be switched off while %s attached: %s; stop what uses %s, then try again",
-		engine, while, catalog.Detail(attached), them)))
+		"the %s data engine can't be switched off while %d of its volumes %s attached: %s; stop the workloads that use %s, then try again",
+		engine, len(attached), are, catalog.Detail(attached), volumes)))
 }
 
-// refuseMissingClass: the API server refuses every pod of a class that does not exist.
+// refuseMissingClass: the API server refuses pods with a PriorityClass that does not exist.
 func (v *Verdict) refuseMissingClass(name string, after SettingFacts) {
 	if name == "" || slices.Contains(after.PriorityClasses, name) {
 		return
 	}
 	v.refuse(ReasonNoSuchClass, field.Invalid(field.NewPath("value"), name, fmt.Sprintf(
-		"there is no PriorityClass of that name (in this cluster: %s), and no pod of it would start; create it first", catalog.FirstOf(after.PriorityClasses))))
+		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", catalog.FirstOf(after.PriorityClasses))))
 }

@@ -4,33 +4,27 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Longhorn refuses a change of it in every version that has it; Fairlead said
-// that it is applied now.
-func TestRegressionAReadOnlySettingIsLonghornsToWrite(t *testing.T) {
-	const refused = "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: longhorn writes it by itself"
-	was, value := "2048", "4096"
-	other := &Setting{Value: &was}
+// Longhorn refuses such a change in every version that has the setting. Fairlead reported it as applied.
+func TestRegressionReadOnlySettingIsLonghornsToWrite(t *testing.T) {
+	const was, value = "2048", "4096"
+	stored := settingOf(catalog.V2HugepageLimit, was)
+	byLonghorn := settingOf(catalog.V2HugepageLimit, value)
+	byLonghorn.Metadata.Annotations = map[string]string{"longhorn.io/update-setting-from-longhorn": ""}
 	for name, row := range map[string]struct {
-		old         *Setting
-		value       *string
-		annotations map[string]string
-		refused     bool
+		old     *Setting
+		setting Setting
+		refused bool
 	}{
-		"changed":                  {old: other, value: &value, refused: true},
-		"changed by Longhorn":      {old: other, value: &value, annotations: map[string]string{"longhorn.io/update-setting-from-longhorn": ""}},
-		"created by Longhorn":      {value: &value},
-		"an annotation is changed": {old: other, value: &was},
+		"changed":             {&stored, settingOf(catalog.V2HugepageLimit, value), true},
+		"changed by Longhorn": {&stored, byLonghorn, false},
+		"created by Longhorn": {nil, settingOf(catalog.V2HugepageLimit, value), false},
+		"value unchanged":     {&stored, settingOf(catalog.V2HugepageLimit, was), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			facts := situation(idle)
-			var s Setting
-			s.Metadata.Name, s.Metadata.Annotations, s.Value = string(catalog.V2HugepageLimit), row.annotations, row.value
-			v := ValidateSetting(s, row.old, facts)
-			if is := v.Reason == ReasonReadOnly && len(v.Problems) == 1 && v.Problems[0].Error() == refused; is != row.refused || len(v.Problems) > 0 != row.refused {
-				t.Errorf("got %+v", v)
-			}
-		})
+		v := ValidateSetting(row.setting, row.old, idle.facts())
+		refused := v.Reason == ReasonReadOnly
+		must.Check(t, refused == row.refused && refused == (len(v.Problems) == 1) && (refused || len(v.Problems) == 0), "%s: got %+v", name, v)
 	}
 }

@@ -1,58 +1,55 @@
 package validators
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Seen beside longhorn-manager v1.7.2: an attached volume faulted 20 s after such a change.
+// Seen with longhorn-manager v1.7.2: an attached volume faulted 20 s after such a change.
 func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
-	const (
-		a, b   = "kube-system/storage-net", "kube-system/backup-net"
-		lhnet1 = "@lhnet1"
-	)
-	attached := []storage.Volume{webVolume}
+	const a, b, onA = "kube-system/storage-net", "kube-system/backup-net", "kube-system/storage-net@lhnet1"
+	manager := func(name, built string, uses ...string) catalog.Component {
+		return catalog.Component{Kind: catalog.InstanceManager, Name: name, Built: map[catalog.Trait]string{catalog.StorageAttachment: built}, Uses: uses}
+	}
+	busy := func(built string) []catalog.Component {
+		return []catalog.Component{manager("instance-manager-1", built, "pvc-117d3553-r-1")}
+	}
+	idle := []catalog.Component{manager("instance-manager-1", onA)}
+	elsewhere := append(slices.Clone(idle), manager("instance-manager-2", "", "pvc-117d3553-e-0"))
 	for name, test := range map[string]struct {
-		was, is string
-		built   string // of the instance manager
-		volumes []storage.Volume
-		// idle: the instance manager runs nothing; elsewhere: another one, on no network, runs the volume.
-		idle, elsewhere bool
-		refused         bool
+		was, is  string
+		managers []catalog.Component
+		detached bool
+		refused  bool
 	}{
-		"for another network":                         {was: a, is: b, built: a + lhnet1, volumes: attached, refused: true},
-		"for no network":                              {was: a, is: "", built: a + lhnet1, volumes: attached, refused: true},
-		"a first network":                             {was: "", is: a, built: "", volumes: attached},
-		"a waiting first network is taken back":       {was: a, is: "", built: "", volumes: attached},
-		"a waiting other network is taken back":       {was: b, is: a, built: a + lhnet1, volumes: attached},
-		"no volume is attached":                       {was: a, is: b, built: a + lhnet1},
-		"a volume on its way, instance managers idle": {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, refused: true},
-		"the volume runs elsewhere":                   {was: a, is: b, built: a + lhnet1, volumes: attached, idle: true, elsewhere: true},
+		"to another network":            {was: a, is: b, managers: busy(onA), refused: true},
+		"to the cluster network":        {was: a, is: "", managers: busy(onA), refused: true},
+		"first network":                 {was: "", is: a, managers: busy("")},
+		"waiting network is taken back": {was: a, is: "", managers: busy("")},
+		"waiting change is taken back":  {was: b, is: a, managers: busy(onA)},
+		"no volume is attached":         {was: a, is: b, managers: busy(onA), detached: true},
+		"volume has no instance yet":    {was: a, is: b, managers: idle, refused: true},
+		"volume runs elsewhere":         {was: a, is: b, managers: elsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := SettingFacts{Applies: true, NetworksKnown: false}
-			facts.Profile = storage.Longhorn()
-			facts.SystemValues, facts.Volumes = values{catalog.StorageNetwork: test.was}, test.volumes
-			manager := catalog.Component{Kind: catalog.InstanceManager, Name: "instance-manager-1", Built: map[catalog.Trait]string{catalog.StorageAttachment: test.built}}
-			if !test.idle {
-				manager.Uses = []string{"pvc-117d3553-r-1"}
+			facts := SettingFacts{Applies: true}
+			facts.Profile, facts.Components = longhorn.Profile(), test.managers
+			facts.SystemValues = values{catalog.StorageNetwork: test.was}
+			if !test.detached {
+				facts.Volumes = []storage.Volume{webVolume}
 			}
-			facts.Components = []catalog.Component{manager}
-			if test.elsewhere {
-				facts.Components = append(facts.Components, catalog.Component{Kind: catalog.InstanceManager, Name: "instance-manager-2", Uses: []string{"pvc-117d3553-e-0"}})
+			v := ValidateSetting(settingOf(catalog.StorageNetwork, test.is), nil, facts)
+			if refused := v.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(v.Problems) > 0) {
+				t.Fatalf("%s: %v", v.Reason, v.Problems)
 			}
-			var s Setting
-			s.Metadata.Name, s.Value = string(catalog.StorageNetwork), &test.is
-			verdict := ValidateSetting(s, nil, facts)
-			if refused := verdict.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(verdict.Problems) > 0) {
-				t.Fatalf("%s: %v", verdict.Reason, verdict.Problems)
-			}
-			if test.refused && !strings.Contains(verdict.Problems[0].Detail, "(in instance-manager-1) at once, before the value is applied. Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads") {
-				t.Fatal(verdict.Problems)
-			}
+			must.True(t, !test.refused || strings.Contains(v.Problems[0].Detail, "in instance-manager-1 at once, before the value is applied. Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads"),
+				"%v", v.Problems)
 		})
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// ValidateSettingNamespace refuses a setting of Fairlead's own group in a
-// namespace from which no profile reads settings, and names the right namespace.
-// Without this rule the value is stored and never takes effect.
+// ValidateSettingNamespace refuses a setting of Fairlead's own group in a namespace from which no profile reads settings.
+// Without the rule, the value would be stored and never take effect.
 //
-// Objects: settings.fairlead.io outside the namespaces of all profiles, created or
-// with another value. Deletions and changes of labels pass.
+// Objects: settings.fairlead.io outside the namespaces of all profiles, created or with another value. Deletions and
+// changes of labels are not sent.
 func ValidateSettingNamespace(name, namespace string, profiles []storage.Profile) Verdict {
 	if slices.ContainsFunc(profiles, func(p storage.Profile) bool { return p.Namespace == namespace }) {
 		return Verdict{Reason: ReasonValid}

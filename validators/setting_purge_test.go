@@ -6,48 +6,35 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// Only a disable-snapshot-purge beside a clean-up that says "true" to the letter
-// was seen, and never the clean-up beside it.
+// Only disable-snapshot-purge was checked, and only against a clean-up that is spelled "true".
 func TestRegressionKeepingAndCleaningUpContradict(t *testing.T) {
 	const (
 		disable = catalog.DisableSnapshotPurge
-		cleanup = catalog.AutoCleanup
+		cleanUp = catalog.AutoCleanup
+		notKept = `value: Forbidden: snapshots can't be kept while auto-cleanup-system-generated-snapshot is "1": set auto-cleanup-system-generated-snapshot to "false" first`
+		kept    = `value: Forbidden: snapshots can't be cleaned up while disable-snapshot-purge is "1": set disable-snapshot-purge to "false" first`
 	)
 	for name, row := range map[string]struct {
-		setting          catalog.Name
-		value            string
-		systemWas        values
-		reason           string
-		problem, warning string
+		setting           catalog.Name
+		value             string
+		cleanUp, disabled string
+		reason            string
+		problems          []string
+		warnings          []string
 	}{
-		"kept, and cleaned up": {setting: disable, value: "true", systemWas: values{cleanup: "true", disable: "false"}, reason: ReasonContradicts,
-			problem: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "true": set that to "false" first`},
-		"kept, and cleaned up in another spelling": {setting: disable, value: "true", systemWas: values{cleanup: "1", disable: "false"}, reason: ReasonContradicts,
-			problem: `value: Forbidden: snapshots can't be kept from being purged while auto-cleanup-system-generated-snapshot is "1": set that to "false" first`},
-		"kept, and not cleaned up": {setting: disable, value: "true", systemWas: values{cleanup: "0", disable: "false"}, reason: ReasonValid},
-		"cleaned up, and kept": {setting: cleanup, value: "true", systemWas: values{disable: "true"}, reason: ReasonContradicts,
-			problem: `value: Forbidden: snapshots can't be cleaned up while disable-snapshot-purge is "true": set that to "false" first`},
-		"cleaned up, and kept in another spelling": {setting: cleanup, value: "true", systemWas: values{disable: "1"}, reason: ReasonContradicts,
-			problem: `value: Forbidden: snapshots can't be cleaned up while disable-snapshot-purge is "1": set that to "false" first`},
-		"cleaned up in a spelling that Longhorn lets pass, and kept": {setting: cleanup, value: "1", systemWas: values{disable: "true"}, reason: ReasonValid,
-			warning: `snapshots are not cleaned up while disable-snapshot-purge is "true": set one of the two to "false"`},
-		"cleaned up, and not kept":              {setting: cleanup, value: "true", systemWas: values{disable: "false"}, reason: ReasonValid},
-		"not cleaned up, and kept":              {setting: cleanup, value: "false", systemWas: values{disable: "true"}, reason: ReasonValid},
-		"no switch at all is Longhorn's matter": {setting: cleanup, value: "x", systemWas: values{disable: "true"}, reason: ReasonValid},
+		"kept and cleaned up":         {setting: disable, value: "true", cleanUp: "1", reason: ReasonContradicts, problems: []string{notKept}},
+		"kept and not cleaned up":     {setting: disable, value: "true", cleanUp: "0", reason: ReasonValid},
+		"cleaned up and kept":         {setting: cleanUp, value: "true", disabled: "1", reason: ReasonContradicts, problems: []string{kept}},
+		"cleaned up and not kept":     {setting: cleanUp, value: "true", disabled: "false", reason: ReasonValid},
+		"not cleaned up and kept":     {setting: cleanUp, value: "false", disabled: "true", reason: ReasonValid},
+		"Longhorn judges other words": {setting: cleanUp, value: "x", disabled: "true", reason: ReasonValid},
+		"spelling that Longhorn accepts": {setting: cleanUp, value: "1", disabled: "true", reason: ReasonValid,
+			warnings: []string{`snapshots are not cleaned up while disable-snapshot-purge is "true": set one of the two settings to "false"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := quiet()
-			facts.SystemValues = row.systemWas
-			var s Setting
-			s.Metadata.Name, s.Value = string(row.setting), &row.value
-			var problems, warnings []string
-			if row.problem != "" {
-				problems = []string{row.problem}
-			}
-			if row.warning != "" {
-				warnings = []string{row.warning}
-			}
-			checkVerdict(t, ValidateSetting(s, nil, facts), row.reason, problems, warnings)
+			facts := idle.facts()
+			facts.SystemValues[cleanUp], facts.SystemValues[disable] = row.cleanUp, row.disabled
+			checkVerdict(t, ValidateSetting(settingOf(row.setting, row.value), nil, facts), row.reason, row.problems, row.warnings)
 		})
 	}
 }

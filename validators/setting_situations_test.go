@@ -11,125 +11,111 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// The names of what a change of a setting is judged by.
-const (
-	// idle is Longhorn 1.7 on three nodes, as it is installed, with the v2 data
-	// engine on. No volume is attached.
-	idle = "idle"
-	// attached: a v1 volume is attached on node-1, its replica is on node-2.
-	attached = "volume attached"
-	// attachedV2: a volume of the v2 data engine is attached on node-3, where its replica is.
-	attachedV2 = "v2 volume attached"
-	// attachedRWX: an RWX volume is attached and used on node-2.
-	attachedRWX = "RWX volume attached"
-	// networkWaits: kube-system/storage-net is set, and waits for a v1 volume on node-1 with its replica on node-2.
-	networkWaits = "storage network waits"
-	// networkWaitsGuarding: so it is where Fairlead only guards.
-	networkWaitsGuarding = "storage network waits, Fairlead only guards"
-	// detaching: no volume is attached any more, but on node-1 both instance managers still end what they run.
-	detaching = "volume just detached"
-	// cordoned is node-3.
-	cordoned = "node cordoned"
-	// optedOut is the instance manager of v1 on node-3, by annotation.
-	optedOut = "pod opted out"
-	// onNetwork: the older setting has put RWX volumes on the storage network, kube-system/storage-net.
-	onNetwork = "RWX volumes on the storage network"
-	// networkAttached: so it has, and one is attached.
-	networkAttached = "RWX volume attached on the storage network"
-	// endpointSet: the newer setting asks for kube-system/backup-net, and an attached RWX volume is waited for.
-	endpointSet = "endpoint network set, RWX volume attached"
-	// probeSet: Fairlead's own group has a probe of engine images.
-	probeSet = "probe of engine images set"
-	// noCleanup: auto-cleanup-system-generated-snapshot is off.
-	noCleanup = "snapshots are not cleaned up"
-	// noV2: the v2 data engine is off.
-	noV2 = "v2 data engine off"
-	// guarding: Fairlead judges and Longhorn applies, and a volume is attached.
-	guarding = "Fairlead only guards"
-	// malformedBefore: a value of before Fairlead's webhooks is not well formed.
-	malformedBefore = "another value is malformed"
-	// manyAttached: ten v1 volumes are attached, on every node.
-	manyAttached = "ten volumes attached"
-	// hostNetwork: the CSI plugin is on it.
-	hostNetwork = "CSI plugin on the host network"
-)
-
-// situation returns facts by name. Each is the idle cluster and one thing more.
-func situation(name string) SettingFacts {
-	f := idleCluster()
-	rwx := func() {
-		f.Volumes = append(f.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
-		f.use("im-v1-node-2", "pvc-rwx-e-0")
-		f.add(catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
-	}
-	switch name {
-	case idle:
-	case attached, guarding:
-		f.attach("pvc-1", catalog.EngineV1, "node-1", "node-2")
-		f.Applies = name == attached
-	case networkWaits, networkWaitsGuarding:
-		f.attach("pvc-1", catalog.EngineV1, "node-1", "node-2")
-		f.SystemValues[catalog.StorageNetwork] = "kube-system/storage-net"
-		f.Applies = name == networkWaits
-	case attachedV2:
-		f.attach("pvc-2", catalog.EngineV2, "node-3", "node-3")
-	case attachedRWX:
-		rwx()
-	case detaching:
-		f.use("im-v1-node-1", "pvc-1-e-0")
-		f.use("im-v2-node-1", "pvc-2-e-0")
-	case cordoned:
-		node := f.Nodes["node-3"]
-		node.Cordoned = true
-		f.Nodes["node-3"] = node
-	case optedOut:
-		f.component("im-v1-node-3").OptOut = true
-	case onNetwork, networkAttached:
-		f.SystemValues[catalog.StorageNetwork], f.SystemValues[catalog.StorageNetworkForRWX] = "kube-system/storage-net", "true"
-		f.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
-		for i := range f.Components {
-			if _, joins := f.Components[i].Built[catalog.StorageAttachment]; joins {
-				f.Components[i].Built[catalog.StorageAttachment] = storageNet.String()
-			}
-		}
-		if name == networkAttached {
-			rwx()
-		}
-	case endpointSet:
-		f.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net"
-		rwx()
-	case noCleanup:
-		f.SystemValues[catalog.AutoCleanup] = "false"
-	case probeSet:
-		f.OwnValues[catalog.EngineImageProbePeriod] = "10"
-	case noV2:
-		f.SystemValues[catalog.V2DataEngine] = "false"
-		f.Components = slices.DeleteFunc(f.Components, func(c catalog.Component) bool { return c.Engine == catalog.EngineV2 })
-	case malformedBefore:
-		f.SystemValues[catalog.StorageNetwork] = "ns/"
-	case manyAttached:
-		for i := range 10 {
-			f.attach(fmt.Sprintf("pvc-%02d", i), catalog.EngineV1, fmt.Sprintf("node-%d", i%3+1), fmt.Sprintf("node-%d", (i+1)%3+1))
-		}
-	case hostNetwork:
-		f.Rollout.DaemonSet.HostNetwork = true
-	default:
-		panic("no situation is called " + name)
-	}
-	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
-	return f.SettingFacts
+// situation is the idle cluster with a change.
+type situation struct {
+	name   string
+	change func(*cluster)
 }
 
-// builder is facts on their way.
-type builder struct{ SettingFacts }
+func with(name string, change func(*cluster)) situation { return situation{name, change} }
 
-func idleCluster() *builder {
-	f := &builder{SettingFacts{
+func (s situation) facts() SettingFacts {
+	c := idleCluster()
+	s.change(c)
+	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues, c.Profile.Name)
+	return c.SettingFacts
+}
+
+var webVolume = storage.Volume{Name: "pvc-117d3553", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
+
+var (
+	// idle is Longhorn 1.7 on three nodes as it is installed, with the v2 data engine on. No volume is attached.
+	idle = with("idle", func(*cluster) {})
+	// attached has a v1 volume on node-1, with its replica on node-2.
+	attached = with("volume attached", func(c *cluster) { c.attach("pvc-1", catalog.EngineV1, "node-1", "node-2") })
+	guarding = with("Fairlead only guards, volume attached", func(c *cluster) {
+		attached.change(c)
+		c.Applies = false
+	})
+	attachedV2  = with("v2 volume attached", func(c *cluster) { c.attach("pvc-2", catalog.EngineV2, "node-3", "node-3") })
+	attachedRWX = with("RWX volume attached", func(c *cluster) {
+		c.Volumes = append(c.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
+		c.use("im-v1-node-2", "pvc-rwx-e-0")
+		c.add(catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
+	})
+	manyAttached = with("ten volumes attached", func(c *cluster) {
+		for i := range 10 {
+			c.attach(fmt.Sprintf("pvc-%02d", i), catalog.EngineV1, fmt.Sprintf("node-%d", i%3+1), fmt.Sprintf("node-%d", (i+1)%3+1))
+		}
+	})
+	// detaching: no volume is attached any more. Both instance managers on node-1 still end an engine.
+	detaching = with("volume just detached", func(c *cluster) {
+		c.use("im-v1-node-1", "pvc-1-e-0")
+		c.use("im-v2-node-1", "pvc-2-e-0")
+	})
+	gatedByNode = with("gate per node, RWX volume attached", func(c *cluster) {
+		attachedRWX.change(c)
+		c.Rollout.Gate = rollout.GateNode
+	})
+	noV2 = with("v2 data engine off", func(c *cluster) {
+		c.SystemValues[catalog.V2DataEngine] = "false"
+		c.Components = slices.DeleteFunc(c.Components, func(c catalog.Component) bool { return c.Engine == catalog.EngineV2 })
+	})
+	// strict refuses networks that do not exist. None does.
+	strict = with("strict, network missing", func(c *cluster) { c.MissingPolicy = Refuse })
+
+	// networkSet: storage-network is set, and waits for an attached v1 volume.
+	networkSet = with("storage network waits", func(c *cluster) {
+		attached.change(c)
+		c.SystemValues[catalog.StorageNetwork] = "kube-system/storage-net"
+	})
+	networkSetGuarding = with("storage network waits, Fairlead only guards", func(c *cluster) {
+		networkSet.change(c)
+		c.Applies = false
+	})
+	// onNetwork: the older setting has put RWX volumes on the storage network.
+	onNetwork = with("RWX volumes on the storage network", func(c *cluster) {
+		c.SystemValues[catalog.StorageNetwork], c.SystemValues[catalog.StorageNetworkForRWX] = "kube-system/storage-net", "true"
+		c.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
+		for i := range c.Components {
+			if _, joins := c.Components[i].Built[catalog.StorageAttachment]; joins {
+				c.Components[i].Built[catalog.StorageAttachment] = storageNet.String()
+			}
+		}
+	})
+	networkAttached = with("RWX volume attached on the storage network", func(c *cluster) {
+		onNetwork.change(c)
+		attachedRWX.change(c)
+	})
+	// leavingNetwork: RWX volumes are to leave the storage network, and wait for an attached one.
+	leavingNetwork = with("RWX volumes leave the storage network", func(c *cluster) {
+		networkAttached.change(c)
+		c.SystemValues[catalog.StorageNetworkForRWX] = "false"
+	})
+	// endpointSet: the newer setting asks for another network, and waits for an attached RWX volume.
+	endpointSet = with("endpoint network set, RWX volume attached", func(c *cluster) {
+		attachedRWX.change(c)
+		c.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net"
+	})
+	// malformedNetwork was stored before Fairlead's webhooks were installed.
+	malformedNetwork    = with("storage network malformed", func(c *cluster) { c.SystemValues[catalog.StorageNetwork] = "ns/" })
+	malformedRWXNetwork = with("storage network malformed, for RWX volumes", func(c *cluster) {
+		malformedNetwork.change(c)
+		c.SystemValues[catalog.StorageNetworkForRWX] = "true"
+	})
+)
+
+// cluster builds facts.
+type cluster struct{ SettingFacts }
+
+func idleCluster() *cluster {
+	c := &cluster{SettingFacts{
 		Facts: plan.Facts{
 			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
-			Profile: storage.Longhorn(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Told: map[catalog.Name]plan.Told{},
+			Profile: longhorn.Profile(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]plan.Reported{},
 			Rollout: rollout.Rollout{
 				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
 				Clients:   make([]storage.Client, 3),
@@ -140,71 +126,62 @@ func idleCluster() *builder {
 		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}
 	for _, d := range catalog.DangerZone() {
-		if _, set := f.SystemValues[d.Name]; !set && in17(d) {
-			f.SystemValues[d.Name] = d.Default
+		if _, set := c.SystemValues[d.Name]; !set && in17(d) {
+			c.SystemValues[d.Name] = d.Default
 		}
 	}
-	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
-	for name, value := range f.Values {
-		f.Told[name] = plan.Told{Rolled: &value.Text, Applied: true}
+	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues, c.Profile.Name)
+	for name, value := range c.Values {
+		c.Reported[name] = plan.Reported{Rolled: &value.Text, Applied: true}
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
-		f.Nodes[name] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
+		c.Nodes[name] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
-	labelled := f.Nodes["node-1"]
+	labelled := c.Nodes["node-1"]
 	labelled.Labels["rack"], labelled.Taints = "a", []corev1.Taint{{Key: "dedicated", Value: "storage", Effect: "NoSchedule"}}
-	f.Nodes["node-1"] = labelled
+	c.Nodes["node-1"] = labelled
 	for _, name := range []string{"csi-attacher", "csi-provisioner", "csi-resizer", "csi-snapshotter"} {
-		f.add(catalog.Component{Kind: catalog.Deployment, Name: name, Updated: 3, Total: 3})
+		c.add(catalog.Component{Kind: catalog.Deployment, Name: name, Updated: 3, Total: 3})
 	}
-	f.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "longhorn-csi-plugin", Client: true, Updated: 3, Total: 3})
-	f.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "engine-image-ei-1", Updated: 3, Total: 3})
-	f.add(catalog.Component{Kind: catalog.BackingImageManager, Name: "backing-image-manager-1", Node: "node-1"})
+	c.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "longhorn-csi-plugin", Client: true, Updated: 3, Total: 3})
+	c.add(catalog.Component{Kind: catalog.DaemonSetComponent, Name: "engine-image-ei-1", Updated: 3, Total: 3})
+	c.add(catalog.Component{Kind: catalog.BackingImageManager, Name: "backing-image-manager-1", Node: "node-1"})
 	for i := 1; i <= 3; i++ {
 		for _, engine := range []string{catalog.EngineV1, catalog.EngineV2} {
-			f.add(catalog.Component{Kind: catalog.InstanceManager, Name: fmt.Sprintf("im-%s-node-%d", engine, i), Node: fmt.Sprintf("node-%d", i), Engine: engine})
+			c.add(catalog.Component{Kind: catalog.InstanceManager, Name: fmt.Sprintf("im-%s-node-%d", engine, i), Node: fmt.Sprintf("node-%d", i), Engine: engine})
 		}
 	}
-	return f
+	return c
 }
 
-// in17 tells whether Longhorn 1.7 has the setting.
+// in17 reports whether Longhorn 1.7 has the setting.
 func in17(d catalog.Definition) bool {
-	switch d.Since {
-	case "1.8", "1.10", "1.11", "1.12":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"1.8", "1.10", "1.11", "1.12"}, d.Since)
 }
 
-// add a component that is built by the values in force, and Ready.
-func (f *builder) add(c catalog.Component) {
-	c.Ready, c.Built = true, map[catalog.Trait]string{}
+// add a Ready component that is built with the values in effect.
+func (c *cluster) add(component catalog.Component) {
+	component.Ready, component.Built = true, map[catalog.Trait]string{}
 	for _, d := range slices.Backward(catalog.All()) { // the first of a trait decides
 		if d.Wants == nil {
 			continue
 		}
-		if want, asked := d.Wants(f.Values[d.Name].Text, c, f.Nodes); asked {
-			c.Built[d.Trait] = want
+		if want, asked := d.Wants(c.Values[d.Name].Text, component, c.Nodes); asked {
+			component.Built[d.Trait] = want
 		}
 	}
-	f.Components = append(f.Components, c)
+	c.Components = append(c.Components, component)
 }
 
 // attach a volume on a node, with its one replica on another or the same.
-func (f *builder) attach(volume, engine, node, replica string) {
-	f.Volumes = append(f.Volumes, storage.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
-	f.use(fmt.Sprintf("im-%s-%s", engine, node), volume+"-e-0")
-	f.use(fmt.Sprintf("im-%s-%s", engine, replica), volume+"-r-0")
+func (c *cluster) attach(volume, engine, node, replica string) {
+	c.Volumes = append(c.Volumes, storage.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
+	c.use(fmt.Sprintf("im-%s-%s", engine, node), volume+"-e-0")
+	c.use(fmt.Sprintf("im-%s-%s", engine, replica), volume+"-r-0")
 }
 
-func (f *builder) use(component, instance string) {
-	c := f.component(component)
-	c.Uses = append(c.Uses, instance)
-}
-
-func (f *builder) component(name string) *catalog.Component {
-	i := slices.IndexFunc(f.Components, func(c catalog.Component) bool { return c.Name == name })
-	return &f.Components[i]
+func (c *cluster) use(component, instance string) {
+	i := slices.IndexFunc(c.Components, func(c catalog.Component) bool { return c.Name == component })
+	c.Components[i].Uses = append(c.Components[i].Uses, instance)
 }

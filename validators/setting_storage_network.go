@@ -5,13 +5,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
-// warnKept says what an RWX network setting does not restart. Longhorn's sync of one also deletes the instance
-// managers that storage-network waits for, in use or not; ValidateInstanceManagerDeletion refuses those in use.
-func (v *Verdict) warnKept(d catalog.Definition, plan plan.Plan, system string) {
+// warnUnrestarted says that an RWX network setting restarts no instance manager. Longhorn's sync of the setting deletes the
+// instance managers that storage-network waits for; ValidateInstanceManagerDeletion keeps those in use.
+func (v *Verdict) warnUnrestarted(d catalog.Definition, plan plan.Plan, system string) {
 	if d.Gate != catalog.SharedVolumesDetached {
 		return
 	}
-	_, later := plan.For(catalog.StorageNetwork)
+	_, later := plan.WorkFor(catalog.StorageNetwork)
 	inUse := 0
 	for _, work := range later {
 		if work.Component.Kind == catalog.InstanceManager && len(work.Component.Uses) > 0 {
@@ -19,7 +19,7 @@ func (v *Verdict) warnKept(d catalog.Definition, plan plan.Plan, system string) 
 		}
 	}
 	if inUse > 0 {
-		v.warn("%s still waits for %s in use: this change restarts none of them (Fairlead's webhook refuses that to %s)",
+		v.warn("%s still waits for %s in use: the change restarts none of them, since Fairlead's webhook stops %s from deleting their pods",
 			catalog.StorageNetwork, catalog.Count(inUse, "instance manager"), system)
 	}
 }

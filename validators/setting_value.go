@@ -14,7 +14,7 @@ import (
 func checkValue(d catalog.Definition, value string, facts SettingFacts) field.ErrorList {
 	path := field.NewPath("value")
 	if trimmed := strings.TrimSpace(value); trimmed != value && d.Parse(trimmed) == nil {
-		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not have space around it; write %q", trimmed))}
+		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must not begin or end with white space; write %q", trimmed))}
 	}
 	err := d.Parse(value)
 	if err == nil {
@@ -27,8 +27,8 @@ func checkValue(d catalog.Definition, value string, facts SettingFacts) field.Er
 	return field.ErrorList{field.Invalid(path, value, detail)}
 }
 
-// hintedNetworks is how many networks a message offers.
-const hintedNetworks = 8
+// maxHinted is how many networks a message names.
+const maxHinted = 8
 
 func (f SettingFacts) hint() string {
 	if !f.NetworksKnown {
@@ -37,7 +37,7 @@ func (f SettingFacts) hint() string {
 	return hint(f.Networks)
 }
 
-// hint lists the networks that could have been meant.
+// hint names the networks in the cluster.
 func hint(networks []storage.Network) string {
 	if len(networks) == 0 {
 		return " (this cluster has none yet)"
@@ -47,8 +47,8 @@ func hint(networks []storage.Network) string {
 		names = append(names, n.String())
 	}
 	slices.Sort(names)
-	if more := len(names) - hintedNetworks; more > 0 {
-		names = append(names[:hintedNetworks], fmt.Sprintf("and %d more", more))
+	if more := len(names) - maxHinted; more > 0 {
+		names = append(names[:maxHinted], fmt.Sprintf("and %d more", more))
 	}
 	return " (in this cluster: " + strings.Join(names, ", ") + ")"
 }
@@ -61,7 +61,7 @@ func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts S
 	if err != nil || network.IsZero() || slices.Contains(facts.Networks, network) {
 		return
 	}
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that ask for it do not start until it is created", network, facts.hint())
+	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that request the network do not start until you create it", network, facts.hint())
 	if facts.MissingPolicy == Refuse {
 		v.refuse(ReasonNoSuchNetwork, field.Invalid(field.NewPath("value"), value, message))
 		return

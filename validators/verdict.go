@@ -6,9 +6,9 @@ import "k8s.io/apimachinery/pkg/util/validation/field"
 type Verdict struct {
 	// Problems refuse the change, each with the path of its field.
 	Problems field.ErrorList
-	// Warnings are shown to whoever made the change, allowed or not.
+	// Warnings are shown to the user, whether the change is allowed or not.
 	Warnings []string
-	// Reason in a few words, the same for all objects: a metric label and log key.
+	// Reason in a few words, the same for all objects: a metric label and a log field.
 	Reason string
 }
 
@@ -30,10 +30,10 @@ const (
 	ReasonContradicts   = "contradicts another setting"
 	ReasonOverride      = "override of a gate refused"
 	ReasonNoEffect      = "accepted, without effect"
-	ReasonNotAtHome     = "not the setting's home"
+	ReasonWrongGroup    = "wrong group"
 	ReasonOverridden    = "gate overridden"
-	ReasonNotTheirs     = "the controller's own"
-	ReasonNotForgotten  = "record of a lost node"
+	ReasonReserved      = "reserved for the controller"
+	ReasonRecordNeeded  = "record of a lost node"
 
 	ReasonReplicasOnNetwork    = "replicas on the network"
 	ReasonInstanceManagerInUse = "instance manager in use"
@@ -46,7 +46,7 @@ const (
 	ReasonNoNFSService      = "accepted, no such NFS service"
 )
 
-// Strictness says what becomes of something questionable.
+// Strictness is what a rule does about a questionable change.
 type Strictness string
 
 // Strictnesses.

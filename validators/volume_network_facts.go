@@ -8,9 +8,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// VolumeAsking is the view of an object that may ask for a network for its
-// volume: a PersistentVolumeClaim, a PersistentVolume or a StorageClass.
-type VolumeAsking struct {
+// VolumeObject is the view of an object that may request a network for its volume: a PersistentVolumeClaim, a
+// PersistentVolume or a StorageClass.
+type VolumeObject struct {
 	Metadata struct {
 		Name        string            `json:"name"`
 		Namespace   string            `json:"namespace"`
@@ -34,32 +34,32 @@ type VolumeAsking struct {
 	} `json:"spec"`
 }
 
-// AnnotationKeys are those of the object.
-func (o VolumeAsking) AnnotationKeys() iter.Seq[string] { return maps.Keys(o.Metadata.Annotations) }
+// AnnotationKeys of the object.
+func (o VolumeObject) AnnotationKeys() iter.Seq[string] { return maps.Keys(o.Metadata.Annotations) }
 
-// VolumeNetworkFacts are the facts that such an object is judged by, read live.
+// VolumeNetworkFacts are the live facts about an object that requests a network.
 type VolumeNetworkFacts struct {
-	// Claim, Volume and Class ask for the volume, as they will after the change.
+	// Claim, Volume and Class request the network, as they are after the change.
 	Claim, Volume, Class storage.RequestSource
-	// Driver of the volume, "" where that is open yet, and those that Fairlead works for.
+	// Driver of the volume, "" if it is not known yet. Drivers are those that Fairlead serves.
 	Driver  string
 	Drivers []string
-	// Networks in the cluster. NetworksKnown is false where they could not be listed.
+	// Networks in the cluster. NetworksKnown is false if they could not be listed.
 	Networks      []storage.Network
 	NetworksKnown bool
 	MissingPolicy Strictness
 	// Rollout has the record, the DaemonSet, the clients and all volumes.
 	Rollout rollout.Rollout
-	// Concerned are the volumes that the change is about, and Services theirs.
+	// Concerned are the volumes that the change concerns. Services are theirs.
 	Concerned []storage.Volume
 	Services  []storage.Service
-	// Holders are the other volumes that have addresses fixed, or ask for some.
+	// Holders are the other volumes with fixed addresses, or with a request for some.
 	Holders []IdentityHolder
 }
 
-// IdentityHolder is a volume with what is fixed for its server on a network.
+// IdentityHolder is a volume whose server has a fixed identity on a network.
 type IdentityHolder struct {
-	// Who names it: volume pvc-b (PersistentVolumeClaim default/data).
+	// Who names the holder: volume pvc-b (PersistentVolumeClaim default/data).
 	Who      string
 	Network  storage.Network
 	Identity storage.Identity

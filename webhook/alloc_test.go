@@ -19,7 +19,10 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 // discard is the least that an http.ResponseWriter can be.
@@ -37,21 +40,17 @@ func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	const most = 64
 	configuration, err := config.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	network := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet2"}
 	profile := webhook.Profile{
-		Profile: storage.Longhorn(),
+		Profile: longhorn.Profile(),
 		Duties:  configuration.Profiles[0].Duties,
 		Record:  func() rollout.Record { return rollout.Record{Clients: network} },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
-	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, webhook.NewMetrics(prometheus.NewRegistry()), log)
+	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)
 	review, err := sample.ClientPodReview(12_400, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	request := httptest.NewRequest(http.MethodPost, "/mutate/longhorn/client-pods?timeout=5s", nil)
 	request.Header.Set("Content-Type", "application/json")
 	body := bytes.NewReader(review)
@@ -59,20 +58,14 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 
 	recorder := httptest.NewRecorder()
 	router.ServeHTTP(recorder, request)
-	if !strings.Contains(recorder.Body.String(), `"patch":`) {
-		t.Fatalf("got %d %s, want a patch: else there is nothing to measure", recorder.Code, recorder.Body)
-	}
+	must.True(t, strings.Contains(recorder.Body.String(), `"patch":`), "got %d %s, want a patch: else there is nothing to measure", recorder.Code, recorder.Body)
 	answer := &discard{header: http.Header{}, status: http.StatusOK}
 	allocations := testing.AllocsPerRun(100, func() {
 		body.Reset(review)
 		request.Body = io.NopCloser(body)
 		router.ServeHTTP(answer, request)
 	})
-	if answer.status != http.StatusOK {
-		t.Errorf("got status %d, want 200", answer.status)
-	}
-	if allocations > most {
-		t.Errorf("got %.0f allocations, want at most %d", allocations, most)
-	}
+	must.Equal(t, answer.status, http.StatusOK, "status")
+	must.Check(t, allocations <= most, "got %.0f allocations, want at most %d", allocations, most)
 	t.Logf("%.0f allocations", allocations)
 }

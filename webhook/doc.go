@@ -1,4 +1,2 @@
-// Package webhook is the admission server. A request flows through once: TLS,
-// route, decode just the fields the rule reads, gather facts, rule, patch
-// operations or a denial with causes, response, metrics, audit annotation.
+// Package webhook routes admission reviews to the rules of mutators and validators, and gathers the facts of each rule.
 package webhook

@@ -8,50 +8,49 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// Fencing is what the gates of fencing are served with.
+// Fencing has what the rules of fencing need.
 type Fencing struct {
 	config.Fencing
 	// Live reads from the API server.
 	Live *fencing.HolderReader
 	// MayOverride asks the API server whether a user may override the gates of a node.
 	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, node string) (bool, error)
-	// Draining tells whether the server is about to go: nothing waits then.
+	// Draining reports whether the server is draining: no request waits then.
 	Draining func() bool
 
-	// waits has room for the requests that may wait for a fence at a time.
+	// waits has a place for each request that may wait for a fence.
 	waits chan struct{}
 }
 
-// maxWaits bounds the requests that wait: each costs a connection and a few reads a second.
+// maxWaits bounds the waiting requests: each costs a connection and a few reads a second.
 const maxWaits = 64
 
-// routes of fencing. Where it is off they let everything pass, which an
-// attachment is only where it is marked: else the API server would judge it.
+// routes of fencing. If fencing is off, they allow everything. Attachments are still marked: without the mark, the
+// admission policies would decide.
 func (f *Fencing) routes(r routes) {
 	on := f != nil && f.On()
 	if on {
 		f.waits = make(chan struct{}, maxWaits)
 	}
-	serve(r, attachmentMarksPath, true, attachmentMarks())
-	serve(r, attachmentsPath, on, f.attachments())
-	serve(r, nodesPath, on, f.nodes())
-	serve(r, nodeFenceOverridesPath, on, nodeFenceOverrides())
-	serve(r, nodeFencesPath, on, f.nodeFences())
-	serve(r, workloadPodsPath, on, f.workloadPods())
+	serve(r, registration.AttachmentMarksPath, true, attachmentMarks())
+	serve(r, registration.AttachmentsPath, on, f.attachments())
+	serve(r, registration.NodesPath, on, f.nodes())
+	serve(r, registration.NodeFenceOverridesPath, on, nodeFenceOverrides())
+	serve(r, registration.NodeFencesPath, on, f.nodeFences())
+	serve(r, registration.WorkloadPodsPath, on, f.workloadPods())
 }
 
-// Reasons why a gate has nothing to say.
+// Reasons why a rule allows an object.
 const (
 	reasonNotProtected = "driver is not protected"
 	reasonNotHeld      = mutators.ReasonNotHeld
 )
 
-// protects tells whether volumes of a driver are protected.
+// protects reports whether volumes of a driver are protected.
 func (f *Fencing) protects(driver string) bool {
 	_, protected := f.Policy().Storages(driver)
 	return protected
 }
-
-func allowed(reason string) Decision { return Decision{Outcome: outcomeAllowed, Reason: reason} }

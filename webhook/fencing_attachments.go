@@ -11,29 +11,28 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 var attachmentKinds = []metav1.GroupVersionKind{{Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttachment"}}
 
-func attachmentMarks() rule[mutators.Attachment] {
-	return rule[mutators.Attachment]{
-		name:  entryAttachmentMarks,
-		kinds: attachmentKinds,
-		decide: func(_ context.Context, r *Request[mutators.Attachment]) (Decision, error) {
-			return fromMutation(mutators.MarkAttachment(*r.Object)), nil
+func attachmentMarks() admission.Rule[mutators.Attachment] {
+	return admission.Rule[mutators.Attachment]{
+		Kinds: attachmentKinds,
+		Decide: func(_ context.Context, r *admission.Request[mutators.Attachment]) (admission.Decision, error) {
+			return admission.FromMutation(mutators.MarkAttachment(*r.Object)), nil
 		},
 	}
 }
 
-// attachment is what is read of a new VolumeAttachment.
+// attachment is the view of a new VolumeAttachment.
 type attachment struct {
 	Spec struct {
 		Attacher string `json:"attacher"`
 		NodeName string `json:"nodeName"`
 		Source   struct {
 			PersistentVolumeName string `json:"persistentVolumeName"`
-			// InlineVolumeSpec stands for the volume where it has no PersistentVolume:
-			// one of a pod's own, of a kind that was moved to CSI.
+			// InlineVolumeSpec replaces the PersistentVolume for a pod's own volume of a kind that was moved to CSI.
 			InlineVolumeSpec *struct {
 				AccessModes []string `json:"accessModes"`
 				VolumeMode  string   `json:"volumeMode"`
@@ -47,46 +46,45 @@ type attachment struct {
 	} `json:"spec"`
 }
 
-// attachments refuses to attach a volume while a lost node that holds or held it
-// is not fenced. It is the gate: the old attachment's deletion is never refused.
+// attachments refuses to attach a volume while the lost node that had it is not fenced. Only new attachments are refused:
+// the old attachment can always be deleted.
 //
 // Objects: new VolumeAttachments of protected drivers.
-func (f *Fencing) attachments() rule[attachment] {
-	return rule[attachment]{
-		name:  entryAttachments,
-		kinds: attachmentKinds,
-		decide: func(ctx context.Context, r *Request[attachment]) (Decision, error) {
+func (f *Fencing) attachments() admission.Rule[attachment] {
+	return admission.Rule[attachment]{
+		Kinds: attachmentKinds,
+		Decide: func(ctx context.Context, r *admission.Request[attachment]) (admission.Decision, error) {
 			if !f.protects(r.Object.Spec.Attacher) {
-				return allowed(reasonNotProtected), nil
+				return admission.Allowed(reasonNotProtected), nil
 			}
 			volume, err := f.volumeOf(ctx, r.Object)
 			if err != nil {
-				return cannotJudge(err), nil
+				return admission.CannotJudge(err), nil
 			}
 			if volume == nil {
 				path := field.NewPath("spec", "source", "persistentVolumeName")
-				return forbidden(r.Resource, r.Name, path, "no such volume", fmt.Sprintf("there is no PersistentVolume %q, so nobody can tell who holds it", r.Object.Spec.Source.PersistentVolumeName)), nil
+				return admission.Forbidden(r.Resource, r.Name, path, "no such volume", fmt.Sprintf("there is no PersistentVolume %q: Fairlead can't tell which node has the volume; create the PersistentVolume first", r.Object.Spec.Source.PersistentVolumeName)), nil
 			}
 			held, err := f.held(ctx, *volume, r.Object.Spec.NodeName)
 			reason := reasonNotHeld
 			if err == nil && held != nil && held.Soon && !r.DryRun {
 				if held, err = f.await(ctx, *volume, r.Object.Spec.NodeName, held); held == nil {
-					reason = "fenced meanwhile"
+					reason = "fenced while waiting"
 				}
 			}
 			switch {
 			case err != nil:
-				return cannotJudge(err), nil
+				return admission.CannotJudge(err), nil
 			case held != nil:
-				return forbidden(r.Resource, r.Name, field.NewPath("spec", "nodeName"), held.Reason, held.Message), nil
+				return admission.Forbidden(r.Resource, r.Name, field.NewPath("spec", "nodeName"), held.Reason, held.Message), nil
 			}
-			return allowed(reason), nil
+			return admission.Allowed(reason), nil
 		},
 	}
 }
 
-// volumeOf the attachment; nil where there is no such PersistentVolume. It is of
-// the driver that attaches it, also where it was made for an older kind.
+// volumeOf an attachment; nil if the PersistentVolume does not exist. The driver is the attachment's: a volume of an
+// older kind names another.
 func (f *Fencing) volumeOf(ctx context.Context, a *attachment) (*fence.Volume, error) {
 	volume := &fence.Volume{}
 	if inline := a.Spec.Source.InlineVolumeSpec; a.Spec.Source.PersistentVolumeName == "" && inline != nil {
@@ -105,7 +103,7 @@ func (f *Fencing) volumeOf(ctx context.Context, a *attachment) (*fence.Volume, e
 	return volume, nil
 }
 
-// held by whom and why; nil if it may be attached.
+// held is the node that holds a volume, and why; nil if the volume may be attached.
 func (f *Fencing) held(ctx context.Context, v fence.Volume, node string) (*fence.Held, error) {
 	if v.ReadOnly() {
 		return nil, nil
@@ -117,16 +115,15 @@ func (f *Fencing) held(ctx context.Context, v fence.Volume, node string) (*fence
 	return fence.Attach(v, node, holders, f.Policy()), nil
 }
 
-// How long a request waits for a fence that is on its way, and how often it
-// looks. Each refusal has Kubernetes wait twice as long as after the one before,
-// up to two minutes, so an answer a moment later is better than a refusal now.
+// How long a request waits for a fence in progress, and how often it reads. After each refusal Kubernetes doubles its
+// delay, up to two minutes, so a late answer is better than a refusal.
 const (
 	maxWait    = 7 * time.Second
 	waitMargin = time.Second
-	lookEvery  = 200 * time.Millisecond
+	pollEvery  = 200 * time.Millisecond
 )
 
-// await waits until a volume is held no more, as long as somebody is about to see to that.
+// await waits until a volume is no longer held, while its fence is in progress.
 func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, held *fence.Held) (*fence.Held, error) {
 	select {
 	case f.waits <- struct{}{}:
@@ -140,7 +137,7 @@ func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, held *
 	}
 	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for !f.Draining() {
 		select {
@@ -148,10 +145,10 @@ func (f *Fencing) await(ctx context.Context, v fence.Volume, node string, held *
 			return held, nil
 		case <-ticker.C:
 		}
-		// Only the node that it is held by is looked at, until that has something new to say.
+		// Until the holder changes, only the holder is read.
 		holders, err := f.Live.HoldersOf(waiting, v, held.Node)
 		if err != nil {
-			continue // what was last read still holds
+			continue // the last read still counts
 		}
 		if now := fence.Attach(v, node, holders, f.Policy()); now != nil && now.Soon {
 			held = now

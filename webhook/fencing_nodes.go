@@ -9,9 +9,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// node is what is read of a Node whose taints change.
+// node is the view of a Node whose taints change.
 type node struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -31,38 +32,37 @@ func (n *node) outOfService() bool {
 	})
 }
 
-// nodes refuses to give the out-of-service taint to a Ready node, and to take it
-// away from one that is fenced and has not booted since. It fails open.
+// nodes refuses to add the out-of-service taint to a Ready node, and to remove it from a fenced node that has not
+// rebooted. It fails open.
 //
-// Objects: Nodes whose out-of-service taint comes or goes.
-func (f *Fencing) nodes() rule[node] {
-	return rule[node]{
-		name:  entryNodes,
-		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Node"}},
-		decide: func(ctx context.Context, r *Request[node]) (Decision, error) {
+// Objects: Nodes whose out-of-service taint is added or removed.
+func (f *Fencing) nodes() admission.Rule[node] {
+	return admission.Rule[node]{
+		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Node"}},
+		Decide: func(ctx context.Context, r *admission.Request[node]) (admission.Decision, error) {
 			is, was := r.Object.outOfService(), r.OldObject.outOfService()
 			if is == was {
-				return allowed("taint is as it was"), nil
+				return admission.Allowed("taint unchanged"), nil
 			}
 			if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
-				return allowed(reasonNotProtected), nil
+				return admission.Allowed(reasonNotProtected), nil
 			}
 			node, record, err := f.Live.Present(ctx, r.Object.Metadata.Name)
 			if err != nil {
-				return Decision{}, err
+				return admission.Decision{}, err
 			}
 			refusal := fence.RemoveTaint(node, record)
 			if is {
 				refusal = fence.AddTaint(node, record)
 			}
 			if refusal != nil {
-				return forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "taints"), refusal.Reason, refusal.Message), nil
+				return admission.Forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "taints"), refusal.Reason, refusal.Message), nil
 			}
-			reason := "taint may go"
+			reason := "taint may be removed"
 			if is {
-				reason = "taint may come"
+				reason = "taint may be added"
 			}
-			return allowed(reason), nil
+			return admission.Allowed(reason), nil
 		},
 	}
 }

@@ -6,41 +6,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// workloadPods keeps pods from being scheduled whose volumes Kubernetes does not
-// attach, while such a volume is held by a lost node. It fails open.
+// workloadPods gates new pods while a lost node holds one of their volumes that Kubernetes does not attach. It fails open.
 //
-// Objects: new pods that use claims, in namespaces that ask for it.
-func (f *Fencing) workloadPods() rule[mutators.WorkloadPod] {
-	return rule[mutators.WorkloadPod]{
-		name:  entryWorkloadPods,
-		kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
-		decide: func(ctx context.Context, r *Request[mutators.WorkloadPod]) (Decision, error) {
+// Objects: new pods that use claims, in namespaces that opt in.
+func (f *Fencing) workloadPods() admission.Rule[mutators.WorkloadPod] {
+	return admission.Rule[mutators.WorkloadPod]{
+		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		Decide: func(ctx context.Context, r *admission.Request[mutators.WorkloadPod]) (admission.Decision, error) {
 			var held []mutators.HeldClaim
 			unattached := false
 			for _, claim := range r.Object.Claims() {
 				h, may, err := f.heldClaim(ctx, r.Namespace, claim)
 				if err != nil {
-					return Decision{}, err
+					return admission.Decision{}, err
 				}
 				unattached = unattached || may
 				if h != nil {
 					held = append(held, *h)
 				}
 			}
-			return fromMutation(mutators.GateWorkloadPod(*r.Object, held, unattached)), nil
+			return admission.FromMutation(mutators.GateWorkloadPod(*r.Object, held, unattached)), nil
 		},
 	}
 }
 
-// heldClaim tells whether a lost node holds the volume of a claim, nil if not, and
-// whether Kubernetes does not attach the volume of it, or that is not known yet: of a
-// claim that is not bound, nobody can tell.
+// heldClaim is the lost node that holds the volume of a claim, or nil. unattached: Kubernetes does not attach the volume,
+// or the claim has no volume yet.
 //
-// It goes by nodes' records and not by other pods of the claim, as the controller does
-// before it takes a gate away: those are on record moments after they got to their node, by their
-// label, and the webhook may not read pods.
+// heldClaim reads the nodes' records and not other pods of the claim: the webhook may not read pods, and the controller
+// records a pod's volumes moments after the pod got its node.
 func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (held *mutators.HeldClaim, unattached bool, err error) {
 	volume, err := f.Live.BoundVolume(ctx, namespace, claim)
 	if err != nil || volume == nil {

@@ -1,14 +1,13 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,55 +15,46 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-var storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+var storageNet = objects.Network("storage-net", "lhnet1")
 
 const (
-	clientPodsPath    = "/mutate/longhorn/client-pods"
-	settingStatusPath = "/mutate/longhorn/setting-status"
-	deletionsPath     = "/validate/longhorn/instance-manager-deletions"
-	podKind           = `{"group":"","version":"v1","kind":"Pod"}`
-	serviceKind       = `{"group":"","version":"v1","kind":"Service"}`
-	daemonSetKind     = `{"group":"apps","version":"v1","kind":"DaemonSet"}`
-	shareKind         = `{"group":"longhorn.io","version":"v1beta2","kind":"ShareManager"}`
-	settingKind       = `{"group":"longhorn.io","version":"v1beta2","kind":"Setting"}`
-	ownKind           = `{"group":"fairlead.io","version":"v1alpha1","kind":"Setting"}`
-	attachmentKind    = `{"group":"storage.k8s.io","version":"v1","kind":"VolumeAttachment"}`
-	nodeKind          = `{"group":"","version":"v1","kind":"Node"}`
-	nodeFenceKind     = `{"group":"fairlead.io","version":"v1alpha1","kind":"NodeFence"}`
-	claimKind         = `{"group":"","version":"v1","kind":"PersistentVolumeClaim"}`
-	networkKind       = `{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}`
+	clientPodsPath     = "/mutate/longhorn/client-pods"
+	clientTemplatePath = "/mutate/longhorn/client-template"
+	serverPodsPath     = "/mutate/longhorn/server-pods"
+	servicesPath       = "/mutate/longhorn/services"
+	shareManagersPath  = "/mutate/longhorn/sharemanagers"
+	settingStatusPath  = "/mutate/longhorn/setting-status"
+	settingsPath       = "/validate/longhorn/settings"
+	deletionsPath      = "/validate/longhorn/instance-manager-deletions"
 )
 
 // onNetwork is a cluster whose clients and servers are recorded on storageNet.
-func onNetwork() []client.Object {
-	return []client.Object{
-		&v1alpha1.NetworkRollout{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn"},
-			Status: v1alpha1.NetworkRolloutStatus{
-				Recorded: true,
-				Clients:  v1alpha1.ClientsRollout{Network: storageNet.String()},
-				Servers:  v1alpha1.ServersRollout{Network: storageNet.String()},
-			},
-		},
-		network("kube-system", "storage-net"), network("kube-system", "backup-net"),
-	}
+func onNetwork(more ...client.Object) []client.Object {
+	return append([]client.Object{objects.Record(storageNet), network("kube-system", "storage-net"), network("kube-system", "backup-net")}, more...)
+}
+
+// settings by which storageNet is the network for RWX volumes.
+func settings() []client.Object {
+	return []client.Object{objects.LonghornSetting("storage-network", "kube-system/storage-net"), objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true")}
 }
 
 func network(namespace, name string) client.Object {
@@ -75,32 +65,29 @@ func network(namespace, name string) client.Object {
 	return &u
 }
 
-// setting of the storage system.
-func setting(name, value string) client.Object {
-	return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name}, Value: value}
+func clientPod(name string) *corev1.Pod {
+	pod := objects.Pod("longhorn-system", name, "")
+	pod.Labels = map[string]string{"app": "longhorn-csi-plugin"}
+	return objects.With(pod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", "longhorn-csi-plugin"))
 }
 
-func clientPod(name string) client.Object {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name, Labels: map[string]string{"app": "longhorn-csi-plugin"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "longhorn-csi-plugin", Controller: ptr.To(true)}}}}
+func clientDaemonSet() client.Object {
+	return &appsv1.DaemonSet{ObjectMeta: objects.Here("longhorn-csi-plugin")}
 }
 
-func attachedVolume(name, node, workload string) client.Object {
-	return &longhorn.Volume{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name},
-		Spec:       longhorn.VolumeSpec{AccessMode: "rwx"},
-		Status: longhorn.VolumeStatus{State: "attached", CurrentNodeID: node, KubernetesStatus: longhorn.KubernetesStatus{
-			Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: workload}},
-		}},
-	}
+// attachedVolume is used by pod default/web-0.
+func attachedVolume(name string) client.Object {
+	return objects.LonghornVolume(name, "node-1", objects.RWX, func(v *longhorn.Volume) {
+		v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
+	})
 }
+
+func onClusterIP(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.9" }
 
 func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
@@ -108,6 +95,29 @@ func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
 	}
 	return builder.Build()
+}
+
+var errDown = errors.New("the API server is down")
+
+// unreadable has kinds, by Go type, that cannot be read. Without kinds, nothing can be read.
+func unreadable(c client.WithWatch, kinds ...*string) client.Reader {
+	broken := func(o any) bool {
+		return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k *string) bool { return *k == fmt.Sprintf("%T", o) })
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if broken(o) {
+				return errDown
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
+			if broken(o) {
+				return errDown
+			}
+			return c.List(ctx, o, options...)
+		},
+	})
 }
 
 // rig is the router over a cluster that is not there.
@@ -119,29 +129,25 @@ type rig struct {
 func newRig(t testing.TB, live client.Reader, change ...func(*config.Configuration, *Profile)) rig {
 	t.Helper()
 	c, err := config.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := Profile{
-		Profile: storage.Longhorn(), Duties: c.Profiles[0].Duties,
+		Profile: longhorn.Profile(), Duties: c.Profiles[0].Duties,
 		Record: func() rollout.Record { return rollout.Record{Clients: storageNet, Servers: storageNet} },
-		Live:   cluster.NewReader(storage.Longhorn(), live, live),
+		Live:   cluster.NewReader(longhorn.Profile(), live, live),
 	}
 	for _, f := range change {
 		f(c, &p)
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), newNFS(live), NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), newNFS(live), admission.NewMetrics(prometheus.NewRegistry()), log), panics}
 }
 
 // newFencing protects Rook-Ceph's volumes; alice may override gates.
 func newFencing(t testing.TB, live client.Reader) *Fencing {
 	t.Helper()
 	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nfencing: {profiles: [{name: rook-ceph}]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return &Fencing{
 		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live), Draining: func() bool { return false },
 		MayOverride: func(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
@@ -167,76 +173,30 @@ func (h panicCounter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return panicCounter{h.Handler.WithAttrs(attrs), h.panics}
 }
 
-// post sends a body and returns the status and what came back.
+// post sends a body and returns the status and the answer.
 func (h rig) post(path, body string) (int, string) {
-	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	request.Header.Set("Content-Type", "application/json")
-	response := httptest.NewRecorder()
-	h.ServeHTTP(response, request)
+	response := reviews.Send(h, path, body)
 	return response.Code, response.Body.String()
 }
 
 // ask sends a review that must be answered.
 func (h rig) ask(t testing.TB, path, review string) admissionv1.AdmissionResponse {
 	t.Helper()
-	status, body := h.post(path, review)
-	if status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, body)
-	}
-	return answer(t, body)
-}
-
-// answer reads a review as strictly as can be.
-func answer(t testing.TB, body string) admissionv1.AdmissionResponse {
-	t.Helper()
-	var review admissionv1.AdmissionReview
-	decoder := json.NewDecoder(strings.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&review); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	if review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" || review.Response == nil || review.Request != nil {
-		t.Fatalf("not an answer: %s", body)
-	}
-	if review.Response.Patch != nil {
-		var patch []map[string]any
-		if err := json.Unmarshal(review.Response.Patch, &patch); err != nil || len(patch) == 0 {
-			t.Fatalf("patch %s: %v", review.Response.Patch, err)
-		}
-		if review.Response.PatchType == nil || *review.Response.PatchType != admissionv1.PatchTypeJSONPatch {
-			t.Fatalf("a patch of type %v", review.Response.PatchType)
-		}
-	} else if review.Response.PatchType != nil {
-		t.Fatalf("a patchType and no patch: %s", body)
-	}
-	return *review.Response
-}
-
-// reviewOf writes a review; fields go into the request beside uid and kind.
-func reviewOf(kind, fields string) string {
-	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"the-uid","kind":%s,%s}}`, kind, fields)
+	return reviews.Ask(t, h, path, review)
 }
 
 func podReview(object string) string {
-	return reviewOf(podKind, `"resource":{"group":"","version":"v1","resource":"pods"},"namespace":"longhorn-system","operation":"CREATE","object":`+object)
+	return reviews.Of(reviews.Pod, `"resource":{"group":"","version":"v1","resource":"pods"},"namespace":"longhorn-system","operation":"CREATE","object":`+object)
 }
 
 func settingReview(kind, operation, name, object string) string {
 	group, _, _ := strings.Cut(strings.TrimPrefix(kind, `{"group":"`), `"`)
-	return reviewOf(kind, fmt.Sprintf(`"resource":{"group":%q,"version":"v1","resource":"settings"},"namespace":"longhorn-system","name":%q,"operation":%q,"object":%s`, group, name, operation, object))
+	return reviews.Of(kind, fmt.Sprintf(`"resource":{"group":%q,"version":"v1","resource":"settings"},"namespace":"longhorn-system","name":%q,"operation":%q,"object":%s`, group, name, operation, object))
 }
 
-func compact(t testing.TB, data []byte) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := json.Compact(&out, data); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+// newRoutes serves the rules of fencing alone.
+func newRoutes(f *Fencing) rig {
+	r := routes{Router: chi.NewRouter(), limiter: admission.NewLimiter(), metrics: admission.NewMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	f.routes(r)
+	return rig{Handler: r}
 }
-
-func newMux() chi.Router { return chi.NewRouter() }
-
-func newTestMetrics() *Metrics { return NewMetrics(prometheus.NewRegistry()) }
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

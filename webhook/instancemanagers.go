@@ -7,31 +7,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/validators"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// instanceManagerDeletions keeps the storage system from restarting what serves an attached volume. It fails open.
-func (p Profile) instanceManagerDeletions() rule[validators.InstanceManagerPod] {
-	return rule[validators.InstanceManagerPod]{
-		name:    p.Name + "/" + entryInstanceManagerDeletions,
-		deletes: true,
-		kinds:   []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
-		decide: func(ctx context.Context, r *Request[validators.InstanceManagerPod]) (Decision, error) {
+// instanceManagerDeletions keeps the storage system from deleting an instance manager that serves an attached volume. It
+// fails open.
+func (p Profile) instanceManagerDeletions() admission.Rule[validators.InstanceManagerPod] {
+	return admission.Rule[validators.InstanceManagerPod]{
+		Deletes: true,
+		Kinds:   []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		Decide: func(ctx context.Context, r *admission.Request[validators.InstanceManagerPod]) (admission.Decision, error) {
 			pod := r.OldObject
-			if pod == nil { // it is never registered for anything but deletions
-				return allowed("not a deletion"), nil
+			if pod == nil { // the entry is only for deletions
+				return admission.Allowed("not a deletion"), nil
 			}
 			var facts validators.InstanceManagerFacts
-			if pod.Works() {
+			if pod.IsReady() {
 				var err error
 				if facts, err = p.Live.InstanceManagerFacts(ctx, pod.Metadata.Name, pod.Spec.NodeName); err != nil {
-					return Decision{}, err
+					return admission.Decision{}, err
 				}
 			}
 			v := validators.ValidateInstanceManagerDeletion(*pod, facts)
 			if len(v.Problems) > 0 {
-				return forbidden(r.Resource, pod.Metadata.Name, field.NewPath("metadata", "name"), v.Reason, v.Problems[0].Detail), nil
+				return admission.Forbidden(r.Resource, pod.Metadata.Name, field.NewPath("metadata", "name"), v.Reason, v.Problems[0].Detail), nil
 			}
-			return allowed(v.Reason), nil
+			return admission.Allowed(v.Reason), nil
 		},
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +18,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // What one review may take in a large cluster: memory beyond what the process
@@ -67,16 +67,10 @@ func serveLargeCluster(b *testing.B) (url string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serveEnv+"=1")
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() {
 		_ = stdin.Close()
 		_ = cmd.Wait()
@@ -98,7 +92,7 @@ type cost struct {
 
 func costOf(b *testing.B, handler rig, review largeReview) cost {
 	b.Helper()
-	peak := watchHeap()
+	peak := testkit.WatchHeap()
 	began, used := time.Now(), cpuTime(b)
 	review.ask(b, handler)
 	wall, cpu := time.Since(began), cpuTime(b)-used
@@ -148,37 +142,6 @@ func BenchmarkLargeReviews(b *testing.B) {
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// watchHeap samples the heap, garbage included, until the returned function is
-// called, which says by how many MiB it grew.
-func watchHeap() (peak func() float64) {
-	runtime.GC()
-	heap := func() uint64 {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		metrics.Read(sample)
-		return sample[0].Value.Uint64()
-	}
-	atRest := heap()
-	done, most := make(chan struct{}), make(chan uint64)
-	go func() {
-		highest := heap()
-		for {
-			select {
-			case <-done:
-				most <- max(highest, heap())
-				return
-			case <-time.After(500 * time.Microsecond):
-				highest = max(highest, heap())
-			}
-		}
-	}()
-	return func() float64 {
-		close(done)
-		return float64(<-most-atRest) / (1 << 20)
-	}
 }

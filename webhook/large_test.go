@@ -14,41 +14,33 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // liveOver reads as the webhook does; api is the client that it pages with.
 func liveOver(t testing.TB, server *apiserver.Server, url string) (live *lists.Live, api client.Client) {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &rest.Config{Host: url, QPS: -1, DisableCompression: true}
 	connection, err := rest.HTTPClientFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	mapper := server.Mapper()
-	if api, err = client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper}); err != nil {
-		t.Fatal(err)
-	}
+	api, err = client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper})
+	must.Do(t, err)
 	live, err = lists.NewLive(api).Streaming(c, connection, mapper, scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return live, api
 }
 
 func largeCluster(t testing.TB, size apiserver.Size) *apiserver.Server {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server, err := apiserver.New(scheme, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return server
 }
 
@@ -57,16 +49,16 @@ type largeReview struct{ name, path, review, warning string }
 
 func largeReviews() []largeReview {
 	return []largeReview{
-		{"setting", "/validate/longhorn/settings", settingReview(settingKind, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
+		{"setting", settingsPath, settingReview(reviews.SystemSetting, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
 			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
-		{"tolerations", "/validate/longhorn/settings", settingReview(settingKind, "UPDATE", "taint-toleration", `{"metadata":{"name":"taint-toleration"},"value":"key=value:NoSchedule"},"oldObject":{"metadata":{"name":"taint-toleration"},"value":""}`),
+		{"tolerations", settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "taint-toleration", `{"metadata":{"name":"taint-toleration"},"value":"key=value:NoSchedule"},"oldObject":{"metadata":{"name":"taint-toleration"},"value":""}`),
 			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
-		{"network of RWX volumes", "/validate/longhorn/settings", settingReview(settingKind, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"},"oldObject":{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":""}`),
+		{"network of RWX volumes", settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"},"oldObject":{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":""}`),
 			"there is no NetworkAttachmentDefinition kube-system/storage-net"},
-		{"network", networksPath, reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
-		{"annotations", volumeNetworksPath, reviewOf(claimKind, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+
+		{"network", registration.NetworksPath, reviews.Of(reviews.Network, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
+		{"annotations", registration.VolumeNetworksPath, reviews.Of(reviews.Claim, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+
 			`"object":{"metadata":{"name":"data-1","namespace":"team-a","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"spec":{"accessModes":["ReadWriteMany"],"volumeName":"`+apiserver.VolumeName(1)+`","storageClassName":"longhorn"}}`),
-			"takes effect when the volume is detached: pvc-00000001-"},
+			"the change takes effect when the volume is detached: pvc-00000001-"},
 	}
 }
 
@@ -76,9 +68,7 @@ func volumeNetworksOn(_ *config.Configuration, p *Profile) { p.Duties.VolumeNetw
 func (l largeReview) ask(t testing.TB, handler rig) {
 	t.Helper()
 	response := handler.ask(t, l.path, l.review)
-	if !response.Allowed || !strings.Contains(fmt.Sprint(response.Warnings), l.warning) {
-		t.Fatalf("%s: got %+v, %q", l.name, response.Result, response.Warnings)
-	}
+	must.True(t, response.Allowed && strings.Contains(fmt.Sprint(response.Warnings), l.warning), "%s: got %+v, %q", l.name, response.Result, response.Warnings)
 }
 
 // A list that is not limited grows with the cluster, and the webhook has little memory.
@@ -96,19 +86,13 @@ func TestReviewsReadLongListsInPages(t *testing.T) {
 		requests := map[string]int{}
 		for _, r := range server.Lists()[before:] {
 			requests[r.Resource]++
-			if r.Limit <= 0 || r.Limit > 500 {
-				t.Errorf("%s: %s listed with limit %d", review.name, r.Resource, r.Limit)
-			}
+			must.Check(t, r.Limit > 0 && r.Limit <= 500, "%s: %s listed with limit %d", review.name, r.Resource, r.Limit)
 		}
 		for _, resource := range unread[review.name] {
-			if requests[resource] > 0 {
-				t.Errorf("%s: %s are read", review.name, resource)
-			}
+			must.Check(t, requests[resource] == 0, "%s: %s are read", review.name, resource)
 		}
 		for _, resource := range paged[review.name] {
-			if requests[resource] < 2 {
-				t.Errorf("%s: %s are read by %d requests, so nothing is seen of pages", review.name, resource, requests[resource])
-			}
+			must.Check(t, requests[resource] >= 2, "%s: %s are read by %d requests, so nothing is seen of pages", review.name, resource, requests[resource])
 		}
 	}
 }
@@ -119,16 +103,13 @@ func TestReviewsThatReadMuchTakeTurns(t *testing.T) {
 	var turns []func()
 	for range 2 {
 		end, err := live.Turn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		turns = append(turns, end)
 	}
 	handler := newRig(t, live, volumeNetworksOn)
 	for _, review := range largeReviews() {
-		if status, body := handler.post(review.path+"?timeout=50ms", review.review); status == 200 && !strings.Contains(body, "waiting for a turn") {
-			t.Errorf("%s: decided while others had all turns: %s", review.name, body)
-		}
+		status, body := handler.post(review.path+"?timeout=50ms", review.review)
+		must.Check(t, status != 200 || strings.Contains(body, "waiting for a turn"), "%s: decided while others had all turns: %s", review.name, body)
 	}
 	for _, end := range turns {
 		end()
@@ -137,9 +118,8 @@ func TestReviewsThatReadMuchTakeTurns(t *testing.T) {
 	for _, review := range largeReviews() {
 		for range 3 {
 			all.Go(func() {
-				if status, body := handler.post(review.path, review.review); status != 200 || strings.Contains(body, "waiting for a turn") {
-					t.Errorf("%s: got %d %s", review.name, status, body)
-				}
+				status, body := handler.post(review.path, review.review)
+				must.Check(t, status == 200 && !strings.Contains(body, "waiting for a turn"), "%s: got %d %s", review.name, status, body)
 			})
 		}
 	}

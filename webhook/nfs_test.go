@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,22 +11,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
-)
-
-const (
-	nfsServiceKind = `{"group":"fairlead.io","version":"v1alpha1","kind":"NFSService"}`
-	volumeKind     = `{"group":"","version":"v1","kind":"PersistentVolume"}`
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/webhook/admission"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // newNFS serves both drivers; volumes of the GKE driver are of storage/files.
@@ -45,15 +41,7 @@ func nfsService(mountOptions ...string) *v1alpha1.NFSService {
 }
 
 func nfsVolume(name, driver string, attributes map[string]string) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
-		CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "files", VolumeAttributes: attributes},
-	}}}
-}
-
-func nfsAttached(pv, node, driver string) *storagev1.VolumeAttachment {
-	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: pv + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
-		Attacher: driver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
-	}}
+	return objects.Volume(name, driver, "files", "files", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeAttributes = attributes })
 }
 
 func nfsServiceReview(operation, spec, oldSpec string) string {
@@ -67,17 +55,17 @@ func nfsServiceReview(operation, spec, oldSpec string) string {
 	if oldSpec != "" {
 		text += `,"oldObject":` + object(oldSpec)
 	}
-	return reviewOf(nfsServiceKind, text)
+	return reviews.Of(reviews.NFSService, text)
 }
 
 func nfsVolumeReview(driver, attributes, spec string) string {
-	return reviewOf(volumeKind, fmt.Sprintf(`"resource":{"group":"","version":"v1","resource":"persistentvolumes"},"name":"pv-a","operation":"CREATE",`+
+	return reviews.Of(reviews.Volume, fmt.Sprintf(`"resource":{"group":"","version":"v1","resource":"persistentvolumes"},"name":"pv-a","operation":"CREATE",`+
 		`"object":{"metadata":{"name":"pv-a"},"spec":{"csi":{"driver":%q,"volumeHandle":"files","volumeAttributes":%s}%s}}`, driver, attributes, spec))
 }
 
-func TestNFSServicesAreJudged(t *testing.T) {
+func TestNFSServices(t *testing.T) {
 	const well = `{"backends":[{"address":"10.0.0.1"}]}`
-	world := []client.Object{nfsService(), nfsVolume("pv-a", csi.DefaultDriver, map[string]string{"service": "storage/files"}), nfsAttached("pv-a", "node-1", csi.DefaultDriver)}
+	mounted := []client.Object{nfsService(), nfsVolume("pv-a", csi.DefaultDriver, map[string]string{"service": "storage/files"}), objects.Attachment("pv-a", "node-1", csi.DefaultDriver)}
 	for name, test := range map[string]struct {
 		review  string
 		objects []client.Object
@@ -85,69 +73,50 @@ func TestNFSServicesAreJudged(t *testing.T) {
 	}{
 		"well formed":           {nfsServiceReview("CREATE", well, ""), nil, ""},
 		"two problems":          {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"versions":[5]}`, ""), nil, "spec.backends[0].address"},
-		"both are told":         {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"versions":[5]}`, ""), nil, "spec.versions[0]"},
+		"second problem":        {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"versions":[5]}`, ""), nil, "spec.versions[0]"},
 		"exposure changes":      {nfsServiceReview("UPDATE", `{"exposure":"Stable","backends":[{"address":"10.0.0.1"}]}`, well), nil, "can't be changed"},
-		"port of mounted nodes": {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), world, "spec.port"},
-		"port of nobody":        {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), world[:2], ""},
-		"deleted while mounted": {nfsServiceReview("DELETE", "", well), world, "node-1 (pv-a)"},
-		"deleted, not mounted":  {nfsServiceReview("DELETE", "", well), world[:2], ""},
-		"another is mounted":    {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-a", csi.DefaultDriver, map[string]string{"service": "storage/other"}), world[2]}, ""},
-		"mounted by default":    {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-g", volume.GKEDriver, nil), nfsAttached("pv-g", "node-2", volume.GKEDriver)}, "node-2 (pv-g)"},
-		"of an unserved driver": {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-x", "nfs.csi.k8s.io", map[string]string{"service": "storage/files"}), nfsAttached("pv-x", "node-1", "nfs.csi.k8s.io")}, ""},
+		"port while mounted":    {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), mounted, "spec.port"},
+		"port, not mounted":     {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), mounted[:2], ""},
+		"deleted while mounted": {nfsServiceReview("DELETE", "", well), mounted, "node-1 (pv-a)"},
+		"deleted, not mounted":  {nfsServiceReview("DELETE", "", well), mounted[:2], ""},
+		"another is mounted":    {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-a", csi.DefaultDriver, map[string]string{"service": "storage/other"}), mounted[2]}, ""},
+		"mounted by default":    {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-g", volume.GKEDriver, nil), objects.Attachment("pv-g", "node-2", volume.GKEDriver)}, "node-2 (pv-g)"},
+		"of an unserved driver": {nfsServiceReview("DELETE", "", well), []client.Object{nfsVolume("pv-x", "nfs.csi.k8s.io", map[string]string{"service": "storage/files"}), objects.Attachment("pv-x", "node-1", "nfs.csi.k8s.io")}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			response := newRig(t, fakeClient(t, test.objects...)).ask(t, nfsServicesPath, test.review)
-			if response.Allowed != (test.denied == "") {
-				t.Fatalf("got %+v", response)
-			}
-			if test.denied != "" && !strings.Contains(response.Result.Message, test.denied) {
-				t.Errorf("got %s", response.Result.Message)
-			}
-		})
+		response := newRig(t, fakeClient(t, test.objects...)).ask(t, registration.NFSServicesPath, test.review)
+		must.True(t, response.Allowed == (test.denied == ""), "%s: got %+v", name, response)
+		must.Check(t, test.denied == "" || strings.Contains(response.Result.Message, test.denied), "%s: got %+v", name, response.Result)
 	}
 }
 
 func TestNFSRulesAreOffWithoutDrivers(t *testing.T) {
 	c, err := config.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, nfs := range []*NFS{nil, {Live: nfs.NewNFSReader(nil, nil)}} {
-		h := rig{NewRouter(c, nil, nil, nfs, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
+		h := rig{NewRouter(c, nil, nil, nfs, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		for path, review := range reviewsOfEveryPath() {
 			if !slices.Contains(nfsPaths, path) {
 				continue
 			}
-			if response := h.ask(t, path, review); !response.Allowed || response.Patch != nil || response.Warnings != nil {
-				t.Errorf("%s: got %+v", path, response)
-			}
+			response := h.ask(t, path, review)
+			must.Check(t, response.Allowed && response.Patch == nil && response.Warnings == nil, "%s: got %+v", path, response)
 		}
 	}
 }
 
 // A deletion that cannot be judged is to be tried again; volumes are never held up.
-func TestUnreadableFactsHoldUpDeletionsOnly(t *testing.T) {
-	broken := interceptor.NewClient(fakeClient(t), interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return errors.New("down")
-		},
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("down")
-		},
-	})
-	h := newRig(t, broken)
-	if response := h.ask(t, nfsServicesPath, nfsServiceReview("DELETE", "", `{}`)); response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
-		t.Errorf("got %+v", response)
-	}
-	for _, path := range []string{nfsVolumesPath, nfsVolumeOptionsPath} {
+func TestUnreadableFactsRefuseOnlyDeletions(t *testing.T) {
+	h := newRig(t, unreadable(fakeClient(t)))
+	response := h.ask(t, registration.NFSServicesPath, nfsServiceReview("DELETE", "", `{}`))
+	must.Check(t, !response.Allowed && response.Result.Code == http.StatusServiceUnavailable, "got %+v", response)
+	for _, path := range []string{registration.NFSVolumesPath, registration.NFSVolumeOptionsPath} {
 		// An error, which failure policy Ignore lets pass.
-		if status, body := h.post(path, nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, "")); status != http.StatusInternalServerError {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		status, body := h.post(path, nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, ""))
+		must.Check(t, status == http.StatusInternalServerError, "%s: %d %s", path, status, body)
 	}
 }
 
-func TestNFSVolumesAreJudged(t *testing.T) {
+func TestNFSVolumes(t *testing.T) {
 	h := newRig(t, fakeClient(t, nfsService()))
 	for name, test := range map[string]struct {
 		review, denied, warned string
@@ -159,19 +128,14 @@ func TestNFSVolumesAreJudged(t *testing.T) {
 		"read-ahead no number": {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["read_ahead_kb=x"]`), "spec.mountOptions[0]", ""},
 		"another driver":       {nfsVolumeReview("nfs.csi.k8s.io", `{}`, ""), "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			response := h.ask(t, nfsVolumesPath, test.review)
-			if response.Allowed != (test.denied == "") || test.denied != "" && !strings.Contains(response.Result.Message, test.denied) {
-				t.Errorf("got %+v", response)
-			}
-			if warnings := strings.Join(response.Warnings, "\n"); !strings.Contains(warnings, test.warned) || test.warned == "" && warnings != "" {
-				t.Errorf("got %s", warnings)
-			}
-		})
+		response := h.ask(t, registration.NFSVolumesPath, test.review)
+		must.Check(t, response.Allowed == (test.denied == "") && (test.denied == "" || strings.Contains(response.Result.Message, test.denied)), "%s: got %+v", name, response)
+		warnings := strings.Join(response.Warnings, "\n")
+		must.Check(t, strings.Contains(warnings, test.warned) && (test.warned != "" || warnings == ""), "%s: got %s", name, warnings)
 	}
 }
 
-func TestVolumesGetTheMountOptionsOfTheirService(t *testing.T) {
+func TestVolumesGetMountOptionsOfTheirService(t *testing.T) {
 	for name, test := range map[string]struct {
 		review, patch string
 	}{
@@ -181,11 +145,7 @@ func TestVolumesGetTheMountOptionsOfTheirService(t *testing.T) {
 		"no such service": {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a","service":"storage/none"}`, ""), ""},
 		"no service":      {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a"}`, ""), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			response := newRig(t, fakeClient(t, nfsService("hard"))).ask(t, nfsVolumeOptionsPath, test.review)
-			if !response.Allowed || string(response.Patch) != test.patch {
-				t.Errorf("got %+v, patch %s", response, response.Patch)
-			}
-		})
+		response := newRig(t, fakeClient(t, nfsService("hard"))).ask(t, registration.NFSVolumeOptionsPath, test.review)
+		must.Check(t, response.Allowed && string(response.Patch) == test.patch, "%s: got %+v, patch %s", name, response, response.Patch)
 	}
 }

@@ -1,23 +1,26 @@
 package webhook
 
 import (
-	"context"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-func TestAPanicIsAnsweredAndTheServerLives(t *testing.T) {
+func TestPanicIsAnsweredAndServerKeepsServing(t *testing.T) {
 	calls := 0
 	h := newRig(t, fakeClient(t), func(_ *config.Configuration, p *Profile) {
 		p.Record = func() rollout.Record {
@@ -28,56 +31,78 @@ func TestAPanicIsAnsweredAndTheServerLives(t *testing.T) {
 		}
 	})
 	status, message := h.post(clientPodsPath, podReview("{}"))
-	if status != http.StatusInternalServerError || message != "internal error, see Fairlead's log\n" || h.panics.Load() != 1 {
-		t.Fatalf("got %d %q, %d panics logged", status, message, h.panics.Load())
+	must.True(t, status == http.StatusInternalServerError && message == "internal error, see Fairlead's log\n" && h.panics.Load() == 1,
+		"got %d %q, %d panics logged", status, message, h.panics.Load())
+	response := h.ask(t, clientPodsPath, podReview("{}"))
+	must.True(t, response.Patch != nil, "then: %+v", response)
+}
+
+func TestEveryEntryIsServedAndNothingElse(t *testing.T) {
+	byPath := reviewsOfEveryPath()
+	h := newRig(t, fakeClient(t, onNetwork()...))
+	mutating, validating := registration.Webhooks(builtin.Profiles())
+	fencingMutating, fencingValidating := registration.Fencing(profiles.All())
+	nfsMutating, nfsValidating := registration.NFS(registration.NFSDrivers())
+	calls := map[string]admissionregistrationv1.WebhookClientConfig{}
+	for _, w := range slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks) {
+		calls[w.Name] = w.ClientConfig
 	}
-	if response := h.ask(t, clientPodsPath, podReview("{}")); response.Patch == nil {
-		t.Fatalf("then: %+v", response)
+	for _, w := range slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks) {
+		calls[w.Name] = w.ClientConfig
+	}
+	for name, call := range calls {
+		service := call.Service
+		must.True(t, service != nil && service.Namespace == registration.Namespace && service.Name == registration.ServiceName && service.Path != nil,
+			"%s calls %+v", name, call)
+		review, ok := byPath[*service.Path]
+		if !ok {
+			t.Errorf("%s calls %s, which no test knows", name, *service.Path)
+			continue
+		}
+		status, body := h.post(*service.Path, review)
+		must.Check(t, status == http.StatusOK, "%s: %s answers %d %s", name, *service.Path, status, body)
+		delete(byPath, *service.Path)
+	}
+	for path := range byPath {
+		t.Errorf("%s is served and not registered", path)
 	}
 }
 
-func TestTheDeadlineReachesTheRule(t *testing.T) {
-	for query, want := range map[string]time.Duration{
-		"?timeout=5s":    4500 * time.Millisecond,
-		"?timeout=500ms": 450 * time.Millisecond,
-		"?timeout=30s":   27 * time.Second,
-		"":               9 * time.Second,
-		"?timeout=":      9 * time.Second,
-		"?timeout=soon":  9 * time.Second,
-		"?timeout=0s":    9 * time.Second,
-		"?timeout=-1s":   9 * time.Second,
-		"?timeout=1h":    9 * time.Second,
+// A rule that shapes objects is registered for no deletion. A deletion must not make it panic.
+func TestDeletionsDoNotPanic(t *testing.T) {
+	for path, kind := range map[string]string{
+		clientPodsPath: reviews.Pod, serverPodsPath: reviews.Pod, servicesPath: reviews.Service,
+		clientTemplatePath: reviews.DaemonSet, shareManagersPath: reviews.ShareManager,
+		settingStatusPath: reviews.SystemSetting, settingsPath: reviews.SystemSetting, registration.NetworksPath: reviews.Network,
 	} {
-		t.Run(query, func(t *testing.T) {
-			var left time.Duration
-			live := interceptor.NewClient(fakeClient(t), interceptor.Funcs{
-				Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-					deadline, _ := ctx.Deadline()
-					left = time.Until(deadline)
-					return errDown
-				},
-			})
-			newRig(t, live).post("/mutate/longhorn/sharemanagers"+query, reviewOf(shareKind, `"operation":"UPDATE","object":{"metadata":{"name":"pvc-a"}}`))
-			if left > want || left < want-2*time.Second || left <= 0 {
-				t.Fatalf("got %s, want a little less than %s", left, want)
-			}
-		})
+		h := newRig(t, fakeClient(t))
+		status, message := h.post(path, reviews.Of(kind, `"operation":"DELETE","name":"x","namespace":"longhorn-system"`))
+		must.Check(t, h.panics.Load() == 0, "%s: panic: %d %s", path, status, message)
 	}
+}
+
+func TestOtherMethodsAndPathsAreNotServed(t *testing.T) {
+	h := newRig(t, fakeClient(t))
+	status, _ := h.post("/mutate/rook-ceph/client-pods", podReview("{}"))
+	must.Check(t, status == http.StatusNotFound, "unknown profile: got %d", status)
+	response := httptest.NewRecorder()
+	h.ServeHTTP(response, httptest.NewRequest(http.MethodGet, clientPodsPath, nil))
+	must.Equal(t, response.Code, http.StatusMethodNotAllowed, "GET")
 }
 
 func FuzzReview(f *testing.F) {
-	reviews := reviewsOfEveryPath()
-	paths := slices.Sorted(maps.Keys(reviews))
+	byPath := reviewsOfEveryPath()
+	paths := slices.Sorted(maps.Keys(byPath))
 	for _, path := range paths {
-		review := reviews[path]
+		review := byPath[path]
 		f.Add(path, review)
 		f.Add(path, strings.Replace(review, "CREATE", "DELETE", 1))
 	}
 	for _, body := range []string{
 		"", "null", "{}", "[]", podReview("null"), podReview(`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x@lhnet1"}}}`),
-		podReview(`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{\"name\":\"x\"}]"}}}`), reviewOf(podKind, `"operation":"DELETE"`),
-		settingReview(ownKind, "DELETE", "storage-network", "null"), settingReview(ownKind, "UPDATE", "storage-network", `{"value":null}`),
-		reviewOf(shareKind, `"operation":"UPDATE","object":{"status":{"endpoint":"nfs://None/"}}`),
+		podReview(`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"[{\"name\":\"x\"}]"}}}`), reviews.Of(reviews.Pod, `"operation":"DELETE"`),
+		settingReview(reviews.Setting, "DELETE", "storage-network", "null"), settingReview(reviews.Setting, "UPDATE", "storage-network", `{"value":null}`),
+		reviews.Of(reviews.ShareManager, `"operation":"UPDATE","object":{"status":{"endpoint":"nfs://None/"}}`),
 	} {
 		for _, path := range paths {
 			f.Add(path, body)
@@ -90,9 +115,7 @@ func FuzzReview(f *testing.F) {
 		}
 		panics := h.panics.Load()
 		status, answered := h.post(path, body)
-		if h.panics.Load() > panics {
-			t.Fatalf("%s panics", path)
-		}
+		must.True(t, h.panics.Load() <= panics, "%s panics", path)
 		switch status {
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusInternalServerError:
 			return
@@ -100,12 +123,14 @@ func FuzzReview(f *testing.F) {
 		default:
 			t.Fatalf("status %d: %s", status, answered)
 		}
-		var asked review[struct{}]
-		if err := jsonv2.Unmarshal([]byte(body), &asked); err != nil || asked.Request == nil {
-			t.Fatalf("answered what can't be read: %v", err)
+		var asked struct {
+			Request *struct {
+				UID string `json:"uid"`
+			} `json:"request"`
 		}
-		if response := answer(t, answered); string(response.UID) != asked.Request.UID {
-			t.Fatalf("got uid %q, want %q", response.UID, asked.Request.UID)
-		}
+		err := jsonv2.Unmarshal([]byte(body), &asked)
+		must.True(t, err == nil && asked.Request != nil, "answered what can't be read: %v", err)
+		response := reviews.Answer(t, answered)
+		must.True(t, string(response.UID) == asked.Request.UID, "got uid %q, want %q", response.UID, asked.Request.UID)
 	})
 }

@@ -1,129 +1,82 @@
 package webhook
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 func TestMutations(t *testing.T) {
-	const networks = `"[{\"namespace\": \"kube-system\", \"name\": \"storage-net\", \"interface\": \"lhnet1\"}]"`
-	annotated := `{"k8s.v1.cni.cncf.io/networks":` + networks + `}`
-	headless := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "pvc-a", Labels: map[string]string{"longhorn.io/share-manager": "pvc-a"}, Annotations: map[string]string{"fairlead.io/network": storageNet.String()}},
-		Spec:       corev1.ServiceSpec{ClusterIP: "None"},
-	}
-	onClusterIP := headless.DeepCopy()
-	onClusterIP.Spec.ClusterIP = "10.43.0.9"
-	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "share-manager-pvc-a", Labels: map[string]string{
-		"longhorn.io/share-manager": "pvc-a", "longhorn.io/component": "share-manager", "longhorn.io/managed-by": "longhorn-manager",
-	}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "pvc-a", Controller: ptr.To(true)}}}}
-	create := `"namespace":"longhorn-system","operation":"CREATE","object":`
-	server := reviewOf(podKind, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}}}`)
+	const (
+		networks = `{"k8s.v1.cni.cncf.io/networks":"[{\"namespace\": \"kube-system\", \"name\": \"storage-net\", \"interface\": \"lhnet1\"}]"}`
+		added    = `[{"op":"add","path":"/metadata/annotations","value":` + networks + `}]`
+		create   = `"namespace":"longhorn-system","operation":"CREATE","object":`
+		template = create + `{"spec":{"template":{"metadata":{}}}}`
+		onHost   = "on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet1"
+	)
+	headless, clusterIP := objects.Headless("pvc-a", storageNet), objects.Headless("pvc-a", storageNet, onClusterIP)
+	running := objects.ServerPod("pvc-a", func(p *corev1.Pod) { p.Annotations = nil })
+	server := reviews.Of(reviews.Pod, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}}}`)
+	service := reviews.Of(reviews.Service, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP"}}`)
+	endpoint := reviews.Of(reviews.ShareManager, `"subResource":"status","namespace":"longhorn-system","operation":"UPDATE","object":{"metadata":{"name":"pvc-a"},"status":{"endpoint":"nfs://None/pvc-a"}}`)
+	attached := onNetwork(append(settings(), attachedVolume("pvc-a"))...)
 	for name, test := range map[string]struct {
 		path, review string
 		objects      []client.Object
 		patch, audit string
 		warnings     []string
 	}{
-		"client pod": {
-			path: clientPodsPath, review: podReview(`{"metadata":{"name":"csi-1"}}`),
-			patch: `[{"op":"add","path":"/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of clients says so)",
-		},
-		"client pod as it should be": {
-			path: clientPodsPath, review: podReview(`{"metadata":{"annotations":` + annotated + `}}`),
-		},
-		"client pod on the host network": {
-			path: clientPodsPath, review: podReview(`{"metadata":{},"spec":{"hostNetwork":true}}`),
-			audit:    "skipped: on the host network (Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet1)",
-			warnings: []string{"fairlead: left as it is, on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet1"},
-		},
-		"client template": {
-			path: "/mutate/longhorn/client-template", review: reviewOf(daemonSetKind, create+`{"spec":{"template":{"metadata":{}}}}`), objects: onNetwork(),
-			patch: `[{"op":"add","path":"/spec/template/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of clients says so)",
-		},
-		"client template, nothing recorded yet": {
-			path: "/mutate/longhorn/client-template", review: reviewOf(daemonSetKind, create+`{"spec":{"template":{"metadata":{}}}}`),
-		},
-		"server pod by its Service": {
-			path: "/mutate/longhorn/server-pods", review: server, objects: []client.Object{headless},
-			patch: `[{"op":"add","path":"/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: Service pvc-a has it recorded)",
-		},
-		"server pod of a Service with an address": {
-			path: "/mutate/longhorn/server-pods", review: server, objects: append(onNetwork(), onClusterIP),
-		},
-		"server pod without a Service": {
-			path: "/mutate/longhorn/server-pods", review: server, objects: onNetwork(),
-			patch: `[{"op":"add","path":"/metadata/annotations","value":` + annotated + `}]`,
-			audit: "mutated: network added (kube-system/storage-net@lhnet1: the record of servers says so, and the volume has no Service yet)",
-		},
-		"service": {
-			path: "/mutate/longhorn/services", review: reviewOf(serviceKind, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP"}}`), objects: onNetwork(),
-			patch: `[{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},{"op":"add","path":"/spec/clusterIP","value":"None"}]`,
-			audit: "mutated: made headless (kube-system/storage-net@lhnet1: servers are on it)",
-		},
-		"service of a server that runs on the cluster network": {
-			path: "/mutate/longhorn/services", review: reviewOf(serviceKind, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{}}`), objects: append(onNetwork(), running),
-		},
-		"share manager": {
-			path: "/mutate/longhorn/sharemanagers", objects: []client.Object{headless},
-			review: reviewOf(shareKind, `"subResource":"status","namespace":"longhorn-system","operation":"UPDATE","object":{"metadata":{"name":"pvc-a"},"status":{"endpoint":"nfs://None/pvc-a"}}`),
-			patch:  `[{"op":"replace","path":"/status/endpoint","value":"nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"}]`,
-			audit:  "mutated: endpoint follows the Service (nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a instead of nfs://None/pvc-a)",
-		},
-		"setting that counts as applied while a volume has a cluster IP": {
-			path: settingStatusPath, review: statusReview(),
-			objects: append(onNetwork(), onClusterIP, setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"), attachedVolume("pvc-a", "node-1", "web-0")),
-			patch:   `[{"op":"replace","path":"/status/applied","value":false}]`,
-			audit:   "mutated: not applied yet (volume pvc-a is attached and has a cluster IP)",
-		},
-		"setting that counts as applied": {
-			path: settingStatusPath, review: statusReview(),
-			objects: append(onNetwork(), headless, setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"), attachedVolume("pvc-a", "node-1", "web-0")),
-		},
+		"client pod": {clientPodsPath, podReview(`{"metadata":{"name":"csi-1"}}`), nil, added,
+			"mutated: network added (kube-system/storage-net@lhnet1: recorded for clients)", nil},
+		"client pod on the network": {clientPodsPath, podReview(`{"metadata":{"annotations":` + networks + `}}`), nil, "", "", nil},
+		"client pod on the host network": {clientPodsPath, podReview(`{"metadata":{},"spec":{"hostNetwork":true}}`), nil, "",
+			"skipped: " + strings.Replace(onHost, ": ", " (", 1) + ")", []string{"fairlead: " + onHost}},
+		"client template": {clientTemplatePath, reviews.Of(reviews.DaemonSet, template), onNetwork(),
+			`[{"op":"add","path":"/spec/template/metadata/annotations","value":` + networks + `}]`,
+			"mutated: network added (kube-system/storage-net@lhnet1: recorded for clients)", nil},
+		"client template, no record": {clientTemplatePath, reviews.Of(reviews.DaemonSet, template), nil, "", "", nil},
+		"server pod follows its Service": {serverPodsPath, server, []client.Object{headless}, added,
+			"mutated: network added (kube-system/storage-net@lhnet1: recorded by Service pvc-a)", nil},
+		"server pod of a Service with a cluster IP": {serverPodsPath, server, onNetwork(clusterIP), "", "", nil},
+		"server pod without a Service": {serverPodsPath, server, onNetwork(), added,
+			"mutated: network added (kube-system/storage-net@lhnet1: recorded for servers; the volume has no Service yet)", nil},
+		"Service": {servicesPath, service, onNetwork(),
+			`[{"op":"add","path":"/metadata/annotations","value":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},{"op":"add","path":"/spec/clusterIP","value":"None"}]`,
+			"mutated: made headless (kube-system/storage-net@lhnet1: new servers use the network)", nil},
+		"Service of a server on the cluster network": {servicesPath, service, onNetwork(running), "", "", nil},
+		"share manager": {shareManagersPath, endpoint, []client.Object{headless}, `[{"op":"replace","path":"/status/endpoint","value":"nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"}]`,
+			"mutated: endpoint follows the Service (nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a instead of nfs://None/pvc-a)", nil},
+		"applied setting, volume on a cluster IP": {settingStatusPath, statusReview(), append(slices.Clone(attached), clusterIP), `[{"op":"replace","path":"/status/applied","value":false}]`,
+			"mutated: not applied yet (volume pvc-a is attached and has a cluster IP)", nil},
+		"applied setting": {settingStatusPath, statusReview(), append(slices.Clone(attached), headless), "", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := newRig(t, fakeClient(t, test.objects...)).ask(t, test.path, test.review)
-			if !response.Allowed || response.UID != "the-uid" || response.Result != nil {
-				t.Errorf("got %+v", response)
-			}
-			patch := ""
-			if response.Patch != nil {
-				patch = compact(t, response.Patch)
-			}
-			if patch != test.patch {
-				t.Errorf("patch: got  %s\nwant %s", patch, test.patch)
-			}
-			if response.AuditAnnotations["decision"] != test.audit {
-				t.Errorf("audit: got  %q\nwant %q", response.AuditAnnotations["decision"], test.audit)
-			}
-			if !slices.Equal(response.Warnings, test.warnings) {
-				t.Errorf("warnings: got %q, want %q", response.Warnings, test.warnings)
-			}
+			must.Check(t, response.Allowed && response.UID == reviews.UID && response.Result == nil, "got %+v", response)
+			must.Equal(t, string(response.Patch), test.patch, "patch")
+			must.Equal(t, response.AuditAnnotations["decision"], test.audit, "audit")
+			must.Equal(t, response.Warnings, test.warnings, "warnings")
 		})
 	}
 }
 
 // The API server prints this as `The settings "storage-network" is invalid: value: …`.
-func TestADenialIsAValidationErrorOfTheAPIServer(t *testing.T) {
-	response := newRig(t, fakeClient(t, onNetwork()...)).ask(t, "/validate/longhorn/settings",
-		settingReview(settingKind, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"kube-system"}`))
+func TestDenialLooksLikeValidationErrorOfAPIServer(t *testing.T) {
+	response := newRig(t, fakeClient(t, onNetwork()...)).ask(t, settingsPath,
+		settingReview(reviews.SystemSetting, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"kube-system"}`))
 	const problem = `must be <namespace>/<NetworkAttachmentDefinition> (in this cluster: kube-system/backup-net, kube-system/storage-net), or "" for the cluster network`
 	want := &metav1.Status{
 		Status: "Failure", Code: 422, Reason: "Invalid",
@@ -133,204 +86,164 @@ func TestADenialIsAValidationErrorOfTheAPIServer(t *testing.T) {
 			Causes: []metav1.StatusCause{{Type: "FieldValueInvalid", Field: "value", Message: `Invalid value: "kube-system": ` + problem}},
 		},
 	}
-	if response.Allowed || response.UID != "the-uid" || !reflect.DeepEqual(response.Result, want) {
-		t.Fatalf("got  %+v\nwant %+v", response.Result, want)
-	}
+	must.True(t, !response.Allowed && response.UID == "the-uid" && reflect.DeepEqual(response.Result, want), "got  %+v\nwant %+v", response.Result, want)
 	if got, want := response.AuditAnnotations["decision"], `denied: invalid value (value: Invalid value: "kube-system": `+problem+`)`; got != want {
 		t.Fatalf("audit: got %s, want %s", got, want)
 	}
 }
 
-func clientDaemonSet() client.Object {
-	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-csi-plugin"}}
-}
-
-func TestAPendingSettingIsAcceptedAndNamesItsBlockers(t *testing.T) {
+func TestPendingSettingIsAcceptedAndNamesBlockers(t *testing.T) {
 	objects := []client.Object{
 		clientDaemonSet(), network("kube-system", "storage-net"), clientPod("csi-1"), clientPod("csi-2"), clientPod("csi-3"),
-		attachedVolume("pvc-117d3553", "node-2", "web-0"),
+		attachedVolume("pvc-117d3553"),
 	}
 	h := newRig(t, fakeClient(t, objects...))
-	response := h.ask(t, "/validate/longhorn/settings",
-		settingReview(ownKind, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"}`))
-	want := []string{"accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-2, pod default/web-0). Then 3 CSI plugin pods restart."}
-	if !response.Allowed || !slices.Equal(response.Warnings, want) {
-		t.Fatalf("got %+v", response)
-	}
+	response := h.ask(t, settingsPath,
+		settingReview(reviews.Setting, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"}`))
+	want := []string{"accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-1, pod default/web-0). Then 3 CSI plugin pods restart."}
+	must.True(t, response.Allowed && slices.Equal(response.Warnings, want), "got %+v", response)
 }
 
 // deletion is one of many at once (deletecollection): the request has no name.
 func deletion(kind string) string {
-	return reviewOf(kind, `"resource":{"group":"","version":"","resource":"settings"},"namespace":"longhorn-system","name":"","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-network"}}`)
+	return reviews.Of(kind, `"resource":{"group":"","version":"","resource":"settings"},"namespace":"longhorn-system","name":"","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-network"}}`)
 }
 
-func TestSettingDeletionOverTheWire(t *testing.T) {
+func TestSettingDeletion(t *testing.T) {
 	h := newRig(t, fakeClient(t))
-	response := h.ask(t, "/validate/longhorn/settings", deletion(settingKind))
-	if response.Allowed || response.Result.Code != 422 || response.Result.Details.Causes[0].Field != "metadata.name" {
-		t.Errorf("Longhorn's: got %+v", response.Result)
-	}
-	if response := h.ask(t, "/validate/longhorn/settings", deletion(ownKind)); !response.Allowed {
-		t.Errorf("Fairlead's own: got %+v", response.Result)
-	}
+	response := h.ask(t, settingsPath, deletion(reviews.SystemSetting))
+	must.Check(t, !response.Allowed && response.Result.Code == 422 && response.Result.Details.Causes[0].Field == "metadata.name", "Longhorn's: got %+v", response.Result)
+	must.Check(t, h.ask(t, settingsPath, deletion(reviews.Setting)).Allowed, "Fairlead's own is refused")
 }
 
 func TestSettingsOfOtherNamespacesAreNotJudged(t *testing.T) {
-	response := newRig(t, fakeClient(t)).ask(t, "/validate/longhorn/settings",
-		reviewOf(ownKind, `"namespace":"default","name":"x","operation":"CREATE","object":{"metadata":{"name":"x"},"value":"y"}`))
-	if !response.Allowed || response.Warnings != nil {
-		t.Fatalf("got %+v", response)
-	}
+	response := newRig(t, fakeClient(t)).ask(t, settingsPath,
+		reviews.Of(reviews.Setting, `"namespace":"default","name":"x","operation":"CREATE","object":{"metadata":{"name":"x"},"value":"y"}`))
+	must.True(t, response.Allowed && response.Warnings == nil, "got %+v", response)
 }
 
 func TestNetworkInUse(t *testing.T) {
-	review := reviewOf(networkKind, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"kube-system","name":"storage-net","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-net"}}`)
+	review := reviews.Of(reviews.Network, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"kube-system","name":"storage-net","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-net"}}`)
 	pod := clientPod("csi-1")
 	pod.SetAnnotations(map[string]string{"k8s.v1.cni.cncf.io/networks": storageNet.String()})
-	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that ask for it do not start again until it is back"
-	response := newRig(t, fakeClient(t, pod)).ask(t, networksPath, review)
-	if !response.Allowed || !slices.Equal(response.Warnings, []string{used}) {
-		t.Errorf("Warn: got %+v", response)
-	}
-	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = config.Refuse }).ask(t, networksPath, review)
-	if response.Allowed || response.Result.Code != 422 || response.Result.Details.Kind != "network-attachment-definitions" {
-		t.Errorf("Refuse: got %+v", response)
-	}
+	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that request the network do not start until it is created again"
+	response := newRig(t, fakeClient(t, pod)).ask(t, registration.NetworksPath, review)
+	must.Check(t, response.Allowed && slices.Equal(response.Warnings, []string{used}), "Warn: got %+v", response)
+	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = config.Refuse }).ask(t, registration.NetworksPath, review)
+	must.Check(t, !response.Allowed && response.Result.Code == 422 && response.Result.Details.Kind == "network-attachment-definitions", "Refuse: got %+v", response)
 }
 
-func TestFactsUnavailable(t *testing.T) {
-	down := interceptor.NewClient(fakeClient(t), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errDown
-		},
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errDown },
-	})
-	h := newRig(t, down)
-	t.Run("a setting is refused, and trying again may help", func(t *testing.T) {
-		response := h.ask(t, "/validate/longhorn/settings", settingReview(settingKind, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":""}`))
+func TestUnreadableFacts(t *testing.T) {
+	h := newRig(t, unreadable(fakeClient(t)))
+	t.Run("a setting is refused", func(t *testing.T) {
+		response := h.ask(t, settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":""}`))
 		const want = "fairlead can't judge this change now (listing settings.fairlead.io: the API server is down); nothing was changed, try again"
-		if response.Allowed || response.Result.Code != 503 || response.Result.Reason != "ServiceUnavailable" || response.Result.Message != want {
-			t.Fatalf("got %+v", response.Result)
-		}
+		must.True(t, !response.Allowed && response.Result.Code == 503 && response.Result.Reason == "ServiceUnavailable" && response.Result.Message == want,
+			"got %+v", response.Result)
 	})
-	t.Run("the failure policy rules the rest", func(t *testing.T) {
+	t.Run("the failure policy decides the rest", func(t *testing.T) {
 		for path, review := range reviewsOfEveryPath() {
 			status, _ := h.post(path, review)
 			// Those that refuse by themselves, and those that need no facts.
-			others := []string{clientPodsPath, "/validate/longhorn/settings", attachmentsPath, attachmentMarksPath, nodeFenceOverridesPath, nodeFencesPath, straySettingsPath, nfsServicesPath}
-			if reads := !slices.Contains(others, path); reads && status != http.StatusInternalServerError {
-				t.Errorf("%s: got %d", path, status)
-			}
+			others := []string{clientPodsPath, settingsPath, registration.AttachmentsPath, registration.AttachmentMarksPath, registration.NodeFenceOverridesPath, registration.NodeFencesPath, registration.StraySettingsPath, registration.NFSServicesPath}
+			reads := !slices.Contains(others, path)
+			must.Check(t, !reads || status == http.StatusInternalServerError, "%s: got %d", path, status)
 		}
 	})
 }
-
-var errDown = errors.New("the API server is down")
 
 // reviewsOfEveryPath has one good review for each rule.
 func reviewsOfEveryPath() map[string]string {
 	create := `"namespace":"longhorn-system","name":"pvc-a","operation":"CREATE","object":{"metadata":{"name":"pvc-a","labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"template":{"metadata":{}}},"status":{"endpoint":"nfs://None/pvc-a"}}`
 	return map[string]string{
-		clientPodsPath:                     reviewOf(podKind, create),
-		"/mutate/longhorn/server-pods":     reviewOf(podKind, create),
-		"/mutate/longhorn/client-template": reviewOf(daemonSetKind, create),
-		"/mutate/longhorn/services":        reviewOf(serviceKind, create),
-		"/mutate/longhorn/sharemanagers":   reviewOf(shareKind, create),
-		"/validate/longhorn/settings":      settingReview(settingKind, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
-		settingStatusPath:                  statusReview(),
-		straySettingsPath:                  strayReview("default"),
-		networksPath:                       reviewOf(networkKind, create),
-		deletionsPath:                      deletionReview("True"),
-		volumeNetworksPath:                 reviewOf(claimKind, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
-		attachmentMarksPath:                attachmentReview("pv-a", "node-2"),
-		attachmentsPath:                    attachmentReview("pv-a", "node-2"),
-		nodesPath:                          reviewOf(nodeKind, `"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service"}]}},"oldObject":{"metadata":{"name":"node-1"}}`),
-		nodeFenceOverridesPath:             reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
-		nodeFencesPath:                     reviewOf(nodeFenceKind, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
-		workloadPodsPath:                   reviewOf(podKind, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
-		nfsServicesPath:                    nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
-		nfsVolumesPath:                     nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
-		nfsVolumeOptionsPath:               nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
+		clientPodsPath:                      reviews.Of(reviews.Pod, create),
+		serverPodsPath:                      reviews.Of(reviews.Pod, create),
+		clientTemplatePath:                  reviews.Of(reviews.DaemonSet, create),
+		servicesPath:                        reviews.Of(reviews.Service, create),
+		shareManagersPath:                   reviews.Of(reviews.ShareManager, create),
+		settingsPath:                        settingReview(reviews.SystemSetting, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),
+		settingStatusPath:                   statusReview(),
+		registration.StraySettingsPath:      strayReview("default"),
+		registration.NetworksPath:           reviews.Of(reviews.Network, create),
+		deletionsPath:                       deletionReview("True"),
+		registration.VolumeNetworksPath:     reviews.Of(reviews.Claim, `"namespace":"default","name":"data","operation":"CREATE","object":{"metadata":{"name":"data","annotations":{"fairlead.io/volume-network":"nfs"}}}`),
+		registration.AttachmentMarksPath:    attachmentReview("pv-a", "node-2"),
+		registration.AttachmentsPath:        attachmentReview("pv-a", "node-2"),
+		registration.NodesPath:              reviews.Of(reviews.Node, `"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service"}]}},"oldObject":{"metadata":{"name":"node-1"}}`),
+		registration.NodeFenceOverridesPath: reviews.Of(reviews.NodeFence, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
+		registration.NodeFencesPath:         reviews.Of(reviews.NodeFence, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
+		registration.WorkloadPodsPath:       reviews.Of(reviews.Pod, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
+		registration.NFSServicesPath:        nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
+		registration.NFSVolumesPath:         nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
+		registration.NFSVolumeOptionsPath:   nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
 	}
 }
 
 // statusReview is Longhorn writing that its setting is applied.
 func statusReview() string {
-	return reviewOf(settingKind, `"subResource":"status","namespace":"longhorn-system","name":"storage-network-for-rwx-volume-enabled","operation":"UPDATE","object":{"metadata":{"name":"storage-network-for-rwx-volume-enabled"},"status":{"applied":true}},"oldObject":{"status":{"applied":false}}`)
+	return reviews.Of(reviews.SystemSetting, `"subResource":"status","namespace":"longhorn-system","name":"storage-network-for-rwx-volume-enabled","operation":"UPDATE","object":{"metadata":{"name":"storage-network-for-rwx-volume-enabled"},"status":{"applied":true}},"oldObject":{"status":{"applied":false}}`)
 }
 
-func clusterIPService(volume string) client.Object {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: volume, Labels: map[string]string{"longhorn.io/share-manager": volume}},
-		Spec:       corev1.ServiceSpec{ClusterIP: "10.43.0.10"},
-	}
-}
-
-func TestADryRunIsJudgedAlikeAndWritesNothing(t *testing.T) {
+func TestDryRunDecidesTheSameAndWritesNothing(t *testing.T) {
 	for path, review := range reviewsOfEveryPath() {
 		h := newRig(t, readOnly{fakeClient(t, onNetwork()...)})
 		dry := h.ask(t, path, review[:len(review)-2]+`,"dryRun":true}}`)
-		if wet := h.ask(t, path, review); !reflect.DeepEqual(dry, wet) {
-			t.Errorf("%s: dry %+v, else %+v", path, dry, wet)
-		}
+		wet := h.ask(t, path, review)
+		must.Check(t, reflect.DeepEqual(dry, wet), "%s: dry %+v, else %+v", path, dry, wet)
 	}
 }
 
 // readOnly has no way to write.
 type readOnly struct{ client.Reader }
 
-func TestADutyThatIsOffLetsEverythingPass(t *testing.T) {
+func TestDutyThatIsOffAllowsEverything(t *testing.T) {
 	off := func(_ *config.Configuration, p *Profile) {
 		p.Duties = config.Duties{Settings: config.Off, Pods: config.Off, Services: config.Off, Networks: config.Off}
-		p.Live, p.Record = nil, nil // nobody looks
+		p.Live, p.Record = nil, nil // nothing is read
 	}
 	h := newRig(t, fakeClient(t), off)
 	for path, review := range reviewsOfEveryPath() {
 		if slices.Contains(fencingPaths, path) || slices.Contains(nfsPaths, path) {
-			continue // see TestAnAttachmentIsMarkedWhetherOrNotFencingIsOn, TestNFSRulesAreOffWithoutDrivers
+			continue // see TestAttachmentIsMarkedEvenIfFencingIsOff, TestNFSRulesAreOffWithoutDrivers
 		}
 		response := h.ask(t, path, review)
-		if !response.Allowed || response.Patch != nil || response.Warnings != nil || response.UID != "the-uid" {
-			t.Errorf("%s: got %+v", path, response)
-		}
+		must.Check(t, response.Allowed && response.Patch == nil && response.Warnings == nil && response.UID == "the-uid", "%s: got %+v", path, response)
 	}
 }
 
 // fencingPaths are switched by no duty of a profile.
-var fencingPaths = []string{attachmentMarksPath, attachmentsPath, nodesPath, nodeFenceOverridesPath, nodeFencesPath, workloadPodsPath}
+var fencingPaths = []string{registration.AttachmentMarksPath, registration.AttachmentsPath, registration.NodesPath, registration.NodeFenceOverridesPath, registration.NodeFencesPath, registration.WorkloadPodsPath}
 
 // nfsPaths are switched by the drivers that are served.
-var nfsPaths = []string{nfsServicesPath, nfsVolumesPath, nfsVolumeOptionsPath}
+var nfsPaths = []string{registration.NFSServicesPath, registration.NFSVolumesPath, registration.NFSVolumeOptionsPath}
 
 func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 	rulesOf := map[string]struct {
 		off   func(*config.Duties)
 		paths []string
 	}{
-		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, "/mutate/longhorn/server-pods", "/mutate/longhorn/client-template"}},
-		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{"/mutate/longhorn/services", "/mutate/longhorn/sharemanagers"}},
+		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, serverPodsPath, clientTemplatePath}},
+		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{servicesPath, shareManagersPath}},
 		// Who does not roll out the network of all does not roll out others.
-		"settings": {func(d *config.Duties) { d.Settings = config.Off }, []string{"/validate/longhorn/settings", volumeNetworksPath, straySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template"}},
+		"settings": {func(d *config.Duties) { d.Settings = config.Off }, []string{settingsPath, registration.VolumeNetworksPath, registration.StraySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, clientTemplatePath}},
 		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
-		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, []string{volumeNetworksPath, settingStatusPath, clientPodsPath, "/mutate/longhorn/client-template"}},
-		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{volumeNetworksPath}},
+		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, []string{registration.VolumeNetworksPath, settingStatusPath, clientPodsPath, clientTemplatePath}},
+		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{registration.VolumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
-		objects := slices.Concat(onNetwork(), serving(), []client.Object{
-			setting("taint-toleration", "a:NoSchedule"), attachedVolume("pvc-b", "node-1", "web-0"), clusterIPService("pvc-b"),
-			setting("storage-network", "kube-system/storage-net"), setting("storage-network-for-rwx-volume-enabled", "true"),
+		objects := slices.Concat(onNetwork(), serving(), settings(), []client.Object{
+			objects.LonghornSetting("taint-toleration", "a:NoSchedule"), attachedVolume("pvc-b"), objects.Headless("pvc-b", storageNet, onClusterIP),
 		})
 		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
-		reviews := reviewsOfEveryPath()
-		for _, path := range slices.Sorted(maps.Keys(reviews)) {
+		byPath := reviewsOfEveryPath()
+		for _, path := range slices.Sorted(maps.Keys(byPath)) {
 			if slices.Contains(fencingPaths, path) || slices.Contains(nfsPaths, path) {
 				continue
 			}
-			response := h.ask(t, path, reviews[path])
+			response := h.ask(t, path, byPath[path])
 			acts := response.Patch != nil || !response.Allowed
-			if off := slices.Contains(test.paths, path); acts == off && path != networksPath {
-				t.Errorf("%s off, %s: got %+v", duty, path, response)
-			}
+			off := slices.Contains(test.paths, path)
+			must.Check(t, acts != off || path == registration.NetworksPath, "%s off, %s: got %+v", duty, path, response)
 		}
 	}
 }

@@ -7,30 +7,31 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-func (p Profile) settingStatus() rule[mutators.SettingStatus] {
-	return rule[mutators.SettingStatus]{
-		name:  p.Name + "/" + entrySettingStatus,
-		kinds: []metav1.GroupVersionKind{{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"}},
-		decide: func(ctx context.Context, r *Request[mutators.SettingStatus]) (Decision, error) {
+func (p Profile) settingStatus() admission.Rule[mutators.SettingStatus] {
+	return admission.Rule[mutators.SettingStatus]{
+		Kinds: []metav1.GroupVersionKind{metav1.GroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))},
+		Decide: func(ctx context.Context, r *admission.Request[mutators.SettingStatus]) (admission.Decision, error) {
 			held, err := p.holdsApplied(ctx)
 			if err != nil {
-				return Decision{}, err
+				return admission.Decision{}, err
 			}
-			return fromMutation(mutators.MutateSettingStatus(*r.Object, held)), nil
+			return admission.FromMutation(mutators.MutateSettingStatus(*r.Object, held)), nil
 		},
 	}
 }
 
-// holdsApplied gathers the facts of settings.HoldsApplied.
+// holdsApplied reads the facts of rollout.HoldsApplied.
 func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 	_, system, err := p.Live.Values(ctx)
 	if err != nil {
 		return "", err
 	}
-	// A value that can't be read is Longhorn's to complain about.
+	// Longhorn itself reports a value that can't be parsed.
 	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, system, p.Name), p.Profile)
 	if err != nil || value.IsZero() {
 		return "", nil

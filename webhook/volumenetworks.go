@@ -4,53 +4,50 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-func volumeNetworks(profiles []Profile, missing config.Strictness) rule[validators.VolumeAsking] {
-	return rule[validators.VolumeAsking]{
-		name: entryVolumeNetworks,
-		kinds: []metav1.GroupVersionKind{
+func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rule[validators.VolumeObject] {
+	return admission.Rule[validators.VolumeObject]{
+		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
 			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
 		},
-		decide: func(ctx context.Context, r *Request[validators.VolumeAsking]) (Decision, error) {
-			if !requestChanged(r) { // the webhook was called for an annotation that no rule reads
-				return Decision{Outcome: outcomeAllowed, Reason: validators.ReasonValid}, nil
+		Decide: func(ctx context.Context, r *admission.Request[validators.VolumeObject]) (admission.Decision, error) {
+			if !requestChanged(r) { // another annotation with Fairlead's prefix has changed
+				return admission.Allowed(validators.ReasonValid), nil
 			}
-			// A name that the API server has yet to make up is not on the object.
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
-			a := asking{profile: profiles[0], kind: r.Kind.Kind, object: object}
+			a := volumeFacts{profile: profiles[0], kind: r.Kind.Kind, object: object}
 			for _, p := range profiles {
 				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
 			}
 			a.facts.MissingPolicy = validators.Strictness(missing)
 			end, err := profiles[0].Live.Turn(ctx)
 			if err != nil {
-				return Decision{}, err
+				return admission.Decision{}, err
 			}
 			defer end()
 			if err := a.gather(ctx, profiles); err != nil {
-				return Decision{}, fmt.Errorf("what is asked for a volume: %w", err)
+				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}
-			resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
-			return fromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), resource, r.Name), nil
+			return admission.FromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), r.Resource, r.Name), nil
 		},
 	}
 }
 
-// requestChanged tells whether an annotation that asks for a network for one volume
-// comes, changes or goes.
-func requestChanged(r *Request[validators.VolumeAsking]) bool {
+// requestChanged reports whether an annotation that requests a per-volume network is added, changed or removed.
+func requestChanged(r *admission.Request[validators.VolumeObject]) bool {
 	var old map[string]string
 	if r.OldObject != nil {
 		old = r.OldObject.Metadata.Annotations
@@ -62,18 +59,18 @@ func requestChanged(r *Request[validators.VolumeAsking]) bool {
 	})
 }
 
-// asking gathers, live, what one object that asks is judged by.
-type asking struct {
-	// profile of the volume's driver; the first while that is open.
+// volumeFacts reads live facts about one object that requests a network.
+type volumeFacts struct {
+	// profile of the volume's driver. Until the driver is known, the first profile.
 	profile Profile
 	kind    string
-	object  validators.VolumeAsking
+	object  validators.VolumeObject
 	facts   validators.VolumeNetworkFacts
-	// volume of the object, "" for a class and where there is none yet.
+	// volume of the object; "" for a class, and before the volume exists.
 	volume string
 }
 
-func (a *asking) gather(ctx context.Context, profiles []Profile) error {
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}
@@ -86,7 +83,7 @@ func (a *asking) gather(ctx context.Context, profiles []Profile) error {
 	if err != nil {
 		return err
 	}
-	// A value in force that can't be read is told by whoever rolls out.
+	// The rollout reports a value that can't be parsed.
 	facts.Rollout.Desired, _ = catalog.SharedVolumeNetwork(catalog.Resolve(own, system, a.profile.Name), a.profile.Profile)
 	if facts.Rollout.Record, err = a.profile.liveRecord(ctx); err != nil {
 		return err
@@ -109,14 +106,14 @@ func (a *asking) gather(ctx context.Context, profiles []Profile) error {
 	}
 	a.concerned(requests)
 	a.holders(requests)
-	// A cluster without Multus has no such kind; the rest is judged all the same.
+	// A cluster without Multus has no such kind. The rest is checked all the same.
 	facts.Networks, err = live.Networks(ctx)
 	facts.NetworksKnown = err == nil
 	return nil
 }
 
-// sources finds the other objects that ask for the same volume.
-func (a *asking) sources(ctx context.Context) error {
+// sources reads the other objects that may request a network for the same volume.
+func (a *volumeFacts) sources(ctx context.Context) error {
 	live, spec, facts := a.profile.Live, a.object.Spec, &a.facts
 	self := storage.RequestSource{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name, Annotations: a.object.Metadata.Annotations}
 	var err error
@@ -162,8 +159,8 @@ func (a *asking) sources(ctx context.Context) error {
 	return nil
 }
 
-// concerned are the volumes that the change is about: of a class, those that ask for nothing else.
-func (a *asking) concerned(requests cluster.Requests) {
+// concerned adds the volumes that the change affects. A class affects its volumes without a request of their own.
+func (a *volumeFacts) concerned(requests cluster.Requests) {
 	class := storage.RequestSource{Kind: storage.ClassKind, Name: a.object.Metadata.Name}.String()
 	for _, v := range a.facts.Rollout.Volumes {
 		source := requests.ByVolume[v.Name].Source
@@ -174,9 +171,8 @@ func (a *asking) concerned(requests cluster.Requests) {
 	}
 }
 
-// holders are the other volumes, and claims that have none yet, with what they
-// ask for, and the Services that still have what was asked for before.
-func (a *asking) holders(requests cluster.Requests) {
+// holders adds the addresses that other volumes and unbound claims request, and those that Services still have.
+func (a *volumeFacts) holders(requests cluster.Requests) {
 	record := a.facts.Rollout.Record
 	hold := func(who string, n storage.Network, identity storage.Identity) {
 		if n.IsZero() {
@@ -201,10 +197,5 @@ func (a *asking) holders(requests cluster.Requests) {
 			hold(fmt.Sprintf("volume %s (Service %s)", s.Volume, s.Name), s.Recorded.Network, s.Identity)
 		}
 	}
-	slices.SortFunc(a.facts.Holders, func(x, y validators.IdentityHolder) int {
-		if x.Who < y.Who {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(a.facts.Holders, func(x, y validators.IdentityHolder) int { return strings.Compare(x.Who, y.Who) })
 }

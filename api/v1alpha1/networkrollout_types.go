@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NetworkRollout records which network the shared volumes of one profile are
-// on, clients and servers apart. The controller owns it; the webhooks build
-// pods and Services from it. Users read it, they do not write it.
+// NetworkRollout records the network of one profile's shared volumes, separately
+// for clients and servers. The controller owns the record; the webhooks build
+// pods and Services from it. Users only read it.
 //
 // A network is written <namespace>/<name>@<interface>; empty is the cluster network.
 //
@@ -25,13 +25,13 @@ type NetworkRollout struct {
 	Status NetworkRolloutStatus `json:"status,omitempty"`
 }
 
-// NetworkRolloutStatus is the record of the two halves.
+// NetworkRolloutStatus is the record of clients and servers.
 type NetworkRolloutStatus struct {
-	// Recorded is true once the record was initialised from what the cluster runs.
+	// Recorded is true once the record was initialised from the running pods and Services.
 	//
 	// +optional
 	Recorded bool `json:"recorded"`
-	// Desired network, as the settings say.
+	// Desired is the network that the settings name.
 	//
 	// +optional
 	Desired string `json:"desired"`
@@ -39,26 +39,28 @@ type NetworkRolloutStatus struct {
 	Clients ClientsRollout `json:"clients,omitempty"`
 	// +optional
 	Servers ServersRollout `json:"servers,omitempty"`
-	// Phase of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.
+	// Phase is the state of the roll-out: Applied, Waiting, RollingClients,
+	// SwitchingServers or Invalid.
 	//
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// Message says what is being done, or what is waited for.
+	// Message says what the controller is doing or waiting for.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Blockers are the concrete things that are waited for.
+	// Blockers are the objects that the roll-out waits for.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Blockers []Blocker `json:"blockers,omitempty"`
-	// Replacing is the Service, as JSON, that is being deleted and created anew
-	// since its cluster IP can't be changed. Whoever finds it here creates it.
+	// Replacing is a Service, as JSON, that the controller is deleting and recreating,
+	// because a cluster IP can't be changed. After a restart the controller recreates
+	// the Service from this field.
 	//
 	// +optional
 	Replacing string `json:"replacing,omitempty"`
-	// OutOfLine are objects that are not as the record says, and what each waits for.
+	// OutOfLine lists objects that differ from the record, and what each waits for.
 	//
 	// +optional
 	// +listType=atomic
@@ -66,63 +68,62 @@ type NetworkRolloutStatus struct {
 	OutOfLine []OutOfLine `json:"outOfLine,omitempty"`
 }
 
-// OutOfLine is an object that came up while Fairlead was away, or was changed by
-// somebody else, or belongs to a volume that has been attached since before.
+// OutOfLine is an object that differs from the record. It was created while Fairlead
+// was down, another client changed it, or its volume was attached before the change.
 type OutOfLine struct {
 	// Kind of the object: Service, Server or Client.
 	Kind string `json:"kind"`
 	// Name of the object.
 	Name string `json:"name"`
-	// Message says what is wrong and what it waits for.
+	// Message says what is wrong and what the object waits for.
 	Message string `json:"message"`
 }
 
-// ClientsRollout is the half of the pods that mount volumes.
+// ClientsRollout is the record of client pods, which mount volumes.
 type ClientsRollout struct {
-	// Network that client pods are built with.
+	// Network is the network that client pods are built with.
 	//
 	// +optional
 	Network string `json:"network"`
-	// VolumeNetworks are the networks of single volumes that client pods are built with too.
+	// VolumeNetworks are the per-volume networks that client pods are also built with.
 	//
 	// +optional
 	// +listType=set
 	VolumeNetworks []string `json:"volumeNetworks,omitempty"`
-	// Updated client pods, of all that there should be.
+	// Updated is the number of client pods that are up to date.
 	//
 	// +optional
 	Updated int32 `json:"updated"`
-	// Total client pods that there should be.
+	// Total is the number of client pods that there should be.
 	//
 	// +optional
 	Total int32 `json:"total"`
-	// Mounts is where clients mount volumes, by the settings' values.
+	// Mounts says where clients mount volumes, according to the settings.
 	//
 	// +optional
 	Mounts *ClientMounts `json:"mounts,omitempty"`
 }
 
-// ClientMounts says in whose network namespace clients mount volumes: Client (a
-// mount dies with the client pod), Host (it does not) or ClientOrHost.
+// ClientMounts says in which network namespace clients mount volumes: Client (a
+// mount dies with the client pod), Host (a mount survives the client pod) or ClientOrHost.
 type ClientMounts struct {
-	// Place of what is mounted now.
+	// Place is the network namespace of current mounts.
 	Place string `json:"place"`
-	// Since is when this place was first seen.
+	// Since is when Fairlead first saw Place.
 	Since metav1.MicroTime `json:"since"`
-	// Before is the place before; empty is not known.
+	// Before is the previous Place. Empty: not known.
 	//
 	// +optional
 	Before string `json:"before,omitempty"`
 }
 
-// ServersRollout is the half of the pods that serve volumes and their Services.
+// ServersRollout is the record of server pods and their Services.
 type ServersRollout struct {
-	// Network that Services and server pods created from now on are built with.
+	// Network is the network that new Services and server pods are built with.
 	//
 	// +optional
 	Network string `json:"network"`
-	// VolumeNetworks are the networks of single volumes that Services and server
-	// pods created from now on may be on.
+	// VolumeNetworks are the per-volume networks that new Services and server pods may use.
 	//
 	// +optional
 	// +listType=set

@@ -28,20 +28,22 @@ type NFSService struct {
 	Status NFSServiceStatus `json:"status,omitempty"`
 }
 
-// NFSServiceSpec is what an operator writes. Backends come from spec.backends,
-// from spec.serverService, or from both.
+// NFSServiceSpec is the desired state. Backends come from spec.backends, from
+// spec.serverService, or from both.
 type NFSServiceSpec struct {
 	// Exposure is how clients reach the servers: Stable (one ClusterIP for all
 	// nodes, one server at a time), PerNode (each node mounts its server's own
 	// address) or PerNodeStable (each node mounts the ClusterIP of a slot, which
-	// points to one server at a time). It can't be changed: mounts keep addresses.
+	// points to one server at a time). The exposure can't be changed, since mounts
+	// keep their addresses. Default PerNodeStable.
 	//
 	// +optional
 	// +kubebuilder:default=PerNodeStable
 	// +kubebuilder:validation:Enum=Stable;PerNode;PerNodeStable
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="exposure can't be changed, since mounts keep their addresses: create another NFSService"
 	Exposure string `json:"exposure,omitempty"`
-	// Port that clients mount, and the port of backends that name none.
+	// Port that clients connect to, and the port of backends without a port of their
+	// own. Default 2049.
 	//
 	// +optional
 	// +kubebuilder:default=2049
@@ -57,13 +59,13 @@ type NFSServiceSpec struct {
 	//
 	// +optional
 	ServerService *NFSServerService `json:"serverService,omitempty"`
-	// Slots is the number of ClusterIPs of exposure PerNodeStable. Default: four
-	// for each backend there is when the service is created. It can be raised.
+	// Slots is the number of ClusterIPs of exposure PerNodeStable. Default: four for
+	// each backend at the time the service is created. The number can be raised later.
 	//
 	// +optional
 	Slots *int32 `json:"slots,omitempty"`
-	// Shares are absolute paths that each server must export. A server that does
-	// not is taken out. Without any, servers are only asked whether they answer.
+	// Shares are absolute paths that each server must export. A server without one of
+	// them is taken out. Without shares, probes only check that the server answers.
 	//
 	// +optional
 	// +listType=set
@@ -79,22 +81,23 @@ type NFSServiceSpec struct {
 	//
 	// +optional
 	Health NFSHealth `json:"health,omitempty"`
-	// SlackPercent is how far above the average a server may be, in percent, before
-	// its zone is not preferred any more and a rebalance moves nodes. Default 20.
+	// SlackPercent is how many percent above the average load a server may be. Above
+	// that, nodes of its zone no longer prefer it, and a rebalance moves nodes away.
+	// Default 20.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	SlackPercent *int32 `json:"slackPercent,omitempty"`
-	// Rebalance says which nodes move while their server is well: Never, or Excess
-	// (those above the average and its slack; exposure PerNodeStable only). Default
-	// Never. Nodes of servers that are dead, draining or removed always move.
+	// Rebalance says which nodes move away from a healthy server: Never (none) or
+	// Excess (those above the average and SlackPercent; exposure PerNodeStable only).
+	// Nodes of servers that are dead, draining or removed always move. Default Never.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Never;Excess
 	Rebalance string `json:"rebalance,omitempty"`
-	// MountOptions are given to PersistentVolumes of this service that name none,
-	// when they are created.
+	// MountOptions for PersistentVolumes of this service that are created without
+	// mount options.
 	//
 	// +optional
 	// +listType=atomic
@@ -112,7 +115,7 @@ const (
 type NFSBackend struct {
 	// Address is an IPv4 or IPv6 address that all client nodes reach.
 	Address string `json:"address"`
-	// Port, if it differs from the service's.
+	// Port of the server. Default: spec.port.
 	//
 	// +optional
 	Port int32 `json:"port,omitempty"`
@@ -153,21 +156,23 @@ type NFSHealth struct {
 	//
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// Failures in a row that take a server out. Default 3.
+	// Failures is the number of failed probes in a row that take a server out. Default 3.
 	//
 	// +optional
 	Failures *int32 `json:"failures,omitempty"`
-	// Successes in a row that return it. Default 2.
+	// Successes is the number of successful probes in a row that bring a server back.
+	// Default 2.
 	//
 	// +optional
 	Successes *int32 `json:"successes,omitempty"`
-	// MaxEjected is the percentage of the servers that may be out at once. If more
-	// fail, the prober is suspected and no more are taken out. Default 50.
+	// MaxEjected is the percentage of servers that may be taken out at once. If more
+	// servers fail, the prober is suspected, and no further server is taken out.
+	// Default 50.
 	//
 	// +optional
 	MaxEjected *int32 `json:"maxEjected,omitempty"`
 	// MountPort is the port of the MOUNT protocol, for shares with version 3.
-	// Default: the server's port mapper is asked.
+	// Default: the port that the server's port mapper reports.
 	//
 	// +optional
 	MountPort int32 `json:"mountPort,omitempty"`
@@ -177,8 +182,8 @@ type NFSHealth struct {
 type NFSServiceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Address of exposure Stable: its ClusterIP. A Service that was deleted is
-	// created again with it.
+	// Address is the ClusterIP of exposure Stable. A deleted Kubernetes Service is
+	// recreated with the same ClusterIP.
 	//
 	// +optional
 	Address string `json:"address,omitempty"`
@@ -186,8 +191,9 @@ type NFSServiceStatus struct {
 	//
 	// +optional
 	Backend string `json:"backend,omitempty"`
-	// Unpublished is why Address leads nowhere, such as AddressTaken: the condition
-	// Ready says more. Nodes are not given the address then. Empty: it is published.
+	// Unpublished is the reason why Address leads nowhere, such as AddressTaken; the
+	// condition Ready has details. Nodes are not given an unpublished address. Empty:
+	// Address is published.
 	//
 	// +optional
 	Unpublished string `json:"unpublished,omitempty"`
@@ -197,7 +203,7 @@ type NFSServiceStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
 	Slots []NFSSlotStatus `json:"slots,omitempty"`
-	// Backends of all sources, sorted by address.
+	// Backends from all sources, sorted by address.
 	//
 	// +optional
 	// +listType=atomic
@@ -215,8 +221,8 @@ type NFSServiceStatus struct {
 	//
 	// +optional
 	Nodes int32 `json:"nodes"`
-	// Conditions: Ready (nodes can mount), ProberSuspected (so many servers fail
-	// at once that the probes are doubted), Balanced (no node waits for a move).
+	// Conditions: Ready (nodes can mount), ProberSuspected (so many servers fail at
+	// once that the prober itself may be at fault), Balanced (no node has to move).
 	//
 	// +optional
 	// +listType=map
@@ -242,12 +248,12 @@ type NFSSlotStatus struct {
 	//
 	// +optional
 	Backend string `json:"backend,omitempty"`
-	// Unpublished is why the slot leads nowhere, such as AddressTaken: nodes are not
-	// given it then. Empty: it is published.
+	// Unpublished is the reason why the slot leads nowhere, such as AddressTaken.
+	// Nodes are not given an unpublished slot. Empty: the slot is published.
 	//
 	// +optional
 	Unpublished string `json:"unpublished,omitempty"`
-	// Nodes that have mounted the slot.
+	// Nodes is the number of nodes that have mounted the slot.
 	//
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
@@ -267,18 +273,18 @@ type NFSBackendStatus struct {
 	Zone string `json:"zone,omitempty"`
 	// +optional
 	Drain bool `json:"drain,omitempty"`
-	// Health: Unknown (not probed yet), Healthy, Failing (probes fail, and it is
-	// still used) or Down (taken out).
+	// Health: Unknown (not probed yet), Healthy, Failing (probes fail, but the server
+	// is still used) or Down (taken out).
 	Health string `json:"health"`
 	// Since is when Health changed.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
-	// Nodes that use the server.
+	// Nodes is the number of nodes that use the server.
 	//
 	// +optional
 	Nodes int32 `json:"nodes"`
-	// LastError of the probes; empty while they succeed.
+	// LastError is the error of the last failed probe. Empty while probes succeed.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

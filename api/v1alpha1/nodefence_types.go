@@ -5,12 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeFence is what Fairlead knows of one machine: the addresses
-// by which its storage clients are known, kept while its node is healthy; the
-// volumes that it holds; and, when it is lost, how far fencing it is. It has the
-// name of the machine's node; a second machine of that name has a record of its own, named after the node and a hash. The
-// controller owns it, and it outlives the node. Users read it; a gate is
-// overridden by an annotation on it.
+// NodeFence is the record of one machine: the addresses of its storage clients,
+// the volumes that it holds, and the progress of fencing after the machine is lost.
+// The record has the name of the machine's node. The record of a second machine of
+// that name is named after the node and a hash. The controller owns the record,
+// which outlives the node. Users read it; an annotation on it overrides a gate.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,18 +36,18 @@ type NodeFencePhase string
 const (
 	// NodeHealthy: the node is Ready, and its ledger is kept.
 	NodeHealthy NodeFencePhase = "Healthy"
-	// NodeLost: the node is not Ready. Its ledger stays as it was and its volumes
-	// are held; nobody has said that it is to be fenced.
+	// NodeLost: the node is not Ready. Its ledger is frozen and its volumes are held.
+	// Fencing was not requested.
 	NodeLost NodeFencePhase = "Lost"
-	// NodeFencing: the node is to be fenced, and not every identity is yet.
+	// NodeFencing: fencing has begun, and some identities are not fenced yet.
 	NodeFencing NodeFencePhase = "Fencing"
-	// NodeFenced: the storage systems refuse what the node writes.
+	// NodeFenced: the storage systems refuse writes from the node.
 	NodeFenced NodeFencePhase = "Fenced"
-	// NodeDrained: fenced, and neither pods nor attachments are left on it.
+	// NodeDrained: the node is fenced, and has no pods or attachments left.
 	NodeDrained NodeFencePhase = "Drained"
-	// NodeReturned: the node has booted anew, and is Ready, and is still fenced.
+	// NodeReturned: the node has rebooted and is Ready, but is still fenced.
 	NodeReturned NodeFencePhase = "Returned"
-	// NodeUnfencing: the storage systems are told to let the node in again.
+	// NodeUnfencing: Fairlead is asking the storage systems to unfence the node.
 	NodeUnfencing NodeFencePhase = "Unfencing"
 )
 
@@ -57,46 +56,48 @@ type NodeFenceStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Healthy;Lost;Fencing;Fenced;Drained;Returned;Unfencing
 	Phase NodeFencePhase `json:"phase,omitempty"`
-	// Reason of the phase in one word, and of what is refused.
+	// Reason of the phase or of a refusal, in one word.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message says what is done, what is waited for or why something is refused, and what to do.
+	// Message says what Fairlead is doing, is waiting for or refuses, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
-	// NodeName is the name that the machine has or had. Without it, the name is that of the NodeFence.
+	// NodeName is the node name of the machine. Default: the name of the NodeFence.
 	//
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// Node tells which machine it is, and which boot of it the ledger was recorded of. UID "unknown" is a
-	// machine that had the name while Fairlead did not look.
+	// Node identifies the machine, and the boot in which the ledger was recorded. UID
+	// "unknown" is a machine that had the name while Fairlead was not running.
 	//
 	// +optional
 	Node MachineIdentity `json:"node,omitzero"`
-	// Gone: no Node object is of this machine any more. It was deleted, or another machine has the name.
+	// Gone: the machine has no Node object. The object was deleted, or another machine
+	// has the name.
 	//
 	// +optional
 	Gone bool `json:"gone,omitempty"`
-	// RunsAs is the node that the machine is now, if it has rebooted and come back under another name. Nothing that it
-	// held is mounted any more.
+	// RunsAs is the machine's new node name, if it rebooted and returned under another
+	// name. After the reboot none of its volumes is mounted.
 	//
 	// +optional
 	RunsAs string `json:"runsAs,omitempty"`
-	// Ordinal tells which of several machines had the name later: the higher one.
+	// Ordinal orders several machines of one name: the later machine has the higher number.
 	//
 	// +optional
 	Ordinal int `json:"ordinal,omitempty"`
-	// LastHealthy is when the node was last seen Ready, to some minutes.
+	// LastHealthy is when the node was last seen Ready, accurate to a few minutes.
 	//
 	// +optional
 	LastHealthy *metav1.Time `json:"lastHealthy,omitempty"`
-	// ReadySince is when Fairlead first saw the node Ready as it is now, by Fairlead's own clock.
+	// ReadySince is when Fairlead saw the node become Ready, by Fairlead's own clock.
 	//
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
-	// ReadyChanged is the time that the node's Ready condition had then. It is of another clock, so it is only
-	// compared: another value says that the node was not Ready meanwhile.
+	// ReadyChanged is the lastTransitionTime of the node's Ready condition at
+	// ReadySince. Another value on the node shows that the node was not Ready meanwhile.
+	// The time is from another clock, so it is only compared for equality.
 	//
 	// +optional
 	ReadyChanged *metav1.Time `json:"readyChanged,omitempty"`
@@ -104,25 +105,27 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	LostSince *metav1.Time `json:"lostSince,omitempty"`
-	// Incident names this loss of the node; what is made for it carries the name.
+	// Incident is the ID of this loss of the node. Objects created for the incident
+	// carry the ID.
 	//
 	// +optional
 	Incident string `json:"incident,omitempty"`
-	// Addresses of all identities, for people to read.
+	// Addresses of all identities, in readable form.
 	//
 	// +optional
 	Addresses string `json:"addresses,omitempty"`
-	// AddressSources are where these addresses come from, for people to read.
+	// AddressSources are the sources of Addresses, in readable form.
 	//
 	// +optional
 	AddressSources string `json:"addressSources,omitempty"`
-	// Identities that the node's storage clients have: the ledger.
+	// Identities of the node's storage clients: the ledger.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Identities []StorageIdentity `json:"identities,omitempty"`
-	// Volumes that the node holds or held, until it let go of them by itself or was fenced and has returned.
+	// Volumes that the node holds. A volume leaves the list when the node releases it,
+	// or when the node returns after fencing.
 	//
 	// +optional
 	// +listType=atomic
@@ -132,42 +135,42 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	VolumeCount int `json:"volumeCount"`
-	// Fences that were asked for, one for each identity.
+	// Fences that Fairlead requested, one for each identity.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Fences []Fence `json:"fences,omitempty"`
-	// Ended are the latest incidents of which all fences were taken back in this boot: one that
-	// is made for them later shuts out a node that works.
+	// Ended lists the latest incidents whose fences were all removed in this boot. A
+	// fence for one of them, if created later, would block a working node.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Ended []string `json:"ended,omitempty"`
-	// Tainted is when Fairlead itself gave the node its out-of-service taint.
+	// Tainted is when Fairlead set the node's out-of-service taint. Absent: Fairlead did not.
 	//
 	// +optional
 	Tainted *metav1.Time `json:"tainted,omitempty"`
 }
 
-// MachineIdentity tells one run of one machine from another of the same name.
+// MachineIdentity distinguishes machines of one name, and boots of one machine.
 type MachineIdentity struct {
 	// UID of the Node object.
 	//
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// BootID is node.status.nodeInfo.bootID: another one after each boot.
+	// BootID is node.status.nodeInfo.bootID, which changes with each boot.
 	//
 	// +optional
 	BootID string `json:"bootID,omitempty"`
-	// SystemUUID is node.status.nodeInfo.systemUUID: another one on another machine.
+	// SystemUUID is node.status.nodeInfo.systemUUID, which differs between machines.
 	//
 	// +optional
 	SystemUUID string `json:"systemUUID,omitempty"`
 }
 
-// StorageIdentity is one storage system that the node is a client of, and as whom.
+// StorageIdentity is the node's identity as a client of one storage system.
 type StorageIdentity struct {
 	// Driver is the name of the CSI driver.
 	Driver string `json:"driver"`
@@ -175,15 +178,16 @@ type StorageIdentity struct {
 	//
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// ClientID is the id that CSI-Addons gives the client.
+	// ClientID is the client's ID in CSI-Addons.
 	//
 	// +optional
 	ClientID string `json:"clientID,omitempty"`
-	// Class is the NetworkFenceClass to fence with; without one, Secret and the clusterID are used.
+	// Class is the NetworkFenceClass to fence with. Without a class, Secret and
+	// ClusterID are used.
 	//
 	// +optional
 	Class string `json:"class,omitempty"`
-	// Secret with which the driver fences.
+	// Secret with the driver's credentials for fencing.
 	//
 	// +optional
 	Secret *SecretReference `json:"secret,omitempty"`
@@ -193,7 +197,7 @@ type StorageIdentity struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Addresses []ClientAddress `json:"addresses,omitempty"`
-	// Problem says why the identity can't be fenced as it is recorded.
+	// Problem says why the recorded identity can't be fenced. Empty: none.
 	//
 	// +optional
 	Problem string `json:"problem,omitempty"`
@@ -209,12 +213,13 @@ type SecretReference struct {
 type ClientAddress struct {
 	// CIDR is the address, /32 or /128.
 	CIDR string `json:"cidr"`
-	// Source that it was read from: CSIAddonsNode, Multus or Node. Records of older versions may name others.
+	// Source of the address: CSIAddonsNode, Multus or Node. Records of older versions
+	// may name other sources.
 	Source string `json:"source"`
-	// LastSeen is when the source last said so, to some minutes.
+	// LastSeen is when the source last reported the address, accurate to a few minutes.
 	LastSeen metav1.Time `json:"lastSeen"`
-	// Earlier: the source reports another address now. In this boot the node may still have volumes
-	// mounted by the earlier one, so it is kept, and fenced too, while the node holds any.
+	// Earlier: the source now reports another address. The node may still have volumes
+	// mounted over the earlier address. While the node holds volumes, both are fenced.
 	//
 	// +optional
 	Earlier bool `json:"earlier,omitempty"`
@@ -222,7 +227,7 @@ type ClientAddress struct {
 
 // HeldVolume is a volume that may be written to from the node.
 type HeldVolume struct {
-	// PersistentVolume is its name.
+	// PersistentVolume is the name of the PersistentVolume.
 	PersistentVolume string `json:"persistentVolume"`
 	// Driver is the name of its CSI driver.
 	Driver string `json:"driver"`
@@ -230,73 +235,76 @@ type HeldVolume struct {
 	//
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// Waiting: the node's kubelet has said that it will use the volume, and it was not
-	// attached to the node yet.
+	// Waiting: the kubelet reports that it will use the volume, which is not attached
+	// to the node yet.
 	//
 	// +optional
 	Waiting bool `json:"waiting,omitempty"`
-	// Detached: the node works, its kubelet says that it uses the volume, and Kubernetes has
-	// detached it, by force. What runs there may write to it.
+	// Detached: Kubernetes has force-detached the volume, but the node works and its
+	// kubelet reports the volume as in use. Pods on the node may write to the volume.
 	//
 	// +optional
 	Detached bool `json:"detached,omitempty"`
-	// Until then the volume is held although the node does not show it any more: the
-	// node was lost with it and came back without a boot, and was detached by force
-	// meanwhile. What still runs there is given the time to end.
+	// Until ends the grace period of a volume that the node no longer reports. The
+	// volume was force-detached while the node was lost, and the node returned without
+	// rebooting. Old containers have until then to end.
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// Shared volumes may be written to from several nodes at once.
+	// Shared: several nodes may write to the volume at once.
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
-	// Block devices (volumeMode) have no file system. A shared one is attached to two nodes while a virtual machine
-	// migrates; a lost node holds it like an exclusive volume.
+	// Block: the volume's mode is Block. A shared block volume is attached to two nodes
+	// while a virtual machine migrates. A lost node holds it like an exclusive volume.
 	//
 	// +optional
 	Block bool `json:"block,omitempty"`
 }
 
-// Fence is a NetworkFence that Fairlead asked for.
+// Fence is a NetworkFence that Fairlead requested.
 type Fence struct {
 	// Name of the NetworkFence.
 	Name string `json:"name"`
-	// Incident that it was made for.
+	// Incident that the NetworkFence belongs to.
 	Incident string `json:"incident"`
 	Driver   string `json:"driver"`
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// Class is the NetworkFenceClass that it is made with, or else Secret.
+	// Class is the NetworkFenceClass of the NetworkFence. Without a class, Secret is used.
 	//
 	// +optional
 	Class string `json:"class,omitempty"`
 	// +optional
 	Secret *SecretReference `json:"secret,omitempty"`
-	// CIDRs that it blocks.
+	// CIDRs that the NetworkFence blocks.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	CIDRs []string `json:"cidrs"`
-	// State: Requested, Fenced, Unfencing, or Leaving (only its object is still there).
+	// State: Requested, Fenced, Unfencing, or Unfenced. Unfenced is confirmed. The
+	// NetworkFence is then deleted, once no other node is fenced by its addresses.
 	//
-	// +kubebuilder:validation:Enum=Requested;Fenced;Unfencing;Leaving
+	// +kubebuilder:validation:Enum=Requested;Fenced;Unfencing;Unfenced
 	State string `json:"state"`
-	// LetGo: volumes may be in use elsewhere on account of it. It was confirmed at some
-	// time, or an operator let them go meanwhile: only a new boot of the node ends it.
+	// VolumesReleased: volumes of the node were released because of this fence, and may
+	// be in use on other nodes. The fence was confirmed once, or an operator released the
+	// volumes. Without an override, only a reboot of the node ends such a fence.
 	//
 	// +optional
-	LetGo bool `json:"letGo,omitempty"`
-	// Since is when it was last asked for.
+	VolumesReleased bool `json:"volumesReleased,omitempty"`
+	// Since is when the fence was last requested.
 	Since metav1.Time `json:"since"`
-	// Failures of the CSI driver so far, after each of which it is asked anew.
+	// Failures is how often the CSI driver has failed. After each failure Fairlead
+	// requests the fence again.
 	//
 	// +optional
 	Failures int `json:"failures,omitempty"`
-	// FailedUID is the UID of the NetworkFence that failed last: it is counted already.
+	// FailedUID is the UID of the NetworkFence that failed last, which Failures counts.
 	//
 	// +optional
 	FailedUID types.UID `json:"failedUID,omitempty"`
-	// Message of the CSI driver, if it is not a success.
+	// Message of the CSI driver. Empty after a success.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -307,7 +315,7 @@ const (
 	FenceRequested = "Requested"
 	FenceFenced    = "Fenced"
 	FenceUnfencing = "Unfencing"
-	FenceLeaving   = "Leaving"
+	FenceUnfenced  = "Unfenced"
 )
 
 // NodeFenceList is a list of NodeFences.

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Setting reports where one setting of a profile is. It also holds the value, if the
-// storage system does not have a setting of this name itself.
+// Setting reports the roll-out of one setting of a profile. The Setting also holds the
+// value, if the storage system has no setting of this name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,8 +18,8 @@ type Setting struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Value of the setting, only if the storage system has none of this name. Absent,
-	// the storage system's value is in effect, or the default.
+	// Value of the setting, if the storage system has no setting of this name. If the
+	// value is absent, the storage system's value or the default is in effect.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
@@ -29,18 +29,18 @@ type Setting struct {
 	Status SettingStatus `json:"status,omitempty"`
 }
 
-// SettingStatus says what the cluster's pods are really built from.
+// SettingStatus says which value the cluster's pods are built with.
 type SettingStatus struct {
 	// Applied is true when the roll-out of the effective value is complete.
 	//
 	// +optional
 	Applied bool `json:"applied"`
-	// AppliedValue is the value whose roll-out was last seen complete.
+	// AppliedValue is the last value whose roll-out was complete.
 	//
 	// +optional
 	AppliedValue *string `json:"appliedValue,omitempty"`
-	// Underway is true from the moment before a component is changed for a value until
-	// the value in effect is applied.
+	// Underway is true while a roll-out is in progress: from just before the first
+	// component changes until the effective value is applied.
 	//
 	// +optional
 	Underway bool `json:"underway,omitempty"`
@@ -52,7 +52,7 @@ type SettingStatus struct {
 	//
 	// +optional
 	Source string `json:"source,omitempty"`
-	// ObservedGeneration is the metadata.generation this status speaks of.
+	// ObservedGeneration is the metadata.generation that the status refers to.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -60,35 +60,36 @@ type SettingStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Blockers are the concrete things that the setting waits for.
+	// Blockers are the objects that the setting waits for.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Blockers []Blocker `json:"blockers,omitempty"`
-	// Components says how many of each kind of component are built with the value.
+	// Components counts, for each kind of component, the pods built with the value.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
 	Components []ComponentProgress `json:"components,omitempty"`
-	// LastError is what went wrong when it was last rolled out; empty once it goes well.
+	// LastError is the error of the last roll-out. Empty after a success.
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
-	// PendingSince is when the effective value came to wait.
+	// PendingSince is since when the effective value waits to be applied.
 	//
 	// +optional
 	PendingSince *metav1.Time `json:"pendingSince,omitempty"`
 }
 
-// ComponentProgress is how far one kind of component is.
+// ComponentProgress is the progress of one kind of component.
 type ComponentProgress struct {
 	// Kind of component: Deployment, DaemonSet, BackingImageManager, ShareManager or InstanceManager.
 	Kind string `json:"kind"`
-	// Updated pods, of Total.
+	// Updated is the number of pods that are up to date.
 	Updated int32 `json:"updated"`
-	Total   int32 `json:"total"`
+	// Total is the number of pods.
+	Total int32 `json:"total"`
 }
 
 // MaxListed is the limit of the lists in these types.
@@ -97,24 +98,24 @@ const MaxListed = 64
 // ConditionApplied is the condition whose message is the Reason column.
 const ConditionApplied = "Applied"
 
-// Blocker is one concrete thing that keeps a setting from being applied.
+// Blocker is an object that delays a setting.
 type Blocker struct {
-	// Kind of the thing: Volume, Server, Service, Client, DaemonSet, Component,
+	// Kind of the blocker: Volume, Server, Service, Client, DaemonSet, Component,
 	// Conflict, Network, Node, PriorityClass, Request or Time.
 	Kind string `json:"kind"`
-	// Name of the thing.
+	// Name of the blocker.
 	Name string `json:"name"`
-	// Nodes it concerns.
+	// Nodes that the blocker concerns.
 	//
 	// +optional
 	// +listType=atomic
 	Nodes []string `json:"nodes,omitempty"`
-	// Workloads that use it, as namespace/name of pods.
+	// Workloads that use the blocker, as namespace/name of pods.
 	//
 	// +optional
 	// +listType=atomic
 	Workloads []string `json:"workloads,omitempty"`
-	// Message says why it blocks and what to do.
+	// Message says why the blocker delays the setting, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Size of a cluster.
@@ -103,7 +104,7 @@ func New(scheme *runtime.Scheme, size Size) (*Server, error) {
 	for i := range size.Volumes {
 		s.kinds["volumeattachments.storage.k8s.io"].typed = append(s.kinds["volumeattachments.storage.k8s.io"].typed, attachment(i, i%size.Nodes))
 		s.kinds["services"].typed = append(s.kinds["services"].typed, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: VolumeName(i), Labels: map[string]string{storage.Longhorn().VolumeLabel: VolumeName(i)}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: VolumeName(i), Labels: map[string]string{longhorn.Profile().VolumeLabel: VolumeName(i)}},
 			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1"},
 		})
 		if err := s.addPod("share-manager-"+VolumeName(i), i%size.Nodes, serverLabels(i)); err != nil {
@@ -212,7 +213,7 @@ func (s *Server) addPod(name string, onNode int, labels map[string]string) error
 	pod.Spec.NodeName = NodeName(onNode)
 	if labels != nil { // they have one container
 		pod.Labels, pod.Spec.Containers = labels, pod.Spec.Containers[:1]
-		if volume := labels[storage.Longhorn().VolumeLabel]; volume != "" {
+		if volume := labels[longhorn.Profile().VolumeLabel]; volume != "" {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: "uid", Controller: ptr.To(true)}}
 		}
 	}
@@ -234,13 +235,13 @@ func labelsOf(component string) map[string]string {
 	if component != "instance-manager" {
 		return nil
 	}
-	labels := maps.Clone(storage.Longhorn().InstanceManagerLabels)
+	labels := maps.Clone(longhorn.Profile().InstanceManagerLabels)
 	labels["longhorn.io/data-engine"] = "v1"
 	return labels
 }
 
 func serverLabels(volume int) map[string]string {
-	labels := maps.Clone(storage.Longhorn().ServerLabels)
-	labels[storage.Longhorn().VolumeLabel] = VolumeName(volume)
+	labels := maps.Clone(longhorn.Profile().ServerLabels)
+	labels[longhorn.Profile().VolumeLabel] = VolumeName(volume)
 	return labels
 }

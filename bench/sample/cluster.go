@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Cluster is how large a cluster is that plans are made for.
@@ -24,7 +25,7 @@ func (c Cluster) String() string {
 }
 
 // on is the network that shared volumes are on.
-var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: storage.Longhorn().EndpointInterface}
+var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: longhorn.Profile().EndpointInterface}
 
 // Facts of it. Everything is outdated: the priority class that all is to be built
 // with waits for volumes, other settings for what runs in a pod. Half of the volumes
@@ -38,7 +39,7 @@ func (c Cluster) Facts() plan.Facts {
 		catalog.EndpointNetworkForRWX: "kube-system/storage-net",
 	}
 	f := plan.Facts{
-		Profile: storage.Longhorn(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
+		Profile: longhorn.Profile(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
 		Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: rollout.Rollout{
 			MountsFromHost: true, Record: rollout.Record{Clients: on, Servers: on},

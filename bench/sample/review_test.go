@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 func TestReviewsHaveTheSizeAskedForAndAreOfClientPods(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReviewsHaveTheSizeAskedForAndAreOfClientPods(t *testing.T) {
 		if err := json.Unmarshal(review.Request.Object.Raw, &pod); err != nil {
 			t.Fatal(err)
 		}
-		for key, value := range storage.Longhorn().ClientLabels {
+		for key, value := range longhorn.Profile().ClientLabels {
 			if pod.Labels[key] != value {
 				t.Errorf("got labels %v, want %s=%s among them", pod.Labels, key, value)
 			}

@@ -11,31 +11,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/certs"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// apiServer is the server of the REST API; nil where address says that none is served.
+// apiServer returns the server of the REST API; nil if address is empty.
 func apiServer(address string, c *config.Configuration, restConfig *rest.Config, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*settingsapi.Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
 	}
-	// Its callers bring tokens, not certificates.
-	tlsConfig, err := webhook.TLSConfig(source, "")
+	// Callers authenticate with tokens, not certificates.
+	tlsConfig, err := admission.TLSConfig(source, "")
 	if err != nil {
 		return nil, err
 	}
-	// Clients and their rate limits of its own: admission never waits for the API.
+	// The API has its own clients and rate limits, so that admission never waits for the API.
 	own := rest.CopyConfig(restConfig)
-	own.UserAgent = "fairlead-api/" + version
+	own.UserAgent = "fairlead-api/" + cli.Version
 	own.QPS, own.Burst = 20, 40
 	live, err := client.New(own, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("building the API's client: %w", err)
 	}
-	// And for tokens apart from the rest: whoever sends tokens that nobody knows holds up no known caller.
+	// Token reviews have a separate client, so that callers with unknown tokens do not delay known callers.
 	tokens, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		return nil, fmt.Errorf("building the API's client for tokens: %w", err)

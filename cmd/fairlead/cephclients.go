@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
@@ -21,14 +22,14 @@ import (
 const cephClientsCertificates = "/etc/fairlead-ceph-clients"
 
 func cephClientsCommand() *cobra.Command {
-	var o commonOptions
+	var o cli.ClusterOptions
 	var listen, certificates, copyTo string
 	cmd := &cobra.Command{
 		Use:   "ceph-clients",
 		Short: "Tell the controller who has Ceph volumes open, by running rbd and ceph",
 		Args:  cobra.NoArgs,
 	}
-	o.setup(cmd, func(ctx context.Context, log *slog.Logger) error {
+	o.Setup(cmd, func(ctx context.Context, log *slog.Logger) error {
 		if copyTo != "" {
 			program, err := os.ReadFile("/proc/self/exe")
 			if err == nil {
@@ -49,10 +50,10 @@ func cephClientsCommand() *cobra.Command {
 	return cmd
 }
 
-// askCeph asks Ceph where the configuration says so; else it is nil.
+// askCeph returns a function that asks Ceph for a node's clients; nil if cephClients is off.
 func askCeph(c config.CephClients, objects client.Reader) fencing.AskStorage {
 	if c.Mode == config.Off {
 		return nil
 	}
-	return cephclients.Asker{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.Ask(c.URL, cephClientsCertificates)}.Report
+	return cephclients.Reporter{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.Ask(c.URL, cephClientsCertificates)}.Report
 }

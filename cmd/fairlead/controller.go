@@ -21,20 +21,20 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	fencingreads "github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// A leader that is killed is followed after leaseDuration and up to 2.2 retries.
-// A leader that can't renew ends renewDeadline and one retry after the last
-// renewal; all count by their own clocks, so a wrong time of day does no harm.
-// Longer values keep the leader through longer outages of the API server, in
-// which it can do nothing anyway. Each replica asks once in a retry.
+// A killed leader is replaced after leaseDuration and up to 2.2 retries. A leader that can't
+// renew exits after renewDeadline and one retry. Replicas count by their own clocks, so a wrong
+// time of day does no harm. Longer values would only keep a leader through longer outages of
+// the API server, in which it can do nothing. Each replica asks once per leaseRetry.
 const (
 	leaseDuration = 8 * time.Second
 	renewDeadline = 5 * time.Second
@@ -44,7 +44,7 @@ const (
 )
 
 type controllerOptions struct {
-	commonOptions
+	cli.ClusterOptions
 	managerOptions
 	injectCAFrom string
 }
@@ -56,7 +56,7 @@ func controllerCommand() *cobra.Command {
 		Short: "Apply settings, and keep shared volumes in line",
 		Args:  cobra.NoArgs,
 	}
-	o.setup(cmd, o.run)
+	o.Setup(cmd, o.run)
 	o.flags(cmd)
 	cmd.Flags().StringVar(&o.injectCAFrom, "inject-ca-from", "", "<namespace>/<name> of the Secret whose CA is written into the webhook configurations")
 	return cmd
@@ -64,7 +64,7 @@ func controllerCommand() *cobra.Command {
 
 // run is the composition root of the controller.
 func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
-	configuration, err := config.Load(o.configFile)
+	configuration, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	restConfig, err := o.restConfig("controller")
+	restConfig, err := o.RestConfig("controller")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("choosing what to cache: %w", err)
 	}
-	ca := &cabundle.Reconciler{Secret: secret, Configuration: webhook.ConfigurationName, Log: log}
+	ca := &cabundle.Reconciler{Secret: secret, Configuration: registration.ConfigurationName, Log: log}
 	if secret.Name != "" {
 		ca.Caches(&cached)
 	}
@@ -178,7 +178,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	return nil
 }
 
-// setupFencing registers the controllers of nodes that are lost with volumes. claims tells whether volumes are indexed by claim.
+// setupFencing registers the controllers of fencing. claims reports whether volumes are indexed by claim.
 func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, claims bool, log *slog.Logger) error {
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
 	indexed := fencingreads.NewBuckets(objects, mgr.GetFieldIndexer())

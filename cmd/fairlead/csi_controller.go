@@ -19,16 +19,17 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/controllers/nfs/services"
 	"github.com/fairlead-io/fairlead/controllers/ondat"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
-// Limits of requests to the API server. An attachment takes two; the API server
-// shares itself out by priority and fairness.
+// Limits of requests to the API server per second. An attachment takes two requests.
+// The API server protects itself by priority and fairness.
 const csiQPS, csiBurst = 500, 1000
 
 type csiControllerOptions struct {
-	commonOptions
+	cli.ClusterOptions
 	managerOptions
 	endpoint string
 }
@@ -40,7 +41,7 @@ func csiControllerCommand() *cobra.Command {
 		Short: "Publish NFS services, and attach their volumes to nodes",
 		Args:  cobra.NoArgs,
 	}
-	o.setup(cmd, o.run)
+	o.Setup(cmd, o.run)
 	o.flags(cmd)
 	cmd.Flags().StringVar(&o.endpoint, "csi-endpoint", "",
 		"socket to answer the Controller RPCs of CSI on, unix:///path/csi.sock, for the sidecar external-attacher; "+driverVariable+" stands for the driver's name; none by default")
@@ -51,7 +52,7 @@ var errNothingToServe = errors.New("the configuration has nfs.mode: off and no s
 
 // run is the composition root of the controller of NFS services.
 func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error {
-	configuration, err := config.Load(o.configFile)
+	configuration, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	restConfig, err := o.restConfig("csi-controller")
+	restConfig, err := o.RestConfig("csi-controller")
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	return nil
 }
 
-// csiCaches are those of what is served: Ondat alone needs no definition of NFSServices.
+// csiCaches returns the cache options of the configured services. With Ondat alone, the CRD of NFSServices is not needed.
 func csiCaches(c config.NFS) (cache.Options, error) {
 	if c.Mode == config.Off {
 		return nfs.Published()
@@ -114,7 +115,7 @@ func csiCaches(c config.NFS) (cache.Options, error) {
 	return nfs.Caches(driverNames(c.Drivers))
 }
 
-// setupNFS registers the controllers of NFS services, and returns what answers CSI RPCs.
+// setupNFS registers the controllers of NFS services, and returns the publisher for CSI RPCs.
 func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attach.Driver, writer *frontend.Writer, log *slog.Logger) (*attach.Publisher, error) {
 	if err := attach.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 			return nil, err
 		}
 	}
-	// After the controllers, which listen to what it observes.
+	// The controllers subscribe to the observer, so they are added first.
 	if err := mgr.Add(observer); err != nil {
 		return nil, fmt.Errorf("adding the observer of attachments: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/csi/controller"
@@ -14,23 +15,23 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
 
-// driverVariable stands for the driver's name in --csi-endpoint.
+// driverVariable is the placeholder for the driver's name in --csi-endpoint.
 const driverVariable = "{driver}"
 
-// csiServer answers the Controller RPCs of one driver. It runs in every replica:
-// the external attacher beside it has a leader of its own.
+// csiServer answers the Controller RPCs of one driver. It runs in every replica,
+// because the external-attacher sidecar elects its own leader.
 type csiServer struct {
 	driver, socket string
 	publisher      csi.Publisher
 	log            *slog.Logger
 }
 
-// NeedLeaderElection makes the manager run it in every replica.
+// NeedLeaderElection makes the manager run the server in every replica.
 func (*csiServer) NeedLeaderElection() bool { return false }
 
-// Start answers until the context ends.
+// Start serves until the context ends.
 func (s *csiServer) Start(ctx context.Context) error {
-	identities := &identity.Server{Driver: s.driver, Version: version, Controller: true}
+	identities := &identity.Server{Driver: s.driver, Version: cli.Version, Controller: true}
 	controllers := &controller.Server{Driver: s.driver, Publisher: s.publisher}
 	if err := server.Keep(ctx, s.socket, server.Options{Log: s.log}, nil, identities.Register, controllers.Register); err != nil {
 		return fmt.Errorf("answering CSI calls of driver %s: %w", s.driver, err)
@@ -38,8 +39,8 @@ func (s *csiServer) Start(ctx context.Context) error {
 	return nil
 }
 
-// csiSockets are the paths of the sockets by driver: one each for those whose
-// attacher is external. An empty endpoint is none.
+// csiSockets returns the path of the socket of each driver with an external
+// attacher; none if the endpoint is empty.
 func csiSockets(endpoint string, drivers []config.NFSDriver) (map[string]string, error) {
 	if endpoint == "" {
 		return nil, nil

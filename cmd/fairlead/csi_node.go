@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/fairlead-io/fairlead/internal/cli"
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/csi/conntrack"
 	"github.com/fairlead-io/fairlead/internal/csi/identity"
@@ -28,7 +29,7 @@ import (
 )
 
 type csiNodeOptions struct {
-	commonOptions
+	cli.ClusterOptions
 	drivers                     []string
 	nodeName                    string
 	endpoint                    string
@@ -45,7 +46,7 @@ func csiNodeCommand() *cobra.Command {
 		Short: "Mount the shares of NFS services on this node, for its kubelet",
 		Args:  cobra.NoArgs,
 	}
-	o.setup(cmd, o.run)
+	o.Setup(cmd, o.run)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.drivers, "driver-name", []string{fairleadcsi.DefaultDriver}, "name of a CSI driver to serve; may be repeated")
 	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"), "name of this node; by default $NODE_NAME")
@@ -75,7 +76,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	serving := server.Options{Log: log, Metrics: calls}
-	cluster, err := o.restConfig("csi-node")
+	cluster, err := o.RestConfig("csi-node")
 	if err != nil {
 		log.Warn("No cluster is reachable: the node has no zone, and connections to servers that an address has left are not deleted", "error", err)
 	}
@@ -85,7 +86,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 	system := &mounts.Host{}
 	var registrations []*registration.Registration
 	for i, driver := range o.drivers {
-		identities := &identity.Server{Driver: driver, Version: version, Controller: true, Topology: zone != ""}
+		identities := &identity.Server{Driver: driver, Version: cli.Version, Controller: true, Topology: zone != ""}
 		nodes := &node.Server{
 			Driver: driver, NodeName: o.nodeName, Zone: zone, System: system, Timeouts: node.DefaultTimeouts,
 			KubeletDir: o.kubeletDir, PageSize: os.Getpagesize(), Log: log.With("driver", driver),
@@ -99,7 +100,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 		})
 		group.Go(func() error {
 			select {
-			case <-listening: // the kubelet asks for the driver as soon as it is registered
+			case <-listening: // the kubelet calls the driver as soon as the driver is registered
 				return r.Run(ctx, o.registrationDir, serving)
 			case <-ctx.Done():
 				return nil
@@ -114,7 +115,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-// sockets are the paths of the drivers' sockets. It fills in what depends on the kubelet's directory.
+// sockets returns the paths of the drivers' sockets. It sets defaults that depend on the kubelet's directory.
 func (o *csiNodeOptions) sockets() ([]string, error) {
 	if !filepath.IsAbs(o.kubeletDir) {
 		return nil, fmt.Errorf("--kubelet-dir %q is not absolute", o.kubeletDir)
@@ -147,7 +148,7 @@ func (o *csiNodeOptions) sockets() ([]string, error) {
 	return sockets, nil
 }
 
-// cleanConnections does not end the node plugin: mounts matter more.
+// cleanConnections deletes stale connections. Its errors do not end the node plugin: mounts matter more.
 func (o *csiNodeOptions) cleanConnections(ctx context.Context, cluster *rest.Config, registry prometheus.Registerer, log *slog.Logger) error {
 	deleted, err := conntrack.NewCounter(registry)
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
 )
 
 // csiNodeCommand is for Linux, where nodes mount NFS.
 func csiNodeCommand() *cobra.Command {
-	o := &commonOptions{}
+	o := &cli.ClusterOptions{}
 	cmd := &cobra.Command{Use: "csi-node", Short: "Mount the shares of NFS services on this node (Linux only)", Args: cobra.NoArgs}
-	o.setup(cmd, func(context.Context, *slog.Logger) error { return errors.New("csi-node runs on Linux only") })
+	o.Setup(cmd, func(context.Context, *slog.Logger) error { return errors.New("csi-node runs on Linux only") })
 	return cmd
 }

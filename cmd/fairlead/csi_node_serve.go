@@ -25,8 +25,8 @@ import (
 // zoneTimeout is how long the start waits for the node's zone.
 const zoneTimeout = 10 * time.Second
 
-// zone is the node's label; empty if the node has none, or it cannot be read. The
-// zone only helps others to see where the node is: the attacher reads it from the node itself.
+// zone returns the node's zone label; empty if there is none, or the node cannot be read.
+// The zone is only informative: the attacher reads the label itself.
 func (o *csiNodeOptions) zone(ctx context.Context, cluster *rest.Config, log *slog.Logger) string {
 	if cluster == nil {
 		return ""
@@ -52,7 +52,7 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	return serveHTTP(ctx, listen, mux)
 }
 
-// serveHealth serves /healthz, and /readyz: the kubelet has registered all drivers.
+// serveHealth serves /healthz and /readyz. Ready means that the kubelet has registered all drivers.
 func serveHealth(ctx context.Context, listen string, registrations []*registration.Registration) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

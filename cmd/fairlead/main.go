@@ -1,4 +1,4 @@
-// Fairlead leads shared-volume traffic onto a storage network of its own.
+// Fairlead moves the traffic of shared volumes to a dedicated storage network.
 package main
 
 import (
@@ -7,17 +7,26 @@ import (
 	"fmt"
 	"io"
 	"os"
-	_ "time/tzdata" // maintenance windows name time zones that the image does not have
+	_ "time/tzdata" // maintenance windows name time zones, and the image has no time zone files
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/fences"
+	"github.com/fairlead-io/fairlead/internal/cli/nfs"
+	"github.com/fairlead-io/fairlead/internal/cli/plan"
+	"github.com/fairlead-io/fairlead/internal/cli/review"
+	"github.com/fairlead-io/fairlead/internal/cli/settings"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cli/ui"
 )
 
 func main() {
-	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctrl.SetupSignalHandler(), os.Args, os.Stdout, os.Stderr))
 }
 
-// run returns the exit code.
+// run returns the exit code. The first of args is the name that the program was called by.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use:           "fairlead",
@@ -25,12 +34,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), planCommand(), settingsCommand(), fencesCommand(), nfsCommand(), cephClientsCommand(), csiNodeCommand(), versionCommand())
-	root.SetArgs(args)
-	root.SetOut(terminal{out})
-	root.SetErr(terminal{errOut})
+	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), status.Command(), status.VolumesCommand(), plan.Command(), review.Command(), settings.Command(), fences.Command(), nfs.Command(), ui.Command(), cephClientsCommand(), csiNodeCommand(), cli.VersionCommand())
+	if cli.IsPlugin(args[0]) {
+		cli.NameAsPlugin(root)
+	}
+	root.SetArgs(args[1:])
+	root.SetOut(cli.Terminal{Writer: out})
+	root.SetErr(cli.Terminal{Writer: errOut})
 	err := root.ExecuteContext(ctx)
-	var code exitCode
+	var code cli.ExitCode
 	switch {
 	case err == nil:
 		return 0

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // managerOptions are the flags of commands that run controllers.
@@ -29,7 +29,7 @@ func (o *managerOptions) flags(cmd *cobra.Command) {
 	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "address to serve /metrics on; 0 serves none")
 	flags.StringVar(&o.healthListen, "health-listen", ":8081", "address to serve /healthz and /readyz on; 0 serves none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only as the leader of all replicas")
-	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", webhook.Namespace, "namespace of the leader's Lease")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", registration.Namespace, "namespace of the leader's Lease")
 	flags.StringVar(&o.pprofListen, "pprof-listen", "", "address to serve /debug/pprof on; none by default")
 }
 

@@ -1,28 +1,39 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/cli/plan"
+	"github.com/fairlead-io/fairlead/internal/cli/settings"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // runOn runs the program on a kubeconfig file.
 func runOn(t *testing.T, kubeconfig, command string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	code = run(t.Context(), append(append(strings.Fields(command), "--kubeconfig", kubeconfig), args...), &stdout, &stderr)
+	code = run(t.Context(), slices.Concat([]string{"fairlead"}, strings.Fields(command), []string{"--kubeconfig", kubeconfig}, args), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
 // A value that must be corrected waits for nothing that a script could wait for.
 func TestInvalidValueInEffectIsAnError(t *testing.T) {
-	kubeconfig := kubeconfigOf(t, serveAPI(t, nil, systemSetting("priority-class", "Not A Name"), systemSetting("taint-toleration", "")))
-	const reason = `priority-class is invalid: nothing is applied until this is corrected: value "Not A Name" must be the name of a PriorityClass`
+	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, objects.LonghornSetting("priority-class", "Not A Name"), objects.LonghornSetting("taint-toleration", "")))
+	const reason = `priority-class is invalid: not applied until the value is corrected: value "Not A Name" must be the name of a PriorityClass`
 	for _, test := range []struct {
 		args []string
 		code int
@@ -54,7 +65,7 @@ func TestPlanGoesByInstalledConfiguration(t *testing.T) {
 		{nil, 0, "The default configuration is used: there is no ConfigMap fairlead-system/fairlead"},
 		{[]client.Object{installed}, 1, "storage-network of settings.longhorn.io is refused"},
 	} {
-		kubeconfig := kubeconfigOf(t, serveAPI(t, nil, append(test.objects, systemSetting("storage-network", ""))...))
+		kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, append(test.objects, objects.LonghornSetting("storage-network", ""))...))
 		if code, out, err := runOn(t, kubeconfig, "plan", "--set", "storage-network=kube-system/missing"); code != test.code || !strings.Contains(err, test.says) {
 			t.Errorf("code %d\n%s%s", code, out, err)
 		}
@@ -62,7 +73,7 @@ func TestPlanGoesByInstalledConfiguration(t *testing.T) {
 }
 
 func TestContextPicksCluster(t *testing.T) {
-	address := serveAPI(t, nil)
+	address := clitest.ServeAPI(t, nil)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: gone, contexts: [{name: gone, context: {cluster: gone}}, {name: lab, context: {cluster: lab}}],
 clusters: [{name: gone, cluster: {server: "http://127.0.0.1:1"}}, {name: lab, cluster: {server: "` + address + `"}}]}`
@@ -76,6 +87,98 @@ clusters: [{name: gone, cluster: {server: "http://127.0.0.1:1"}}, {name: lab, cl
 		}
 		if code, _, err := runOn(t, kubeconfig, command, "--context", "prod"); code != 1 || !strings.Contains(err, `context "prod" does not exist`) {
 			t.Errorf("%s: code %d, %s", command, code, err)
+		}
+	}
+}
+
+func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	kubeconfig := clitest.Kubeconfig(t, gone.URL)
+	for _, cmd := range []*cobra.Command{settings.Command(), plan.Command()} {
+		var out strings.Builder
+		cmd.SetErr(&out)
+		cmd.SetOut(io.Discard)
+		cmd.SetArgs([]string{"--kubeconfig", kubeconfig})
+		if err := cmd.Execute(); err == nil || !strings.Contains(out.String(), "The default configuration is used: ") {
+			t.Errorf("%s: got %v and %q", cmd.Name(), err, out.String())
+		}
+	}
+}
+
+// An API server, or who wrote what it quotes, may put anything into a message.
+func TestNoErrorSteersTerminal(t *testing.T) {
+	server := clitest.ServeAPI(t, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusForbidden,
+		Reason: metav1.StatusReasonForbidden, Message: clitest.Hostile,
+	})
+	kubeconfig := clitest.Kubeconfig(t, server)
+	for _, command := range []string{"settings", "plan", "fences", "fences drill node-1", "nfs", "nfs plan a/b"} {
+		t.Run(command, func(t *testing.T) {
+			var out, errOut strings.Builder
+			code := run(t.Context(), slices.Concat([]string{"fairlead"}, strings.Fields(command), []string{"--kubeconfig", kubeconfig}), &out, &errOut)
+			if code != 1 || !strings.Contains(errOut.String(), "fairlead: ") || out.String() != "" {
+				t.Errorf("code %d, %q, %q", code, out.String(), errOut.String())
+			}
+			clitest.CheckPrinted(t, errOut.String())
+		})
+	}
+}
+
+// kubectl finds the program as a plugin by the name kubectl-fairlead.
+func TestPluginHelpSaysKubectl(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"settings", "--help"}, {"nfs", "plan", "--help"}, {"status", "volume", "--help"}, {"__complete", "settings", "storage-"}} {
+		var out, errOut strings.Builder
+		if code := run(t.Context(), append([]string{"/usr/local/bin/kubectl-fairlead"}, args...), &out, &errOut); code != 0 {
+			t.Fatalf("%q: code %d, %s", args, code, errOut.String())
+		}
+		text := out.String()
+		if args[0] == "__complete" {
+			if !strings.Contains(text, "storage-network\n") {
+				t.Errorf("no completion: %s", text)
+			}
+			continue
+		}
+		if !strings.Contains(text, "kubectl fairlead") || strings.Contains(text, "\n  fairlead ") {
+			t.Errorf("%q:\n%s", args, text)
+		}
+	}
+}
+
+func TestOutputForPeopleNamesCluster(t *testing.T) {
+	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil))
+	for _, command := range []string{"settings", "plan", "fences", "nfs", "status", "volumes"} {
+		code, out, err := runOn(t, kubeconfig, command)
+		if !strings.HasPrefix(out, "Cluster c (http://127.0.0.1:") {
+			t.Errorf("%s: code %d, %s%s", command, code, out, err)
+		}
+		if _, out, _ := runOn(t, kubeconfig, command, "-o", "json"); !strings.HasPrefix(out, "{") {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+}
+
+func TestMisspelledSettingIsSuggested(t *testing.T) {
+	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil))
+	if _, _, err := runOn(t, kubeconfig, "settings", "storage-netwrok"); !strings.Contains(err, "did you mean storage-network") {
+		t.Error(err)
+	}
+}
+
+// Scripts go by the exit code.
+func TestStatusExitCodes(t *testing.T) {
+	record := objects.Record(objects.Network("storage-net", "lhnet1"))
+	record.Status.Phase = "Applied"
+	settings := []client.Object{objects.LonghornSetting("storage-network", "kube-system/storage-net"), objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true")}
+	wrong := append([]client.Object{record, objects.LonghornVolume("pvc-a", "node-1", objects.RWX), objects.Headless("pvc-a", objects.Network("storage-net", "lhnet1"))}, settings...)
+	cluster := objects.Record(storage.Attachment{})
+	cluster.Status.Phase = "Applied"
+	for want, all := range map[int][]client.Object{0: {cluster}, 2: {}, 3: wrong} {
+		kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, all...))
+		for _, command := range []string{"status", "status -o json"} {
+			if code, out, err := runOn(t, kubeconfig, command); code != want {
+				t.Errorf("%s: code %d, want %d\n%s%s", command, code, want, out, err)
+			}
 		}
 	}
 }

@@ -18,17 +18,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/certs"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/admission"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 type webhookOptions struct {
-	commonOptions
+	cli.ClusterOptions
 	listen, opsListen string
 	apiListen         string
 	certFile, keyFile string
@@ -46,7 +50,7 @@ func webhookCommand() *cobra.Command {
 		Short: "Serve the admission webhooks, and the settings as a REST API",
 		Args:  cobra.NoArgs,
 	}
-	o.setup(cmd, o.run)
+	o.Setup(cmd, o.run)
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", ":9443", "address to serve admission on")
 	flags.StringVar(&o.apiListen, "api-listen", ":9444", "address to serve the REST API of the settings on; 0 serves none")
@@ -54,7 +58,7 @@ func webhookCommand() *cobra.Command {
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "serving certificate, PEM; followed when it is replaced")
 	flags.StringVar(&o.keyFile, "tls-key-file", "", "its private key, PEM")
 	flags.StringVar(&o.selfSignedSecret, "self-signed-secret", "", "instead of files: <namespace>/<name> of the Secret to keep a CA of Fairlead's own in")
-	flags.StringVar(&o.servingName, "serving-name", webhook.ServiceName+"."+webhook.Namespace+".svc", "name that the API server calls by")
+	flags.StringVar(&o.servingName, "serving-name", registration.ServiceName+"."+registration.Namespace+".svc", "name that the API server calls by")
 	flags.StringVar(&o.clientCAFile, "client-ca-file", "", "serve only clients with a certificate of these CAs, PEM")
 	flags.DurationVar(&o.drainDelay, "drain-delay", 10*time.Second, "how long to go on serving after SIGTERM, until no new connections come")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve /debug/pprof beside the metrics")
@@ -80,24 +84,24 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
-	configuration, err := config.Load(o.configFile)
+	configuration, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return err
 	}
-	restConfig, err := o.restConfig("webhook")
+	restConfig, err := o.RestConfig("webhook")
 	if err != nil {
 		return err
 	}
-	// The API server keeps its own peace (priority and fairness): admission waits for no limit of ours,
-	// as long as it reads few objects one by one (cluster.HolderReader).
+	// The API server protects itself by priority and fairness. The limits are so high that admission never
+	// waits for them, as long as it reads few objects one by one (cluster.HolderReader).
 	restConfig.QPS, restConfig.Burst = 400, 800
-	// Within a cluster compressing takes longer, on both sides, than sending.
+	// Within a cluster, compression takes longer on both sides than sending uncompressed.
 	restConfig.DisableCompression = true
 	source, err := o.certificates(restConfig)
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := webhook.TLSConfig(source, o.clientCAFile)
+	tlsConfig, err := admission.TLSConfig(source, o.clientCAFile)
 	if err != nil {
 		return err
 	}
@@ -136,7 +140,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 
-	// What requests need outlives the context that ends serving: draining uses it too.
+	// Requests are still served while the webhook drains, so their dependencies outlive the serving context.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	records, err := cluster.WatchRecords(background, objects, storageProfiles(configuration))
@@ -145,10 +149,10 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	server := &webhook.Server{Listener: tls.NewListener(webhook.LimitConnections(listener), tlsConfig), DrainDelay: o.drainDelay, Log: log}
+	server := &admission.Server{Listener: tls.NewListener(admission.LimitConnections(listener), tlsConfig), DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, lists, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, webhookNFS(configuration, lists), webhook.NewMetrics(registry), log)
-	readiness := &webhook.Readiness{
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, &webhook.NFS{Live: nfs.NewNFSReader(lists, configuration.NFS.DefaultServices())}, admission.NewMetrics(registry), log)
+	readiness := &admission.Readiness{
 		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
 		Draining: server.Draining,
@@ -156,7 +160,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
-	group.Go(func() error { return webhook.ServeOps(background, opsListener, readiness, registry, o.pprof) })
+	group.Go(func() error { return admission.ServeOps(background, opsListener, readiness, registry, o.pprof) })
 	if fencing != nil {
 		group.Go(func() error { return fencing.Live.Start(background) })
 	}
@@ -167,7 +171,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		defer stop()
 		serving, cancel := context.WithCancel(ctx)
 		defer cancel()
-		context.AfterFunc(background, cancel) // one part failed: all stop
+		context.AfterFunc(background, cancel) // one part failed, so all parts stop
 		return server.Start(serving)
 	})
 	return group.Wait()
@@ -186,8 +190,8 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *l
 	return profiles
 }
 
-// webhookFencing is what the gates of fencing need; nil where nothing is fenced.
-func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists.Live, server *webhook.Server) *webhook.Fencing {
+// webhookFencing returns the dependencies of the fencing gates; nil if fencing is off.
+func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists.Live, server *admission.Server) *webhook.Fencing {
 	if !c.Fencing.On() {
 		return nil
 	}
@@ -202,7 +206,7 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists
 	}
 }
 
-// dialAddress is where a listener on any address is reached from the same host.
+// dialAddress is the address at which the same host reaches a listener.
 func dialAddress(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {

@@ -1,12 +1,10 @@
 package apply
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,115 +14,88 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// A class that is deleted while a change waits, for days maybe.
-func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
-	w.Must(w.API.Delete(t.Context(), high))
-	w.setSystem(class, "high")
-	w.comeToRest()
-	if w.pod("im-node-1").Spec.PriorityClassName != "" || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
-		t.Fatalf("brought in line with a class that is gone: %q", w.wrote)
-	}
-	s := w.status(class)
-	if s.Applied || len(s.Blockers) != 1 || s.Blockers[0].Kind != "PriorityClass" || s.Blockers[0].Name != "high" {
-		t.Fatalf("got %+v", s)
-	}
-	high.ResourceVersion = ""
-	w.Must(w.API.Create(t.Context(), high))
-	w.comeToRest()
-	w.Must(w.allOf("high"))
+const missingNetwork = "there is no NetworkAttachmentDefinition kube-system/one"
+
+// changingNetwork is a world whose storage network has just changed to a network that does not exist.
+func changingNetwork(t *testing.T) *world {
+	t.Helper()
+	w := atRest(t, setting(catalog.StorageNetwork, ""))
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
+	return w
 }
 
-// The networks are read live, and looked for again.
-func TestDeletedNetworkIsWaitedFor(t *testing.T) {
-	w := newWorld(t, setting(catalog.StorageNetwork, ""))
-	w.comeToRest()
-	pod := w.pod("im-node-1").UID
-	w.setSystem(catalog.StorageNetwork, "kube-system/one")
-	for range 5 {
-		if result := w.step(); result.RequeueAfter <= 0 {
-			t.Fatal("nothing looks for the network again")
-		}
-	}
+// wantNetworkBlocker wants one blocker of the storage network, whose message contains a text.
+func (w *world) wantNetworkBlocker(text string) {
+	w.Helper()
 	s := w.status(catalog.StorageNetwork)
-	if w.pod("im-node-1").UID != pod || s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
-		t.Fatalf("got %+v", s)
+	must.True(w, !s.Applied && len(s.Blockers) == 1 && strings.Contains(s.Blockers[0].Message, text), "got %+v, want a blocker %q", s, text)
+}
+
+func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
+	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
+	w := changing(t)
+	w.remove(high)
+	w.comeToRest()
+	w.Must(w.builtWith(""))
+	s := w.status(class)
+	must.True(t, !s.Applied && len(s.Blockers) == 1 && s.Blockers[0].Kind == "PriorityClass" && s.Blockers[0].Name == "high", "got %+v", s)
+	w.create(high)
+	w.comeToRest()
+	w.wantEnd("high")
+}
+
+// The networks are read live, and listed again at intervals.
+func TestDeletedNetworkIsWaitedFor(t *testing.T) {
+	w := changingNetwork(t)
+	pod := w.pod("im-node-1").UID
+	for range 5 {
+		result := w.step()
+		must.True(t, result.RequeueAfter > 0, "the networks are not listed again")
 	}
-	var network unstructured.Unstructured
+	w.wantNetworkBlocker(missingNetwork)
+	must.True(t, w.pod("im-node-1").UID == pod, "the instance manager is restarted")
+	network := &unstructured.Unstructured{}
 	network.SetGroupVersionKind(cluster.NetworkKind)
 	network.SetNamespace("kube-system")
 	network.SetName("one")
-	w.Must(w.API.Create(t.Context(), &network))
-	w.Clock.SetTime(w.Clock.Now().Add(networksKeptFor))
+	w.create(network)
+	w.Pass(networksKeptFor)
 	w.step()
-	if now := w.pod("im-node-1"); now != nil && now.UID == pod {
-		t.Fatalf("the network is there: %+v", w.status(catalog.StorageNetwork))
-	}
+	now := w.pod("im-node-1")
+	must.True(t, now == nil || now.UID != pod, "the network exists: %+v", w.status(catalog.StorageNetwork))
 }
 
-// Regression: they were listed at each look, of which volumes that come and go
-// bring many, for as long as a change waits.
+// Regression: networks were listed at each look while a change waited.
 func TestNetworksAreListedSeldomForReports(t *testing.T) {
-	w := newWorld(t, setting(catalog.StorageNetwork, ""))
-	w.comeToRest()
-	w.setSystem(catalog.StorageNetwork, "kube-system/one")
+	w := changingNetwork(t)
 	w.step()
 	w.networkLists = 0
 	for range 100 { // 30 seconds
-		w.Clock.SetTime(w.Clock.Now().Add(300 * time.Millisecond))
+		w.Pass(300 * time.Millisecond)
 		w.step()
 	}
-	if most := int(30 * time.Second / networksKeptFor); w.networkLists == 0 || w.networkLists > most {
-		t.Errorf("%d lists, of at most %d", w.networkLists, most)
-	}
+	most := int(30 * time.Second / networksKeptFor)
+	must.Check(t, w.networkLists != 0 && w.networkLists <= most, "%d lists, of at most %d", w.networkLists, most)
 
-	// What is done is decided on a list of now, whatever was kept.
+	// Work is decided on a new list.
 	pod := w.pod("im-node-1").UID
 	w.r.networks = keptNetworks{map[storage.Network]bool{{Namespace: "kube-system", Name: "one"}: true}, w.Clock.Now()}
-	for range 3 {
-		w.step()
-	}
-	if now := w.pod("im-node-1"); now == nil || now.UID != pod {
-		t.Error("a pod is restarted on a network that is gone")
-	}
+	w.steps(3)
+	now := w.pod("im-node-1")
+	must.Check(t, now != nil && now.UID == pod, "a pod is restarted on a network that is gone")
 }
 
-// Regression: a kind that is deleted while the controller runs is not found, in
-// place of no match, and each look ended in an error.
+// Regression: a kind that is deleted while the controller runs is not found instead of no match, and each look failed.
 func TestMultusMayBeRemoved(t *testing.T) {
-	w := newWorld(t, setting(catalog.StorageNetwork, ""))
-	w.comeToRest()
+	w := changingNetwork(t)
 	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: cluster.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")
-	w.setSystem(catalog.StorageNetwork, "kube-system/one")
 	w.step()
-	if s := w.status(catalog.StorageNetwork); len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "there is no NetworkAttachmentDefinition kube-system/one") {
-		t.Errorf("got %+v", s)
-	}
-	w.networksFail = errDied
-	w.Clock.SetTime(w.Clock.Now().Add(networksKeptFor))
+	w.wantNetworkBlocker(missingNetwork)
+	w.networksFail = errDown
+	w.Pass(networksKeptFor)
 	w.step()
-	if s := w.status(catalog.StorageNetwork); s.Applied || len(s.Blockers) != 1 || !strings.Contains(s.Blockers[0].Message, "cannot be listed") {
-		t.Errorf("while networks can't be listed: %+v", s)
-	}
-}
-
-// Regression: a list of networks that failed stopped all settings, and left them
-// reported as they were, applied.
-func TestFailingListOfNetworksStopsNoOtherSetting(t *testing.T) {
-	w := newWorld(t, setting(catalog.StorageNetwork, ""), setting(catalog.TaintToleration, ""))
-	w.comeToRest()
-	w.networksFail = errDied
-	w.setSystem(catalog.StorageNetwork, "kube-system/one")
-	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
-	w.goOn()
-	if s := w.status(catalog.StorageNetwork); s.Applied || s.EffectiveValue != "kube-system/one" {
-		t.Errorf("the one that needs it: %+v", s)
-	}
-	if d := w.deployment(); !slices.ContainsFunc(d.Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "a" }) {
-		t.Error("the other one is not applied to templates")
-	}
+	w.wantNetworkBlocker("cannot be listed")
 }

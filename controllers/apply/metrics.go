@@ -23,8 +23,8 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{"setting"})
 	}
 	m := &metrics{
-		pending:  gauge("fairlead_setting_pending", "1 while the value in force of the setting is not rolled out."),
-		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in force came to wait, in Unix time; 0 when it is applied."),
+		pending:  gauge("fairlead_setting_pending", "1 while the value in effect of the setting is not rolled out."),
+		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in effect began to wait, in Unix time; 0 when it is applied."),
 		blockers: gauge("fairlead_setting_blockers", "What the setting waits for, counted."),
 		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.", ConstLabels: labels,

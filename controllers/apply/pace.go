@@ -12,26 +12,26 @@ const (
 	statusEvery = 2 * time.Second
 )
 
-// paces keeps the last writes in memory: a new leader writes at once.
-type paces map[string]pace
+// lastWrites are kept in memory: a new leader writes at once.
+type lastWrites map[string]lastWrite
 
-type pace struct {
+type lastWrite struct {
 	head string
 	at   time.Time
 }
 
-// due reports whether a write is due: at once if its head has changed, else at intervals. If the
-// write is not due, a look is scheduled for when it is.
-func (r *Reconciler) due(what, head string, every time.Duration) bool {
+// mayWrite reports whether to write now: at once if the head has changed, else at intervals. Otherwise the next look is
+// scheduled for the end of the interval.
+func (r *Reconciler) mayWrite(what, head string, every time.Duration) bool {
 	now := r.Clock.Now()
-	last, written := r.paces[what]
+	last, written := r.lastWrites[what]
 	if left := last.at.Add(every).Sub(now); written && last.head == head && left > 0 {
 		r.wakeIn(left)
 		return false
 	}
-	if r.paces == nil {
-		r.paces = paces{}
+	if r.lastWrites == nil {
+		r.lastWrites = lastWrites{}
 	}
-	r.paces[what] = pace{head, now}
+	r.lastWrites[what] = lastWrite{head, now}
 	return true
 }

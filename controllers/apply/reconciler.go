@@ -46,15 +46,15 @@ type Reconciler struct {
 	// There is one worker: the fields below need no lock.
 	backoff backoff
 	// wake is when to look again for delayed reports; 0 is never.
-	wake     time.Duration
-	failures map[catalog.Name]failure
-	advised  kit.Once[string, string]
-	paces    paces
-	networks keptNetworks
+	wake       time.Duration
+	failures   map[catalog.Name]failure
+	warned     kit.Once[string, string]
+	lastWrites lastWrites
+	networks   keptNetworks
 	// confirmed are the last writes of `applied` to the storage system's settings.
 	confirmed map[catalog.Name]string
-	// said is the condition in the last event of a setting.
-	said map[string]metav1.Condition
+	// lastEvents are the conditions in the last events of settings.
+	lastEvents map[string]metav1.Condition
 }
 
 // failure is the last error of a setting, and its component: success at another component does not clear it.
@@ -79,17 +79,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.adviseUnknown(facts.SystemValues)
+	r.warnUnknown(facts.SystemValues)
 	// Reports come before work: after a crash no setting is reported as applied while it changes.
 	// workLive does no work that is not reported.
-	told := r.report(ctx, facts, made)
-	if told.behind { // the change may be one that wakes no reconcile
-		return ctrl.Result{RequeueAfter: time.Second}, told.err()
+	reports := r.report(ctx, facts, made)
+	if reports.behind { // the change may be one that wakes no reconcile
+		return ctrl.Result{RequeueAfter: time.Second}, reports.err()
 	}
-	if _, due := made.Next(); due && r.Applies {
+	if _, ready := made.Next(); ready && r.Applies {
 		err = r.workLive(ctx)
 	}
-	if err := errors.Join(told.err(), err); err != nil {
+	if err := errors.Join(reports.err(), err); err != nil {
 		return ctrl.Result{}, err // retried within mostBackoff
 	}
 	r.wakeIn(made.After)
@@ -104,8 +104,8 @@ func (r *Reconciler) wakeIn(after time.Duration) {
 // newlyApplied reports whether the plan has an applied setting that was last reported as not applied.
 func newlyApplied(facts plan.Facts, made plan.Plan) bool {
 	return slices.ContainsFunc(made.Settings, func(s plan.SettingPlan) bool {
-		told := facts.Told[s.Name]
-		return s.Applied && (!told.Applied || told.Rolled == nil || *told.Rolled != s.Value.Text)
+		last := facts.Reported[s.Name]
+		return s.Applied && (!last.Applied || last.Rolled == nil || *last.Rolled != s.Value.Text)
 	})
 }
 
@@ -118,22 +118,22 @@ func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (plan.Fac
 	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
 	made := plan.Make(facts)
-	if made.AsksForNetworks {
+	if made.NeedsNetworks {
 		r.addNetworks(ctx, reader, &facts)
 		made = plan.Make(facts)
 	}
 	return facts, made, nil
 }
 
-// workLive decides on fresh facts and does what they call for. What goes wrong
-// is told in the settings that it was for, at the next look.
+// workLive decides on live facts and does the work. The next look reports an error in the settings
+// of the work.
 func (r *Reconciler) workLive(ctx context.Context) error {
 	facts, made, err := r.plan(ctx, r.Live)
 	if err != nil {
 		return err
 	}
-	work, due := made.Next()
-	if !due || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Told[name].Underway }) {
+	work, ready := made.Next()
+	if !ready || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Reported[name].Underway }) {
 		return nil // or the value is new and not reported yet: its event follows
 	}
 	err = r.do(ctx, facts, work)

@@ -2,184 +2,110 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-const class = catalog.PriorityClass
+const patchAttacher = "patch v1.Deployment/csi-attacher"
 
 func TestValueIsRolledOutPieceByPiece(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	if got := w.status(class); !got.Applied || got.AppliedValue == nil || *got.AppliedValue != "" || got.Source != "longhorn" {
-		t.Fatalf("at first: %+v", got)
-	}
-	if w.system(class).Annotations != nil || len(w.Events.About("")) > 0 {
-		t.Errorf("there was nothing to tell: %v %q", w.system(class).Annotations, w.Events.About())
+	w := atRest(t, setting(class, ""))
+	w.wantEnd("")
+	if got := w.status(class).Source; got != "longhorn" || w.system(class).Annotations != nil || len(w.Events.All()) > 0 {
+		t.Errorf("at first: source %s, annotations %v, events %q", got, w.system(class).Annotations, w.Events.Notes())
 	}
 	w.setSystem(class, "high")
-	// Invariant 6: it is not called applied before it is, by anybody, at any moment.
-	w.watch = func() {
-		w.mustBeAsTold("high")
-	}
+	w.checkEachWrite("high")
 	var work []string
 	for range 60 {
 		before := len(w.wrote)
 		w.step()
-		done := slices.DeleteFunc(slices.Clone(w.wrote[before:]), func(text string) bool { return strings.Contains(text, "Setting") })
-		if len(done) > 1 {
-			t.Errorf("at a time: %q", done)
-		}
+		done := w.work(before)
 		work = append(work, done...)
+		must.Check(t, len(done) <= 1, "at a time: %q", done)
 		if !w.others() && len(w.wrote) == before {
 			break
 		}
 	}
 	want := []string{
-		"patch v1.Deployment/csi-attacher", "patch v1.DaemonSet/engine-image-ei-1", "patch v1.DaemonSet/longhorn-csi-plugin",
-		"delete v1.Pod/im-node-1", "delete v1.Pod/im-node-2",
+		patchAttacher, "patch v1.DaemonSet/engine-image-ei-1", "patch v1.DaemonSet/longhorn-csi-plugin", "delete v1.Pod/im-node-1", "delete v1.Pod/im-node-2",
 	}
-	if !slices.Equal(work, want) {
-		t.Errorf("got  %q\nwant %q", work, want)
-	}
-	w.Must(w.allOf("high"))
-	if !w.system(class).Status.Applied {
-		t.Error("Longhorn's says that it is not applied")
-	}
-	if got := w.status(class); !got.Applied || *got.AppliedValue != "high" || got.PendingSince != nil {
-		t.Errorf("Fairlead's says %+v", got)
-	}
-	if got := w.metric("fairlead_component_restarts_total", "priority-class", "InstanceManager"); got != 2 {
-		t.Errorf("%v instance managers are counted", got)
-	}
-	// Only the client pods' own rolling update is taken from Kubernetes.
-	if got := string(w.daemonSet("engine-image-ei-1").Spec.UpdateStrategy.Type); got != "RollingUpdate" {
-		t.Errorf("the engine image's strategy is %s", got)
-	}
+	must.Equal(t, work, want)
+	w.wantEnd("high")
+	w.wantMetric(2, "fairlead_component_restarts_total", "priority-class", "InstanceManager")
+	// Kubernetes keeps the rolling update of all but the client pods.
+	must.Equal(t, w.daemonSet(engineImage).Spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType, "the engine image's strategy")
 	if got := w.daemonSet(profile.ClientDaemonSet); got.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(got.Annotations["fairlead.io/update-strategy"], "RollingUpdate") {
 		t.Errorf("the CSI plugin's strategy is %s, %v", got.Spec.UpdateStrategy.Type, got.Annotations)
 	}
-	if got := w.Events.About("Restarted Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it"); len(got) != 1 {
-		t.Errorf("events: %q", w.Events.About())
-	}
+	must.Equal(t, len(w.Events.About("Restarted Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it")), 1, "events %q", w.Events.About())
 }
 
-// Invariant 7: whichever write the controller dies at, before or after it, the
-// next one brings it to the same end, and no setting is applied before.
+// Invariant 7: after a crash before or after any write, the next leader gets to the same end.
 func TestCrashAtAnyWriteResumes(t *testing.T) {
-	begin := func(t *testing.T) *world {
-		w := newWorld(t, setting(class, ""))
-		w.comeToRest()
-		w.setSystem(class, "high")
-		w.restart()
-		return w
-	}
-	check := func(t *testing.T, w *world, what string) {
-		t.Helper()
-		w.Must(w.allOf("high"))
-		s := w.system(class)
-		if status := w.status(class); !status.Applied || *status.AppliedValue != "high" || !s.Status.Applied {
-			t.Fatalf("%s: it ends with %+v, %+v", what, status, s)
-		}
-	}
-	whole := begin(t)
+	whole := changing(t)
+	whole.restart()
 	whole.comeToRest()
-	check(t, whole, "without a crash")
-	if len(whole.wrote) < 9 {
-		t.Fatalf("only %q", whole.wrote)
-	}
-	for dies := range whole.wrote {
-		for _, done := range []bool{false, true} {
-			w := begin(t)
-			w.watch = func() { w.mustBeAsTold("high") }
-			w.Client.CrashAt(dies, done)
-			for range 60 {
-				_, err := w.reconcile()
-				if w.Client.Crashed() {
-					break
-				}
-				w.Must(err)
-				w.others()
-				w.Clock.SetTime(w.Clock.Now().Add(time.Second))
-			}
-			if !w.Client.Crashed() {
-				t.Fatalf("it does not get to write %d", dies)
-			}
-			w.restart()
-			w.comeToRest()
-			check(t, w, fmt.Sprintf("write %d, %s, done %v", dies, whole.wrote[dies], done))
-		}
+	whole.wantEnd("high")
+	must.True(t, len(whole.wrote) >= 9, "only %q", whole.wrote)
+	for n := range 2 * len(whole.wrote) {
+		w := changing(t)
+		w.checkEachWrite("high")
+		w.crashAt(n/2, n%2 == 1)
+		must.True(t, w.Client.Crashed(), "the controller does not get to write %d", n/2)
+		w.restart()
+		w.comeToRest()
+		w.wantEnd("high")
+		must.True(t, !t.Failed(), "after write %d, %s, done %v", n/2, whole.wrote[n/2], n%2 == 1)
 	}
 }
 
-// The value is taken back while the controller is dead: what had begun to change
-// is applied again only when all of it is back.
+// The value is reverted while the controller is down: it is applied once all components have it again.
 func TestCrashBeforeARevertedValueResumes(t *testing.T) {
-	for dies := range 20 {
-		for _, done := range []bool{false, true} {
-			w := newWorld(t, setting(class, "low"))
-			w.comeToRest()
-			w.setSystem(class, "high")
-			w.restart()
-			w.Client.CrashAt(dies, done)
-			for range 60 {
-				if _, err := w.reconcile(); w.Client.Crashed() {
-					break
-				} else {
-					w.Must(err)
-				}
-				w.others()
-			}
-			w.setSystem(class, "low")
-			w.restart()
-			w.watch = func() { w.mustBeAsTold("low") }
-			w.comeToRest()
-			w.Must(w.allOf("low"))
-		}
+	for n := range 40 {
+		w := atRest(t, setting(class, "low"))
+		w.setSystem(class, "high")
+		w.crashAt(n/2, n%2 == 1)
+		w.setSystem(class, "low")
+		w.restart()
+		w.checkEachWrite("low")
+		w.comeToRest()
+		w.Must(w.builtWith("low"))
 	}
 }
 
-// A value in Fairlead's group that is taken away half-way leaves the default behind,
-// and one that is taken away before anything was changed leaves what was installed.
+// A value that is removed before anything changed leaves the installed value. Later it leaves the default.
 func TestValueRemovedHalfwayIsRolledBack(t *testing.T) {
-	const period = catalog.EngineImageProbePeriod
-	for name, begins := range map[string]bool{"after a template was changed": true, "before": false} {
-		t.Run(name, func(t *testing.T) {
+	const name = catalog.EngineImageProbePeriod
+	for what, test := range map[string]struct {
+		begun bool
+		want  int32
+	}{"after a template was changed": {true, 5}, "before": {false, 7}} {
+		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
-			ds := w.daemonSet("engine-image-ei-1")
-			ds.Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds = 7 // by the installer
-			w.Must(w.API.Update(t.Context(), ds))
+			change(w, engineImage, func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds = 7 }) // by the installer
 			w.comeToRest()
-			if !begins {
-				w.r.Applies = false
+			period := func() int32 {
+				return w.daemonSet(engineImage).Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds
 			}
-			w.set(period, "20")
+			twenty := "20"
+			w.r.Applies = test.begun
+			w.set(name, &twenty)
 			w.step()
-			if got := w.daemonSet("engine-image-ei-1").Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds == 20; got != begins {
-				t.Fatalf("changed: %v", got)
-			}
-			s := w.own(period)
-			s.Value = nil
-			w.Must(w.API.Update(t.Context(), s))
+			must.Equal(t, period() == 20, test.begun, "changed")
+			w.set(name, nil)
 			w.restart()
-			w.r.Applies = true
 			w.comeToRest()
-			want := map[bool]int32{true: 5, false: 7}[begins]
-			if got := w.daemonSet("engine-image-ei-1").Spec.Template.Spec.Containers[0].LivenessProbe.PeriodSeconds; got != want {
-				t.Errorf("the period is %d, want %d", got, want)
-			}
-			if got := w.status(period); !got.Applied || got.Source != "default" || *got.AppliedValue != "5" || got.Underway {
+			must.Equal(t, period(), test.want, "the period")
+			if got := w.status(name); !got.Applied || got.Source != "default" || *got.AppliedValue != "5" || got.Underway {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -187,185 +113,124 @@ func TestValueRemovedHalfwayIsRolledBack(t *testing.T) {
 }
 
 func TestWorkIsDecidedOnALiveRead(t *testing.T) {
+	enginesStart := func(w *world) { w.create(engineOn("node-1"), engineOn("node-2")) }
 	for name, test := range map[string]struct {
-		pods   bool // comes to restart those, else to write templates
-		change func(*world)
-		want   string // what it does instead
+		pods bool // the next work is a restart of pods, not a write of a template
+		live func(*world)
+		want string
 	}{
-		"a volume is attached": {false, func(w *world) {
-			w.Must(w.API.Create(w.Context(), attached("pvc-1")))
-			w.Must(w.API.Create(w.Context(), engineOn("node-1")))
-			w.Must(w.API.Create(w.Context(), engineOn("node-2")))
-		}, ""},
-		"engines are about to start": {true, func(w *world) {
-			w.Must(w.API.Create(w.Context(), engineOn("node-1")))
-			w.Must(w.API.Create(w.Context(), engineOn("node-2")))
-		}, ""},
-		"an engine is about to start on one": {true, func(w *world) { w.Must(w.API.Create(w.Context(), engineOn("node-1"))) }, "delete v1.Pod/im-node-2"},
-		"a pod is being recreated": {true, func(w *world) {
-			pod := w.pod("im-node-2")
-			w.Must(w.API.Delete(w.Context(), pod, client.Preconditions{UID: &pod.UID}))
-		}, ""},
-		"the value is taken back": {true, func(w *world) { w.setSystem(class, "") }, "patch v1.Deployment/csi-attacher"},
-		"the value is another":    {true, func(w *world) { w.setSystem(class, "higher") }, "patch v1.Deployment/csi-attacher"},
+		"attached volume":       {false, func(w *world) { w.create(inUse()...) }, ""},
+		"starting engines":      {true, enginesStart, ""},
+		"engine on one node":    {true, func(w *world) { w.create(engineOn("node-1")) }, "delete v1.Pod/im-node-2"},
+		"pod that is recreated": {true, func(w *world) { w.remove(w.pod("im-node-2")) }, ""},
+		"reverted value":        {true, func(w *world) { w.setSystem(class, "") }, patchAttacher},
+		"other value":           {true, func(w *world) { w.setSystem(class, "higher") }, patchAttacher},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setting(class, ""))
-			w.comeToRest()
-			w.setSystem(class, "high")
-			for test.pods && w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
-				w.step()
+			w := changing(t)
+			if test.pods {
+				w.stepUntilTemplates()
 			}
-			w.others()
 			w.freeze()
-			w.meanwhile, w.wrote = func() { test.change(w) }, nil
+			w.meanwhile, w.wrote = func() { test.live(w) }, nil
 			w.step()
-			if w.meanwhile != nil {
-				t.Fatal("it did not look again")
-			}
-			did := slices.DeleteFunc(w.wrote, func(text string) bool { return strings.Contains(text, "Setting") })
-			if got := strings.Join(did, ", "); got != test.want {
-				t.Errorf("it wrote %s", got)
-			}
+			must.True(t, w.meanwhile == nil, "nothing was read live")
+			must.Equal(t, strings.Join(w.work(0), ", "), test.want)
 		})
 	}
 }
 
-// The cache may have seen the setting go back, and not yet what was written since.
+// The cache may show the reverted setting, but not the components that were written since.
 func TestAppliedIsReportedOnALiveRead(t *testing.T) {
-	w := newWorld(t, setting(class, "low"))
-	w.comeToRest()
+	w := atRest(t, setting(class, "low"))
 	w.freeze()
-	behind := w.Client.Reader
+	stale := w.Client.Reader
 	w.Client.Reader = nil
 	w.setSystem(class, "high")
 	w.step()
-	if w.deployment().Spec.Template.Spec.PriorityClassName != "high" {
-		t.Fatal("nothing has begun")
-	}
+	must.True(t, w.deployment().Spec.Template.Spec.PriorityClassName == "high", "nothing has begun")
 	w.setSystem(class, "low")
-	w.Client.Reader = mixed{w.API, behind}
+	w.Client.Reader = freshSettings{w.API, stale}
 	w.step()
-	if w.status(class).Applied || w.system(class).Status.Applied {
-		t.Error("it is called applied, and the Deployment is not in line")
-	}
+	must.Check(t, !w.status(class).Applied && !w.system(class).Status.Applied, "the value is reported as applied, but the Deployment does not have it")
 	w.Client.Reader = nil
 	w.comeToRest()
-	w.Must(w.allOf("low"))
+	w.wantEnd("low")
 }
 
-// mixed is a cache that has heard of settings and not of components.
-type mixed struct{ now, behind client.Reader }
-
-func (m mixed) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	return m.now.Get(ctx, key, o, opts...)
+// freshSettings is a cache that is stale, except for settings.
+type freshSettings struct {
+	client.Reader
+	stale client.Reader
 }
 
-func (m mixed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (r freshSettings) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if strings.Contains(fmt.Sprintf("%T", list), "SettingList") {
-		return m.now.List(ctx, list, opts...)
+		return r.Reader.List(ctx, list, options...)
 	}
-	return m.behind.List(ctx, list, opts...)
+	return r.stale.List(ctx, list, options...)
 }
 
-// Between decision and deletion the pod is replaced.
+// The pod is replaced between the decision and the deletion.
 func TestReplacedPodIsNotDeleted(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	w.setSystem(class, "high")
+	w := changing(t)
 	recreated := ""
-	w.fail = func(verb string, o client.Object) error {
-		if pod, ok := o.(*corev1.Pod); ok && recreated == "" {
-			have := w.pod(pod.Name)
-			w.Must(w.API.Delete(context.Background(), have, client.Preconditions{UID: &have.UID}))
-			w.others()
-			recreated = string(w.pod(pod.Name).UID)
-		}
+	w.once("delete v1.Pod/im-node-1", func() error {
+		w.remove(w.pod("im-node-1"))
+		w.others()
+		recreated = string(w.pod("im-node-1").UID)
 		return nil
-	}
+	})
 	w.comeToRest()
-	if got := string(w.pod("im-node-1").UID); got != recreated {
-		t.Errorf("the pod is %s, not the new one, %s", got, recreated)
-	}
-	if got := w.status(class); !got.Applied || got.LastError != "" {
-		t.Errorf("got %+v", got)
-	}
-	w.Must(w.allOf("high"))
+	got := string(w.pod("im-node-1").UID)
+	must.Check(t, got == recreated, "the pod is %s, not the recreated pod %s", got, recreated)
+	w.wantEnd("high")
 }
 
 func TestConflictIsLeftToTheNextLook(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	w.setSystem(class, "high")
-	conflicts := 0
-	w.fail = func(verb string, o client.Object) error {
-		if o.GetName() == "csi-attacher" && conflicts == 0 {
-			conflicts++
-			d := w.deployment()
-			d.Labels["theirs"] = "x"
-			w.Must(w.API.Update(context.Background(), d))
-		}
+	w := changing(t)
+	tries := w.once(patchAttacher, func() error {
+		change(w, "csi-attacher", func(d *appsv1.Deployment) { d.Labels["theirs"] = "x" })
 		return nil
-	}
+	})
 	w.step()
-	if d := w.deployment(); conflicts != 1 || d.Spec.Template.Spec.PriorityClassName != "" {
-		t.Fatalf("after %d conflicts it is %q", conflicts, d.Spec.Template.Spec.PriorityClassName)
-	}
-	if got := w.status(class).LastError; got != "" {
-		t.Errorf("a conflict is no error: %s", got)
-	}
+	got := w.deployment().Spec.Template.Spec.PriorityClassName
+	must.True(t, *tries == 1 && got == "" && w.status(class).LastError == "", "after %d tries the class is %q, the error %s", *tries, got, w.status(class).LastError)
 	w.comeToRest()
-	w.Must(w.allOf("high"))
-	if w.deployment().Labels["theirs"] != "x" {
-		t.Error("the other writer's change is lost")
-	}
+	w.wantEnd("high")
+	must.Equal(t, w.deployment().Labels["theirs"], "x", "label of the other writer")
 }
 
 func TestErrorIsReportedUntilSuccess(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	w.setSystem(class, "high")
-	refused := apierrors.NewForbidden(corev1.Resource("deployments"), "csi-attacher", errors.New("a policy says no"))
-	w.fail = func(verb string, o client.Object) error {
-		if o.GetName() == "csi-attacher" {
-			return refused
-		}
-		return nil
-	}
-	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
-		t.Fatalf("got %v", err)
-	}
-	w.step() // other settings have their turn, and the report remains
+	w := changing(t)
+	w.refuse(patchAttacher)
+	_, err := w.reconcile()
+	must.True(t, apierrors.IsForbidden(err), "got %v", err)
+	w.step() // the report remains while others have their turn
 	if got := w.status(class); got.Applied || !strings.Contains(got.LastError, "update Deployment csi-attacher: ") || !strings.Contains(got.LastError, "a policy says no") {
 		t.Errorf("got %+v", got)
 	}
-	t.Run("until another writer has done it", func(t *testing.T) {
-		d := w.deployment()
-		d.Spec.Template.Spec.PriorityClassName = "high"
-		w.Must(w.API.Update(t.Context(), d))
+	t.Run("until another writer succeeds", func(t *testing.T) {
+		change(w, "csi-attacher", func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "high" })
 		w.comeToRest()
-		if got := w.status(class); !got.Applied || got.LastError != "" {
-			t.Errorf("got %+v", got)
-		}
-		w.Must(w.API.Create(t.Context(), attached("pvc-1")))
+		w.wantEnd("high")
+		w.create(attached("pvc-1"))
 		w.setSystem(class, "higher")
 		w.step()
-		if got := w.status(class); got.Applied || got.LastError != "" {
-			t.Errorf("an old error comes back: %+v", got)
-		}
+		got := w.status(class)
+		must.Check(t, !got.Applied && got.LastError == "", "an old error comes back: %+v", got)
 	})
-	t.Run("until it goes well", func(t *testing.T) {
-		w.Must(w.API.Delete(t.Context(), attached("pvc-1")))
+	t.Run("until the controller succeeds", func(t *testing.T) {
+		w.remove(attached("pvc-1"))
 		for w.status(class).LastError == "" {
 			_, _ = w.reconcile()
 		}
-		w.fail = nil
-		w.Clock.SetTime(w.Clock.Now().Add(afterRefusal))
+		clear(w.before)
+		w.Pass(afterRefusal)
 		w.step()
 		w.step()
-		if got := w.status(class); got.Applied || got.LastError != "" {
-			t.Errorf("got %+v", got)
-		}
+		got := w.status(class)
+		must.Check(t, !got.Applied && got.LastError == "", "got %+v", got)
 	})
 }
 
@@ -376,17 +241,7 @@ func TestGuardModeChangesNothing(t *testing.T) {
 	w.setSystem(class, "high")
 	w.wrote = nil
 	w.comeToRest()
-	if !slices.Equal(w.wrote, []string{"status v1alpha1.Setting/priority-class"}) {
-		t.Errorf("it wrote %q", w.wrote)
-	}
-	if got := w.status(class); got.Applied || !strings.HasPrefix(got.Conditions[0].Message, "waiting for the storage system to apply it; ") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// engineOn is an engine that is about to run on a node.
-func engineOn(node string) *longhorn.Engine {
-	e := &longhorn.Engine{ObjectMeta: at("pvc-1-e-" + node)}
-	e.Spec.NodeID, e.Spec.DesireState = node, longhorn.InstanceRunning
-	return e
+	must.Equal(t, w.wrote, []string{"status v1alpha1.Setting/priority-class"})
+	got := w.status(class)
+	must.Check(t, !got.Applied && strings.HasPrefix(got.Conditions[0].Message, "waiting for the storage system to apply it; "), "got %+v", got)
 }

@@ -1,175 +1,121 @@
 package apply
 
 import (
-	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// refuse has writes of a kind to one setting refused, as the storage system's
-// own webhook does while it finds the value wrong.
-func (w *world) refuse(verb, kind string, name catalog.Name) {
-	w.fail = func(did string, o client.Object) error {
-		if did == verb && fmt.Sprintf("*%s", kind) == fmt.Sprintf("%T", o) && o.GetName() == string(name) {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "settings"}, o.GetName(), errors.New("value is invalid"))
-		}
-		return nil
-	}
+const tolerations = catalog.TaintToleration
+
+// changingTwo is a world whose priority-class and taint-toleration have just changed, with a write that is refused.
+func changingTwo(t *testing.T, refused string) *world {
+	t.Helper()
+	w := atRest(t, setting(class, ""), setting(tolerations, ""))
+	w.refuse(refused)
+	w.setSystem(class, "high")
+	w.setSystem(tolerations, "a=b:NoSchedule")
+	return w
 }
 
-// goOn has all do their part, whatever the controller's errors; it returns the first.
-func (w *world) goOn() (first error) {
-	w.Helper()
-	for range 40 {
-		if _, err := w.reconcile(); first == nil {
-			first = err
-		}
-		w.others()
-		w.Clock.SetTime(w.Clock.Now().Add(pauses[0]))
-	}
-	return first
+// conflict is the error of a stale write.
+func conflict() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, "a setting", errDown)
 }
 
-// Longhorn judges the value again at every write, of status too: its PriorityClass may be gone since.
-// The other settings are applied and confirmed all the same.
+// Longhorn's webhook checks the value again at every write of status: its PriorityClass may be gone.
 func TestOneRefusedConfirmationStopsNoOther(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
-	w.comeToRest()
-	w.refuse("status", "longhorn.Setting", class)
-	w.setSystem(class, "high")
-	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
+	w := changingTwo(t, "status longhorn.Setting/priority-class")
 	err := w.goOn()
-	w.Must(w.allOf("high"))
-	if !w.status(class).Applied || !w.status(catalog.TaintToleration).Applied {
-		t.Errorf("Fairlead's own: %+v, %+v", w.status(class), w.status(catalog.TaintToleration))
-	}
-	if !w.system(catalog.TaintToleration).Status.Applied {
-		t.Error("the other is not confirmed")
-	}
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "of setting priority-class: ") {
-		t.Errorf("it is no error: %v", err)
-	}
+	must.Check(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), "of setting priority-class: "), "got error %v", err)
+	w.Must(w.builtWith("high"))
+	must.Check(t, w.status(class).Applied && w.status(tolerations).Applied && w.system(tolerations).Status.Applied,
+		"got %+v, %+v, Longhorn's %+v", w.status(class), w.status(tolerations), w.system(tolerations).Status)
 }
 
-// Nor does Fairlead's own: what is for others is still done.
 func TestOneRefusedStatusStopsNoOtherReport(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
-	w.comeToRest()
-	w.refuse("status", "v1alpha1.Setting", class)
-	w.setSystem(class, "high")
-	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
-	if _, err := w.reconcile(); !apierrors.IsForbidden(err) {
-		t.Fatalf("got %v", err)
-	}
-	if got := w.status(catalog.TaintToleration); got.Applied || got.Conditions[0].Reason != "Restarting" || w.deployment().Spec.Template.Spec.PriorityClassName != "" {
-		t.Error("what is not told is done, or what could be told is not")
-	}
+	w := changingTwo(t, "status v1alpha1.Setting/priority-class")
+	_, err := w.reconcile()
+	must.True(t, apierrors.IsForbidden(err), "got %v", err)
+	got := w.status(tolerations)
+	must.Check(t, !got.Applied && got.Conditions[0].Reason == "Restarting", "the other setting is not reported: %+v", got)
+	must.Equal(t, w.deployment().Spec.Template.Spec.PriorityClassName, "", "work is done that is not reported")
 }
 
 // Of two errors, the conflict is retried and the other reported.
 func TestConflictBesideARefusalIsRetried(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
-	w.comeToRest()
-	w.refuse("status", "v1alpha1.Setting", class)
-	refused, conflicts := w.fail, 0
-	w.fail = func(verb string, o client.Object) error {
-		if verb == "status" && o.GetName() == string(catalog.TaintToleration) && conflicts == 0 {
-			conflicts++
-			return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, o.GetName(), errDied)
-		}
-		return refused(verb, o)
-	}
-	w.setSystem(class, "high")
-	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
-	if _, err := w.reconcile(); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "taint-toleration") {
-		t.Errorf("got %v", err)
-	}
-	if w.deployment().Spec.Template.Spec.PriorityClassName != "" {
-		t.Error("something is done before it is reported")
-	}
-	w.fail = nil
+	w := changingTwo(t, "status v1alpha1.Setting/priority-class")
+	w.once("status v1alpha1.Setting/taint-toleration", conflict)
+	_, err := w.reconcile()
+	must.Check(t, apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "taint-toleration"), "got %v", err)
+	must.Equal(t, w.deployment().Spec.Template.Spec.PriorityClassName, "", "work is done that is not reported")
+	clear(w.before)
 	_ = w.goOn()
-	w.Must(w.allOf("high"))
+	w.wantEnd("high")
 }
 
 // Longhorn's webhook refuses other writers.
 func TestReadOnlySettingsAreNotWritten(t *testing.T) {
 	limit := setting(catalog.V2HugepageLimit, "4096")
 	limit.Status.Applied = false
-	w := newWorld(t, limit)
-	w.comeToRest()
-	for _, text := range w.wrote {
-		if strings.Contains(text, "longhorn.Setting/"+string(catalog.V2HugepageLimit)) {
-			t.Errorf("it wrote %s", text)
-		}
-	}
+	atRest(t, limit).wantLonghornWrites()
 }
 
-// refuseAttacher is a policy that denies one template.
-func refuseAttacher(verb string, o client.Object) error {
-	if verb == "patch" && o.GetName() == "csi-attacher" {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, o.GetName(), errors.New("a policy says no"))
-	}
-	return nil
-}
-
-// Regression: a policy that denies one template was in the way of every other
-// piece of work of every setting.
+// Regression: a policy that denies one template blocked all work of all settings.
 func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""))
-	w.comeToRest()
-	w.fail = refuseAttacher
-	w.setSystem(class, "high")
-	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")
-	if err := w.goOn(); !apierrors.IsForbidden(err) {
-		t.Errorf("it is no error: %v", err)
+	w := changingTwo(t, patchAttacher)
+	err := w.goOn()
+	must.Check(t, apierrors.IsForbidden(err), "got error %v", err)
+	for _, name := range []string{engineImage, profile.ClientDaemonSet} {
+		d := w.daemonSet(name)
+		must.Check(t, d.Spec.Template.Spec.PriorityClassName == "high", "%s is not updated", name)
 	}
-	for _, name := range []string{"engine-image-ei-1", profile.ClientDaemonSet} {
-		if d := w.daemonSet(name); d.Spec.Template.Spec.PriorityClassName != "high" {
-			t.Errorf("%s is not updated", name)
-		}
+	for _, name := range instanceManagers {
+		must.Equal(t, w.pod(name).Spec.PriorityClassName, "high", "%s is not restarted", name)
 	}
-	for _, name := range []string{"im-node-1", "im-node-2"} {
-		if w.pod(name).Spec.PriorityClassName != "high" {
-			t.Errorf("%s is not restarted", name)
-		}
-	}
-	for _, name := range []catalog.Name{class, catalog.TaintToleration} {
+	for _, name := range []catalog.Name{class, tolerations} {
 		got := w.status(name)
-		if got.Applied || !strings.Contains(got.LastError, "a policy says no") || !strings.Contains(got.Conditions[0].Message, "Deployment csi-attacher can't be changed: update Deployment csi-attacher: ") {
-			t.Errorf("%s: %+v", name, got)
-		}
+		must.Check(t, !got.Applied && strings.Contains(got.LastError, "a policy says no") && strings.Contains(got.Conditions[0].Message, "Deployment csi-attacher can't be changed: update Deployment csi-attacher: "),
+			"%s: %+v", name, got)
 	}
-	w.fail = nil
+	clear(w.before)
 	_ = w.goOn()
-	w.Must(w.allOf("high"))
-	if got := w.status(class); !got.Applied || got.LastError != "" {
-		t.Errorf("after the policy is mended: %+v", got)
-	}
+	w.wantEnd("high")
 }
 
-// Regression: the last error of a value was told of the next one, for as long as
-// that had to wait.
+// Regression: the last error of a value was reported for the next value while that waited.
 func TestLastErrorBelongsToTheValueInEffect(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	w.fail = refuseAttacher
-	w.setSystem(class, "high")
+	w := changing(t)
+	w.refuse(patchAttacher)
 	_ = w.goOn()
 	if got := w.status(class); !strings.Contains(got.LastError, "a policy says no") {
 		t.Fatalf("got %+v", got)
 	}
-	w.Must(w.API.Create(t.Context(), attached("pvc-1")))
+	w.create(attached("pvc-1"))
 	w.setSystem(class, "higher")
 	w.step()
 	if got := w.status(class); got.Applied || got.EffectiveValue != "higher" || got.LastError != "" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Regression: a failed list of networks stopped all settings, and left them reported as applied.
+func TestFailingListOfNetworksStopsNoOtherSetting(t *testing.T) {
+	w := atRest(t, setting(catalog.StorageNetwork, ""), setting(tolerations, ""))
+	w.networksFail = errDown
+	w.setSystem(catalog.StorageNetwork, "kube-system/one")
+	w.setSystem(tolerations, "a=b:NoSchedule")
+	_ = w.goOn()
+	s := w.status(catalog.StorageNetwork)
+	must.Check(t, !s.Applied && s.EffectiveValue == "kube-system/one", "got %+v", s)
+	if d := w.deployment(); !slices.ContainsFunc(d.Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "a" }) {
+		t.Error("the other setting is not applied to templates")
 	}
 }

@@ -14,22 +14,22 @@ import (
 // report writes the plan to Fairlead's own settings and to metrics, and confirms on
 // the storage system's settings what is applied. An error at one setting stops no other.
 func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Plan) reporting {
-	told := map[catalog.Name]plan.SettingPlan{}
+	plans := map[catalog.Name]plan.SettingPlan{}
 	for _, s := range made.Settings {
 		if !r.Applies {
 			s = guarded(s)
 		}
-		told[s.Name] = s
+		plans[s.Name] = s
 	}
 	for _, d := range catalog.All() {
 		if !d.DangerZone {
-			told[d.Name] = plan.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
+			plans[d.Name] = plan.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
 		}
 	}
 	var t reporting
-	r.reportOwn(ctx, facts, made, told, &t)
+	r.reportOwn(ctx, facts, made, plans, &t)
 	if r.Applies {
-		r.reportSystem(ctx, facts, told, &t)
+		r.reportSystem(ctx, facts, plans, &t)
 	}
 	return t
 }

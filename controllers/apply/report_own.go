@@ -30,11 +30,11 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan
 	for i := range list.Items {
 		setting := &list.Items[i]
 		plan, known := plans[catalog.Name(setting.Name)]
-		if !known || !judged(setting, facts) {
+		if !known || !isPlannedFor(setting, facts) {
 			continue
 		}
 		before := setting.Status.DeepCopy()
-		now, _ := whole.For(plan.Name)
+		now, _ := whole.WorkFor(plan.Name)
 		r.fill(setting, plan, r.Applies && len(now) > 0)
 		r.metrics.reported(setting, len(plan.Blockers))
 		t.add(r.writeOwn(ctx, setting, before))
@@ -50,13 +50,13 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 	if !equality.Semantic.DeepEqual(before, status) {
 		head := fmt.Sprint(setting.Generation, status.Applied, status.Underway, is.Reason, status.Source, status.EffectiveValue, status.LastError)
 		what := "status " + setting.Name
-		if !r.due(what, head, statusEvery) {
+		if !r.mayWrite(what, head, statusEvery) {
 			return nil
 		}
 		underway := status.Underway
 		if err := r.Client.Status().Update(ctx, setting); err != nil {
 			if apierrors.IsConflict(err) {
-				delete(r.paces, what) // nothing was written
+				delete(r.lastWrites, what) // nothing was written
 			}
 			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
 		}
@@ -64,16 +64,16 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 			return errOldCRD // all settings would wait without a reason
 		}
 	}
-	r.tell(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
+	r.emitEvent(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
 	return nil
 }
 
-// judged reports whether the plan was made for the present setting: the list may be newer or older
-// than the facts, and an event follows.
-func judged(setting *v1alpha1.Setting, facts plan.Facts) bool {
+// isPlannedFor reports whether the plan was made for this version of the setting. The list may be newer or older than the
+// facts; an event follows then.
+func isPlannedFor(setting *v1alpha1.Setting, facts plan.Facts) bool {
 	name := catalog.Name(setting.Name)
 	ours, set := facts.OwnValues[name]
-	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Told(setting).Equal(facts.Told[name])
+	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Reported(setting).Equal(facts.Reported[name])
 }
 
 // fill writes the plan into the status. begins: a component is about to be changed for the setting.
@@ -104,22 +104,22 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begi
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 
-// tell emits an event when a phase begins, or its blockers change; progress within a phase is in
+// emitEvent emits an event when a phase begins, or its blockers change; progress within a phase is in
 // the condition. Applied is reported only after another phase. A new leader takes the status as reported.
-func (r *Reconciler) tell(setting client.Object, was, is *metav1.Condition) {
-	if said, ok := r.said[setting.GetName()]; ok {
-		was = &said
+func (r *Reconciler) emitEvent(setting client.Object, was, is *metav1.Condition) {
+	if last, ok := r.lastEvents[setting.GetName()]; ok {
+		was = &last
 	}
 	if is.Status == metav1.ConditionTrue && (was == nil || was.Status == metav1.ConditionTrue) ||
 		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(rollout.PhaseRolling) || is.Reason == string(plan.PhaseRestarting)) {
 		return
 	}
-	if !r.due("event of "+setting.GetName(), is.Reason, eventEvery) {
+	if !r.mayWrite("event of "+setting.GetName(), is.Reason, eventEvery) {
 		return
 	}
-	if r.said == nil {
-		r.said = map[string]metav1.Condition{}
+	if r.lastEvents == nil {
+		r.lastEvents = map[string]metav1.Condition{}
 	}
-	r.said[setting.GetName()] = *is
+	r.lastEvents[setting.GetName()] = *is
 	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", kit.Note(is.Message))
 }

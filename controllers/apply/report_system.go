@@ -9,16 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// reportSystem turns `applied` of the storage system's own settings true, where a
-// roll-out is complete and the storage system has given up on it, and false while
-// settings.HoldsApplied says so. Nothing else is written there: any write makes
-// every longhorn-manager sync the setting at once.
+// reportSystem writes `applied` of the storage system's own settings: true once a roll-out is
+// complete and the storage system has given up, false while rollout.HoldsApplied holds it. It
+// writes nothing else: any write makes every longhorn-manager sync the setting at once.
 // Source: longhorn-manager controller/setting_controller.go, syncSetting: after three
 // retries a setting waits for the next write, or for an hour.
 func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans map[catalog.Name]plan.SettingPlan, t *reporting) {
@@ -35,7 +34,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 		d, known := catalog.Lookup(setting.Name)
 		plan := plans[d.Name]
 		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != catalog.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
-			continue // not in force, or not the value that was judged
+			continue // not in effect, or not the value that was judged
 		}
 		ofRWX := d.Gate == catalog.SharedVolumesDetached
 		switch {
@@ -55,30 +54,30 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 // must not write in turns.
 func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
 	name := catalog.Name(setting.Name)
-	this := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
-	if setting.Status.Applied == applied || r.confirmed[name] == this {
+	value := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
+	if setting.Status.Applied == applied || r.confirmed[name] == value {
 		return nil
 	}
 	what := "longhorn " + setting.Name
-	if !r.due(what, this, eventEvery) {
+	if !r.mayWrite(what, value, eventEvery) {
 		return nil // Longhorn's webhook may refuse the write each time
 	}
 	// A patch of one field of the version that was judged: the type here is only a part of Longhorn's.
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
 	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		if apierrors.IsConflict(err) {
-			delete(r.paces, what) // nothing was written
+			delete(r.lastWrites, what) // nothing was written
 		}
 		return fmt.Errorf("writing applied of setting %s: %w", setting.Name, err)
 	}
 	if r.confirmed == nil {
 		r.confirmed = map[catalog.Name]string{}
 	}
-	r.confirmed[name] = this
+	r.confirmed[name] = value
 	return nil
 }
 
-// holdsApplied gathers the facts of settings.HoldsApplied from those of the plan.
+// holdsApplied gathers the facts of rollout.HoldsApplied from those of the plan.
 func (r *Reconciler) holdsApplied(facts plan.Facts) string {
 	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
 	if err != nil {

@@ -8,31 +8,21 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// waiting is a world in which priority-class waits for a volume whose engine
-// and replicas are on both nodes.
+// waiting is a world at rest with a volume in use, on which changes wait.
 func waiting(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := newWorld(t, append(objects, attached("pvc-1"), engineOn("node-1"), engineOn("node-2"))...)
-	w.comeToRest()
+	w := atRest(t, append(objects, inUse()...)...)
 	w.Events.Clear()
 	return w
-}
-
-// detach lets the volume go.
-func (w *world) detach() {
-	w.Helper()
-	for _, o := range []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")} {
-		w.Must(w.API.Delete(w.Context(), o))
-	}
 }
 
 func TestWaitingSettingReportsItsBlockers(t *testing.T) {
@@ -41,246 +31,161 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 	w.Clock.SetTime(noon.Add(1500 * time.Millisecond))
 	w.step()
 	since := noon.Add(time.Second)
+	wantSince := func(want time.Time) {
+		t.Helper()
+		got := w.status(class).PendingSince
+		must.Check(t, got.Unix() == want.Unix(), "pending since %s, want %s", got, want)
+	}
+	wantSince(since)
 	got := w.status(class)
-	if got.Applied || *got.AppliedValue != "" || got.EffectiveValue != "high" || got.Source != "longhorn" || got.PendingSince.Unix() != since.Unix() {
-		t.Errorf("got %+v", got)
-	}
-	if len(got.Blockers) != 1 || got.Blockers[0].Kind != "Volume" || got.Blockers[0].Name != "pvc-1" || !slices.Equal(got.Blockers[0].Nodes, []string{"node-1"}) {
-		t.Errorf("blockers %+v", got.Blockers)
-	}
+	must.Check(t, !got.Applied && *got.AppliedValue == "" && got.EffectiveValue == "high" && got.Source == "longhorn", "got %+v", got)
+	must.Check(t, len(got.Blockers) == 1 && got.Blockers[0].Kind == "Volume" && got.Blockers[0].Name == "pvc-1" && slices.Equal(got.Blockers[0].Nodes, []string{"node-1"}),
+		"blockers %+v", got.Blockers)
 	if want := []v1alpha1.ComponentProgress{{Kind: "Deployment", Total: 3}, {Kind: "DaemonSet", Total: 4}, {Kind: "InstanceManager", Total: 2}}; !slices.Equal(got.Components, want) {
 		t.Errorf("components %+v", got.Components)
 	}
-	condition := got.Conditions[0]
-	if condition.Status != "False" || condition.Reason != "Waiting" || !strings.HasPrefix(condition.Message, "will be applied when these volumes are detached: pvc-1 (node-1). Then 1 Deployment and 2 DaemonSets roll") {
-		t.Errorf("condition %+v", condition)
+	if c := got.Conditions[0]; c.Status != "False" || c.Reason != "Waiting" || !strings.HasPrefix(c.Message, "will be applied when these volumes are detached: pvc-1 (node-1). Then 1 Deployment and 2 DaemonSets roll") {
+		t.Errorf("condition %+v", c)
 	}
-	if got := w.wroteToLonghorn(); len(got) > 0 {
-		t.Errorf("written to Longhorn's settings: %q", got)
-	}
-	for name, want := range map[string]float64{"fairlead_setting_pending": 1, "fairlead_setting_pending_since_seconds": float64(since.Unix()), "fairlead_setting_blockers": 1} {
-		if is := w.metric(name, "priority-class"); is != want {
-			t.Errorf("%s is %v, not %v", name, is, want)
-		}
-	}
-	for range 3 {
-		w.step()
-	}
-	if len(w.Events.About("Waiting ")) != 1 || len(w.Events.All()) != 1 {
-		t.Errorf("events %q", w.Events.About())
-	}
+	w.wantLonghornWrites()
+	w.wantMetric(1, "fairlead_setting_pending", "priority-class")
+	w.wantMetric(float64(since.Unix()), "fairlead_setting_pending_since_seconds", "priority-class")
+	w.wantMetric(1, "fairlead_setting_blockers", "priority-class")
+	w.steps(3)
+	must.Check(t, len(w.Events.About("Waiting ")) == 1 && len(w.Events.All()) == 1, "events %q", w.Events.About())
 
-	t.Run("since when does not change with what happens on the way", func(t *testing.T) {
+	t.Run("time stays with progress", func(t *testing.T) {
 		w.Clock.SetTime(noon.Add(time.Hour))
-		w.Must(w.API.Delete(w.Context(), engineOn("node-2")))
+		w.remove(engineOn("node-2"))
 		w.comeToRest()
-		if got := w.status(class); got.Components[2].Updated != 1 || got.PendingSince.Unix() != since.Unix() {
-			t.Errorf("got %+v since %s", got.Components, got.PendingSince)
-		}
-		w.Must(w.API.Create(w.Context(), engineOn("node-2")))
+		wantSince(since)
+		must.Check(t, w.status(class).Components[2].Updated == 1, "got %+v", w.status(class).Components)
+		w.create(engineOn("node-2"))
 	})
-	t.Run("but with the value", func(t *testing.T) {
+	t.Run("time changes with the value", func(t *testing.T) {
 		w.setSystem(class, "higher")
 		now := w.Clock.Now()
 		w.step()
-		if got := w.status(class); got.PendingSince.Unix() != now.Unix() {
-			t.Errorf("since %s", got.PendingSince)
-		}
+		wantSince(now)
 		w.setSystem(class, "high")
 		w.step()
 	})
-	t.Run("and when it is applied there is nothing left", func(t *testing.T) {
+	t.Run("nothing is left when it is applied", func(t *testing.T) {
 		w.Events.Clear()
-		w.detach()
+		w.remove(inUse()...)
 		w.comeToRest()
+		w.wantEnd("high")
 		got := w.status(class)
-		if !got.Applied || got.Blockers != nil || got.PendingSince != nil || got.Conditions[0].Status != "True" {
-			t.Errorf("got %+v", got)
-		}
-		if !w.system(class).Status.Applied {
-			t.Error("Longhorn's says that it is not applied")
-		}
-		if w.metric("fairlead_setting_pending", "priority-class") != 0 || w.metric("fairlead_setting_pending_since_seconds", "priority-class") != 0 {
-			t.Error("metrics say that it waits")
-		}
-		if len(w.Events.About("Normal Restarting ")) != 1 || len(w.Events.About("Normal Applied ")) != 1 {
-			t.Errorf("events %q", w.Events.About())
-		}
+		must.Check(t, got.Blockers == nil && got.Conditions[0].Status == "True", "got %+v", got)
+		w.wantMetric(0, "fairlead_setting_pending", "priority-class")
+		w.wantMetric(0, "fairlead_setting_pending_since_seconds", "priority-class")
+		must.Check(t, len(w.Events.About("Normal Restarting ")) == 1 && len(w.Events.About("Normal Applied ")) == 1, "events %q", w.Events.About())
 	})
 }
 
-// Each write to a setting makes every longhorn-manager sync it at once: while Longhorn rolled a value
-// out by itself, two writes of Fairlead's had an idle instance manager restarted a second time.
-func TestNothingIsWrittenWhileLonghornApplies(t *testing.T) {
-	w := newWorld(t, setting(class, ""), setting(catalog.TaintToleration, ""), setting("log-level", "info"))
-	w.comeToRest()
-	w.setSystemOpen(class, "high")
-	w.restart()
-	w.comeToRest()
-	w.Must(w.allOf("high"))
-	if got := w.wroteToLonghorn(); len(got) > 0 {
-		t.Errorf("written to Longhorn's settings: %q", got)
-	}
-}
-
-func TestAppliedIsWrittenOnceLonghornGivesUp(t *testing.T) {
-	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
-	for _, value := range []string{"high", "higher", "high"} {
-		w.setSystem(class, value)
-		w.wrote = nil
-		w.comeToRest()
-		if got := w.wroteToLonghorn(); len(got) > 0 {
-			t.Errorf("%s waits, written to Longhorn's settings: %q", value, got)
-		}
-		w.detach()
-		w.comeToRest()
-		w.Must(w.allOf(value))
-		if got := w.wroteToLonghorn(); !slices.Equal(got, []string{"status longhorn.Setting/priority-class"}) || !w.system(class).Status.Applied {
-			t.Errorf("%s is applied, written to Longhorn's settings: %q", value, got)
-		}
-		if a := w.system(class).Annotations; a != nil {
-			t.Errorf("annotations %v", a)
-		}
-		for _, o := range []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")} {
-			w.Must(w.API.Create(t.Context(), o))
-		}
-	}
-}
-
-// A value in Fairlead's group from before Longhorn had the setting: nothing is done
-// for either value until the one in Fairlead's group is taken away.
+// A value of Fairlead's from before Longhorn had the setting: neither value is applied until Fairlead's is removed.
 func TestContradictingValuesApplyNothing(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
+	w := atRest(t, setting(class, ""))
+	high := "high"
+	w.set(class, &high)
 	w.comeToRest()
-	w.set(class, "high")
-	w.comeToRest()
-	w.Must(w.allOf(""))
-	got := w.status(class)
-	if got.Applied || got.Conditions[0].Reason != "Invalid" || !strings.Contains(got.Conditions[0].Message, "Take the value in settings.fairlead.io away") {
+	w.Must(w.builtWith(""))
+	if got := w.status(class); got.Applied || got.Conditions[0].Reason != "Invalid" || !strings.Contains(got.Conditions[0].Message, "Clear the value in settings.fairlead.io") {
 		t.Errorf("got %+v", got)
 	}
-	if told := w.Events.About("Restarted"); len(told) > 0 {
-		t.Errorf("%q", told)
-	}
-	s := w.own(class)
-	s.Value = nil
-	w.Must(w.API.Update(t.Context(), s))
+	restarts := w.Events.About("Restarted")
+	must.Check(t, len(restarts) == 0, "%q", restarts)
+	w.set(class, nil)
 	w.comeToRest()
-	if got := w.status(class); !got.Applied {
-		t.Errorf("taken away: %+v", got)
-	}
+	w.wantEnd("")
 }
 
-// A setting without a value has its default, and asks for nothing.
+// A setting without a value has its default, and changes nothing.
 func TestDefaultsAreReportedAndNotRolledOut(t *testing.T) {
 	w := newWorld(t)
-	d := w.deployment()
-	d.Spec.Template.Spec.PriorityClassName = "installed"
-	w.Must(w.API.Update(t.Context(), d))
+	change(w, "csi-attacher", func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "installed" })
 	w.comeToRest()
 	for _, d := range catalog.All() {
-		got := w.status(d.Name)
-		if !got.Applied || got.Source != "default" || got.EffectiveValue != d.Default || *got.AppliedValue != d.Default || got.PendingSince != nil {
+		if got := w.status(d.Name); !got.Applied || got.Source != "default" || got.EffectiveValue != d.Default || *got.AppliedValue != d.Default || got.PendingSince != nil {
 			t.Errorf("%s: %+v", d.Name, got)
 		}
 	}
-	if d := w.deployment(); d.Spec.Template.Spec.PriorityClassName != "installed" {
-		t.Error("a default was rolled out")
-	}
-	if len(w.Events.All()) > 0 {
-		t.Errorf("events %q", w.Events.About())
-	}
+	must.Equal(t, w.deployment().Spec.Template.Spec.PriorityClassName, "installed", "class")
+	must.Check(t, len(w.Events.All()) == 0, "events %q", w.Events.About())
 }
 
-// Regression: the metric stopped where the list in the status does.
+// Regression: the metric counted only the blockers that the status lists.
 func TestAllBlockersAreCounted(t *testing.T) {
 	w := waiting(t, setting(class, ""))
 	for i := range v1alpha1.MaxListed + 5 {
-		w.Must(w.API.Create(t.Context(), attached(fmt.Sprintf("pvc-of-many-%d", i))))
+		w.create(attached(fmt.Sprintf("pvc-of-many-%d", i)))
 	}
 	w.setSystem(class, "high")
 	w.step()
-	if got := w.metric("fairlead_setting_blockers", "priority-class"); got != v1alpha1.MaxListed+6 {
-		t.Errorf("%v are counted", got)
-	}
-}
-
-// Longhorn may see something that is not applied where Fairlead sees none.
-func TestAppliedIsNotFoughtOver(t *testing.T) {
-	w := newWorld(t, setting(class, ""))
-	w.comeToRest()
-	answers := 0
-	w.watch = func() {
-		if s := w.system(class); s.Status.Applied {
-			answers++
-			s.Status.Applied = false
-			w.Must(w.API.Status().Update(context.Background(), s))
-		}
-	}
-	w.setSystem(class, "high")
-	w.comeToRest()
-	w.Clock.SetTime(w.Clock.Now().Add(time.Hour))
-	w.comeToRest()
-	if answers != 1 {
-		t.Errorf("Longhorn wrote %d times", answers)
-	}
+	w.wantMetric(v1alpha1.MaxListed+6, "fairlead_setting_blockers", "priority-class")
 }
 
 func TestConflictInAReportIsLeftToTheNextLook(t *testing.T) {
-	for _, kind := range []string{"v1alpha1.Setting", "longhorn.Setting"} {
+	for _, kind := range []string{"v1alpha1", "longhorn"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, setting(class, ""))
+			w := changing(t)
+			tries := w.once("status "+kind+".Setting/priority-class", conflict)
 			w.comeToRest()
-			w.setSystem(class, "high")
-			conflicts := 0
-			w.fail = func(verb string, o client.Object) error {
-				if fmt.Sprintf("*%s", kind) == fmt.Sprintf("%T", o) && verb == "status" && conflicts == 0 {
-					conflicts++
-					return apierrors.NewConflict(schema.GroupResource{Resource: "settings"}, o.GetName(), errDied)
-				}
-				return nil
-			}
-			w.comeToRest()
-			if got := w.status(class); conflicts != 1 || !got.Applied || !w.system(class).Status.Applied {
-				t.Errorf("after %d conflicts: %+v", conflicts, got)
-			}
+			w.wantEnd("high")
+			must.Check(t, *tries >= 2, "%d tries", *tries)
 		})
 	}
 }
 
 func TestVersionAdvisesDutiesOnce(t *testing.T) {
-	version := setting("current-longhorn-version", "v1.6.2")
-	w := newWorld(t, version)
+	w := newWorld(t, setting("current-longhorn-version", "v1.6.2"))
 	w.r.Duties = map[string]string{"settings": "apply", "pods": "off"}
-	for range 3 {
-		w.step()
+	advice := func(want int) []string {
+		t.Helper()
+		w.steps(3)
+		got := w.Events.About("DutiesForVersion")
+		must.True(t, len(got) == want, "got %q, want %d", got, want)
+		return got
 	}
-	if got := w.Events.About("DutiesForVersion"); len(got) != 1 || !strings.Contains(got[0], "longhorn v1.6.2 ") || !strings.Contains(got[0], "settings is apply, not guard") || strings.Contains(got[0], "pods is") {
+	if got := advice(1)[0]; !strings.Contains(got, "longhorn v1.6.2 ") || !strings.Contains(got, "settings is apply, not guard") || strings.Contains(got, "pods is") {
 		t.Fatalf("got %q", got)
 	}
 	w.setSystem("current-longhorn-version", "v1.5.1")
-	w.step()
-	w.step()
-	if got := w.Events.About("DutiesForVersion"); len(got) != 2 {
-		t.Errorf("of another version: %q", got)
-	}
-	w.setSystem("current-longhorn-version", "v1.7.0")
+	advice(2)
+	w.setSystem("current-longhorn-version", "v1.7.0") // asks for these duties
 	w.r.Duties["pods"] = "on"
-	w.step()
-	if got := w.Events.About("DutiesForVersion"); len(got) != 2 {
-		t.Errorf("where all is as it should be: %q", got)
-	}
+	advice(2)
 }
 
-// beforeStatusesAreListed has something happen once, after the plan was made and
-// before its statuses are written; it reports whether it happened.
-func (w *world) beforeStatusesAreListed(change func()) *bool {
+func TestUnknownSettingsAreReportedOnce(t *testing.T) {
+	w := newWorld(t, setting("current-longhorn-version", "v1.13.0"), setting("log-level", "Info"))
+	steps := func(count float64, events int, names string) {
+		t.Helper()
+		w.steps(3)
+		got := w.Events.About("UnknownSettings NetworkRollout/longhorn: ")
+		must.Check(t, len(got) == events && (events == 0 || strings.Contains(got[events-1], names)), "want %d with %q, got %q", events, names, got)
+		w.wantMetric(count, "fairlead_settings_unknown", "longhorn")
+	}
+	steps(0, 0, "")
+	for i, name := range []catalog.Name{"a", "b", "c", "d"} {
+		w.create(setting(name, "x"))
+		steps(float64(i+1), i+1, "longhorn has settings that this Fairlead does not know, perhaps of the danger zone: a")
+	}
+	w.remove(setting("d", ""))
+	w.create(setting("e", "x")) // counted in the message, not named
+	steps(4, 5, "a, b, c, and 1 more. Upgrade Fairlead")
+	w.remove(setting("a", ""), setting("b", ""), setting("c", ""), setting("e", ""))
+	steps(0, 5, "")
+}
+
+// beforeStatusesAreListed does something once, between the plan and the report. It reports whether that happened.
+func (w *world) beforeStatusesAreListed(do func()) *bool {
 	happened := false
-	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
+	w.r.Client = interceptor.NewClient(w.Client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, ours := list.(*v1alpha1.SettingList); ours && !happened {
 				happened = true
-				change()
+				do()
 			}
 			return c.List(ctx, list, opts...)
 		},
@@ -288,50 +193,42 @@ func (w *world) beforeStatusesAreListed(change func()) *bool {
 	return &happened
 }
 
-// A value may be set after the plan was made, and before its status is written.
 func TestStatusIsNotWrittenForAnotherValue(t *testing.T) {
 	const name = catalog.EngineImageProbePeriod
 	seven, nine := "7", "9"
 	for what, test := range map[string]struct{ before, after *string }{
-		"another value":           {&seven, &nine},
-		"one where there is none": {nil, &nine},
-		"none where there is one": {&seven, nil},
+		"other value": {&seven, &nine}, "first value": {nil, &nine}, "removed value": {&seven, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t)
-			w.comeToRest()
-			change := func(value *string, generation int64) {
-				s := w.own(name)
-				s.Value, s.Generation = value, generation
-				w.Must(w.API.Update(t.Context(), s))
+			w := atRest(t)
+			write := func(value *string, generation int64) {
+				change(w, string(name), func(s *v1alpha1.Setting) { s.Value, s.Generation = value, generation })
 			}
-			change(test.before, 2)
+			write(test.before, 2)
 			w.comeToRest()
 			if got := w.status(name); !got.Applied || got.ObservedGeneration != 2 {
 				t.Fatalf("at rest: %+v", got)
 			}
-			happened := w.beforeStatusesAreListed(func() { change(test.after, 3) })
+			happened := w.beforeStatusesAreListed(func() { write(test.after, 3) })
 			w.step()
 			if got := w.status(name); !*happened || got.ObservedGeneration != 2 {
-				t.Errorf("the plan for the value before is reported for generation 3: %+v", got)
+				t.Errorf("the plan for the earlier value is reported for generation 3: %+v", got)
 			}
 		})
 	}
 }
 
-// A status that was written since the facts were read says more than they do.
+// A status that was written after the facts were read is newer than the plan.
 func TestStatusIsNotOverwrittenByAnOlderPlan(t *testing.T) {
 	const name = catalog.EngineImageProbePeriod
-	w := newWorld(t)
-	w.comeToRest()
-	w.set(name, "7")
+	seven := "7"
+	w := atRest(t)
+	w.set(name, &seven)
 	w.comeToRest()
 	w.beforeStatusesAreListed(func() {
-		s := w.own(name)
-		s.Status.Applied, s.Status.Underway = false, true
-		w.Must(w.API.Status().Update(t.Context(), s))
+		change(w, string(name), func(s *v1alpha1.Setting) { s.Status.Applied, s.Status.Underway = false, true })
 	})
-	w.Clock.SetTime(w.Clock.Now().Add(statusEvery))
+	w.Pass(statusEvery)
 	w.step()
 	if got := w.status(name); !got.Underway || got.Applied {
 		t.Errorf("overwritten: %+v", got)

@@ -17,23 +17,23 @@ import (
 
 var errNotOfTemplates = errors.New("is not written into templates")
 
-// bring writes the wanted traits into a template as longhorn-manager would, whose own controller
+// writeTraits writes the wanted traits into a template as longhorn-manager would, whose own controller
 // then finds nothing to do. The annotation keeps the tolerations that were applied last.
-func bring(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]plan.Want) error {
+func writeTraits(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]plan.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
 		var err error
 		switch trait {
 		case catalog.Tolerations:
-			err = bringTolerations(annotation, object, &template.Spec, value)
+			err = writeTolerations(annotation, object, &template.Spec, value)
 		case catalog.NodeSelector:
 			template.Spec.NodeSelector, err = catalog.ParseNodeSelector(value)
 		case catalog.PriorityClassName:
 			template.Spec.PriorityClassName = want.Text
 		case catalog.ProbePeriod, catalog.ProbeTimeout, catalog.ProbeFailures:
-			err = bringProbe(&template.Spec, trait, want.Text)
+			err = writeProbe(&template.Spec, trait, want.Text)
 		case catalog.Resources:
-			err = bringResources(object.GetName(), &template.Spec, value)
+			err = writeResources(object.GetName(), &template.Spec, value)
 		default:
 			err = errNotOfTemplates
 		}
@@ -44,9 +44,9 @@ func bring(annotation string, object client.Object, template *corev1.PodTemplate
 	return nil
 }
 
-// bringTolerations adds the wanted tolerations and removes those applied earlier. Tolerations of
+// writeTolerations adds the wanted tolerations and removes those applied earlier. Tolerations of
 // others stay.
-func bringTolerations(annotation string, object client.Object, pod *corev1.PodSpec, value string) error {
+func writeTolerations(annotation string, object client.Object, pod *corev1.PodSpec, value string) error {
 	wanted, err := catalog.ParseTolerations(value)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func bringTolerations(annotation string, object client.Object, pod *corev1.PodSp
 	return nil
 }
 
-func bringProbe(pod *corev1.PodSpec, trait catalog.Trait, text string) error {
+func writeProbe(pod *corev1.PodSpec, trait catalog.Trait, text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return err
@@ -96,8 +96,8 @@ func bringProbe(pod *corev1.PodSpec, trait catalog.Trait, text string) error {
 	return nil
 }
 
-// bringResources sets the containers' resources to the value; unnamed containers get none.
-func bringResources(object string, pod *corev1.PodSpec, value string) error {
+// writeResources sets the containers' resources to the value; unnamed containers get none.
+func writeResources(object string, pod *corev1.PodSpec, value string) error {
 	resources, err := catalog.ParseCSIResources(value)
 	if err != nil {
 		return err

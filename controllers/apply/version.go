@@ -26,17 +26,17 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 	if !known {
 		return nil
 	}
-	var otherwise []string
+	var differing []string
 	for _, duty := range slices.Sorted(maps.Keys(row.Duties)) {
 		if is := r.Duties[duty]; is != "" && is != row.Duties[duty] {
-			otherwise = append(otherwise, fmt.Sprintf("%s is %s, not %s", duty, is, row.Duties[duty]))
+			differing = append(differing, fmt.Sprintf("%s is %s, not %s", duty, is, row.Duties[duty]))
 		}
 	}
-	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(otherwise, ", "))
-	if len(otherwise) == 0 || !r.advised.IsNew("duties", message) {
+	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(differing, ", "))
+	if len(differing) == 0 || !r.warned.IsNew("duties", message) {
 		return nil
 	}
-	r.Log.Warn("duties are set otherwise than this version of the storage system asks for", "version", version, "otherwise", otherwise)
+	r.Log.Warn("duties are set otherwise than this version of the storage system asks for", "version", version, "differing", differing)
 	r.warn("DutiesForVersion", message)
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 var errInUse = errors.New("the instance manager has just started")
@@ -113,7 +113,7 @@ func (r *Reconciler) update(ctx context.Context, values catalog.Values, work pla
 		return object, err
 	}
 	before := object.DeepCopyObject().(client.Object)
-	if err := bring(r.Profile.TolerationsAnnotation, object, template, values, work.Wants); err != nil {
+	if err := writeTraits(r.Profile.TolerationsAnnotation, object, template, values, work.Wants); err != nil {
 		return object, err
 	}
 	if ds, is := object.(*appsv1.DaemonSet); is && work.Component.Client {

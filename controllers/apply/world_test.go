@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,29 +14,39 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+)
+
+const (
+	class       = catalog.PriorityClass
+	engineImage = "engine-image-ei-1"
 )
 
 var (
 	profile = objects.Longhorn
 	noon    = testkit.Noon
-	errDied = fakeapi.ErrCrashed
+	errDown = errors.New("the API server is down")
+
+	instanceManagers = []string{"im-node-1", "im-node-2"}
 )
 
 func newScheme() (*runtime.Scheme, error) {
@@ -47,97 +58,118 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// world is the controller over a fake API, with Longhorn and Kubernetes beside
-// it, which do their part when others is called.
+// world is the controller over a fake API. Longhorn and Kubernetes act when others is called.
 type world struct {
 	*testkit.Bench
 	r *Reconciler
-	// wrote is what the controller wrote.
+	// wrote are the controller's writes, like "patch v1.Deployment/csi-attacher" or "status v1alpha1.Setting/priority-class".
 	wrote []string
-	// fail answers a write in its place, unless it returns nil; watch is called after each write.
-	fail  func(verb string, o client.Object) error
-	watch func()
+	// before is called with the write of a name; an error replaces the write. after is called after each write.
+	before map[string]func() error
+	after  func()
 	// meanwhile happens between the cached and the live read.
 	meanwhile func()
-	// networkLists counts lists of networks; networksFail is an answer in place of a list, or nil.
+	// networkLists counts lists of networks; networksFail answers them, unless it is nil.
 	networkLists int
 	networksFail error
-	// stale is the class with which Longhorn builds pods, if Longhorn has missed a change.
-	stale *string
+	// outdated is the class with which Longhorn builds pods, if Longhorn has missed a change.
+	outdated *string
 }
-
-var at = objects.Here
 
 func setting(name catalog.Name, value string) *longhorn.Setting {
 	return objects.LonghornSetting(name, value)
 }
 
-// ownSetting is Fairlead's; without a value there.
-func ownSetting(name catalog.Name, value string) *v1alpha1.Setting {
-	return objects.Setting(name, value)
-}
-
 func attached(name string) *longhorn.Volume { return objects.LonghornVolume(name, "node-1") }
 
-// newWorld has two nodes with an instance manager each, the attacher, the
-// engine image and the CSI plugin; all as Longhorn makes them by default.
+// engineOn is an engine that is about to run on a node.
+func engineOn(node string) *longhorn.Engine {
+	e := &longhorn.Engine{ObjectMeta: objects.Here("pvc-1-e-" + node)}
+	e.Spec.NodeID, e.Spec.DesireState = node, longhorn.InstanceRunning
+	return e
+}
+
+// inUse is an attached volume with engines on both nodes.
+func inUse() []client.Object {
+	return []client.Object{attached("pvc-1"), engineOn("node-1"), engineOn("node-2")}
+}
+
+// newWorld has two nodes with an instance manager each, the attacher, the engine image and the CSI plugin, as Longhorn
+// builds them by default.
 func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
-	all := []client.Object{objects.Record(storage.Attachment{}), attacher(), daemonSet("engine-image-ei-1", "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
+	all := []client.Object{objects.Record(storage.Attachment{}), attacher(), daemonSet(engineImage, "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
 	for _, name := range []string{"node-1", "node-2"} {
 		node := objects.Node(name)
 		node.Labels = map[string]string{"disk": "fast", "zone": ""}
-		all = append(all, node, &longhorn.Node{ObjectMeta: at(name)},
-			&longhorn.InstanceManager{ObjectMeta: at("im-" + name), Spec: longhorn.InstanceManagerSpec{NodeID: name, DataEngine: "v1"}})
+		all = append(all, node, &longhorn.Node{ObjectMeta: objects.Here(name)},
+			&longhorn.InstanceManager{ObjectMeta: objects.Here("im-" + name), Spec: longhorn.InstanceManagerSpec{NodeID: name, DataEngine: "v1"}})
 	}
 	for _, name := range []string{"low", "high", "higher", "theirs"} {
 		all = append(all, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	w := &world{Bench: testkit.NewBench(t, api, append(all, more...)...)}
+	w := &world{Bench: testkit.NewBench(t, api, append(all, more...)...), before: map[string]func() error{}}
 	w.others()
 	w.others()
 	w.restart()
 	return w
 }
 
+// atRest is a world in which every value is applied.
+func atRest(t *testing.T, more ...client.Object) *world {
+	t.Helper()
+	w := newWorld(t, more...)
+	w.comeToRest()
+	return w
+}
+
+// changing is a world at rest whose priority-class has just changed.
+func changing(t *testing.T) *world {
+	t.Helper()
+	w := atRest(t, setting(class, ""))
+	w.setSystem(class, "high")
+	return w
+}
+
 func attacher() *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: at("csi-attacher"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
+	d := &appsv1.Deployment{ObjectMeta: objects.Here("csi-attacher"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
 	d.Labels, d.Generation = maps.Clone(profile.ManagedLabels), 1
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "csi-attacher"}}
 	return d
 }
 
 func daemonSet(name, container string) *appsv1.DaemonSet {
-	d := &appsv1.DaemonSet{ObjectMeta: at(name)}
+	d := &appsv1.DaemonSet{ObjectMeta: objects.Here(name)}
 	d.Labels, d.Generation = maps.Clone(profile.ManagedLabels), 1
 	d.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: container, LivenessProbe: &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 4, FailureThreshold: 3}}}
 	return d
 }
 
-// restart is a new leader.
+// restart starts a new leader.
 func (w *world) restart() {
 	w.Helper()
-	reader := w.reader()
+	cache := w.Client.Reader
 	w.NewLeader()
-	w.wrote, w.Client.Reader = nil, reader
+	w.wrote, w.Client.Reader = nil, cache
 	w.Client.Before = func(write fakeapi.Write) error {
 		verb, _, status := strings.Cut(write.Verb, "/")
 		if status {
 			verb = "status"
 		}
-		if w.fail != nil {
-			if err := w.fail(verb, write.Object); err != nil {
+		name := fmt.Sprintf("%s %s/%s", verb, strings.TrimPrefix(fmt.Sprintf("%T", write.Object), "*"), write.Object.GetName())
+		if do := w.before[name]; do != nil {
+			if err := do(); err != nil {
 				return err
 			}
 		}
-		w.wrote = append(w.wrote, fmt.Sprintf("%s %s/%s", verb, strings.TrimPrefix(fmt.Sprintf("%T", write.Object), "*"), write.Object.GetName()))
+		w.wrote = append(w.wrote, name)
 		return nil
 	}
 	w.Client.After = func(fakeapi.Write) error {
-		if w.watch != nil {
-			w.watch()
+		if w.after != nil {
+			w.after()
 		}
 		return nil
 	}
@@ -160,11 +192,23 @@ func (w *world) restart() {
 	}
 }
 
-func (w *world) reader() client.Reader {
-	if w.Client == nil {
-		return nil
+// once does something before a write, the first time. The result counts the writes.
+func (w *world) once(write string, do func() error) *int {
+	count := 0
+	w.before[write] = func() error {
+		if count++; count > 1 {
+			return nil
+		}
+		return do()
 	}
-	return w.Client.Reader
+	return &count
+}
+
+// refuse forbids a write, as an admission webhook does.
+func (w *world) refuse(write string) {
+	w.before[write] = func() error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "objects"}, write, errors.New("a policy says no"))
+	}
 }
 
 // freeze makes the controller's cache stale from now on.
@@ -185,131 +229,193 @@ func (w *world) reconcile() (ctrl.Result, error) {
 // step is one look of the controller.
 func (w *world) step() ctrl.Result {
 	w.Helper()
-	result, err := w.reconcile()
-	w.Must(err)
-	return result
+	return testkit.Value[ctrl.Result](w)(w.reconcile())
 }
 
-// comeToRest has all do their part until nothing is written any more.
+func (w *world) steps(n int) {
+	w.Helper()
+	for range n {
+		w.step()
+	}
+}
+
+// comeToRest lets everybody act until nothing is written.
 func (w *world) comeToRest() {
 	w.Helper()
 	for range 80 {
 		before := len(w.wrote)
 		again := w.step().RequeueAfter
-		if !w.others() && len(w.wrote) == before {
-			if again == 0 || again > statusEvery {
-				return
-			}
-			w.Clock.SetTime(w.Clock.Now().Add(again))
-			continue
+		if w.others() || len(w.wrote) > before {
+			again = time.Second
+		} else if again == 0 || again > statusEvery {
+			return
 		}
-		w.Clock.SetTime(w.Clock.Now().Add(time.Second))
+		w.Pass(again)
 	}
-	w.Fatalf("it does not come to rest: %q", w.wrote[max(0, len(w.wrote)-20):])
+	w.Fatalf("the controller does not come to rest: %q", w.wrote[max(0, len(w.wrote)-20):])
 }
 
-// others do the next thing that Longhorn and Kubernetes do; false where there is none.
+// goOn lets everybody act despite errors of the controller. It returns the first error.
+func (w *world) goOn() (first error) {
+	w.Helper()
+	for range 40 {
+		if _, err := w.reconcile(); first == nil {
+			first = err
+		}
+		w.others()
+		w.Pass(pauses[0])
+	}
+	return first
+}
+
+// stepUntilTemplates lets the controller write all templates, which others then roll.
+func (w *world) stepUntilTemplates() {
+	w.Helper()
+	for w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
+		w.step()
+	}
+	w.others()
+}
+
+// crashAt lets the controller crash at its write number n, before or after it is done.
+func (w *world) crashAt(n int, done bool) {
+	w.Helper()
+	w.restart()
+	w.Client.CrashAt(n, done)
+	for range 60 {
+		_, err := w.reconcile()
+		if w.Client.Crashed() {
+			return
+		}
+		w.Must(err)
+		w.others()
+		w.Pass(time.Second)
+	}
+}
+
+// others is the next step of Longhorn and Kubernetes. It reports whether there was a step.
 func (w *world) others() (did bool) {
 	w.Helper()
-	ctx := context.Background()
 	var managers longhorn.InstanceManagerList
-	w.Must(w.API.List(ctx, &managers))
+	var deployments appsv1.DeploymentList
+	var daemonSets appsv1.DaemonSetList
+	for _, list := range []client.ObjectList{&managers, &deployments, &daemonSets} {
+		w.Must(w.List(context.Background(), list))
+	}
+	update := func(o client.Object) {
+		w.Must(w.Status().Update(context.Background(), o))
+		did = true
+	}
 	for i := range managers.Items {
-		m := &managers.Items[i]
-		switch pod := w.pod(m.Name); {
+		switch pod := w.pod(managers.Items[i].Name); {
 		case pod == nil:
-			w.Must(w.API.Create(ctx, w.managerPod(m)))
+			w.create(w.managerPod(&managers.Items[i]))
 			did = true
 		case len(pod.Status.Conditions) == 0:
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			w.Must(w.API.Status().Update(ctx, pod))
-			did = true
+			objects.ReadyPod(pod)
+			update(pod)
 		}
 	}
-	var deployments appsv1.DeploymentList
-	w.Must(w.API.List(ctx, &deployments))
 	for i := range deployments.Items {
 		if d := &deployments.Items[i]; d.Status.ObservedGeneration != d.Generation {
 			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3}
-			w.Must(w.API.Status().Update(ctx, d))
-			did = true
+			update(d)
 		}
 	}
-	var daemonSets appsv1.DaemonSetList
-	w.Must(w.API.List(ctx, &daemonSets))
 	for i := range daemonSets.Items {
 		if d := &daemonSets.Items[i]; d.Status.ObservedGeneration != d.Generation {
 			d.Status = appsv1.DaemonSetStatus{ObservedGeneration: d.Generation, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2, NumberAvailable: 2, NumberReady: 2}
-			w.Must(w.API.Status().Update(ctx, d))
-			did = true
+			update(d)
 		}
 	}
 	return did
 }
 
+// managerPod is the pod of an instance manager, built with the values in effect.
 func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: at(m.Name), Spec: corev1.PodSpec{NodeName: m.Spec.NodeID, PriorityClassName: w.class(), Containers: []corev1.Container{{}}}}
-	if w.stale != nil {
-		pod.Spec.PriorityClassName = *w.stale
+	pod := objects.Pod(profile.Namespace, m.Name, m.Spec.NodeID)
+	pod.UID, pod.Labels, pod.Spec.Containers = "", maps.Clone(profile.InstanceManagerLabels), []corev1.Container{{}}
+	if own := w.own(class); w.outdated != nil {
+		pod.Spec.PriorityClassName = *w.outdated
+	} else if own != nil && own.Value != nil {
+		pod.Spec.PriorityClassName = *own.Value
+	} else if s := w.system(class); s != nil {
+		pod.Spec.PriorityClassName = s.Value
 	}
-	pod.Labels = maps.Clone(profile.InstanceManagerLabels)
 	if s := w.system(catalog.TaintToleration); s != nil {
-		list, err := catalog.ParseTolerations(s.Value)
-		w.Must(err)
-		text, err := json.Marshal(list)
-		w.Must(err)
-		pod.Spec.Tolerations, pod.Annotations = list, map[string]string{profile.TolerationsAnnotation: string(text)}
+		pod.Spec.Tolerations = testkit.Value[[]corev1.Toleration](w)(catalog.ParseTolerations(s.Value))
+		pod.Annotations = map[string]string{profile.TolerationsAnnotation: string(testkit.Value[[]byte](w)(json.Marshal(pod.Spec.Tolerations)))}
 	}
 	return pod
 }
 
-// class is the value of priority-class that is in force.
-func (w *world) class() string {
-	if own := w.own(catalog.PriorityClass); own != nil && own.Value != nil {
-		return *own.Value
-	}
-	if s := w.system(catalog.PriorityClass); s != nil {
-		return s.Value
-	}
-	return ""
-}
-
-// allOf reports whether everything is built with the class, and Ready.
-func (w *world) allOf(class string) error {
-	for _, name := range []string{"im-node-1", "im-node-2"} {
+// builtWith returns an error unless all components are built with the class, and Ready.
+func (w *world) builtWith(class string) error {
+	for _, name := range instanceManagers {
 		if pod := w.pod(name); pod == nil || pod.Spec.PriorityClassName != class || !cluster.Ready(pod) {
-			return fmt.Errorf("pod %s is not of %q and Ready", name, class)
+			return fmt.Errorf("pod %s is not built with %q and Ready", name, class)
 		}
 	}
 	if d := w.deployment(); d.Spec.Template.Spec.PriorityClassName != class || d.Status.ObservedGeneration != d.Generation {
-		return fmt.Errorf("the Deployment is not of %q and Ready", class)
+		return fmt.Errorf("the Deployment is not built with %q and Ready", class)
 	}
-	for _, name := range []string{"engine-image-ei-1", profile.ClientDaemonSet} {
+	for _, name := range []string{engineImage, profile.ClientDaemonSet} {
 		if d := w.daemonSet(name); d.Spec.Template.Spec.PriorityClassName != class || d.Status.ObservedGeneration != d.Generation {
-			return fmt.Errorf("DaemonSet %s is not of %q and Ready", name, class)
+			return fmt.Errorf("DaemonSet %s is not built with %q and Ready", name, class)
 		}
 	}
 	return nil
 }
 
-// mustBeAsTold is invariant 6: what is called applied is built with the value and Ready.
-func (w *world) mustBeAsTold(value string) {
+// wantEnd wants the value built into all components, and reported as applied without an error.
+func (w *world) wantEnd(value string) {
 	w.Helper()
-	status, system := w.status(class), w.system(class)
-	if status.Applied && status.EffectiveValue == value || system.Status.Applied {
-		if err := w.allOf(value); err != nil {
-			w.Errorf("after write %d %q is called applied, but %v", len(w.wrote), value, err)
+	w.Must(w.builtWith(value))
+	if s := w.status(class); !s.Applied || *s.AppliedValue != value || s.LastError != "" || s.PendingSince != nil || !w.system(class).Status.Applied {
+		w.Fatalf("Fairlead's setting reports %+v, Longhorn's %+v", s, w.system(class).Status)
+	}
+}
+
+// checkEachWrite checks invariant 6 after each write: a value is reported as applied only if it is.
+func (w *world) checkEachWrite(value string) {
+	w.after = func() {
+		status := w.status(class)
+		if status.Applied && status.EffectiveValue == value || w.system(class).Status.Applied {
+			err := w.builtWith(value)
+			must.Check(w, err == nil, "after write %d %q is reported as applied, but %v", len(w.wrote), value, err)
 		}
 	}
 }
 
-// get returns nil where there is none.
+// get returns nil if there is no object.
 func get[T any, P interface {
 	*T
 	client.Object
 }](w *world, name string) P {
-	w.Helper()
 	return testkit.Get[T, P](w, w.API, profile.Namespace, name)
+}
+
+// change changes an object with its status, as a user does.
+func change[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string, change func(P)) {
+	w.Helper()
+	testkit.Change(w.Bench, profile.Namespace, name, change)
+}
+
+func (w *world) create(list ...client.Object) {
+	w.Helper()
+	for _, o := range list {
+		w.Must(w.API.Create(context.Background(), o))
+	}
+}
+
+func (w *world) remove(list ...client.Object) {
+	w.Helper()
+	for _, o := range list {
+		w.Must(w.API.Delete(context.Background(), o))
+	}
 }
 
 func (w *world) pod(name string) *corev1.Pod             { return get[corev1.Pod](w, name) }
@@ -322,46 +428,43 @@ func (w *world) system(name catalog.Name) *longhorn.Setting {
 	return get[longhorn.Setting](w, string(name))
 }
 func (w *world) status(name catalog.Name) v1alpha1.SettingStatus { return w.own(name).Status }
-
 func (w *world) manager(name string) *longhorn.InstanceManager {
 	return get[longhorn.InstanceManager](w, name)
 }
 
-// set writes a value, as a user does.
-func (w *world) set(name catalog.Name, value string) {
+// set writes a value of Fairlead's setting; nil removes it.
+func (w *world) set(name catalog.Name, value *string) {
 	w.Helper()
-	s := w.own(name)
-	s.Value = &value
-	w.Must(w.API.Update(context.Background(), s))
+	change(w, string(name), func(s *v1alpha1.Setting) { s.Value = value })
 }
 
 // setSystem changes Longhorn's setting. Longhorn finds its gate closed, and gives up after three retries.
 func (w *world) setSystem(name catalog.Name, value string) {
 	w.Helper()
-	w.setSystemOpen(name, value)
-	s := w.system(name)
-	s.Status.Applied = false
-	w.Must(w.API.Status().Update(context.Background(), s))
+	change(w, string(name), func(s *longhorn.Setting) { s.Value, s.Status.Applied = value, false })
 }
 
 // setSystemOpen changes Longhorn's setting, whose gate is open: Longhorn never writes its status.
 func (w *world) setSystemOpen(name catalog.Name, value string) {
 	w.Helper()
-	s := w.system(name)
-	s.Value = value
-	w.Must(w.API.Update(context.Background(), s))
+	change(w, string(name), func(s *longhorn.Setting) { s.Value = value })
 }
 
-// wroteToLonghorn lists the controller's writes to Longhorn's settings.
-func (w *world) wroteToLonghorn() []string {
-	return slices.DeleteFunc(slices.Clone(w.wrote), func(text string) bool { return !strings.Contains(text, "longhorn.Setting/") })
-}
-
-// metric is the value of a series, by the name of its metric and the values of its labels; -1 is none.
-func (w *world) metric(name string, labels ...string) float64 {
+// wantLonghornWrites compares the writes to Longhorn's settings.
+func (w *world) wantLonghornWrites(want ...string) {
 	w.Helper()
-	if value, found := testkit.Metric(w, w.Registry, name, labels...); found {
-		return value
-	}
-	return -1
+	got := slices.DeleteFunc(slices.Clone(w.wrote), func(text string) bool { return !strings.Contains(text, "longhorn.Setting/") })
+	must.Check(w, slices.Equal(got, want), "wrote %q to Longhorn's settings, want %q", got, want)
+}
+
+// work are the writes since a number of writes, without settings.
+func (w *world) work(since int) []string {
+	return slices.DeleteFunc(slices.Clone(w.wrote[since:]), func(text string) bool { return strings.Contains(text, "Setting") })
+}
+
+// wantMetric compares a series, by the name of its metric and the values of its labels.
+func (w *world) wantMetric(want float64, name string, labels ...string) {
+	w.Helper()
+	value, found := testkit.Metric(w, w.Registry, name, labels...)
+	must.Check(w, found && value == want, "%s of %q is %v (found: %t), want %v", name, labels, value, found, want)
 }

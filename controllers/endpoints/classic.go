@@ -18,7 +18,7 @@ import (
 )
 
 // After maxOverwritten writes of other addresses by another controller, with at most overwrittenGap
-// between them, the classic object is left to that controller. The slices stay right.
+// between them, the classic object is left to that controller. The slices stay correct.
 const (
 	maxOverwritten = 3
 	overwrittenGap = 10 * time.Minute
@@ -38,7 +38,7 @@ type overwritten struct {
 }
 
 // syncClassic writes the Endpoints object. Longhorn creates one for each share manager, and fills
-// those that a ShareManager owns. With the Service as owner, the two do not write in turns;
+// those that a ShareManager owns. If the Service owns the object, only Fairlead writes it;
 // Releaser restores the owner.
 func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []storage.Published) error {
 	want := classic(service, published)
@@ -48,7 +48,7 @@ func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, p
 	}
 	read := ""
 	if have != nil {
-		if addresses.SameClassic(have, want) || r.stoodDown(service, have, want) {
+		if addresses.SameClassic(have, want) || r.standsDown(service, have, want) {
 			return nil
 		}
 		read = have.ResourceVersion
@@ -72,9 +72,9 @@ func (r *Reconciler) wroteClassic(service *corev1.Service, read string, written 
 	o.read, o.wrote, o.subsets = read, written.ResourceVersion, written.Subsets
 }
 
-// stoodDown reports whether the object is left to another controller, which keeps writing other
-// addresses.
-func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpoints) bool {
+// standsDown counts writes of other addresses by another controller. It reports whether Fairlead leaves the object to that
+// controller.
+func (r *Reconciler) standsDown(service *corev1.Service, have, want *corev1.Endpoints) bool {
 	o := r.overwritten[service.Name]
 	if o == nil || o.service != service.UID {
 		return false
@@ -96,7 +96,7 @@ func (r *Reconciler) stoodDown(service *corev1.Service, have, want *corev1.Endpo
 	}
 	r.Log.Warn("standing down", "endpoints", service.Name, "why", "another controller writes other addresses")
 	r.Events.Eventf(service, nil, corev1.EventTypeWarning, "StandingDown", "Publish",
-		"another controller keeps writing other addresses to Endpoints %s: Fairlead leaves the object alone. The EndpointSlices are right; set \"endpoints: slices\" in the configuration if no client reads the classic object", service.Name)
+		"another controller keeps writing other addresses to Endpoints %s: Fairlead leaves the object alone. The EndpointSlices are correct; set \"endpoints: slices\" in the configuration if no client reads the classic object", service.Name)
 	return true
 }
 

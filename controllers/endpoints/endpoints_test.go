@@ -3,15 +3,9 @@
 package endpoints
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"reflect"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,269 +13,70 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
-
-var (
-	profile = storage.Longhorn()
-	netOne  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet1"}
-	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-)
-
-type tester interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// fixture is the controller over a fake API.
-type fixture struct {
-	tester
-	client.Client
-	r     *Reconciler
-	clock *clocktesting.FakePassiveClock
-	notes []string
-	// funcs stand between the controller and the API; the fixture itself goes past them.
-	funcs interceptor.Funcs
-}
-
-func newFixture(t tester, scheme *runtime.Scheme, objects ...client.Object) *fixture {
-	t.Helper()
-	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	f := &fixture{
-		tester: t, clock: clocktesting.NewFakePassiveClock(noon.Add(time.Minute)),
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).Build(),
-	}
-	for _, o := range objects {
-		f.must(f.Create(context.Background(), o))
-	}
-	f.restart()
-	return f
-}
-
-// restart is a new leader, which remembers nothing.
-func (f *fixture) restart() {
-	api := interceptor.NewClient(f.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if f.funcs.Get != nil {
-				return f.funcs.Get(ctx, c, key, o, opts...)
-			}
-			return c.Get(ctx, key, o, opts...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if f.funcs.Create != nil {
-				return f.funcs.Create(ctx, c, o, opts...)
-			}
-			return c.Create(ctx, o, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			if f.funcs.Update != nil {
-				return f.funcs.Update(ctx, c, o, opts...)
-			}
-			return c.Update(ctx, o, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if f.funcs.Delete != nil {
-				return f.funcs.Delete(ctx, c, o, opts...)
-			}
-			return c.Delete(ctx, o, opts...)
-		},
-	})
-	f.r = &Reconciler{
-		Profile: profile, Classic: true, Client: api, Cached: cluster.NewReader(profile, api, api), Live: f.Client,
-		Events: recorder{f}, Clock: f.clock, Log: slog.New(slog.DiscardHandler), overwritten: map[string]*overwritten{},
-	}
-}
-
-type recorder struct{ *fixture }
-
-func (r recorder) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
-	r.notes = append(r.notes, kind+" "+reason+": "+fmt.Sprintf(note, args...))
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatalf("%v", err)
-	}
-}
-
-func (f *fixture) reconcile() (time.Duration, error) {
-	result, err := f.r.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: profile.Namespace, Name: "v"}})
-	return result.RequeueAfter, err
-}
-
-func (f *fixture) mustReconcile() time.Duration {
-	f.Helper()
-	after, err := f.reconcile()
-	f.must(err)
-	return after
-}
-
-// get reads an object, or returns nil where there is none.
-func get[T any, P interface {
-	*T
-	client.Object
-}](f *fixture, name string) P {
-	f.Helper()
-	o := P(new(T))
-	err := f.Get(context.Background(), client.ObjectKey{Namespace: profile.Namespace, Name: name}, o)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	f.must(err)
-	return o
-}
-
-func (f *fixture) slice(family string) *discoveryv1.EndpointSlice {
-	f.Helper()
-	return get[discoveryv1.EndpointSlice](f, "v-fairlead-"+family)
-}
-
-func (f *fixture) classic() *corev1.Endpoints {
-	f.Helper()
-	return get[corev1.Endpoints](f, "v")
-}
-
-// addressesOf are those of a classic object.
-func addressesOf(e *corev1.Endpoints) []string {
-	var list []string
-	for _, subset := range e.Subsets {
-		for _, a := range subset.Addresses {
-			list = append(list, a.IP)
-		}
-	}
-	return list
-}
-
-func headless(change ...func(*corev1.Service)) *corev1.Service {
-	s := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: profile.Namespace, Name: "v", UID: "uid-v", Labels: map[string]string{profile.VolumeLabel: "v"},
-			Annotations: map[string]string{storage.NetworkAnnotation: netOne.String()},
-		},
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "nfs", Protocol: corev1.ProtocolTCP, Port: 2049}}},
-	}
-	for _, c := range change {
-		c(s)
-	}
-	return s
-}
-
-// server is a Ready server pod of volume v, created at noon.
-func server(name, status string, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: profile.Namespace, Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon),
-			Labels: maps.Clone(profile.ServerLabels), Annotations: map[string]string{storage.NetworkStatusAnnotation: status},
-		},
-		Spec: corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.42.0.7"}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		},
-	}
-	pod.Labels[profile.VolumeLabel] = "v"
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "v", Controller: ptr.To(true)}}
-	for _, c := range change {
-		c(pod)
-	}
-	return pod
-}
-
-// reports is what Multus says of a pod on network one.
-func reports(ips ...string) string {
-	return fmt.Sprintf(`[{"name": "cbr0", "interface": "eth0", "ips": ["10.42.0.7"], "default": true}, {"name": "kube-system/one", "interface": "lhnet1", "ips": ["%s"]}]`, strings.Join(ips, `", "`))
-}
-
-var newScheme = sync.OnceValues(cluster.NewScheme)
-
-func scheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 func TestPublishedObjects(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3", "fd00::3")))
+	f := newFixture(t, headless(), server("share-manager-v", "", reports("192.168.0.3", "fd00::3")))
 	f.mustReconcile()
-	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "v", UID: "uid-v", Controller: ptr.To(true)}}
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+		m := objects.Here(name)
+		m.Labels, m.OwnerReferences = labels, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "v", UID: "uid-v", Controller: ptr.To(true)}}
+		return m
+	}
+	compare := func(got, want client.Object) {
+		t.Helper()
+		got.SetUID("")
+		got.SetResourceVersion("")
+		got.SetCreationTimestamp(metav1.Time{})
+		must.Check(t, reflect.DeepEqual(got, want), "got  %+v\nwant %+v", got, want)
+	}
 	target := &corev1.ObjectReference{Kind: "Pod", Namespace: profile.Namespace, Name: "share-manager-v", UID: "uid-share-manager-v"}
 	for family, address := range map[string]string{"ipv4": "192.168.0.3", "ipv6": "fd00::3"} {
-		want := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: profile.Namespace, Name: "v-fairlead-" + family, OwnerReferences: owners, ResourceVersion: "1",
-				Labels: map[string]string{"kubernetes.io/service-name": "v", "endpointslice.kubernetes.io/managed-by": "fairlead.io", "service.kubernetes.io/headless": ""},
-			},
+		compare(f.slice(family), &discoveryv1.EndpointSlice{
+			ObjectMeta: meta("v-fairlead-"+family, map[string]string{
+				"kubernetes.io/service-name": "v", "endpointslice.kubernetes.io/managed-by": "fairlead.io", "service.kubernetes.io/headless": "",
+			}),
 			AddressType: map[string]discoveryv1.AddressType{"ipv4": "IPv4", "ipv6": "IPv6"}[family],
-			Endpoints: []discoveryv1.Endpoint{{
-				Addresses: []string{address}, NodeName: ptr.To("node-1"), TargetRef: target,
-				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
-			}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, NodeName: ptr.To("node-1"), TargetRef: target,
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)}}},
 			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To[int32](2049)}},
-		}
-		if got := f.slice(family); !reflect.DeepEqual(got, want) {
-			t.Errorf("got  %+v\nwant %+v", got, want)
-		}
+		})
 	}
-	want := &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: profile.Namespace, Name: "v", OwnerReferences: owners, ResourceVersion: "1",
-			Labels: map[string]string{"endpointslice.kubernetes.io/skip-mirror": "true", "service.kubernetes.io/headless": "", "endpoints.kubernetes.io/managed-by": "fairlead.io"},
-		},
+	compare(f.classic(), &corev1.Endpoints{
+		ObjectMeta: meta("v", map[string]string{
+			"endpointslice.kubernetes.io/skip-mirror": "true", "service.kubernetes.io/headless": "", "endpoints.kubernetes.io/managed-by": "fairlead.io",
+		}),
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: "192.168.0.3", NodeName: ptr.To("node-1"), TargetRef: target}, {IP: "fd00::3", NodeName: ptr.To("node-1"), TargetRef: target}},
-			Ports:     []corev1.EndpointPort{{Name: "nfs", Protocol: corev1.ProtocolTCP, Port: 2049}},
-		}},
-	}
-	if got := f.classic(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	// What is as it should be is not written again.
-	f.funcs.Update = func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
-		return errors.New("written")
-	}
+			Ports:     []corev1.EndpointPort{{Name: "nfs", Protocol: corev1.ProtocolTCP, Port: 2049}}}},
+	})
+	writes := len(f.Client.Writes)
 	f.mustReconcile()
+	must.Check(t, len(f.Client.Writes) == writes, "correct objects are written again: %q", f.Client.Wrote()[writes:])
 }
 
-func TestFamilyWithoutAddressesHasNoAddressesInSlices(t *testing.T) {
-	pod := server("share-manager-v", reports("192.168.0.3"))
-	f := newFixture(t, scheme(t), headless(), pod)
+func TestVolumeWithoutServerHasNoAddresses(t *testing.T) {
+	f := newFixture(t, headless())
 	f.mustReconcile()
-	if f.slice("ipv6") != nil {
-		t.Fatal("there is a slice of nothing")
-	}
-	f.must(f.Delete(t.Context(), pod))
+	f.wantPublished(false, false, false)
+	pod := server("share-manager-v", "192.168.0.3")
+	f.Must(f.Create(t.Context(), pod))
 	f.mustReconcile()
-	if s := f.slice("ipv4"); s == nil || len(s.Endpoints) != 0 {
-		t.Fatalf("got %+v", s)
-	}
-	if e := f.classic(); e == nil || e.Subsets != nil {
-		t.Fatalf("got %+v", e)
-	}
-}
-
-func TestVolumeWithoutServerIsNotPublished(t *testing.T) {
-	f := newFixture(t, scheme(t), headless())
+	f.wantPublished(true, false, true)
+	f.remove(pod)
 	f.mustReconcile()
-	if f.slice("ipv4") != nil || f.slice("ipv6") != nil || f.classic() != nil {
-		t.Fatal("something is written")
-	}
+	f.wantPublished(true, false, true)
+	f.wantDNS()
+	f.wantClassic()
 }
 
 func TestPublishedPortIsTheServers(t *testing.T) {
@@ -289,375 +84,251 @@ func TestPublishedPortIsTheServers(t *testing.T) {
 		change func(*corev1.ServicePort)
 		want   int32
 	}{
-		"on the Service's port":               {func(*corev1.ServicePort) {}, 2049},
-		"on another":                          {func(p *corev1.ServicePort) { p.TargetPort.IntVal = 12049 }, 12049},
-		"on one that the pod names, as usual": {func(p *corev1.ServicePort) { p.TargetPort.Type, p.TargetPort.StrVal = 1, "nfs" }, 2049},
+		"port of the Service":           {func(*corev1.ServicePort) {}, 2049},
+		"other port":                    {func(p *corev1.ServicePort) { p.TargetPort.IntVal = 12049 }, 12049},
+		"port that is named in the pod": {func(p *corev1.ServicePort) { p.TargetPort.Type, p.TargetPort.StrVal = 1, "nfs" }, 2049},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, scheme(t), headless(func(s *corev1.Service) { test.change(&s.Spec.Ports[0]) }), server("share-manager-v", reports("192.168.0.3")))
+			f := newFixture(t, headless(func(s *corev1.Service) { test.change(&s.Spec.Ports[0]) }), server("share-manager-v", "192.168.0.3"))
 			f.mustReconcile()
-			if got := *f.slice("ipv4").Ports[0].Port; got != test.want {
-				t.Errorf("slice: got %d", got)
-			}
-			if got := f.classic().Subsets[0].Ports[0].Port; got != test.want {
-				t.Errorf("classic: got %d", got)
+			if slice, classic := *f.slice("ipv4").Ports[0].Port, f.classic().Subsets[0].Ports[0].Port; slice != test.want || classic != test.want {
+				t.Errorf("got %d in the slice, %d in the classic object", slice, classic)
 			}
 		})
 	}
 }
+
+// kubernetesSlice is a slice that Kubernetes manages.
+func kubernetesSlice() *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: objects.Here("v-x7zq2"), AddressType: discoveryv1.AddressTypeIPv4}
+	s.Labels = map[string]string{discoveryv1.LabelServiceName: "v"}
+	return s
+}
+
+func (f *fixture) hasKubernetesSlice() bool {
+	return testkit.Get[discoveryv1.EndpointSlice](f.TB, f.API, profile.Namespace, "v-x7zq2") != nil
+}
+
+func withClusterIP(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" }
+func withSelector(s *corev1.Service)  { s.Spec.Selector = map[string]string{"a": "b"} }
+func optedOut(s *corev1.Service)      { s.Annotations[storage.OptOutAnnotation] = "true" }
 
 func TestPublishedAddressesAreWithdrawn(t *testing.T) {
-	others := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v-x7zq2", Labels: map[string]string{"kubernetes.io/service-name": "v"}}, AddressType: "IPv4"}
-	for name, change := range map[string]func(*corev1.Service){
-		"the Service gets a cluster IP": func(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" },
-		"the Service gets a selector":   func(s *corev1.Service) { s.Spec.Selector = map[string]string{"a": "b"} },
-		"the Service opts out":          func(s *corev1.Service) { s.Annotations[storage.OptOutAnnotation] = "true" },
-	} {
+	for name, withdraw := range map[string]func(*corev1.Service){"cluster IP": withClusterIP, "selector": withSelector, "opt-out": optedOut} {
 		t.Run(name, func(t *testing.T) {
-			service := headless()
-			f := newFixture(t, scheme(t), service, server("share-manager-v", reports("192.168.0.3", "fd00::3")), others.DeepCopy())
+			f := newFixture(t, headless(), server("share-manager-v", "", reports("192.168.0.3", "fd00::3")), kubernetesSlice())
 			f.mustReconcile()
-			if f.slice("ipv4") == nil || f.slice("ipv6") == nil || f.classic() == nil {
-				t.Fatal("nothing is published")
-			}
-			change(service)
-			f.must(f.Update(t.Context(), service))
+			f.wantPublished(true, true, true)
+			change(f, "v", withdraw)
 			f.mustReconcile()
-			if f.slice("ipv4") != nil || f.slice("ipv6") != nil || f.classic() != nil {
-				t.Error("something is left")
-			}
-			if get[discoveryv1.EndpointSlice](f, "v-x7zq2") == nil {
-				t.Error("Kubernetes' own slice is gone")
-			}
+			f.wantPublished(false, false, false)
+			must.Check(t, f.hasKubernetesSlice(), "Kubernetes' own slice is gone")
 		})
 	}
 }
 
-func TestEndpointsOfOthersAreNotDeleted(t *testing.T) {
-	theirs := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: "v"}, Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.42.0.7"}}}}}
-	f := newFixture(t, scheme(t), headless(func(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" }), theirs.DeepCopy())
+func TestOnlyOwnUnneededEndpointsAreDeleted(t *testing.T) {
+	others := &corev1.Endpoints{ObjectMeta: objects.Here("v"), Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.42.0.7"}}}}}
+	f := newFixture(t, headless(withClusterIP), others.DeepCopy())
 	f.mustReconcile()
-	if f.classic() == nil {
-		t.Fatal("it is gone")
-	}
-	// Nor where no classic object is to be written at all.
-	f = newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")), theirs)
+	f.wantClassic("10.42.0.7")
+
+	f = newFixture(t, headless(), server("share-manager-v", "192.168.0.3"), shareManager(), others)
+	f.r.Classic = false
+	f.wantUnchanged(func() { f.mustReconcile() }) // no ShareManager owns the object
+	f.wantClassic("10.42.0.7")
+	f.wantPublished(true, false, true)
+
+	f = serving(t) // the object is Fairlead's
 	f.r.Classic = false
 	f.mustReconcile()
-	if got := f.classic(); got == nil || !slices.Equal(addressesOf(got), []string{"10.42.0.7"}) {
-		t.Fatalf("got %+v", got)
-	}
-	if f.slice("ipv4") == nil {
-		t.Fatal("no slice")
-	}
+	f.wantPublished(true, false, false)
 }
 
-func TestUnneededClassicObjectIsDeleted(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
+func TestObjectsOfDeletedServiceAreLeftToGarbageCollector(t *testing.T) {
+	f := serving(t)
+	f.remove(f.service())
 	f.mustReconcile()
-	f.r.Classic = false
-	f.mustReconcile()
-	if f.classic() != nil || f.slice("ipv4") == nil {
-		t.Fatalf("classic %+v, slice %+v", f.classic(), f.slice("ipv4"))
-	}
+	f.wantPublished(true, false, true)
+	must.True(t, len(f.r.overwritten) == 0, "remembered %v", f.r.overwritten)
 }
 
-func TestDeletedServiceLeavesTheRestToTheGarbageCollector(t *testing.T) {
-	service := headless()
-	f := newFixture(t, scheme(t), service, server("share-manager-v", reports("192.168.0.3")))
-	f.mustReconcile()
-	f.must(f.Delete(t.Context(), service))
-	f.mustReconcile()
-	if f.slice("ipv4") == nil || len(f.r.overwritten) != 0 {
-		t.Fatalf("slice %+v, remembered %v", f.slice("ipv4"), f.r.overwritten)
-	}
-}
-
-// The owner is another Service now: with the old one's UID the garbage collector
-// would take what is published.
-func TestOwnersFollowAReplacedService(t *testing.T) {
-	service := headless()
-	f := newFixture(t, scheme(t), service, server("share-manager-v", reports("192.168.0.3", "fd00::3")))
-	f.mustReconcile()
-	f.must(f.Delete(t.Context(), service))
-	f.must(f.Create(t.Context(), headless(func(s *corev1.Service) { s.UID = "uid-again" })))
-	f.mustReconcile()
-	for _, o := range []client.Object{f.slice("ipv4"), f.slice("ipv6"), f.classic()} {
-		if owners := o.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "uid-again" {
-			t.Errorf("%T %s: got %+v", o, o.GetName(), owners)
-		}
-	}
-}
-
-// Longhorn creates the object with its ShareManager as the owner, and fills those
-// that have one.
+// Longhorn fills the objects that a ShareManager owns.
 func TestLonghornsEndpointsAreTakenOver(t *testing.T) {
-	theirs := &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: profile.Namespace, Name: "v", Labels: map[string]string{"longhorn.io/managed-by": "longhorn-manager"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: "v", UID: "uid-sm"}},
-		},
-		Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.42.0.7"}}, Ports: []corev1.EndpointPort{{Port: 2049}}}},
-	}
-	f := newFixture(t, scheme(t), headless(), theirs)
+	f := newFixture(t, headless(), longhornsEndpoints("10.42.0.7"))
 	f.mustReconcile()
 	got := f.classic()
-	if got.Subsets != nil || len(got.OwnerReferences) != 1 || got.OwnerReferences[0].Kind != "Service" {
-		t.Fatalf("got %+v", got)
-	}
-	if got.Labels["longhorn.io/managed-by"] != "longhorn-manager" || got.Labels["endpointslice.kubernetes.io/skip-mirror"] != "true" {
-		t.Fatalf("labels %v", got.Labels)
-	}
+	must.True(t, got.Subsets == nil && len(got.OwnerReferences) == 1 && got.OwnerReferences[0].Kind == "Service" && got.Labels["longhorn.io/managed-by"] == "longhorn-manager" && got.Labels["endpointslice.kubernetes.io/skip-mirror"] == "true",
+		"got %+v", got)
 }
 
 func TestChangesByOthersAreCorrected(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
-	f.mustReconcile()
-	s := f.slice("ipv4")
-	s.Labels["kubernetes.io/service-name"], s.Labels["theirs"] = "w", "x"
-	s.Endpoints, s.Ports = nil, nil
-	f.must(f.Update(t.Context(), s))
-	f.must(f.Delete(t.Context(), f.classic()))
+	f := serving(t)
+	change(f, "v-fairlead-ipv4", func(s *discoveryv1.EndpointSlice) {
+		s.Labels["kubernetes.io/service-name"], s.Labels["theirs"] = "w", "x"
+		s.Endpoints, s.Ports = nil, nil
+	})
+	f.remove(f.classic())
 	f.mustReconcile()
 	got := f.slice("ipv4")
-	if got.Labels["kubernetes.io/service-name"] != "v" || got.Labels["theirs"] != "x" || len(got.Endpoints) != 1 || len(got.Ports) != 1 {
-		t.Errorf("got %+v", got)
-	}
-	if e := f.classic(); e == nil || !slices.Equal(addressesOf(e), []string{"192.168.0.3"}) {
-		t.Errorf("got %+v", e)
-	}
+	must.Check(t, got.Labels["kubernetes.io/service-name"] == "v" && got.Labels["theirs"] == "x" && len(got.Endpoints) == 1 && len(got.Ports) == 1, "got %+v", got)
+	f.wantClassic("192.168.0.3")
 }
 
-// overwrite is another controller that writes other addresses.
+// overwrite lets another controller write other addresses.
 func (f *fixture) overwrite(address string) {
 	f.Helper()
-	e := f.classic()
-	e.Subsets = []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: address}}}}
-	f.must(f.Update(context.Background(), e))
+	change(f, "v", func(e *corev1.Endpoints) {
+		e.Subsets = []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: address}}}}
+	})
 }
 
-const stoodDown = `Warning StandingDown: another controller keeps writing other addresses to Endpoints v: Fairlead leaves the object alone. The EndpointSlices are right; set "endpoints: slices" in the configuration if no client reads the classic object`
-
 func TestStandsDownBesideAnotherWriter(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
-	f.mustReconcile()
-	for i := 1; i < maxOverwritten; i++ {
+	f := serving(t)
+	for range maxOverwritten - 1 {
 		f.overwrite("10.42.0.7")
 		f.mustReconcile()
-		if got := addressesOf(f.classic()); !slices.Equal(got, []string{"192.168.0.3"}) || f.notes != nil {
-			t.Fatalf("after %d writes of others: got %q, %q", i, got, f.notes)
-		}
+		f.wantClassic("192.168.0.3")
+		f.wantEvents()
 	}
 	f.overwrite("10.42.0.7")
 	for range 3 {
 		f.mustReconcile()
 		f.overwrite("10.42.0.8")
 	}
-	if got := addressesOf(f.classic()); !slices.Equal(got, []string{"10.42.0.8"}) {
-		t.Fatalf("it is written yet: %q", got)
-	}
-	if !slices.Equal(f.notes, []string{stoodDown}) {
-		t.Fatalf("said: %q", f.notes)
-	}
-	// The slices go on being right.
-	s := f.slice("ipv4")
-	s.Endpoints = nil
-	f.must(f.Update(t.Context(), s))
 	f.mustReconcile()
-	if got := f.slice("ipv4"); len(got.Endpoints) != 1 {
-		t.Fatalf("got %+v", got)
-	}
-	// Another Service is another matter.
-	service := get[corev1.Service](f, "v")
-	f.must(f.Delete(t.Context(), service))
-	f.must(f.Create(t.Context(), headless(func(s *corev1.Service) { s.UID = "uid-again" })))
+	f.wantClassic("10.42.0.8")
+	f.wantEvents(`Warning StandingDown: another controller keeps writing other addresses to Endpoints v: Fairlead leaves the object alone. ` +
+		`The EndpointSlices are correct; set "endpoints: slices" in the configuration if no client reads the classic object`)
+	change(f, "v-fairlead-ipv4", func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })
 	f.mustReconcile()
-	if got := addressesOf(f.classic()); !slices.Equal(got, []string{"192.168.0.3"}) {
-		t.Fatalf("for another Service: got %q", got)
-	}
+	f.wantDNS("192.168.0.3")
+	f.replaceService() // ends it
+	f.mustReconcile()
+	f.wantClassic("192.168.0.3")
 }
 
 func TestDoesNotStandDownWithoutAnotherWriter(t *testing.T) {
+	const often = 3 * maxOverwritten
+	move := func(f *fixture, i int) { change(f, "share-manager-v", reports(fmt.Sprint("192.168.0.", 4+i))) }
 	for name, test := range map[string]func(*fixture){
-		"for writes with long breaks between them": func(f *fixture) {
-			for range 3 * maxOverwritten {
-				f.clock.SetTime(f.clock.Now().Add(overwrittenGap + time.Second))
+		"writes of others with long breaks": func(f *fixture) {
+			for range often {
+				f.Pass(overwrittenGap + time.Second)
 				f.overwrite("10.42.0.7")
 				f.mustReconcile()
 			}
 		},
-		"for changes of its own, of which the cache shows the last but one": func(f *fixture) {
-			for i := range 3 * maxOverwritten {
+		"own changes, with a cache one write behind": func(f *fixture) {
+			for i := range often {
 				before := f.classic()
-				pod := get[corev1.Pod](f, "share-manager-v")
-				pod.Annotations[storage.NetworkStatusAnnotation] = reports(fmt.Sprint("192.168.0.", 4+i))
-				f.must(f.Update(context.Background(), pod))
+				move(f, i)
 				f.mustReconcile()
-				f.shows(before)
+				f.Client.Cache.Show(before)
 				f.mustReconcile()
 				f.mustReconcile()
-				f.funcs.Get = nil
+				f.Client.Cache.Release()
 			}
-			f.mustReconcile()
 		},
-		"for the object of before, which the cache shows for long": func(f *fixture) {
+		"an overwritten object that the cache still shows": func(f *fixture) {
 			f.overwrite("10.42.0.7")
-			theirs := f.classic()
-			f.mustReconcile() // over theirs
-			f.shows(theirs)
-			for range 3 * maxOverwritten {
+			f.Must(f.Client.Cache.Hold(t.Context(), f.classic()))
+			for range often {
 				f.mustReconcile()
 			}
-			f.funcs.Get = nil
-			f.mustReconcile()
 		},
-		"for one write of others that the cache shows, while there is another": func(f *fixture) {
+		"one write of others in the cache, and another in the API": func(f *fixture) {
 			f.overwrite("10.42.0.7")
-			f.shows(f.classic())
+			f.Must(f.Client.Cache.Hold(t.Context(), f.classic()))
 			f.overwrite("10.42.0.8")
-			for range 3 * maxOverwritten {
+			for range often {
 				f.mustReconcile() // each a conflict
 			}
-			f.funcs.Get = nil
-			f.mustReconcile()
 		},
-		"for one write of others, while the API server has a bad time": func(f *fixture) {
+		"one write of others while own writes fail": func(f *fixture) {
 			f.overwrite("10.42.0.7")
-			f.funcs.Update = func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
-				return apierrors.NewInternalError(errors.New("etcd is slow"))
+			f.Client.Before = func(fakeapi.Write) error { return apierrors.NewInternalError(errors.New("etcd is slow")) }
+			for range often {
+				_, err := f.reconcile()
+				must.True(f, err != nil, "no error")
 			}
-			for range 3 * maxOverwritten {
-				if _, err := f.reconcile(); err == nil {
-					f.Fatalf("no error")
-				}
-			}
-			f.funcs.Update = nil
-			f.mustReconcile()
 		},
-		"for writes of its own whose answers were lost": func(f *fixture) {
-			for i := range 3 * maxOverwritten {
-				f.funcs.Update = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-					f.must(c.Update(ctx, o, opts...))
-					return apierrors.NewInternalError(errors.New("the connection was closed"))
-				}
-				pod := get[corev1.Pod](f, "share-manager-v")
-				pod.Annotations[storage.NetworkStatusAnnotation] = reports(fmt.Sprint("192.168.0.", 4+i))
-				f.must(f.Update(context.Background(), pod))
-				for range 3 { // each of its objects once
-					_, err := f.reconcile()
-					if err == nil {
-						break
-					}
+		"own writes with lost answers": func(f *fixture) {
+			f.Client.After = func(fakeapi.Write) error { return apierrors.NewInternalError(errors.New("the connection was closed")) }
+			for i := range often {
+				move(f, i)
+				for range 3 { // objects
+					_, _ = f.reconcile()
 				}
 			}
-			f.funcs.Update = nil
 		},
-		"for labels of others": func(f *fixture) {
-			for i := range 3 * maxOverwritten {
-				e := f.classic()
-				e.Labels["theirs"] = fmt.Sprint(i)
-				f.must(f.Update(context.Background(), e))
+		"labels of others": func(f *fixture) {
+			for i := range often {
+				change(f, "v", func(e *corev1.Endpoints) { e.Labels["theirs"] = fmt.Sprint(i) })
 				f.mustReconcile()
 			}
 		},
-		"for others who write the same": func(f *fixture) {
-			for range 3 * maxOverwritten {
-				e := f.classic()
-				delete(e.Labels, storage.EndpointsManagedBy)
-				f.must(f.Update(context.Background(), e))
+		"same addresses by others": func(f *fixture) {
+			for range often {
+				change(f, "v", func(e *corev1.Endpoints) { delete(e.Labels, storage.EndpointsManagedBy) })
 				f.mustReconcile()
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, scheme(t), headless(), server("share-manager-v", reports("192.168.0.3")))
-			f.mustReconcile()
+			f := serving(t)
 			test(f)
-			if f.notes != nil {
-				t.Fatalf("said: %q", f.notes)
-			}
-			f.must(f.Delete(t.Context(), get[corev1.Pod](f, "share-manager-v")))
-			f.must(f.Create(t.Context(), server("share-manager-v", reports("192.168.0.99"), func(pod *corev1.Pod) { pod.UID = "uid-of-the-next" })))
+			f.Client.Before, f.Client.After = nil, nil
+			f.Client.Cache.Release()
 			f.mustReconcile()
-			if got := addressesOf(f.classic()); !slices.Equal(got, []string{"192.168.0.99"}) {
-				t.Fatalf("it is left alone: %q", got)
-			}
+			f.wantEvents()
+			change(f, "share-manager-v", reports("192.168.0.99"))
+			f.mustReconcile()
+			f.wantClassic("192.168.0.99")
 		})
 	}
 }
 
-// shows makes the cache show an Endpoints object as it was.
-func (f *fixture) shows(old *corev1.Endpoints) {
-	old = old.DeepCopy()
-	f.funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-		if e, ok := o.(*corev1.Endpoints); ok {
-			old.DeepCopyInto(e)
-			return nil
-		}
-		return c.Get(ctx, key, o, opts...)
-	}
-}
-
 func TestUnreachableServerIsReportedAfterAWhile(t *testing.T) {
-	const unreachable = "Warning NoAddress: server pod share-manager-v is Ready, but Multus reports no address for it on kube-system/one@lhnet1; nothing is published until it does"
+	const unreachable = "Warning NoAddress: server pod share-manager-v is Ready, but Multus reports no address of the pod on kube-system/one@lhnet1: nothing is published until Multus reports one"
 	for name, test := range map[string]struct {
-		age   time.Duration
-		pod   []func(*corev1.Pod)
-		after time.Duration
-		want  []string
+		age, after time.Duration
+		change     func(*corev1.Pod)
+		want       []string
 	}{
-		"Multus has a moment":    {age: 4 * time.Second, after: 6 * time.Second},
-		"after that it is late":  {age: 10 * time.Second, want: []string{unreachable}},
-		"a server that is to be": {age: time.Hour, pod: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Status.Conditions = nil }}},
+		"soon":      {4 * time.Second, 6 * time.Second, objects.ReadyPod, nil},
+		"late":      {10 * time.Second, 0, objects.ReadyPod, []string{unreachable}},
+		"not Ready": {time.Hour, 0, func(pod *corev1.Pod) { pod.Status.Conditions = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, scheme(t), headless(), server("share-manager-v", "[]", test.pod...))
-			f.clock.SetTime(noon.Add(test.age))
-			if got := f.mustReconcile(); got != test.after || !slices.Equal(f.notes, test.want) {
-				t.Fatalf("again after %v, said: %q", got, f.notes)
-			}
+			f := newFixture(t, headless(), server("share-manager-v", "", test.change))
+			f.Clock.SetTime(noon.Add(test.age))
+			must.Equal(t, f.mustReconcile(), test.after, "again")
+			f.wantEvents(test.want...)
 		})
 	}
 }
 
 func TestUnrecordedServiceFollowsTheClientsNetwork(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(func(s *corev1.Service) { s.Annotations = nil }), server("share-manager-v", reports("192.168.0.3")))
-	f.mustReconcile() // nothing is recorded at all
-	if f.slice("ipv4") != nil {
-		t.Fatal("something is published")
-	}
-	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: profile.Name}}
-	rollout.Status.Recorded, rollout.Status.Clients.Network = true, netOne.String()
-	f.must(f.Create(t.Context(), rollout))
-	requests := f.r.unrecorded(t.Context(), rollout)
-	if len(requests) != 1 || requests[0].Name != "v" {
-		t.Fatalf("a new record is looked at for %v", requests)
-	}
+	f := newFixture(t, headless(unrecorded), server("share-manager-v", "192.168.0.3"))
 	f.mustReconcile()
-	if s := f.slice("ipv4"); s == nil || len(s.Endpoints) != 1 {
-		t.Fatalf("got %+v", s)
-	}
+	f.wantPublished(false, false, false)
+	f.Must(f.Seed(t.Context(), objects.Record(netOne)))
+	f.mustReconcile()
+	f.wantDNS("192.168.0.3")
 }
 
 func TestRecordWakesOnlyServicesThatFollowIt(t *testing.T) {
-	f := newFixture(t, scheme(t), headless(),
-		headless(func(s *corev1.Service) { s.Name, s.Annotations = "w", nil }),
-		headless(func(s *corev1.Service) { s.Name, s.Annotations, s.Spec.ClusterIP = "x", nil, "10.43.0.1" }),
-	)
+	named := func(name string) func(*corev1.Service) { return func(s *corev1.Service) { s.Name = name } }
+	f := newFixture(t, headless(), headless(unrecorded, named("w")), headless(unrecorded, withClusterIP, named("x")))
 	if got := f.r.unrecorded(t.Context(), nil); len(got) != 1 || got[0].Name != "w" {
 		t.Fatalf("got %v", got)
 	}
-}
-
-func TestRolloutProgressWakesNoService(t *testing.T) {
-	was := &v1alpha1.NetworkRollout{}
-	was.Status.Recorded, was.Status.Clients.Network = true, "kube-system/one@lhnet1"
-	progress, moved := was.DeepCopy(), was.DeepCopy()
+	before := objects.Record(netOne)
+	progress, moved := before.DeepCopy(), before.DeepCopy()
 	progress.Status.Clients.Updated, progress.Status.Message = 7, "7 of 9"
 	moved.Status.Clients.Network = ""
-	for is, want := range map[*v1alpha1.NetworkRollout]bool{progress: false, moved: true} {
-		if got := isClientNetworkMoved(was, is); got != want {
-			t.Errorf("%+v: got %t", is.Status, got)
-		}
+	for after, want := range map[*v1alpha1.NetworkRollout]bool{progress: false, moved: true} {
+		must.Equal(t, isClientNetworkMoved(before, after), want, "%+v", after.Status)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -18,42 +19,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The model below has one Service that is replaced in every form, and server
-// pods that come, go and are reported late; others write over what is published;
-// the controller crashes between any two of its writes, and sees what it has
-// written itself through a cache that may be behind.
+// publishing is a model: one Service is replaced in every form; server pods come, go and are reported late; others
+// write over the published objects; the controller crashes between two writes, and its cache may lag.
 //
-//	3  nothing is ever written that Multus did not report of a Ready server, and in
-//	   the end all that it did is published, of the Service that is there now
+//	3  only addresses are written that Multus reports of a Ready server; at rest, all of them are published,
+//	   with the present Service as the owner
 //	7  any crash at any step resumes
-type publishing struct {
-	*fixture
-	uids int
-	// lives is how many writes there are before the controller crashes; -1 is none.
-	lives int
-	stale map[client.ObjectKey]client.Object
-}
+type publishing struct{ *fixture }
 
-var errDied = errors.New("the controller has died")
-
-// right are the addresses that may be published now, as the API shows its pods.
+// right are the addresses that may be published now.
 func (p *publishing) right() []string {
-	service := get[corev1.Service](p.fixture, "v")
+	service := p.service()
 	if service == nil || service.Spec.ClusterIP != corev1.ClusterIPNone || len(service.Spec.Selector) > 0 {
 		return nil
 	}
-	var list corev1.PodList
-	p.must(p.List(context.Background(), &list))
 	var addresses []string
-	for _, pod := range list.Items {
-		if pod.Status.Phase != corev1.PodRunning || len(pod.Status.Conditions) == 0 || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
+	for _, pod := range p.pods() {
+		if pod.Status.Phase != corev1.PodRunning || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
 			continue
 		}
-		reported, err := storage.ReportedInterfaces(pod.Annotations)
-		p.must(err)
-		for _, r := range reported {
+		for _, r := range testkit.Value[[]storage.Reported](p.TB)(storage.ReportedInterfaces(pod.Annotations)) {
 			if r.Network == "kube-system/one" && r.Interface == "lhnet1" {
 				addresses = append(addresses, r.IPs...)
 			}
@@ -63,73 +53,42 @@ func (p *publishing) right() []string {
 	return slices.Compact(addresses)
 }
 
-// write stands between the controller and every write of its.
-func (p *publishing) write(o client.Object, do func() error) error {
-	if p.lives == 0 {
-		return errDied
-	}
-	right := p.right()
-	for _, a := range published(o) {
-		if !slices.Contains(right, a) {
-			p.Fatalf("invariant 3: %s is published in %T %s, right are %v", a, o, o.GetName(), right)
-		}
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	if p.lives--; p.lives == 0 {
-		return errDied // done, without an answer
-	}
-	return nil
+func (p *publishing) pods() []corev1.Pod {
+	var list corev1.PodList
+	p.Must(p.List(context.Background(), &list))
+	return list.Items
 }
 
-// published are the addresses in a slice, or in a classic object.
-func published(o client.Object) []string {
-	var addresses []string
-	switch o := o.(type) {
-	case *discoveryv1.EndpointSlice:
-		for _, e := range o.Endpoints {
-			addresses = append(addresses, e.Addresses...)
+// restart starts a new leader. Each of its writes is checked.
+func (p *publishing) restart() {
+	p.fixture.restart()
+	p.Client.Before = func(w fakeapi.Write) error {
+		right := p.right()
+		for _, a := range published(w.Object) {
+			must.True(p, w.Verb == "delete" || slices.Contains(right, a), "invariant 3: %s publishes %s, right are %v", w, a, right)
 		}
-	case *corev1.Endpoints:
-		addresses = addressesOf(o)
+		return nil
 	}
-	return addresses
 }
 
+// objects are Fairlead's: slices and the classic object.
 func (p *publishing) objects() []client.Object {
-	var objects []client.Object
-	for _, family := range []string{"ipv4", "ipv6"} {
-		if s := p.slice(family); s != nil {
-			objects = append(objects, s)
-		}
-	}
-	if e := p.classic(); e != nil {
-		objects = append(objects, e)
-	}
-	return objects
+	objects := []client.Object{p.slice("ipv4"), p.slice("ipv6"), p.classic()}
+	return slices.DeleteFunc(objects, func(o client.Object) bool { return reflect.ValueOf(o).IsNil() })
 }
 
-func (p *publishing) remember() {
-	p.stale = map[client.ObjectKey]client.Object{}
-	for _, o := range p.objects() {
-		p.stale[client.ObjectKeyFromObject(o)] = o
-	}
-}
-
-// comeToRest reconciles with a cache that is up to date, and holds what is published.
-func (p *publishing) comeToRest() {
-	p.lives, p.stale = -1, nil
+// checkRest reconciles with an up-to-date cache, and checks what is published.
+func (p *publishing) checkRest() {
+	p.Client.Cache.Release()
 	p.mustReconcile()
-	service := get[corev1.Service](p.fixture, "v")
+	service := p.service()
 	if service == nil {
-		return // what it owned is the garbage collector's
+		return // its objects are the garbage collector's
 	}
 	var bySlice, classic []string
 	for _, o := range p.objects() {
-		if owners := o.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != service.UID {
-			p.Fatalf("%T %s is owned by %+v, the Service is %s", o, o.GetName(), owners, service.UID)
-		}
+		owners := o.GetOwnerReferences()
+		must.True(p, len(owners) == 1 && owners[0].UID == service.UID, "%T %s is owned by %+v, the Service is %s", o, o.GetName(), owners, service.UID)
 		if _, ok := o.(*corev1.Endpoints); ok {
 			classic = published(o)
 		} else {
@@ -144,105 +103,56 @@ func (p *publishing) comeToRest() {
 }
 
 func TestPublishedAddressesAreAlwaysRight(t *testing.T) {
-	s := scheme(t)
 	rapid.Check(t, func(t *rapid.T) {
-		p := &publishing{fixture: newFixture(t, s, headless()), lives: -1}
-		p.funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return p.write(o, func() error { return c.Create(ctx, o, opts...) })
+		p := &publishing{newFixture(t, headless())}
+		p.restart()
+		uids := 0
+		address := func() string {
+			return rapid.SampledFrom([]string{"192.168.0.3", "192.168.0.4", "fd00::3"}).Draw(t, "address")
 		}
-		p.funcs.Update = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return p.write(o, func() error { return c.Update(ctx, o, opts...) })
-		}
-		p.funcs.Delete = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return p.write(&corev1.Pod{}, func() error { return c.Delete(ctx, o, opts...) })
-		}
-		p.funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := c.Get(ctx, key, o, opts...); err != nil || p.stale == nil {
-				return err
-			}
-			switch old := p.stale[key].(type) {
-			case *discoveryv1.EndpointSlice:
-				if s, ok := o.(*discoveryv1.EndpointSlice); ok {
-					old.DeepCopyInto(s)
-				}
-			case *corev1.Endpoints:
-				if e, ok := o.(*corev1.Endpoints); ok {
-					old.DeepCopyInto(e)
-				}
-			}
-			return nil
-		}
-		pod := func(change func(*corev1.Pod)) {
-			var list corev1.PodList
-			p.must(p.List(context.Background(), &list))
-			if len(list.Items) > 0 {
-				pod := &list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(t, "pod")]
-				change(pod)
-				p.must(p.Update(context.Background(), pod))
+		// onPod does something to a pod, if there is one.
+		onPod := func(do func(*corev1.Pod)) {
+			if pods := p.pods(); len(pods) > 0 {
+				do(&pods[rapid.IntRange(0, len(pods)-1).Draw(t, "pod")])
 			}
 		}
-		// The fake client keeps the status to itself unless asked for it.
-		status := func(change func(*corev1.Pod)) {
-			pod(func(pod *corev1.Pod) {
-				change(pod)
-				p.must(p.Status().Update(context.Background(), pod))
-			})
-		}
+		changePod := func(do func(*corev1.Pod)) { onPod(func(pod *corev1.Pod) { change(p.fixture, pod.Name, do) }) }
 		t.Repeat(map[string]func(*rapid.T){
-			"": func(*rapid.T) { p.uids++ },
-			"a server comes": func(t *rapid.T) {
-				pod := server(fmt.Sprint("share-manager-v-", p.uids), "", func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(p.clock.Now()) })
+			"": func(*rapid.T) { uids++ },
+			"server comes": func(t *rapid.T) {
+				pod := server(fmt.Sprint("share-manager-v-", uids), "", func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(p.Clock.Now()) })
 				if rapid.Bool().Draw(t, "is up") {
-					pod.Annotations[storage.NetworkStatusAnnotation] = reports(rapid.SampledFrom([]string{"192.168.0.3", "192.168.0.4", "fd00::3"}).Draw(t, "address"))
+					reports(address())(pod)
 				} else {
 					pod.Status.Conditions[0].Status = corev1.ConditionFalse
 				}
-				p.must(p.Create(context.Background(), pod))
+				p.Must(p.Create(context.Background(), pod))
 			},
-			"Multus reports": func(t *rapid.T) {
-				pod(func(pod *corev1.Pod) {
-					pod.Annotations[storage.NetworkStatusAnnotation] = reports(rapid.SampledFrom([]string{"192.168.0.3", "192.168.0.4", "fd00::3"}).Draw(t, "address"))
-				})
-			},
-			"a server is Ready or not": func(t *rapid.T) {
-				status(func(pod *corev1.Pod) {
+			"Multus reports": func(*rapid.T) { changePod(func(pod *corev1.Pod) { reports(address())(pod) }) },
+			"server is Ready or not": func(t *rapid.T) {
+				changePod(func(pod *corev1.Pod) {
 					pod.Status.Conditions[0].Status = rapid.SampledFrom([]corev1.ConditionStatus{"True", "False"}).Draw(t, "Ready")
 				})
 			},
-			"a server ends": func(*rapid.T) { status(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }) },
-			"a server goes": func(t *rapid.T) {
-				var list corev1.PodList
-				p.must(p.List(context.Background(), &list))
-				if len(list.Items) > 0 {
-					p.must(p.Client.Delete(context.Background(), &list.Items[rapid.IntRange(0, len(list.Items)-1).Draw(t, "pod")]))
+			"server fails": func(*rapid.T) { changePod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }) },
+			"server goes":  func(*rapid.T) { onPod(func(pod *corev1.Pod) { p.remove(pod) }) },
+			"Service is replaced": func(t *rapid.T) {
+				if service := p.service(); service != nil {
+					p.remove(service)
+				}
+				forms := map[string]func(*corev1.Service){"cluster IP": withClusterIP, "selector": withSelector, "headless": func(*corev1.Service) {}}
+				if form := forms[rapid.SampledFrom([]string{"headless", "headless", "cluster IP", "selector", "none"}).Draw(t, "form")]; form != nil {
+					p.Must(p.Create(context.Background(), headless(form, func(s *corev1.Service) { s.UID = types.UID(fmt.Sprint("uid-", uids)) })))
 				}
 			},
-			"the Service is replaced": func(t *rapid.T) {
-				if service := get[corev1.Service](p.fixture, "v"); service != nil {
-					p.must(p.Client.Delete(context.Background(), service))
-				}
-				form := rapid.SampledFrom([]string{"headless", "headless", "cluster IP", "selector", "none"}).Draw(t, "form")
-				if form == "none" {
-					return
-				}
-				p.must(p.Client.Create(context.Background(), headless(func(s *corev1.Service) {
-					s.UID = types.UID(fmt.Sprint("uid-", p.uids))
-					switch form {
-					case "cluster IP":
-						s.Spec.ClusterIP = "10.43.0.1"
-					case "selector":
-						s.Spec.Selector = map[string]string{"a": "b"}
-					}
-				})))
-			},
-			"others delete what is published": func(t *rapid.T) {
+			"others delete an object": func(t *rapid.T) {
 				if objects := p.objects(); len(objects) > 0 {
-					p.must(p.Client.Delete(context.Background(), rapid.SampledFrom(objects).Draw(t, "object")))
-					p.stale = nil
+					p.remove(rapid.SampledFrom(objects).Draw(t, "object"))
+					p.Client.Cache.Release()
 				}
 			},
-			"others change what is published": func(t *rapid.T) {
-				p.clock.SetTime(p.clock.Now().Add(overwrittenGap + time.Second)) // or Fairlead stands down
+			"others change all objects": func(*rapid.T) {
+				p.Pass(overwrittenGap + time.Second) // or Fairlead stands down
 				for _, o := range p.objects() {
 					switch o := o.(type) {
 					case *discoveryv1.EndpointSlice:
@@ -250,22 +160,25 @@ func TestPublishedAddressesAreAlwaysRight(t *testing.T) {
 					case *corev1.Endpoints:
 						o.Subsets = nil
 					}
-					p.must(p.Client.Update(context.Background(), o))
+					p.Must(p.Update(context.Background(), o))
 				}
 			},
-			"time passes": func(*rapid.T) { p.clock.SetTime(p.clock.Now().Add(time.Second)) },
-			"fairlead":    func(*rapid.T) { p.comeToRest() },
-			"the cache stops to see what is published": func(*rapid.T) { p.remember() },
-			"fairlead, whatever the cache shows":       func(*rapid.T) { _, _ = p.reconcile() },
-			"fairlead crashes": func(t *rapid.T) {
-				p.lives = rapid.IntRange(0, 3).Draw(t, "writes from now")
-				if _, err := p.reconcile(); err != nil && !errors.Is(err, errDied) {
-					t.Fatalf("%v", err)
+			"time passes":                         func(*rapid.T) { p.Pass(time.Second) },
+			"controller works":                    func(*rapid.T) { p.checkRest() },
+			"controller works with a stale cache": func(*rapid.T) { _, _ = p.reconcile() },
+			"cache stops": func(*rapid.T) {
+				p.Client.Cache.Release()
+				for _, o := range p.objects() {
+					p.Must(p.Client.Cache.Hold(context.Background(), o))
 				}
-				p.lives, p.stale = -1, nil
+			},
+			"controller crashes": func(t *rapid.T) {
+				p.Client.CrashAt(rapid.IntRange(0, 2).Draw(t, "writes from now"), rapid.Bool().Draw(t, "done"))
+				_, err := p.reconcile()
+				must.True(t, err == nil || errors.Is(err, fakeapi.ErrCrashed), "%v", err)
 				p.restart()
 			},
 		})
-		p.comeToRest()
+		p.checkRest()
 	})
 }

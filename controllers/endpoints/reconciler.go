@@ -22,7 +22,7 @@ import (
 // a Service, which has the name of its volume.
 type Reconciler struct {
 	Profile storage.Profile
-	// Classic: an Endpoints object is written too.
+	// Classic writes an Endpoints object too.
 	Classic bool
 	Client  client.Client
 	Cached  *cluster.Reader
@@ -130,7 +130,7 @@ func (r *Reconciler) reportUnreachable(object *corev1.Service, network storage.A
 		}
 		r.Log.Warn("nothing to publish", "service", object.Name, "pod", s.Pod, "network", network.String())
 		r.Events.Eventf(object, nil, corev1.EventTypeWarning, "NoAddress", "Publish",
-			"server pod %s is Ready, but Multus reports no address for it on %s; nothing is published until it does", s.Pod, network)
+			"server pod %s is Ready, but Multus reports no address of the pod on %s: nothing is published until Multus reports one", s.Pod, network)
 	}
 	return 0
 }

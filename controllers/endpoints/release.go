@@ -22,16 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 const (
 	// releaseRetry is how soon a release checks the mirrored slices again.
 	releaseRetry = time.Second
 	// mirrorManager is ControllerName in k8s.io/kubernetes pkg/controller/endpointslicemirroring.
-	mirrorManager    = "endpointslicemirroring-controller.k8s.io"
-	shareManagerKind = "ShareManager"
+	mirrorManager = "endpointslicemirroring-controller.k8s.io"
 )
 
 // Releaser returns published volumes to the storage system. Longhorn fills only Endpoints that a
@@ -156,7 +155,7 @@ func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored 
 }
 
 // successor is the ShareManager that owns the Endpoints object after Fairlead.
-// It is nil where Longhorn publishes nothing: Services with a selector or a
+// It is nil if Longhorn publishes nothing: Services with a selector or a
 // cluster IP, and volumes without a ShareManager.
 func (r *Releaser) successor(ctx context.Context, name string) (*metav1.OwnerReference, error) {
 	key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}
@@ -179,12 +178,12 @@ func (r *Releaser) successor(ctx context.Context, name string) (*metav1.OwnerRef
 	}
 	// As GetOwnerReferencesForShareManager of longhorn-manager makes it.
 	return &metav1.OwnerReference{
-		APIVersion: longhorn.GroupVersion.String(), Kind: shareManagerKind, Name: sm.Name, UID: sm.UID, Controller: ptr.To(false),
+		APIVersion: longhorn.GroupVersion.String(), Kind: longhorn.ShareManagerKind, Name: sm.Name, UID: sm.UID, Controller: ptr.To(false),
 	}, nil
 }
 
-// handOver makes the Endpoints object the ShareManager's. The addresses stay
-// until Longhorn writes others. Without mirror, Kubernetes does not make slices of them.
+// handOver makes the ShareManager the owner of the Endpoints object. The addresses stay
+// until Longhorn writes others. Without mirror, Kubernetes does not mirror them into slices.
 func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *metav1.OwnerReference, mirror bool) error {
 	updated := have.DeepCopy()
 	updated.OwnerReferences = []metav1.OwnerReference{*owner}
@@ -218,5 +217,5 @@ func touched(e *corev1.Endpoints) bool {
 }
 
 func ofShareManager(e *corev1.Endpoints) bool {
-	return slices.ContainsFunc(e.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == shareManagerKind })
+	return slices.ContainsFunc(e.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == longhorn.ShareManagerKind })
 }

@@ -55,7 +55,7 @@ func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFenc
 	if err := r.Client.Create(ctx, fencing.NetworkFenceObject(n)); err != nil {
 		return fmt.Errorf("creating NetworkFence %s: %w", n.Name, err)
 	}
-	r.log(d).Info("asked for a fence", "networkFence", n.Name, "cidrs", n.CIDRs, "unfenced", n.Unfenced)
+	r.log(d).Info("NetworkFence created", "networkFence", n.Name, "cidrs", n.CIDRs, "unfenced", n.Unfenced)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // countLiveLists counts the lists of live reads.
@@ -31,61 +32,37 @@ func (w *world) countLiveLists() *int {
 
 // A whole zone may be lost: a node without taint delays no fence, and costs no list.
 func TestUntaintedLostNodeDelaysNoOther(t *testing.T) {
-	w := newWorld(t)
-	w.look()
-	w.lose("node-1")
+	w := newWorld(t).look().lose("node-1")
 	lists := w.countLiveLists()
 	w.r.deciding.Lock()
 	for range 2 {
 		w.look()
 	}
 	w.r.deciding.Unlock()
-	s := w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
-	if len(s.Volumes) != 1 || *lists != 0 {
-		t.Fatalf("listed %d times for %+v", *lists, s)
-	}
-	w.taint("node-1", "nodeshutdown")
-	w.look()
-	if w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing); *lists == 0 {
-		t.Fatal("fenced on the cache")
-	}
+	w.mustBeLost().mustHold("pvc-a")
+	must.True(t, *lists == 0, "listed %d times", *lists)
+	w.taint("node-1", "nodeshutdown").look().mustBeFencing()
+	must.True(t, *lists != 0, "fenced on the cache")
 }
 
 // A refusal ends by an event.
 func TestRefusedNodeIsCheckedLessAndLessOften(t *testing.T) {
-	w := newWorld(t)
-	w.lose("node-1")
-	w.taint("node-1", "nodeshutdown")
-	w.look()
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
+	w := newWorld(t).lose("node-1").taint("node-1", "nodeshutdown").look().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
 	lists := w.countLiveLists()
 	var last time.Duration
 	for waited := time.Duration(0); waited < time.Hour; waited += last {
-		after := w.look().RequeueAfter
-		if after < last || after > refused || after < 15*time.Second {
-			t.Fatalf("looks again after %v, and before that after %v", after, last)
-		}
-		last = after
-		w.Pass(after)
+		last = w.look().mustWait(max(last, 15*time.Second), refused).after
+		w.pass(last)
 	}
-	if last != refused || *lists != 0 {
-		t.Fatalf("looks again after %v; listed %d times", last, *lists)
-	}
-	w.untaint("node-1")
-	w.look()
-	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
-	w.taint("node-1", "nodeshutdown")
-	if w.look(); w.look().RequeueAfter >= refused {
-		t.Fatal("waits as if it were the same refusal")
-	}
+	must.True(t, last == refused && *lists == 0, "looks again after %v; listed %d times", last, *lists)
+	w.untaint("node-1").look().mustBeLost().taint("node-1", "nodeshutdown")
+	must.True(t, w.look().look().after < refused, "waits as if it were the same refusal")
 }
 
 func TestUnchangedAddressWakesNoReconcile(t *testing.T) {
-	w := newWorld(t)
-	w.look()
+	w := newWorld(t).look()
 	was := w.record("node-1")
-	w.Pass(fence.RefreshEvery + time.Minute)
-	w.look()
+	w.pass(fence.RefreshEvery + time.Minute).look()
 	is := w.record("node-1")
 	if was.ResourceVersion == is.ResourceVersion || kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
 		t.Errorf("%+v passes after %+v", is, was)
@@ -97,11 +74,8 @@ func TestUnchangedAddressWakesNoReconcile(t *testing.T) {
 		"volume":   func(n *v1alpha1.NodeFence) { n.Status.Volumes = nil },
 	} {
 		changed := is.DeepCopy()
-		if change(changed); !kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: changed}) {
-			t.Errorf("%s does not pass", what)
-		}
+		change(changed)
+		must.True(t, kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: is, ObjectNew: changed}), "%s does not pass", what)
 	}
-	if is.Status.Identities[0].Addresses[0].LastSeen.IsZero() {
-		t.Error("the cache's object was changed")
-	}
+	must.True(t, !is.Status.Identities[0].Addresses[0].LastSeen.IsZero(), "the cache's object was changed")
 }

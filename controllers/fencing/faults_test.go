@@ -19,6 +19,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // forbid answers writes of NetworkFences and Nodes.
@@ -31,43 +33,28 @@ func forbid(o client.Object) error {
 }
 
 func TestFailedWriteIsRetried(t *testing.T) {
-	w := newWorld(t)
-	w.loseForGood()
-	w.refuse(func(client.Object) error { return errAPI }, "create")
-	if err := w.fails(); !errors.Is(err, errAPI) {
-		t.Fatal(err)
-	}
-	if s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing); len(s.Fences) != 1 || s.Fences[0].State != v1alpha1.FenceRequested {
-		t.Fatalf("got %+v", s.Fences)
-	}
-	w.restart()
-	w.look()
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	w := newWorld(t).loseForGood().refuse(func(client.Object) error { return errAPI }, "create")
+	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
+	s := w.mustBeFencing().status()
+	must.True(t, len(s.Fences) == 1 && s.Fences[0].State == v1alpha1.FenceRequested, "got %+v", s.Fences)
+	w.restart().look().lookAfterCSI().mustBeFenced()
 }
 
 func TestFailedDriverIsAskedAgain(t *testing.T) {
-	w := newWorld(t)
-	w.loseForGood()
-	w.look()
+	w := newWorld(t).loseForGood().look()
 	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("no quorum") }
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonDriverFailed, "no quorum")
+	w.lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonDriverFailed, "no quorum")
 	w.driver = nil
 	for range 3 {
-		w.Pass(10 * time.Second)
-		w.look()
+		w.pass(10 * time.Second).look()
 	}
-	if n := w.fences(); len(n) != 1 || n[0].Status.Result != "" {
-		t.Fatalf("got %+v", n)
-	}
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	n := w.fences()
+	must.True(t, len(n) == 1 && n[0].Status.Result == "", "got %+v", n)
+	w.lookAfterCSI().mustBeFenced()
 }
 
 func TestFailureOfOneStorageIdentityStopsNoOther(t *testing.T) {
-	w := newWorld(t, storageClass("second", rbd, "second"), volume("pvc-b", rbd, "second"), attachment("pvc-b", "node-1"))
-	w.loseForGood()
+	w := newWorld(t, secondCluster()...).loseForGood()
 	failing := ""
 	w.refuse(func(o client.Object) error {
 		if n, ok := o.(*csiaddons.NetworkFence); ok && (failing == "" || failing == n.Name) {
@@ -76,31 +63,19 @@ func TestFailureOfOneStorageIdentityStopsNoOther(t *testing.T) {
 		}
 		return nil
 	}, "create")
-	if err := w.fails(); !errors.Is(err, errAPI) {
-		t.Fatal(err)
+	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
+	w.mustHaveFences(ours).csi().fails(1)
+	for _, f := range w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed).status().Fences {
+		must.True(t, (f.State == v1alpha1.FenceFenced) == (f.Name != failing), "got %+v", f)
 	}
-	w.mustHaveFences(ours)
-	w.csi()
-	_ = w.fails()
-	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed)
-	for _, f := range s.Fences {
-		if (f.State == v1alpha1.FenceFenced) != (f.Name != failing) {
-			t.Errorf("got %+v", f)
-		}
-	}
-	w.Client.Before = nil
-	w.look()
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
-	if got := w.fences(); len(got) != 2 || got[0].Spec.Parameters["clusterID"] == got[1].Spec.Parameters["clusterID"] {
-		t.Fatalf("got %+v", got)
-	}
+	w.accept().look().lookAfterCSI().mustBeFenced()
+	got := w.fences()
+	must.True(t, len(got) == 2 && got[0].Spec.Parameters["clusterID"] != got[1].Spec.Parameters["clusterID"], "got %+v", got)
 }
 
 // Between look and write, a NetworkFence of the name appears that says Unfenced.
 func TestExistingNetworkFenceIsNotTakenForSuccess(t *testing.T) {
-	w := newWorld(t)
-	w.loseForGood()
+	w := newWorld(t).loseForGood()
 	created := false
 	w.refuse(func(o client.Object) error {
 		n, ok := o.(*csiaddons.NetworkFence)
@@ -113,14 +88,9 @@ func TestExistingNetworkFenceIsNotTakenForSuccess(t *testing.T) {
 		left.Status = csiaddons.NetworkFenceStatus{Result: "Succeeded", Message: "unfencing operation successful"}
 		return w.Seed(t.Context(), left)
 	}, "create")
-	w.look()
-	if s := w.record("node-1").Status; s.Phase != v1alpha1.NodeFencing {
-		t.Fatalf("%s although nothing is fenced: %+v", s.Phase, s)
-	}
-	w.look()
-	w.mustHaveFences(ours)
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	s := w.look().status()
+	must.True(t, s.Phase == v1alpha1.NodeFencing, "%s although nothing is fenced: %+v", s.Phase, s)
+	w.look().mustHaveFences(ours).lookAfterCSI().mustBeFenced()
 }
 
 func missing(o runtime.Object) error {
@@ -134,17 +104,9 @@ func missing(o runtime.Object) error {
 func TestMissingCSIAddonsIsReportedUntilItIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.Client.Reading = missing
-	w.loseForGood()
-	after := w.look().RequeueAfter
-	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonNoCSIAddons, fence.OverrideCommand("node-1", fence.GateAttach)+fence.Link(fence.ReasonNoCSIAddons))
-	if len(s.Volumes) != 1 || after == 0 || after > lookForCSIAddons {
-		t.Fatalf("got %+v, %v", s, after)
-	}
-	w.Client.Reading = nil
-	w.look()
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.loseForGood().look().mustHold("pvc-a").mustBe(v1alpha1.NodeFencing, fence.ReasonNoCSIAddons, fence.OverrideCommand("node-1", fence.GateAttach)+fence.Link(fence.ReasonNoCSIAddons))
+	w.mustWait(1, lookForCSIAddons).Client.Reading = nil
+	w.look().mustBeFencing().lookAfterCSI().mustBeFenced()
 }
 
 func TestOldCSIAddonsFencesByDriverAndSecret(t *testing.T) {
@@ -156,26 +118,14 @@ func TestOldCSIAddonsFencesByDriverAndSecret(t *testing.T) {
 		return nil
 	}
 	w.fence()
-	if got := w.fences(); len(got) != 1 || got[0].Spec.Driver != rbd || got[0].Spec.Secret == nil || got[0].Spec.NetworkFenceClassName != "" {
-		t.Fatalf("got %+v", got)
-	}
+	got := w.fences()
+	must.True(t, len(got) == 1 && got[0].Spec.Driver == rbd && got[0].Spec.Secret != nil && got[0].Spec.NetworkFenceClassName == "", "got %+v", got)
 }
 
 func TestRefusedWriteIsReportedOnce(t *testing.T) {
-	w := newWorld(t)
-	w.refuse(forbid, "create")
-	w.loseForGood()
-	for range 3 {
-		_ = w.fails()
-	}
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, "exceeded quota")
-	w.Client.Writes = nil
-	_ = w.fails()
-	w.mustHaveWritten()
-	w.Client.Before = nil
-	w.look()
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	w := newWorld(t).refuse(forbid, "create").loseForGood().fails(3)
+	w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, "exceeded quota").forgetWrites().fails(1).mustHaveWritten()
+	w.accept().look().lookAfterCSI().mustBeFenced()
 }
 
 // Later looks read some reasons: a failed write is reported beside them.
@@ -192,10 +142,7 @@ func TestFailedWriteKeepsReasonsThatAreReadLater(t *testing.T) {
 		phase   v1alpha1.NodeFencePhase
 		reason  string
 	}{
-		"removing a taint": {func(w *world) { // volumes may have been detached by force
-			w.look()
-			w.taint("node-1", fence.OwnTaintValue)
-		}, v1alpha1.NodeHealthy, fence.ReasonTaintedButReady},
+		"removing a taint": {func(w *world) { w.look().taint("node-1", fence.OwnTaintValue) }, v1alpha1.NodeHealthy, fence.ReasonTaintedButReady},
 		"withdrawing a shared fence": {func(w *world) { // nodes that wait for each other are readmitted together
 			n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "asked"}}
 			n.Spec.FenceState, n.Spec.CIDRs = csiaddons.Fenced, []string{"192.168.1.9/32"}
@@ -211,31 +158,18 @@ func TestFailedWriteKeepsReasonsThatAreReadLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			test.prepare(w)
-			w.refuse(forbid, "patch", "delete")
-			for range 3 {
-				_ = w.fails()
-			}
-			w.mustBe(test.phase, test.reason, "exceeded quota", "; ")
-			w.Client.Writes = nil
-			_ = w.fails()
-			w.mustHaveWritten()
+			w.refuse(forbid, "patch", "delete").fails(3).mustBe(test.phase, test.reason, "exceeded quota", "; ").forgetWrites()
+			w.fails(1).mustHaveWritten()
 		})
 	}
 }
 
 // First the label and finalizer, then the status with the fence, then the fence, and last the mark.
 func TestNothingIsDoneBeforeItIsRecorded(t *testing.T) {
-	w := newWorld(t)
-	w.loseForGood()
-	w.Client.Writes = nil
-	w.look()
+	w := newWorld(t).loseForGood().forgetWrites().look()
 	name := w.fences()[0].Name
 	w.mustHaveWritten("patch NodeFence/node-1", "update/status NodeFence/node-1", "update/status NodeFence/node-1", "create NetworkFence/"+name, "patch Node/node-1")
-	w.lookAfterCSI()
-	w.detach("pvc-a", "node-1")
-	w.comeBack()
-	w.Client.Writes = nil
-	w.look()
+	w.lookAfterCSI().detach("pvc-a", "node-1").returnRebooted().forgetWrites().look()
 	if wrote := w.Client.Wrote(); len(wrote) < 3 || wrote[len(wrote)-1] != "patch NetworkFence/"+name { // after Returned and Unfencing
 		t.Fatalf("got %q", wrote)
 	}
@@ -243,8 +177,7 @@ func TestNothingIsDoneBeforeItIsRecorded(t *testing.T) {
 }
 
 func TestConflictLeadsToAnotherLook(t *testing.T) {
-	w := newWorld(t)
-	w.loseForGood()
+	w := newWorld(t).loseForGood()
 	conflicts := 2
 	w.refuse(func(o client.Object) error {
 		if conflicts == 0 {
@@ -253,17 +186,14 @@ func TestConflictLeadsToAnotherLook(t *testing.T) {
 		conflicts--
 		return apierrors.NewConflict(schema.GroupResource{Resource: "nodefences"}, o.GetName(), errAPI)
 	}, "update/status")
-	w.look()
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
-	w.mustHaveFences(ours)
+	w.look().mustBeFencing().mustHaveFences(ours)
 }
 
 // Wherever a write fails or the leader crashes, the incident ends the same way.
 func TestCrashAtAnyWriteResumes(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for at := range 41 {
-			w := newWorld(t, storageClass("second", rbd, "second"), volume("pvc-b", rbd, "second"), attachment("pvc-b", "node-1"))
-			w.loseForGood()
+			w := newWorld(t, secondCluster()...).loseForGood()
 			w.Client.CrashAt(at, done)
 			crashed := false
 			look := func() {
@@ -276,118 +206,75 @@ func TestCrashAtAnyWriteResumes(t *testing.T) {
 			for range 5 {
 				look()
 			}
-			w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
-			w.detach("pvc-a", "node-1")
-			w.detach("pvc-b", "node-1")
-			w.boot("node-1")
-			w.untaint("node-1")
+			w.mustBeFenced().detach("pvc-a", "node-1").detach("pvc-b", "node-1").boot("node-1").untaint("node-1")
 			look()
 			look()
-			w.Pass(time.Hour)
+			w.pass(time.Hour)
 			for range 6 {
 				look()
 			}
 			w.mustHaveFences()
-			if s := w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady); len(s.Fences) != 0 {
-				t.Fatalf("write %d, done: %t: left %+v", at, done, s.Fences)
-			}
+			s := w.mustBeHealthy().status()
+			must.True(t, len(s.Fences) == 0, "write %d, done: %t: left %+v", at, done, s.Fences)
 			if !crashed {
 				break // there was no such write
 			}
-			if at == 40 {
-				t.Fatal("there were more writes")
-			}
+			must.True(t, at != 40, "there were more writes")
 		}
 	}
 }
 
-func (w *world) mustHaveMark(want string) {
+func (w *world) mustHaveMark(want string) *world {
 	w.Helper()
-	if got := w.node("node-1").Annotations[fence.RecordedLossAnnotation]; got != want {
-		w.Fatalf("node-1 is marked %q, want %q", got, want)
-	}
+	got := w.node("node-1").Annotations[fence.RecordedLossAnnotation]
+	must.True(w, got == want, "node-1 is marked %q, want %q", got, want)
+	return w
 }
 
 func TestNodeIsMarkedOnceItsLossIsRecorded(t *testing.T) {
 	const loss = "boot-node-1@2026-01-01T12:00:00Z"
-	w := newWorld(t)
-	w.look()
-	w.mustHaveMark("")
-	w.lose("node-1")
-	w.look()
-	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
+	w := newWorld(t).look().mustHaveMark("").lose("node-1").look().mustBeLost()
 	w.mustHaveMark("") // the loss was not recorded when the node was read
-	w.look()
-	w.mustHaveMark(loss + " pvc-a")
-	w.Client.Writes = nil
-	w.look()
-	w.mustHaveWritten()
-	w.taint("node-1", "nodeshutdown")
-	w.look()
-	w.lookAfterCSI()
-	w.mustHaveMark(loss)
-	w.boot("node-1")
-	w.untaint("node-1")
-	w.look()
-	w.mustHaveMark("")
+	w.look().mustHaveMark(loss+" pvc-a").forgetWrites().look().mustHaveWritten().taint("node-1", "nodeshutdown").look()
+	w.lookAfterCSI().mustHaveMark(loss).boot("node-1").untaint("node-1").look().mustHaveMark("")
 }
 
 func TestChangedNodeIsNotMarked(t *testing.T) {
-	w := newWorld(t)
-	w.look()
-	w.lose("node-1")
-	w.look()
+	w := newWorld(t).look().lose("node-1").look()
 	w.refuse(func(client.Object) error {
-		w.Client.Before = nil
-		w.Pass(time.Second)
-		w.change("node-1", w.ready(corev1.ConditionTrue))
+		w.accept().pass(time.Second).recover()
 		return nil
 	}, "patch")
-	w.look()
-	w.mustHaveMark("")
+	w.look().mustHaveMark("")
 }
 
 func TestMarkIsOptional(t *testing.T) {
-	w := newWorld(t)
-	w.look()
-	w.lose("node-1")
+	w := newWorld(t).look().lose("node-1")
 	tries := 0
 	w.refuse(func(o client.Object) error {
-		err := forbid(o)
-		if err != nil {
+		if _, isNode := o.(*corev1.Node); isNode {
 			tries++
 		}
-		return err
+		return forbid(o)
 	}, "patch")
-	for range 4 {
+	for after, want := range []int{0, 1, 1, 1, 2} {
+		if after == 4 {
+			w.pass(refresh)
+		}
 		w.look()
+		must.True(t, tries == want, "look %d: tried %d times", after, tries)
 	}
-	if tries != 1 {
-		t.Errorf("tried %d times", tries)
-	}
-	w.Pass(refresh)
-	w.look()
-	if tries != 2 {
-		t.Errorf("tried %d times after a while", tries)
-	}
-	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
+	w.mustBeLost()
 }
 
 func TestLongEventsKeepTheLinkToTheirReason(t *testing.T) {
-	w := newWorld(t)
-	w.look()
+	w := newWorld(t).look()
 	for _, name := range strings.Fields("b c d e f g h") { // one storage cluster each, without an address on record
-		w.Must(w.Create(t.Context(), volume("pvc-"+name, rbd, "cluster-"+name)))
-		w.Must(w.Create(t.Context(), attachment("pvc-"+name, "node-1")))
+		w.create(objects.CephVolume("pvc-"+name, rbd, "cluster-"+name)).create(attachment("pvc-"+name, "node-1"))
 	}
-	w.lose("node-1")
-	w.taint("node-1", "nodeshutdown")
-	w.look()
-	w.look()
-	if s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity); len(s.Message) < 1500 {
-		t.Fatalf("the message is short: %s", s.Message)
-	}
-	if got := w.Events.About("..." + fence.Link(fence.ReasonNoIdentity)); len(got) != 2 {
-		t.Errorf("%d events link to the reason: %q", len(got), w.Events.Notes())
-	}
+	w.lose("node-1").taint("node-1", "nodeshutdown").look().look()
+	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity).status()
+	must.True(t, len(s.Message) >= 1500, "the message is short: %s", s.Message)
+	got := w.Events.About("..." + fence.Link(fence.ReasonNoIdentity))
+	must.True(t, len(got) == 2, "%d events link to the reason: %q", len(got), w.Events.Notes())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // stale reads from a cache that shows objects as given. Live reads stay live.
@@ -30,60 +31,37 @@ func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
 // The attachment is gone because the node was lost. A cache that shows the deletion but not the
 // loss must not make the record drop the volume.
 func TestStaleCacheOfTheNodeKeepsItsVolumeOnRecord(t *testing.T) {
-	w := newWorld(t)
-	w.look()
+	w := newWorld(t).look()
 	w.stale(node("node-1", "192.168.1.1"))
-	w.lose("node-1")
-	w.taint("node-1", "nodeshutdown")
-	w.detach("pvc-a", "node-1")
-	w.look()
-	if s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing); len(s.Volumes) != 1 {
-		t.Fatalf("got %+v", s)
-	}
-	w.mustHaveFences(ours)
+	w.lose("node-1").taint("node-1", "nodeshutdown").detach("pvc-a", "node-1").look()
+	w.mustBeFencing().mustHold("pvc-a").mustHaveFences(ours)
 }
 
 // The volume was detached by force, and the node is Ready without a reboot: it may still write.
 func TestForcedDetachmentIsSeenThroughAStaleCache(t *testing.T) {
-	w := newWorld(t)
-	w.look()
-	w.lose("node-1")
-	w.look()
+	w := newWorld(t).look().lose("node-1").look()
 	cache := w.stale()
 	w.Must(cache.Hold(t.Context(), attachment("pvc-a", "node-1")))
 	w.r.Live = w.r.Cached.Live(nil)
-	w.detach("pvc-a", "node-1")
-	w.change("node-1", w.ready(corev1.ConditionTrue))
-	w.look()
-	w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
-	w.mustBeLabelled(fence.ReasonStillMounted)
+	w.detach("pvc-a", "node-1").recover().look().mustBeHealthy().mustBeLabelled(fence.ReasonStillMounted)
 }
 
 func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
-	w := newWorld(t)
-	w.look()
+	w := newWorld(t).look()
 	lost := node("node-1", "192.168.1.1")
 	w.ready(corev1.ConditionUnknown)(lost)
 	lost.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}
 	w.stale(lost)
-	w.look()
-	w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
-	w.mustHaveFences()
+	w.look().mustBeHealthy().mustHaveFences()
 }
 
 func TestOtherNodesAreReadLive(t *testing.T) {
-	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-1"))
-	w.loseForGood()
+	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-1")).loseForGood()
 	w.stale(node("node-2", "192.168.1.2"))
-	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
+	w.move("node-2", "192.168.1.1")
 	w.r.Live = w.r.Cached.Live(nil)
-	w.look()
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonAddressInUse)
-	w.mustHaveFences()
-	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.2" })
-	w.look()
-	w.lookAfterCSI()
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	w.look().mustBe(v1alpha1.NodeFencing, fence.ReasonAddressInUse).mustHaveFences().move("node-2", "192.168.1.2")
+	w.look().lookAfterCSI().mustBeFenced()
 }
 
 func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
@@ -100,16 +78,11 @@ func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
 		"of another effect too": {[]corev1.Taint{theirsToo, own}, []corev1.Taint{theirsToo}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.look()
-			w.change("node-1", func(n *corev1.Node) { n.Spec.Taints = test.taints })
-			w.look()
-			if got := w.node("node-1").Spec.Taints; !slices.Equal(got, test.kept) {
-				t.Errorf("got %v, want %v", got, test.kept)
-			}
-			if recorded := w.record("node-1").Status.Tainted != nil; recorded != test.recorded {
-				t.Errorf("recorded as own: %t", recorded)
-			}
+			w := newWorld(t).look().change("node-1", func(n *corev1.Node) { n.Spec.Taints = test.taints }).look()
+			got := w.node("node-1").Spec.Taints
+			must.True(t, slices.Equal(got, test.kept), "got %v, want %v", got, test.kept)
+			recorded := w.record("node-1").Status.Tainted != nil
+			must.True(t, recorded == test.recorded, "recorded as own: %t", recorded)
 			if w.look(); test.recorded && len(test.kept) == 1 && test.kept[0] == other && w.record("node-1").Status.Tainted != nil {
 				t.Error("still recorded as tainted")
 			}
@@ -118,71 +91,49 @@ func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
 }
 
 func TestHealthyNodeIsWrittenSeldom(t *testing.T) {
-	w := newWorld(t)
-	if after := w.look().RequeueAfter; after != refresh {
-		t.Fatalf("looks again after %v", after)
-	}
+	w := newWorld(t).look().mustWait(refresh, refresh)
 	seen := func() time.Time { return w.record("node-1").Status.Identities[0].Addresses[0].LastSeen.Time }
 	first := seen()
-	w.Client.Writes = nil
+	w.forgetWrites()
 	for range 4 {
-		w.Pass(time.Minute)
-		w.look()
+		w.pass(time.Minute).look()
 	}
-	w.mustHaveWritten()
-	w.Pass(2 * time.Minute)
-	w.look()
-	w.mustHaveWritten("update/status NodeFence/node-1")
-	if !seen().After(first) {
-		t.Fatalf("the address is as old as before: %v", first)
-	}
+	w.mustHaveWritten().pass(2 * time.Minute).look().mustHaveWritten("update/status NodeFence/node-1")
+	must.True(t, seen().After(first), "the address is as old as before: %v", first)
 }
 
 func TestSharedAddressIsUnfencedWithItsLastNode(t *testing.T) {
-	w := newWorld(t, volume("pvc-b", rbd, "rook-ceph"), attachment("pvc-b", "node-2"))
-	w.look("node-1", "node-2")
-	w.change("node-1", w.ready(corev1.ConditionUnknown))
-	w.change("node-2", func(n *corev1.Node) { n.Status.Addresses[1].Address = "192.168.1.1" })
-	w.look("node-2")
-	w.lose("node-2")
-	w.taint("node-1", "x")
-	w.taint("node-2", "x")
+	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-2")).look("node-1", "node-2")
+	w.change("node-1", w.ready(corev1.ConditionUnknown)).move("node-2", "192.168.1.1").look("node-2")
+	w.lose("node-2").taint("node-1", "x").taint("node-2", "x")
 	for range 2 {
-		w.look("node-1", "node-2")
-		w.csi()
+		w.look("node-1", "node-2").csi()
 	}
-	w.look("node-1", "node-2")
-	w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
-	w.recordMustBe("node-2", v1alpha1.NodeFenced, fence.ReasonFenced)
-	w.detach("pvc-a", "node-1")
-	w.comeBack()
-	w.look()
-	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonSharedAddress)
-	w.mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
+	w.look("node-1", "node-2").mustBeFenced().recordMustBe("node-2", v1alpha1.NodeFenced, fence.ReasonFenced).detach("pvc-a", "node-1").returnRebooted().look()
+	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonSharedAddress).mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
 }
 
 // While Fairlead deletes a NetworkFence, a user asks for the fence again.
 func TestChangedNetworkFenceIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
-	w.Must(w.Create(t.Context(), n))
+	w.create(n)
 	read := fencing.FenceObject(n)
 	n.Spec.FenceState = csiaddons.Fenced
 	w.Must(w.Update(t.Context(), n))
 	d := decision{FenceView: &fencing.FenceView{}}
-	if err := w.r.remove(t.Context(), d, read); !isOvertaken(err) || len(w.fences()) != 1 {
-		t.Fatalf("deleted: %v", err)
-	}
+	err := w.r.remove(t.Context(), d, read)
+	must.True(t, isOvertaken(err) && len(w.fences()) == 1, "deleted: %v", err)
 	w.Must(w.r.remove(t.Context(), d, fencing.FenceObject(n)))
 	w.mustHaveFences()
 }
 
 // mustBeLabelled compares the value by which the API server finds the record of node-1 without Fairlead.
-func (w *world) mustBeLabelled(want string) {
+func (w *world) mustBeLabelled(want string) *world {
 	w.Helper()
-	if got := w.record("node-1").Labels[fence.PhaseLabel]; got != want {
-		w.Fatalf("the record is labelled %s, want %s", got, want)
-	}
+	got := w.record("node-1").Labels[fence.PhaseLabel]
+	must.True(w, got == want, "the record is labelled %s, want %s", got, want)
+	return w
 }
 
 func inUse(n *corev1.Node) {
@@ -192,48 +143,26 @@ func inUse(n *corev1.Node) {
 // returned is a node whose volume was detached by force, and that is Ready again in the same boot.
 func returned(t *testing.T, changes ...func(*corev1.Node)) *world {
 	t.Helper()
-	w := newWorld(t)
-	w.look()
-	w.lose("node-1")
-	w.look()
-	w.detach("pvc-a", "node-1")
-	w.look()
+	w := newWorld(t).look().lose("node-1").look().detach("pvc-a", "node-1").look()
 	for _, change := range append(changes, w.ready(corev1.ConditionTrue)) {
 		w.change("node-1", change)
 	}
 	w.look()
-	if s := w.record("node-1").Status; s.Phase != v1alpha1.NodeHealthy || s.Reason != fence.ReasonReady {
-		t.Fatalf("the node is %s (%s)", s.Phase, s.Reason)
-	}
-	return w
+	return w.mustBeHealthy()
 }
 
 func TestLabelShowsThatAVolumeMayStillBeMounted(t *testing.T) {
-	w := returned(t)
-	w.mustBeLabelled(fence.ReasonStillMounted)
-	w.Pass(5*time.Minute + time.Second)
-	w.look()
+	w := returned(t).mustBeLabelled(fence.ReasonStillMounted).pass(5*time.Minute + time.Second).look()
 	w.mustBeLabelled(string(v1alpha1.NodeHealthy))
-	w = returned(t, inUse)
-	w.Pass(time.Hour)
-	w.look()
-	w.mustBeLabelled(fence.ReasonStillMounted)
-	w.change("node-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil })
-	w.look()
-	w.mustBeLabelled(string(v1alpha1.NodeHealthy))
+	w = returned(t, inUse).pass(time.Hour).look().mustBeLabelled(fence.ReasonStillMounted)
+	w.change("node-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil }).look().mustBeLabelled(string(v1alpha1.NodeHealthy))
 }
 
 // The node is lost, detached and back between two looks.
 func TestLabelOfAMountedVolumeComesBeforeTheStatus(t *testing.T) {
-	w := newWorld(t)
-	w.change("node-1", inUse)
-	w.look()
-	w.detach("pvc-a", "node-1")
-	w.Client.Writes = nil
-	w.look()
-	w.mustBeLabelled(fence.ReasonStillMounted)
+	w := newWorld(t).change("node-1", inUse).look().detach("pvc-a", "node-1").forgetWrites()
+	w.look().mustBeLabelled(fence.ReasonStillMounted)
 	wrote := w.Client.Wrote()
-	if label, status := slices.Index(wrote, "patch NodeFence/node-1"), slices.Index(wrote, "update/status NodeFence/node-1"); label < 0 || status < label {
-		t.Fatalf("wrote %v", wrote)
-	}
+	label, status := slices.Index(wrote, "patch NodeFence/node-1"), slices.Index(wrote, "update/status NodeFence/node-1")
+	must.True(t, label >= 0 && status >= label, "wrote %v", wrote)
 }

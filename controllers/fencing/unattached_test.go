@@ -1,7 +1,6 @@
 package fencing
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -11,49 +10,29 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
-
-// mustRecord compares the volumes on the record of node-1.
-func (w *world) mustRecord(want ...string) {
-	w.Helper()
-	var got []string
-	for _, v := range w.record("node-1").Status.Volumes {
-		got = append(got, v.PersistentVolume)
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		w.Fatalf("on record are %q, want %q", got, want)
-	}
-}
 
 // usesFiles is a node on which a pod uses a volume without attachment.
 func usesFiles(t *testing.T) (*world, *corev1.Pod) {
 	t.Helper()
 	pod := objects.Pod("default", "app", "node-1", "claim-files")
-	w := newWorld(t, pod, volume("files", cephfs, "rook-ceph"),
+	w := newWorld(t, pod, objects.CephVolume("files", cephfs, "rook-ceph"),
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}})
-	w.look()
-	w.mustRecord("files", "pvc-a")
+	w.look().mustHold("files", "pvc-a")
 	return w, pod
 }
 
 // The node may be cut off, before Kubernetes says so: the pod runs, and writes.
 func TestForceDeletedPodKeepsItsVolumeOnRecord(t *testing.T) {
 	w, pod := usesFiles(t)
-	w.Must(w.Delete(t.Context(), pod))
+	w.delete(pod)
 	for range 4 {
-		if after := w.look().RequeueAfter; after > leaving {
-			t.Errorf("looks again after %s", after)
-		}
-		w.Pass(12 * time.Second)
+		w.look().mustWait(0, leaving).pass(12 * time.Second)
 	}
-	w.lose("node-1")
-	w.look()
-	w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
-	w.mustRecord("files", "pvc-a")
+	w.lose("node-1").look().mustBeLost().mustHold("files", "pvc-a")
 }
 
 func TestUnusedVolumeIsForgotten(t *testing.T) {
@@ -63,13 +42,9 @@ func TestUnusedVolumeIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, pod := usesFiles(t)
-			w.Must(w.Delete(t.Context(), pod))
+			w.delete(pod)
 			after(w)
-			w.look()
-			w.mustRecord("pvc-a")
-			w.detach("pvc-a", "node-1")
-			w.look()
-			w.mustRecord()
+			w.look().mustHold("pvc-a").detach("pvc-a", "node-1").look().mustHold()
 		})
 	}
 }
@@ -79,21 +54,12 @@ func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
 	before := w.node("node-1")
 	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if !fencing.FenceNodeChanged(before, w.node("node-1")) {
-		t.Error("the cordon is no event")
-	}
-	if after := w.look().RequeueAfter; after != lookForPods {
-		t.Errorf("cordoned, it is checked again after %s", after)
-	}
-	w.Must(w.Delete(t.Context(), pod))
+	must.True(t, fencing.FenceNodeChanged(before, w.node("node-1")), "the cordon is no event")
+	w.look().mustWait(lookForPods, lookForPods).delete(pod)
 	for range leaving/lookForPods + 1 {
-		w.look()
-		w.Pass(lookForPods)
+		w.look().pass(lookForPods)
 	}
-	if after := w.look().RequeueAfter; after != refresh {
-		t.Errorf("drained, it is checked again after %s", after)
-	}
-	w.mustRecord("pvc-a")
+	w.look().mustWait(refresh, refresh).mustHold("pvc-a")
 }
 
 func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
@@ -114,13 +80,12 @@ func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 		{0, cordon(false), false},
 		{0, cordon(true), true},
 	} {
-		w.Pass(step.after)
+		w.pass(step.after)
 		if step.change != nil {
 			w.change("node-1", step.change)
 		}
-		if after := w.look().RequeueAfter; (after == lookForPods) != step.often {
-			t.Errorf("step %d: checked again after %s", i, after)
-		}
+		after := w.look().after
+		must.True(t, (after == lookForPods) == step.often, "step %d: checked again after %s", i, after)
 	}
 }
 
@@ -140,8 +105,6 @@ func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 		"unchanged":              {update(running, running), false},
 		"deleted":                {placed().Delete(event.DeleteEvent{Object: running}), false},
 	} {
-		if test.got != test.want {
-			t.Errorf("a pod that is %s passes: %v", name, test.got)
-		}
+		must.True(t, test.got == test.want, "a pod that is %s passes: %v", name, test.got)
 	}
 }

@@ -24,12 +24,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const (
-	rbd    = "rook-ceph.rbd.csi.ceph.com"
-	cephfs = "rook-ceph.cephfs.csi.ceph.com"
+	rbd    = objects.RBD
+	cephfs = objects.CephFS
 	ours   = "Fenced 192.168.1.1/32" // the fence of node-1
 )
 
@@ -46,6 +47,9 @@ type world struct {
 	// driver answers a NetworkFence; nil is success.
 	driver func(*csiaddons.NetworkFence) error
 	config config.Fencing
+	// after is when the last look is to be repeated, and err the last error.
+	after time.Duration
+	err   error
 }
 
 func fencingOf(mode config.Switch) config.Fencing {
@@ -66,15 +70,15 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	}
 	w := &world{config: fencingOf(config.Fence)}
 	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &corev1.Node{}), append([]client.Object{
-		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("csi-rbdplugin-1", "node-1"), clientPod("csi-rbdplugin-2", "node-2"),
-		storageClass("block", rbd, "rook-ceph"), volume("pvc-a", rbd, "rook-ceph"), attachment("pvc-a", "node-1"),
+		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
+		objects.CephClass("block", rbd, "rook-ceph", "rook-csi-rbd-provisioner"), volume("pvc-a"), attachment("pvc-a", "node-1"),
 	}, more...)...)
 	w.restart()
 	return w
 }
 
 // restart begins with a new leader, which remembers nothing.
-func (w *world) restart() {
+func (w *world) restart() *world {
 	w.Helper()
 	w.NewLeader()
 	api := w.Client
@@ -82,16 +86,18 @@ func (w *world) restart() {
 		Client: api, Cached: fencing.NewFenceReader(w.config, api, api, api).WithIndexes(), Live: fencing.NewFenceReader(w.config, api, api, api), API: api,
 		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry)),
 	}
+	return w
 }
 
 // refuse answers all writes of some verbs with an error, of an object for which it is not nil.
-func (w *world) refuse(answer func(client.Object) error, verbs ...string) {
+func (w *world) refuse(answer func(client.Object) error, verbs ...string) *world {
 	w.Client.Before = func(write fakeapi.Write) error {
 		if slices.Contains(verbs, write.Verb) {
 			return answer(write.Object)
 		}
 		return nil
 	}
+	return w
 }
 
 func (w *world) reconcile(node string) (ctrl.Result, error) {
@@ -99,29 +105,36 @@ func (w *world) reconcile(node string) (ctrl.Result, error) {
 }
 
 // look reconciles nodes, node-1 if none is named.
-func (w *world) look(nodes ...string) (result ctrl.Result) {
+func (w *world) look(nodes ...string) *world {
 	w.Helper()
 	if len(nodes) == 0 {
 		nodes = []string{"node-1"}
 	}
 	for _, node := range nodes {
-		result = testkit.Value[ctrl.Result](w)(w.reconcile(node))
+		w.after = testkit.Value[ctrl.Result](w)(w.reconcile(node)).RequeueAfter
 	}
-	return result
+	return w
 }
 
-// fails looks at node-1, which ends in an error.
-func (w *world) fails() error {
+// fails looks at node-1, which must end in an error.
+func (w *world) fails(times int) *world {
 	w.Helper()
-	_, err := w.reconcile("node-1")
-	if err == nil {
-		w.Fatalf("no error")
+	for range times {
+		_, w.err = w.reconcile("node-1")
+		must.True(w, w.err != nil, "no error")
 	}
-	return err
+	return w
+}
+
+// mustWait compares when the last look is to be repeated.
+func (w *world) mustWait(atLeast, atMost time.Duration) *world {
+	w.Helper()
+	must.True(w, w.after >= atLeast && w.after <= atMost, "looks again after %s, want %s to %s", w.after, atLeast, atMost)
+	return w
 }
 
 // csi does what NetworkFences ask for, as csi-addons does.
-func (w *world) csi() {
+func (w *world) csi() *world {
 	w.Helper()
 	for _, n := range w.fences() {
 		was := n.Status
@@ -138,19 +151,19 @@ func (w *world) csi() {
 			w.Must(w.Status().Update(context.Background(), &n))
 		}
 	}
+	return w
 }
 
 // lookAfterCSI looks at node-1 once csi-addons has answered.
-func (w *world) lookAfterCSI() { w.Helper(); w.csi(); w.look() }
+func (w *world) lookAfterCSI() *world { w.Helper(); return w.csi().look() }
 
 // finish lets csi-addons and the controller answer each other until nothing is left to do.
-func (w *world) finish() {
+func (w *world) finish() *world {
 	w.Helper()
 	for range 4 {
-		w.look()
-		w.csi()
+		w.look().csi()
 	}
-	w.look()
+	return w.look()
 }
 
 func (w *world) fences() []csiaddons.NetworkFence {
@@ -161,47 +174,63 @@ func (w *world) fences() []csiaddons.NetworkFence {
 }
 
 // mustHaveFences compares the NetworkFences as "state CIDRs".
-func (w *world) mustHaveFences(want ...string) {
+func (w *world) mustHaveFences(want ...string) *world {
 	w.Helper()
 	var got []string
 	for _, n := range w.fences() {
 		got = append(got, n.Spec.FenceState+" "+strings.Join(n.Spec.CIDRs, ","))
 	}
-	if !slices.Equal(got, want) {
-		w.Fatalf("got fences %q, want %q", got, want)
-	}
+	must.True(w, slices.Equal(got, want), "got fences %q, want %q", got, want)
+	return w
 }
 
-func (w *world) mustHaveWritten(want ...string) {
+func (w *world) mustHaveWritten(want ...string) *world {
 	w.Helper()
-	if got := w.Client.Wrote(); !slices.Equal(got, want) {
-		w.Fatalf("wrote %q, want %q", got, want)
-	}
+	got := w.Client.Wrote()
+	must.True(w, slices.Equal(got, want), "wrote %q, want %q", got, want)
+	return w
 }
 
-func (w *world) mustHaveEvent(texts ...string) {
+func (w *world) mustHaveEvent(texts ...string) *world {
 	w.Helper()
-	if len(w.Events.About(texts...)) == 0 {
-		w.Fatalf("no event has %q: %q", texts, w.Events.About())
-	}
+	must.True(w, len(w.Events.About(texts...)) != 0, "no event has %q: %q", texts, w.Events.About())
+	return w
 }
 
 func (w *world) record(name string) *v1alpha1.NodeFence {
 	w.Helper()
 	record := testkit.Get[v1alpha1.NodeFence](w, w.API, "", name)
-	if record == nil {
-		w.Fatalf("there is no record %s", name)
-	}
+	must.True(w, record != nil, "there is no record %s", name)
 	return record
 }
 
-// mustBe compares the phase and reason of node-1, and holds its record's label, finalizer and message to them.
-func (w *world) mustBe(phase v1alpha1.NodeFencePhase, reason string, texts ...string) v1alpha1.NodeFenceStatus {
+// status of the record of node-1.
+func (w *world) status() v1alpha1.NodeFenceStatus { w.Helper(); return w.record("node-1").Status }
+
+// mustBe compares the phase and reason of node-1, and the label, finalizer and message of its record with them.
+func (w *world) mustBe(phase v1alpha1.NodeFencePhase, reason string, texts ...string) *world {
 	w.Helper()
 	return w.recordMustBe("node-1", phase, reason, texts...)
 }
 
-func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason string, texts ...string) v1alpha1.NodeFenceStatus {
+func (w *world) mustBeHealthy() *world {
+	w.Helper()
+	return w.mustBe(v1alpha1.NodeHealthy, fence.ReasonReady)
+}
+func (w *world) mustBeFenced() *world {
+	w.Helper()
+	return w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+}
+func (w *world) mustBeLost() *world {
+	w.Helper()
+	return w.mustBe(v1alpha1.NodeLost, fence.ReasonNotReady)
+}
+func (w *world) mustBeFencing() *world {
+	w.Helper()
+	return w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
+}
+
+func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason string, texts ...string) *world {
 	w.Helper()
 	record := w.record(name)
 	s := record.Status
@@ -216,16 +245,47 @@ func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason 
 		w.Fatalf("%s is %s, with finalizers %q", name, phase, record.Finalizers)
 	}
 	for _, text := range texts {
-		if !strings.Contains(s.Message, text) {
-			w.Fatalf("the message of %s has no %q: %s", name, text, s.Message)
-		}
+		must.True(w, strings.Contains(s.Message, text), "the message of %s has no %q: %s", name, text, s.Message)
 	}
-	return s
+	return w
 }
 
-func (w *world) change(name string, how func(*corev1.Node)) {
+// mustHold compares the volumes on the record of node-1.
+func (w *world) mustHold(want ...string) *world {
+	w.Helper()
+	got := fence.VolumeNames(w.status().Volumes)
+	must.True(w, slices.Equal(got, want), "on record are %q, want %q", got, want)
+	return w
+}
+
+func (w *world) change(name string, how func(*corev1.Node)) *world {
 	w.Helper()
 	testkit.Change(w.Bench, "", name, how)
+	return w
+}
+
+func (w *world) move(name, address string) *world {
+	w.Helper()
+	return w.change(name, func(n *corev1.Node) { n.Status.Addresses[1].Address = address })
+}
+
+// recover makes node-1 Ready in the same boot.
+func (w *world) recover() *world {
+	w.Helper()
+	return w.change("node-1", w.ready(corev1.ConditionTrue))
+}
+
+func (w *world) pass(d time.Duration) *world { w.Pass(d); return w }
+
+func (w *world) forgetWrites() *world { w.Client.Writes = nil; return w }
+
+func (w *world) accept() *world { w.Client.Before = nil; return w }
+
+func (w *world) mustBeForgotten() *world {
+	w.Helper()
+	record := testkit.Get[v1alpha1.NodeFence](w, w.API, "", "node-1")
+	must.True(w, record == nil, "not forgotten: %+v", record)
+	return w
 }
 
 func (w *world) node(name string) *corev1.Node {
@@ -237,72 +297,74 @@ func (w *world) ready(status corev1.ConditionStatus) func(*corev1.Node) {
 	return objects.Readiness(status, w.Clock.Now())
 }
 
-func (w *world) lose(name string) { w.Helper(); w.change(name, w.ready(corev1.ConditionUnknown)) }
-
-func (w *world) taint(name, value string) {
+func (w *world) lose(name string) *world {
 	w.Helper()
-	w.change(name, func(n *corev1.Node) {
+	return w.change(name, w.ready(corev1.ConditionUnknown))
+}
+
+func (w *world) taint(name, value string) *world {
+	w.Helper()
+	return w.change(name, func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Value: value, Effect: corev1.TaintEffectNoExecute}}
 	})
 }
 
-func (w *world) untaint(name string) {
+func (w *world) untaint(name string) *world {
 	w.Helper()
-	w.change(name, func(n *corev1.Node) { n.Spec.Taints = nil })
+	return w.change(name, func(n *corev1.Node) { n.Spec.Taints = nil })
 }
 
 // loseForGood takes node-1 from healthy to lost and tainted, and looks only before.
-func (w *world) loseForGood() {
+func (w *world) loseForGood() *world {
 	w.Helper()
-	w.look()
-	w.Pass(time.Minute)
-	w.lose("node-1")
-	w.taint("node-1", "nodeshutdown")
+	return w.look().pass(time.Minute).lose("node-1").taint("node-1", "nodeshutdown")
 }
 
 // fence loses node-1 and fences the node.
-func (w *world) fence() v1alpha1.NodeFenceStatus {
+func (w *world) fence() *world {
 	w.Helper()
-	w.loseForGood()
-	w.look()
-	w.lookAfterCSI()
-	return w.mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+	return w.loseForGood().look().lookAfterCSI().mustBeFenced()
 }
 
 // drain fences node-1 and detaches its volume.
-func (w *world) drain() {
+func (w *world) drain() *world {
 	w.Helper()
-	w.fence()
-	w.detach("pvc-a", "node-1")
-	w.look()
-	w.mustBe(v1alpha1.NodeDrained, fence.ReasonDrained)
+	return w.fence().detach("pvc-a", "node-1").look().mustBe(v1alpha1.NodeDrained, fence.ReasonDrained)
 }
 
 // boot brings a lost machine back.
-func (w *world) boot(name string) {
+func (w *world) boot(name string) *world {
 	w.Helper()
-	w.change(name, func(n *corev1.Node) {
+	return w.change(name, func(n *corev1.Node) {
 		n.Status.NodeInfo.BootID += "'"
 		w.ready(corev1.ConditionTrue)(n)
 	})
 }
 
-// comeBack reboots node-1, removes the taint, and waits until the node may be unfenced.
-func (w *world) comeBack() {
+// returnRebooted reboots node-1, removes the taint, and waits until the node may be unfenced.
+func (w *world) returnRebooted() *world {
 	w.Helper()
-	w.boot("node-1")
-	w.untaint("node-1")
-	w.look()
-	w.Pass(time.Hour)
+	return w.boot("node-1").untaint("node-1").look().pass(time.Hour)
 }
 
-func (w *world) detach(volume, from string) {
+func (w *world) create(o client.Object) *world {
 	w.Helper()
-	w.Must(w.Delete(context.Background(), attachment(volume, from)))
+	w.Must(w.Create(context.Background(), o))
+	return w
+}
+func (w *world) delete(o client.Object) *world {
+	w.Helper()
+	w.Must(w.Delete(context.Background(), o))
+	return w
+}
+
+func (w *world) detach(volume, from string) *world {
+	w.Helper()
+	return w.delete(attachment(volume, from))
 }
 
 // override a gate of node-1 for this incident.
-func (w *world) override(gate string) {
+func (w *world) override(gate string) *world {
 	w.Helper()
 	record := w.record("node-1")
 	record.Annotations = map[string]string{
@@ -310,6 +372,7 @@ func (w *world) override(gate string) {
 		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident, At: w.Clock.Now()}.Text(),
 	}
 	w.Must(w.Update(context.Background(), record))
+	return w
 }
 
 func node(name, address string) *corev1.Node {
@@ -318,35 +381,15 @@ func node(name, address string) *corev1.Node {
 	})
 }
 
-func clientPod(name, node string) *corev1.Pod {
-	pod := objects.Pod("rook-ceph", name, node)
-	pod.Labels, pod.Spec.HostNetwork = map[string]string{"app": "csi-rbdplugin"}, true
-	objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", "csi-rbdplugin")(pod)
-	pod.OwnerReferences[0].UID = "uid-csi-rbdplugin"
-	return pod
-}
-
-func storageClass(name, driver, clusterID string) *storagev1.StorageClass {
-	return &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: driver,
-		Parameters: map[string]string{
-			"clusterID": clusterID, "csi.storage.k8s.io/provisioner-secret-name": "rook-csi-rbd-provisioner", "csi.storage.k8s.io/provisioner-secret-namespace": "rook-ceph",
-		},
-	}
-}
-
-func fenceClass() *csiaddons.NetworkFenceClass {
-	return &csiaddons.NetworkFenceClass{ObjectMeta: metav1.ObjectMeta{Name: "rbd"}, Spec: csiaddons.NetworkFenceClassSpec{
-		Provisioner: rbd, Parameters: map[string]string{"clusterID": "rook-ceph"},
-	}}
-}
-
-func volume(name, driver, clusterID string) *corev1.PersistentVolume {
-	return objects.Volume(name, driver, "handle-"+name, "claim-"+name, objects.InCluster(clusterID))
-}
-
 func attachment(volume, node string) *storagev1.VolumeAttachment {
-	return objects.Attachment(volume, node, rbd, func(va *storagev1.VolumeAttachment) {
-		va.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
-	})
+	return objects.Attachment(volume, node, rbd, objects.CreatedAt[*storagev1.VolumeAttachment](metav1.NewTime(noon.Add(-time.Minute))))
+}
+
+func volume(name string) *corev1.PersistentVolume { return objects.CephVolume(name, rbd, "rook-ceph") }
+
+func clientPod(node string) *corev1.Pod { return objects.ClientPod("csi-rbdplugin", node) }
+
+// secondCluster is a volume of another Ceph cluster on node-1.
+func secondCluster() []client.Object {
+	return []client.Object{objects.CephClass("second", rbd, "second", "secret"), objects.CephVolume("pvc-b", rbd, "second"), attachment("pvc-b", "node-1")}
 }

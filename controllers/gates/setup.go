@@ -37,8 +37,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// gated passes pods that have the gate, or had it before the event: their reports are
-// then forgotten. The label only selects what is cached; anybody may set the label.
+// gated passes pods that have the gate, or had it before the event: their reports are then
+// forgotten. The label only selects pods for the cache; any user may set the label.
 func gated() predicate.Predicate {
 	has := func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)

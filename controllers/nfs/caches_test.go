@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestOnlyWhatIsReadIsCached(t *testing.T) {
@@ -15,21 +17,16 @@ func TestOnlyWhatIsReadIsCached(t *testing.T) {
 		Annotations: map[string]string{"nfs.fairlead.io/assigned-ip": "10.0.0.1", "other": "x"},
 	}
 	node, _ := s.node(&corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Images: make([]corev1.ContainerImage, 9)}})
-	if n := node.(*corev1.Node); len(n.Annotations) != 1 || len(n.Labels) != 1 || n.Status.Images != nil {
-		t.Errorf("node %+v", n)
-	}
+	n := node.(*corev1.Node)
+	must.True(t, len(n.Annotations) == 1 && len(n.Labels) == 1 && n.Status.Images == nil, "node %+v", n)
 	for driver, ours := range map[string]bool{"nfs.fairlead.io": true, "driver.longhorn.io": false} {
 		pv, _ := s.volume(&corev1.PersistentVolume{ObjectMeta: meta, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver}}}})
-		if (pv.(*corev1.PersistentVolume).Spec.CSI != nil) != ours {
-			t.Errorf("volume of %s: %+v", driver, pv)
-		}
+		must.True(t, (pv.(*corev1.PersistentVolume).Spec.CSI != nil) == ours, "volume of %s: %+v", driver, pv)
 		va, _ := s.attachment(&storagev1.VolumeAttachment{ObjectMeta: meta, Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n"}})
 		if a := va.(*storagev1.VolumeAttachment); (a.Spec.NodeName != "") != ours || (len(a.Finalizers) > 0) != ours || a.Spec.Attacher != driver {
 			t.Errorf("attachment of %s: %+v", driver, va)
 		}
 		csi, _ := s.csiNode(&storagev1.CSINode{ObjectMeta: meta, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "id"}}}})
-		if (len(csi.(*storagev1.CSINode).Spec.Drivers) > 0) != ours {
-			t.Errorf("CSINode of %s: %+v", driver, csi)
-		}
+		must.True(t, (len(csi.(*storagev1.CSINode).Spec.Drivers) > 0) == ours, "CSINode of %s: %+v", driver, csi)
 	}
 }

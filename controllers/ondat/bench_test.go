@@ -77,9 +77,7 @@ func newLoad(b *testing.B, volumes int) *load {
 // publish polls and reconciles, so many volumes at a time as are configured.
 func (l *load) publish(b *testing.B, volumes int) {
 	ids, err := l.r.poll(context.Background())
-	if err != nil || len(ids) != volumes {
-		b.Fatalf("%d volumes, %v", len(ids), err)
-	}
+	must.True(b, err == nil && len(ids) == volumes, "%d volumes, %v", len(ids), err)
 	queue := make(chan string, len(ids))
 	for _, id := range ids {
 		queue <- id
@@ -96,7 +94,6 @@ func (l *load) publish(b *testing.B, volumes int) {
 		})
 	}
 	group.Wait()
-	if byPhase, _, _ := l.r.table.count(); byPhase[published] != volumes {
-		b.Fatalf("got %v", byPhase)
-	}
+	byPhase, _, _ := l.r.table.count()
+	must.True(b, byPhase[published] == volumes, "got %v", byPhase)
 }

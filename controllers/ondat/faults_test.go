@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The tests of this file are about faults of the released manager (api-manager,
@@ -31,98 +32,77 @@ func TestIPv6AddressIsPublishedInBrackets(t *testing.T) {
 	w := newWorld(t)
 	w.share("[fd00::1]:32001")
 	w.poll()
-	if got := w.mounted(); got != "[fd00:96::1]:2049" {
-		t.Errorf("mounted at %q", got)
-	}
+	w.mountedAt("[fd00:96::1]:2049")
 	w.leads("data", "[fd00::1]:32001")
-	// An endpoint that was published without brackets is corrected.
-	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "fd00:96::1:2049" })
+	w.label("fd00:96::1:2049") // without brackets
 	w.poll()
-	if got := w.mounted(); got != "[fd00:96::1]:2049" {
-		t.Errorf("mounted at %q", got)
-	}
+	w.mountedAt("[fd00:96::1]:2049")
 }
 
-// ensureService publishes whatever address the next Service gets.
-func TestDeletedServiceComesBackWithItsAddress(t *testing.T) {
+// The released manager notices a Service deleted by hand after up to 65 s, and publishes
+// whatever address the next Service gets (ensureService).
+func TestDeletedObjectsComeBackOnTheirEvents(t *testing.T) {
 	w := publishedWorld(t)
-	address, old := w.mounted(), w.service("data")
+	address := w.mounted()
 	w.restart() // the address is in the volume's label
 	w.poll()
-	w.Must(w.API.Delete(t.Context(), old))
-	w.collect(old.UID)
-	w.deleted(old)
-	if s := w.service("data"); s == nil || s.UID == old.UID || s.Spec.ClusterIP+":2049" != address || w.mounted() != address {
-		t.Fatalf("was %s, is %+v, mounted at %s", address, s, w.mounted())
+	for _, o := range []client.Object{get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data"), w.service("data")} {
+		w.remove(o)
+		must.Equal(t, volumeOf(t.Context(), o), kit.Request("v-1"), "requests for a %T", o)
+		w.reconcile("v-1")
+		w.leads("data", "10.0.0.1:32001")
+		must.Equal(t, w.service("data").Spec.ClusterIP+":2049", address, "address of the Service")
+		must.True(t, get[corev1.Endpoints](w, "data") != nil, "no Endpoints after a %T was deleted", o)
 	}
-	w.leads("data", "10.0.0.1:32001")
-	if w.said() == nil {
-		t.Error("there is no event")
-	}
+	w.mountedAt(address)
+	must.Equal(t, w.r.volumesOfClaim(t.Context(), w.pvc()), kit.Request("v-1"), "requests for a PVC")
+	must.Equal(t, volumeOf(t.Context(), &corev1.Service{}), nil, "requests for a Service without the label")
 }
 
-// deleted reconciles what the event of a deletion enqueues, without a poll.
-func (w *world) deleted(o client.Object) {
+// taken creates a foreign Service with an address.
+func (w *world) taken(address string) *corev1.Service {
 	w.Helper()
-	requests := volumeOf(context.Background(), o)
-	if len(requests) != 1 {
-		w.Fatalf("the event enqueues %v", requests)
-	}
-	w.reconcile(requests[0].Name)
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "x"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
+	w.Must(w.API.Create(context.Background(), s))
+	return s
 }
 
 func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
 	w := publishedWorld(t)
 	address, s := w.mounted(), w.service("data")
-	w.Must(w.API.Delete(t.Context(), s))
-	w.collect(s.UID)
+	w.remove(s)
 	again := s.DeepCopy() // kubectl apply of an old copy
 	again.UID, again.ResourceVersion, again.Spec.ClusterIP, again.Spec.ClusterIPs = "", "", "", nil
-	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "x"}}
-	other.Spec.ClusterIP = strings.TrimSuffix(address, ":2049")
-	w.Must(w.API.Create(t.Context(), other)) // it has the address for a while
+	other := w.taken(s.Spec.ClusterIP)
 	w.Must(w.API.Create(t.Context(), again))
 	w.reconcile("v-1")
-	if got := w.said(); w.mounted() != address || !slices.ContainsFunc(got, func(s string) bool {
-		return strings.HasPrefix(s, "Warning AddressUnavailable: Service data cannot have its address")
-	}) {
-		t.Errorf("mounted at %s, said %q", w.mounted(), got)
-	}
+	w.mountedAt(address)
+	w.reports("Warning AddressRestored", "Warning AddressUnavailable: Service data cannot have its address")
 	w.leads("data", "")
-	w.Must(w.API.Delete(t.Context(), other))
+	w.remove(other)
 	w.Clock.Step(time.Minute)
 	w.poll()
-	if s := w.service("data"); s.Spec.ClusterIP+":2049" != address || w.mounted() != address {
-		t.Errorf("was %s, is %s, mounted at %s", address, s.Spec.ClusterIP, w.mounted())
-	}
+	must.Equal(t, w.service("data").Spec.ClusterIP, s.Spec.ClusterIP, "address of the Service")
+	w.mountedAt(address)
 	w.leads("data", "10.0.0.1:32001")
 }
 
 func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = "10.96.7.7:2049" })
-	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "x"}}
-	other.Spec.ClusterIP = "10.96.7.7"
-	w.Must(w.API.Create(t.Context(), other))
+	w := sharedWorld(t)
+	w.label("10.96.7.7:2049")
+	w.taken("10.96.7.7")
 	w.poll()
-	if got := w.said(); len(got) != 1 || !strings.Contains(got[0], "annotate PersistentVolumeClaim data with fairlead.io/replace-address=10.96.7.7") || w.mounted() != "10.96.7.7:2049" {
-		t.Fatalf("mounted at %s, said %q", w.mounted(), got)
-	}
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
+	w.reports("annotate PersistentVolumeClaim data with fairlead.io/replace-address=10.96.7.7")
+	claim := w.pvc()
 	for _, address := range []string{"10.96.7.8", "10.96.7.7"} {
-		if w.mounted() != "10.96.7.7:2049" {
-			t.Errorf("mounted at %s", w.mounted())
-		}
+		w.mountedAt("10.96.7.7:2049")
 		claim.Annotations = map[string]string{ReplaceAnnotation: address}
 		w.Must(w.API.Update(t.Context(), claim))
-		for _, request := range w.r.volumesOfClaim(t.Context(), claim) {
-			w.reconcile(request.Name)
-		}
+		w.reconcile("v-1")
 	}
-	if s := w.service("data"); s == nil || w.mounted() != s.Spec.ClusterIP+":2049" || w.mounted() == "10.96.7.7:2049" {
-		t.Errorf("mounted at %s", w.mounted())
-	}
+	s := w.service("data")
+	w.mountedAt(s.Spec.ClusterIP + ":2049")
+	must.True(t, s.Spec.ClusterIP != "10.96.7.7", "the taken address is published")
 }
 
 // ensureService adopts any Service of the name.
@@ -132,13 +112,12 @@ func TestForeignServiceIsNeitherAdoptedNorPublished(t *testing.T) {
 	w.Must(w.API.Create(t.Context(), foreign))
 	w.share("10.0.0.1:32001")
 	w.poll()
-	if s := w.service("data"); s.Spec.Selector["app"] != "db" || len(s.OwnerReferences) > 0 || w.mounted() != "" || len(w.led("data")) > 0 {
-		t.Errorf("got %+v, mounted at %q", s, w.mounted())
-	}
-	if got := w.said(); len(got) != 1 || !strings.Contains(got[0], "Warning ForeignService: Ondat volume pv-1 is not published: Service data does not belong to PersistentVolumeClaim data") || !strings.Contains(got[0], "ondat.serviceName") {
-		t.Errorf("said %q", got)
-	}
-	w.Must(w.API.Delete(t.Context(), foreign))
+	must.Equal(t, w.service("data"), foreign)
+	w.mountedAt("")
+	w.leads("data", "")
+	must.Equal(t, len(w.Events.About("ondat.serviceName")), 1, "events that name the setting")
+	w.reports("Warning ForeignService: Ondat volume pv-1 is not published: Service data does not belong to PersistentVolumeClaim data")
+	w.remove(foreign)
 	w.Clock.Step(time.Minute)
 	w.poll()
 	w.leads("data", "10.0.0.1:32001")
@@ -148,19 +127,17 @@ func TestWrongServerAddressMakesNoService(t *testing.T) {
 	w := newWorld(t)
 	for _, server := range []string{":2049", "0.0.0.0:1", "127.0.0.1:1", "nfs.example:1", "[fe80::1%eth0]:1", "10.0.0.1:0", "10.0.0.1:70000"} {
 		w.share(server)
-		writes := w.writes(func() { w.poll() })
-		if got := w.said(); len(writes) > 0 || len(got) != 1 || !strings.HasPrefix(got[0], "Warning InvalidEndpoint") || w.mounted() != "" {
-			t.Errorf("%s: wrote %q, said %q", server, writes, got)
-		}
-		w.Must(w.API.Delete(t.Context(), get[corev1.PersistentVolumeClaim](w, "data")))
+		must.Equal(t, w.writes(func() { w.poll() }), nil, "writes for %s", server)
+		w.reports("Warning InvalidEndpoint")
+		w.mountedAt("")
+		w.remove(w.pvc())
 		w.restart()
 	}
 }
 
 // ListSharedVolumes drops the volumes of all namespaces.
 func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
+	w := sharedWorld(t)
 	w.AddNamespace("b-id", "b")
 	w.Provision("b-id", "v-2", "pv-2", "other", "apps")
 	w.claim("apps", "other", "pv-2")
@@ -169,14 +146,14 @@ func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
 	for _, status := range []int{403, 500} {
 		w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
 		w.restart() // what it knows of v-1 it knows from the Service alone
-		w.poll()
-		w.leads("data", "10.0.0.1:32001")
-		w.leads("other", "10.0.0.2:32002")
-		w.Recover()
-		w.poll()
-		w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
-		w.poll()
-		w.leads("data", "10.0.0.1:32001")
+		for range 2 {
+			w.poll()
+			w.leads("data", "10.0.0.1:32001")
+			w.leads("other", "10.0.0.2:32002")
+			w.Recover()
+			w.poll()
+			w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
+		}
 		w.Recover()
 	}
 	w.DeleteNamespace("default-id") // it may be hidden; and nothing else is known
@@ -194,12 +171,8 @@ func TestNewVolumesWaitForNothing(t *testing.T) {
 		w.Attach(id, fmt.Sprintf("10.0.0.%d:32001", i+1))
 	}
 	w.poll() // the clock stands still
-	if got := w.Metric("fairlead_ondat_volumes", "published"); got != 50 {
-		t.Errorf("%v volumes published", got)
-	}
-	if got := w.Metric("storageos_shared_volume_reconcile_duration_seconds"); got != 1 {
-		t.Errorf("%v rounds", got)
-	}
+	must.Equal(t, w.Metric("fairlead_ondat_volumes", "published"), 50, "published volumes")
+	must.Equal(t, w.Metric("storageos_shared_volume_reconcile_duration_seconds"), 1, "rounds")
 }
 
 // getVolumeByID looks for the volume in a StorageOS namespace of the PVC's namespace's name.
@@ -211,43 +184,33 @@ func TestNamespacesOfOndatAreNotThoseOfKubernetes(t *testing.T) {
 	w.Provision("team-id", "v-1", "pv-1", "data", "apps")
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
-	if w.mounted() == "" {
-		t.Error("not published")
-	}
+	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
 }
 
 // toSharedVolume does not compare the PVC with the volume.
 func TestForeignClaimOwnsNothing(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*corev1.PersistentVolumeClaim)
-		want   string
-	}{
-		"bound to another": {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" }, "Warning ClaimNotBound"},
-		"not bound":        {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }, "Warning ClaimNotBound"},
-		"terminating":      {func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"kubernetes.io/pvc-protection"} }, "Warning ClaimTerminating"},
+	for want, change := range map[string]func(*corev1.PersistentVolumeClaim){
+		"Warning ClaimNotBound":    func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-9" },
+		"Warning ClaimTerminating": func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{"kubernetes.io/pvc-protection"} },
 	} {
-		w := newWorld(t)
-		w.share("10.0.0.1:32001")
-		claim := get[corev1.PersistentVolumeClaim](w, "data")
-		c.change(claim)
+		w := sharedWorld(t)
+		claim := w.pvc()
+		change(claim)
 		w.Must(w.API.Update(t.Context(), claim))
 		if len(claim.Finalizers) > 0 {
 			w.Must(w.API.Delete(t.Context(), claim))
 		}
-		w.poll()
-		if got := w.said(); w.service("data") != nil || w.mounted() != "" || len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
-			t.Errorf("%s: mounted at %q, said %q", name, w.mounted(), got)
-		}
+		must.Equal(t, w.writes(func() { w.poll() }), nil, "writes")
+		w.mountedAt("")
+		w.reports(want)
 	}
 }
 
 func TestServiceOfATerminatingClaimIsKeptUp(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
+	w := publishedWorld(t)
+	claim := w.pvc()
 	claim.Finalizers = []string{"kubernetes.io/pvc-protection"} // a pod uses it
 	w.Must(w.API.Update(t.Context(), claim))
-	w.poll()
 	w.Must(w.API.Delete(t.Context(), claim))
 	w.Attach("v-1", "10.0.0.2:32002")
 	w.poll()
@@ -256,34 +219,26 @@ func TestServiceOfATerminatingClaimIsKeptUp(t *testing.T) {
 
 func TestRecreatedClaimGetsItsOwnService(t *testing.T) {
 	w := publishedWorld(t)
-	old, address := get[corev1.PersistentVolumeClaim](w, "data"), w.mounted()
+	old, address := w.pvc(), w.mounted()
 	w.Must(w.API.Delete(t.Context(), old))
 	claim := w.claim("apps", "data", "pv-1")
-	if after := w.reconcile("v-1"); after != again { // the old Service is not collected yet
-		t.Errorf("again after %s", after)
-	}
-	if got := w.said(); len(got) != 1 || strings.Contains(got[0], "Warning") {
-		t.Errorf("said %q", got)
-	}
+	must.Equal(t, w.reconcile("v-1"), again, "delay while the old Service is not collected yet")
+	w.reports()
 	w.collect(old.UID)
 	w.reconcile("v-1")
-	if s := w.service("data"); s == nil || s.OwnerReferences[0].UID != claim.UID || w.mounted() != address {
-		t.Errorf("got %+v, mounted at %s", s, w.mounted())
-	}
+	must.Equal(t, w.service("data").OwnerReferences[0].UID, claim.UID, "owner of the Service")
+	w.mountedAt(address)
 }
 
 // The released manager only logs a stale version and lists the namespaces for each publication.
 func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
+	w := sharedWorld(t)
 	w.Requests()
 	w.poll()
 	got := w.Requests()
-	if want := "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint"; len(got) != 4 || got[3] != want {
-		t.Errorf("asked %q", got)
-	}
-	w = newWorld(t)
-	w.share("10.0.0.1:32001")
+	must.Equal(t, len(got), 4, "requests %q", got)
+	must.Equal(t, got[3], "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint")
+	w = sharedWorld(t)
 	changed := false
 	w.Before(func(r *http.Request) {
 		if r.Method == http.MethodPut && !changed {
@@ -292,51 +247,41 @@ func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
 		}
 	})
 	w.poll()
-	if !changed || w.mounted() == "" {
-		t.Error("not published in the same poll")
-	}
+	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
+	must.Equal(t, changed, true, "changed meanwhile")
 }
 
 // The released manager ignores volumes without an event and labels a metric with error texts.
 func TestIgnoredVolumesAreReportedOnce(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
+	w := sharedWorld(t)
+	ignored := func(reason string, want float64) {
+		t.Helper()
+		got, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", reason)
+		must.Equal(t, got, want, "volumes ignored for %s", reason)
+		must.Equal(t, found, true, "metric of volumes ignored for %s", reason)
+	}
 	w.Change("v-1", func(v *bed.Volume) { delete(v.Labels, "csi.storage.k8s.io/pv/name") })
 	for range 3 {
 		w.poll()
 		w.Clock.Step(time.Minute)
 	}
-	got := w.Events.About("Warning MissingLabels PersistentVolumeClaim/data: Ondat volume pv-1 is shared and lacks the label csi.storage.k8s.io/pv/name")
-	if len(got) != 1 || len(w.said()) != 1 {
-		t.Errorf("said %q", got)
-	}
-	if one, all := w.Metric("fairlead_ondat_ignored_volumes", "MissingLabels"), w.Metric("fairlead_ondat_ignored_volumes"); one != 1 || all != 1 {
-		t.Errorf("%v ignored for missing labels, %v in all", one, all)
-	}
+	w.reports("Warning MissingLabels: Ondat volume pv-1 is shared and lacks the label csi.storage.k8s.io/pv/name")
 	for _, reason := range ondat.Reasons {
-		if _, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", string(reason)); !found {
-			t.Errorf("no metric of volumes ignored for %s", reason)
-		}
+		ignored(string(reason), map[ondat.Reason]float64{ondat.MissingLabels: 1}[reason])
 	}
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["csi.storage.k8s.io/pv/name"] = "pv-1" })
 	w.poll()
-	if got, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", "MissingLabels"); got != 0 || !found {
-		t.Errorf("%v ignored, reported: %v", got, found)
-	}
+	ignored("MissingLabels", 0)
 	w.Change("v-1", func(v *bed.Volume) { *v.NFS.ServiceEndpoint = "x" })
 	w.poll()
 	w.leads("data", "") // the address is not known now
-	if got := w.Metric("fairlead_ondat_volumes", "ignored"); got != 1 {
-		t.Errorf("%v volumes ignored", got)
-	}
-	// No PVC to say it on.
-	w.said()
+	must.Equal(t, w.Metric("fairlead_ondat_volumes", "ignored"), 1, "ignored volumes")
+	w.reports("Normal Published", "Warning InvalidEndpoint")
 	w.Provision("default-id", "v-9", "pv-9", "none", "apps")
 	w.Attach("v-9", "10.0.0.9:32009")
 	w.poll()
-	if got := w.Metric("fairlead_ondat_ignored_volumes", "ClaimMissing"); got != 1 || len(w.said()) > 0 {
-		t.Errorf("%v ignored for missing PVCs", got)
-	}
+	ignored("ClaimMissing", 1)
+	w.reports() // there is no PVC to report it on
 }
 
 // Endpoints keep the address of a server that is gone, and another volume's may get it.
@@ -346,9 +291,8 @@ func TestNoSliceNamesALostServer(t *testing.T) {
 	w.Detach("v-1")
 	w.poll()
 	w.leads("data", "")
-	if w.service("data") == nil || w.mounted() != address {
-		t.Error("the Service and the label belong to the PVC")
-	}
+	w.mountedAt(address) // the Service and the label belong to the PVC
+	must.Equal(t, w.service("data").Spec.ClusterIP+":2049", address, "address of the Service")
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
 	w.claim("apps", "other", "pv-2")
@@ -373,53 +317,40 @@ func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
 	w.leads("data", "10.0.0.1:32001")
 	w.poll()
 	w.leads("data", "")
-	if got := w.writes(func() { w.poll() }); len(got) > 0 {
-		t.Errorf("wrote %q", got)
-	}
+	must.Equal(t, w.writes(func() { w.poll() }), nil, "writes")
 }
 
 // With reclaim policy Retain the label names an address that somebody else may get.
 func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w := publishedWorld(t)
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.Must(w.API.Delete(t.Context(), claim))
-	w.collect(claim.UID)
+	address := w.mounted()
+	w.remove(w.pvc())
 	w.LoseServer("v-1")
 	w.poll()
-	if w.mounted() == "" {
-		t.Error("the volume is still attached")
-	}
+	w.mountedAt(address) // the volume is still attached
 	w.Detach("v-1")
 	w.poll()
-	if got := w.mounted(); got != "" {
-		t.Errorf("mounted at %q", got)
-	}
-	if got := w.poll(); len(got) > 0 {
-		t.Errorf("news of %v", got)
-	}
-	// The volume is used again, through a new PVC.
-	w.claim("apps", "data", "pv-1")
+	w.mountedAt("")
+	must.Equal(t, w.poll(), nil, "news")
+	w.claim("apps", "data", "pv-1") // the volume is used again
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
 	w.leads("data", "10.0.0.1:32001")
-	if w.mounted() == "" {
-		t.Error("not published")
-	}
+	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
 }
 
 func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
 	w := publishedWorld(t)
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	w.Must(w.API.Delete(t.Context(), claim))
+	w.Must(w.API.Delete(t.Context(), w.pvc()))
 	w.Detach("v-1")
 	w.Server.Fail(bed.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
 	w.Requests()
 	for range 3 {
 		w.poll()
 	}
-	if got := w.Requests(); slices.Index(got, "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint") < 0 || len(got) != 7 {
-		t.Errorf("asked %q", got)
-	}
+	got := w.Requests()
+	must.Equal(t, len(got), 7, "requests %q", got)
+	must.Equal(t, slices.Contains(got, "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint"), true, "one removal in %q", got)
 }
 
 // The released manager has no metrics or health until the API answers, and its process
@@ -440,73 +371,63 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 		}
 	}
 	for _, p := range phases {
-		if _, found := testkit.Metric(w, w.Registry, "fairlead_ondat_volumes", string(p)); !found {
-			t.Errorf("no metric of volumes in state %s", p)
-		}
+		_, found := testkit.Metric(w, w.Registry, "fairlead_ondat_volumes", string(p))
+		must.Equal(t, found, true, "metric of volumes in state %s", p)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("got %v", err)
-	}
-}
-
-// The released manager notices a Service deleted by hand after up to 65 s.
-func TestEventsOfAllObjectsReachTheVolume(t *testing.T) {
-	w := publishedWorld(t)
-	for _, o := range []client.Object{w.service("data"), get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data")} {
-		w.Must(w.API.Delete(t.Context(), o))
-		w.deleted(o)
-		w.leads("data", "10.0.0.1:32001")
-		if w.service("data") == nil || get[corev1.Endpoints](w, "data") == nil {
-			t.Errorf("%T is not back", o)
-		}
-	}
-	if got := w.r.volumesOfClaim(t.Context(), get[corev1.PersistentVolumeClaim](w, "data")); len(got) != 1 || got[0].Name != "v-1" {
-		t.Errorf("a PVC enqueues %v", got)
-	}
-	if got := volumeOf(t.Context(), &corev1.Service{}); got != nil {
-		t.Errorf("a Service without the label enqueues %v", got)
-	}
+	must.Do(t, <-ended)
 }
 
 // The released manager's Service has the PV's name and lacks Fairlead's label; its
 // Endpoints are mirrored.
 func TestServiceOfTheReleasedManagerIsTakenOver(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	s := &corev1.Service{ObjectMeta: meta("pv-1"), Spec: corev1.ServiceSpec{
+	w := sharedWorld(t)
+	s := w.owned("pv-1")
+	s.Spec = corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, SessionAffinity: corev1.ServiceAffinityNone, Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049, Protocol: corev1.ProtocolTCP}},
-	}}
-	s.Labels = map[string]string{"storageos.com/volume-id": "v-1"}
-	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: claim.UID}}
+	}
 	e := &corev1.Endpoints{ObjectMeta: meta("pv-1"), Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8"}}, Ports: []corev1.EndpointPort{{Name: "nfs", Port: 32008}}}}}
 	w.Must(w.API.Create(t.Context(), s))
 	w.Must(w.API.Create(t.Context(), e))
 	address := s.Spec.ClusterIP + ":2049"
-	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = address })
+	w.label(address)
 	w.Client.Cache = w.API.NewCache() // which holds what has Fairlead's label
 	w.Client.Cache.Absent(s)
 	w.Client.Cache.Absent(e)
 	w.poll()
 	w.leads("pv-1", "10.0.0.1:32001")
+	w.mountedAt(address)
 	got, classic := w.service("pv-1"), get[corev1.Endpoints](w, "pv-1")
-	if got.UID != s.UID || got.Labels["fairlead.io/nfs-service"] != "ondat_v-1" || w.mounted() != address || w.service("data") != nil {
-		t.Errorf("got %+v, mounted at %s", got, w.mounted())
+	must.True(t, got.UID == s.UID && got.Labels["fairlead.io/nfs-service"] == "ondat_v-1" && w.service("data") == nil, "got %+v", got)
+	must.True(t, classic.Labels[discoveryv1.LabelSkipMirror] == "true" && classic.Subsets[0].Addresses[0].IP == "10.0.0.1", "got %+v", classic)
+}
+
+// owned is a Service of volume v-1, as the released manager makes it.
+func (w *world) owned(name string) *corev1.Service {
+	w.Helper()
+	s := &corev1.Service{ObjectMeta: meta(name)}
+	s.Labels = map[string]string{ondat.VolumeIDLabel: "v-1"}
+	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "data", UID: w.pvc().UID}}
+	return s
+}
+
+func TestServiceWithThePublishedAddressCounts(t *testing.T) {
+	w := sharedWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.Must(w.API.Create(t.Context(), w.owned(name)))
 	}
-	if classic.Labels[discoveryv1.LabelSkipMirror] != "true" || classic.Subsets[0].Addresses[0].IP != "10.0.0.1" {
-		t.Errorf("got %+v", classic)
-	}
+	published := w.service("b").Spec.ClusterIP + ":2049"
+	w.label(published)
+	w.poll()
+	w.leads("b", "10.0.0.1:32001")
+	w.mountedAt(published)
 }
 
 func TestOneClaimServesOneVolume(t *testing.T) {
 	w := publishedWorld(t)
-	w.said()
 	w.Provision("default-id", "v-2", "pv-1", "data", "apps") // its labels were copied
 	w.Attach("v-2", "10.0.0.2:32002")
 	w.poll()
 	w.leads("data", "10.0.0.1:32001")
-	if got := w.said(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning ClaimOfTwoVolumes") {
-		t.Errorf("said %q", got)
-	}
+	w.reports("Warning ClaimOfTwoVolumes")
 }

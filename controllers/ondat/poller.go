@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 )
 
-// maxBackOff is how many retry intervals the pause after failed polls grows to.
+// maxBackOff is the longest pause after failed polls, in retry intervals.
 const maxBackOff = 6
 
 // poller asks the control plane, and fills the queue of the reconciler.
@@ -23,10 +24,11 @@ type poller struct {
 	// ready is closed when queue is there.
 	ready chan struct{}
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// failures in a row; failed are the namespaces that were not listed, as they were said.
+	// failures in a row.
 	failures int
-	class    string
-	failed   map[string]string
+	// class of the last error, and of the last error by namespace: each is logged once.
+	class  string
+	failed map[string]string
 }
 
 // Start polls until the context ends. It is a Runnable of the leader: it waits for
@@ -59,7 +61,7 @@ func (r *Reconciler) pause(err error) time.Duration {
 		return r.Options.Interval
 	}
 	r.poller.failures++
-	return min(r.Options.Retry<<min(r.poller.failures-1, 10), maxBackOff*r.Options.Retry)
+	return kit.Backoff(r.Options.Retry, maxBackOff*r.Options.Retry, r.poller.failures)
 }
 
 // poll lists the volumes, and returns those with news.
@@ -77,7 +79,7 @@ func (r *Reconciler) poll(ctx context.Context) ([]string, error) {
 		r.poller.class = ""
 		r.Log.Info("Ondat's volumes can be listed again")
 	}
-	r.noteFailed(listing)
+	r.logFailed(listing)
 	var services corev1.ServiceList
 	if err := r.Client.List(ctx, &services, client.HasLabels{ondat.VolumeIDLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		r.Log.Warn("the Services of Ondat's volumes cannot be listed", "why", err.Error())
@@ -90,8 +92,8 @@ func (r *Reconciler) poll(ctx context.Context) ([]string, error) {
 	return r.table.update(listing, served, began, r.Clock.Now()), nil
 }
 
-// noteFailed says once which namespaces could not be listed.
-func (r *Reconciler) noteFailed(listing ondat.Listing) {
+// logFailed logs once which namespaces cannot be listed.
+func (r *Reconciler) logFailed(listing ondat.Listing) {
 	failed := map[string]string{}
 	for id, err := range listing.Failed {
 		failed[id] = rest.Class(err)

@@ -16,6 +16,7 @@ import (
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 60, 120) }
@@ -182,9 +183,7 @@ func (m *model) check() {
 		}
 		m.last[id] = endpoint
 		if endpoint == "" {
-			if claim != nil {
-				m.t.Fatalf("%s: the endpoint is cleared, and the PVC lives", id)
-			}
+			must.True(m.t, claim == nil, "%s: the endpoint is cleared, and the PVC lives", id)
 			continue
 		}
 		if !slices.ContainsFunc(m.services(), func(s corev1.Service) bool { return s.Spec.ClusterIP+":2049" == endpoint }) {
@@ -193,9 +192,8 @@ func (m *model) check() {
 		if claim == nil {
 			continue
 		}
-		if before := m.endpoints[claim.UID]; before != "" && before != endpoint {
-			m.t.Fatalf("%s: was mounted at %s, is at %s", id, before, endpoint)
-		}
+		before := m.endpoints[claim.UID]
+		must.True(m.t, before == "" || before == endpoint, "%s: was mounted at %s, is at %s", id, before, endpoint)
 		m.endpoints[claim.UID] = endpoint
 	}
 }

@@ -3,7 +3,6 @@
 package ondat
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,132 +11,86 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestSharedVolumeIsCreatedAndPublished(t *testing.T) {
 	w := newWorld(t)
 	w.claim("apps", "data", "pv-1")
 	w.Provision("default-id", "v-1", "pv-1", "data", "apps")
-	w.poll()
-	if w.service("data") != nil || w.mounted() != "" {
-		t.Fatal("a volume that is not attached is published")
-	}
+	must.Equal(t, w.writes(func() { w.poll() }), nil, "writes for a volume that is not attached")
+	w.mountedAt("")
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
 	s := w.service("data")
-	if s == nil || len(s.Spec.Selector) > 0 || s.Spec.Type != corev1.ServiceTypeClusterIP || len(s.Spec.Ports) != 1 {
-		t.Fatalf("got %+v", s)
-	}
-	if p := s.Spec.Ports[0]; p.Name != "nfs" || p.Port != 2049 || p.Protocol != corev1.ProtocolTCP || p.TargetPort.IntVal != 32001 {
-		t.Errorf("port %+v", p)
-	}
-	claim := get[corev1.PersistentVolumeClaim](w, "data")
-	if o := s.OwnerReferences; len(o) != 1 || o[0].APIVersion != "v1" || o[0].Kind != "PersistentVolumeClaim" || o[0].UID != claim.UID || o[0].Controller != nil {
-		t.Errorf("owners %+v", o)
-	}
-	if s.Labels["storageos.com/volume-id"] != "v-1" {
-		t.Errorf("labels %v", s.Labels)
-	}
+	must.True(t, s != nil && len(s.Spec.Selector) == 0 && s.Spec.Type == corev1.ServiceTypeClusterIP, "got %+v", s)
+	must.Equal(t, s.Spec.Ports, []corev1.ServicePort{{Name: "nfs", Port: 2049, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(32001)}})
+	must.Equal(t, s.OwnerReferences, w.owned("").OwnerReferences)
+	must.Equal(t, s.Labels[ondat.VolumeIDLabel], "v-1")
 	w.leads("data", "10.0.0.1:32001")
 	e := get[corev1.Endpoints](w, "data")
 	if e == nil || e.Subsets[0].Addresses[0].IP != "10.0.0.1" || e.Subsets[0].Ports[0].Port != 32001 || e.Labels["storageos.com/volume-id"] != "v-1" {
 		t.Errorf("got %+v", e)
 	}
-	if w.mounted() != s.Spec.ClusterIP+":2049" {
-		t.Errorf("mounted at %q, ClusterIP %s", w.mounted(), s.Spec.ClusterIP)
-	}
-	if got := w.said(); len(got) != 1 || !strings.HasPrefix(got[0], "Normal Published: Ondat volume pv-1 is mounted at "+w.mounted()) {
-		t.Errorf("said %q", got)
-	}
+	w.mountedAt(s.Spec.ClusterIP + ":2049")
+	w.reports("Normal Published: Ondat volume pv-1 is mounted at " + w.mounted())
 }
 
 // The mount endpoint comes last: a crash before it leaves nothing half done.
 func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	kinds := map[string]bool{}
-	for range 10 {
+	w := sharedWorld(t)
+	for _, want := range []string{"create Service/data", "create EndpointSlice/data-fairlead-ipv4", "create Endpoints/data"} {
 		w.restart()
-		w.Client.Before = func(write fakeapi.Write) error {
-			kind := write.Verb
-			switch write.Object.(type) {
-			case *corev1.Service:
-				kind += " Service"
-			case *discoveryv1.EndpointSlice:
-				kind += " EndpointSlice"
-			case *corev1.Endpoints:
-				kind += " Endpoints"
-			}
-			if kinds[kind] {
-				return nil
-			}
-			kinds[kind] = true
-			return errors.New("crashed before " + kind)
-		}
-		ids, err := w.r.poll(t.Context())
-		w.Must(err)
-		if len(ids) == 0 {
-			break
-		}
-		if _, err := w.r.reconcile(t.Context(), first(w.r.table.find("v-1"))); err == nil {
-			break
-		}
-		if w.mounted() != "" {
-			t.Fatalf("published after %v", kinds)
-		}
+		w.Client.CrashAt(0, true)
+		w.list()
+		_, err := w.r.Reconcile(t.Context(), request("v-1"))
+		must.True(t, errors.Is(err, fakeapi.ErrCrashed), "got %v", err)
+		must.Equal(t, w.Client.Wrote(), []string{want})
+		w.mountedAt("")
 	}
-	if len(kinds) != 3 || w.mounted() == "" {
-		t.Errorf("crashed before %v, mounted at %q", kinds, w.mounted())
-	}
+	w.restart()
+	w.poll()
+	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
 	w.leads("data", "10.0.0.1:32001")
 }
 
-func first[T any](v T, _ bool) T { return v }
-
 func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
+	w := sharedWorld(t)
 	w.Client.Cache = w.API.NewCache() // it shows none of what is created
 	w.Client.Cache.Absent(&corev1.Service{ObjectMeta: meta("data")})
 	w.Client.Cache.Absent(&discoveryv1.EndpointSlice{ObjectMeta: meta("data-fairlead-ipv4")})
 	w.Client.Cache.Absent(&corev1.Endpoints{ObjectMeta: meta("data")})
-	w.poll()
-	if w.mounted() == "" {
-		t.Error("it waits for the cache")
-	}
-	address := w.mounted()
-	w.reconcile("v-1") // the cache is still behind
-	if w.mounted() != address {
-		t.Errorf("was %s, is %s", address, w.mounted())
+	for range 2 {
+		w.poll()
+		w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
+		w.reconcile("v-1")
 	}
 }
 
 func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	w := publishedWorld(t)
 	address, uid := w.mounted(), w.service("data").UID
+	serves := func(server string, port int32) {
+		t.Helper()
+		w.leads("data", server)
+		w.mountedAt(address)
+		s := w.service("data")
+		must.Equal(t, s.UID, uid)
+		must.Equal(t, s.Spec.Ports[0].TargetPort.IntVal, port)
+	}
 	w.LoseServer("v-1")
-	if got := w.poll(); !slices.Equal(got, []string{"v-1"}) {
-		t.Fatalf("news of %v", got)
-	}
-	w.leads("data", "")
-	if e := get[corev1.Endpoints](w, "data"); len(e.Subsets) > 0 {
-		t.Errorf("got %+v", e.Subsets)
-	}
-	if s := w.service("data"); s == nil || s.UID != uid || w.mounted() != address || s.Spec.Ports[0].TargetPort.IntVal != 32001 {
-		t.Errorf("got %+v, mounted at %s", s, w.mounted())
-	}
+	must.Equal(t, w.poll(), []string{"v-1"}, "news")
+	serves("", 32001)
+	must.Equal(t, get[corev1.Endpoints](w, "data").Subsets, nil)
 	w.Attach("v-1", "10.0.0.2:32777")
 	w.poll()
-	w.leads("data", "10.0.0.2:32777")
-	if s := w.service("data"); s.UID != uid || w.mounted() != address || s.Spec.Ports[0].TargetPort.IntVal != 32777 {
-		t.Errorf("got %+v, mounted at %s", s, w.mounted())
-	}
-	// Within one poll: the dead address goes first.
-	var shown []int
+	serves("10.0.0.2:32777", 32777)
+	var shown []int // within one poll, the dead address goes first
 	w.Client.After = func(write fakeapi.Write) error {
 		if s, ok := write.Object.(*discoveryv1.EndpointSlice); ok {
 			shown = append(shown, len(s.Endpoints))
@@ -146,85 +99,48 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	}
 	w.Attach("v-1", "10.0.0.3:32001")
 	w.poll()
-	w.leads("data", "10.0.0.3:32001")
-	if !slices.Equal(shown, []int{0, 1}) || w.mounted() != address {
-		t.Errorf("the slice had %v endpoints, one after the other", shown)
-	}
+	serves("10.0.0.3:32001", 32001)
+	must.Equal(t, shown, []int{0, 1}, "endpoints of the slice, one write after the other")
 }
 
 func TestCacheSparesKubernetesAndExpires(t *testing.T) {
 	w := publishedWorld(t)
 	w.Requests()
 	for range 5 {
-		if got := w.poll(); len(got) > 0 {
-			t.Fatalf("news of %v", got)
-		}
+		must.Equal(t, w.poll(), nil, "news")
 	}
 	if got := w.Requests(); len(got) != 10 || slices.ContainsFunc(got, func(r string) bool { return !strings.HasPrefix(r, "GET /namespaces") }) {
 		t.Errorf("asked %q", got)
 	}
 	w.Clock.Step(59 * time.Second)
-	if got := w.poll(); len(got) > 0 {
-		t.Errorf("news of %v", got)
-	}
+	must.Equal(t, w.poll(), nil, "news")
 	w.Clock.Step(time.Second)
-	got := w.writes(func() {
-		if got := w.poll(); len(got) != 1 {
-			t.Errorf("expired: news of %v", got)
-		}
-	})
-	if len(got) > 0 {
-		t.Errorf("nothing has changed, and it wrote %q", got)
-	}
-	if got := w.poll(); len(got) > 0 {
-		t.Errorf("news of %v", got)
-	}
-}
-
-func TestUnpublishedVolumesAreNotCached(t *testing.T) {
-	w := newWorld(t)
-	w.share("10.0.0.1:32001")
-	w.Server.Fail(bed.Fault{Method: "PUT", Status: 503, Times: 1})
-	ids, err := w.r.poll(t.Context())
-	w.Must(err)
-	if _, err := w.r.reconcile(t.Context(), first(w.r.table.find(ids[0]))); err == nil {
-		t.Fatal("no error")
-	}
-	if got := w.poll(); len(got) != 1 || w.mounted() == "" {
-		t.Errorf("news of %v, mounted at %q", got, w.mounted())
-	}
+	must.Equal(t, w.writes(func() { must.Equal(t, w.poll(), []string{"v-1"}, "news after the expiry") }), nil, "writes")
+	must.Equal(t, w.poll(), nil, "news")
 }
 
 func TestNameByPersistentVolume(t *testing.T) {
-	w := newWorld(t)
+	w := sharedWorld(t)
 	w.r.Options.Naming = ondat.ByPV
-	w.share("10.0.0.1:32001")
-	w.poll()
-	w.leads("pv-1", "10.0.0.1:32001")
-	if w.service("data") != nil || w.mounted() != w.service("pv-1").Spec.ClusterIP+":2049" {
-		t.Errorf("mounted at %s", w.mounted())
+	for range 2 {
+		w.poll()
+		w.leads("pv-1", "10.0.0.1:32001")
+		w.mountedAt(w.service("pv-1").Spec.ClusterIP + ":2049")
+		must.True(t, w.service("data") == nil, "there is a second Service")
+		w.restart() // with another setting: a Service that is there keeps its name
 	}
-	// The setting changes: a Service that is there keeps its name.
-	w.restart()
-	w.poll()
-	if w.service("data") != nil || len(w.said()) != 1 {
-		t.Error("a second Service")
-	}
+	w.reports("Normal Published")
 }
 
 func TestPollsBackOffWhileTheyFail(t *testing.T) {
 	w := publishedWorld(t)
 	var pauses []time.Duration
-	for range 5 {
-		pauses = append(pauses, w.r.pause(errors.New("x")))
+	for _, err := range []error{errors.New("1"), errors.New("2"), errors.New("3"), errors.New("4"), errors.New("5"), nil, errors.New("1")} {
+		pauses = append(pauses, w.r.pause(err)/time.Second)
 	}
-	pauses = append(pauses, w.r.pause(nil), w.r.pause(errors.New("x")))
-	if want := []time.Duration{5, 10, 20, 30, 30, 5, 5}; !slices.EqualFunc(pauses, want, func(a, b time.Duration) bool { return a == b*time.Second }) {
-		t.Errorf("got %v", pauses)
-	}
+	must.Equal(t, pauses, []time.Duration{5, 10, 20, 30, 30, 5, 5}, "seconds")
 	w.Server.Fail(bed.Fault{Path: "/namespaces", Status: 503})
-	if _, err := w.r.poll(context.Background()); err == nil {
-		t.Error("no error")
-	}
+	_, err := w.r.poll(t.Context())
+	must.True(t, err != nil, "no error")
 	w.leads("data", "10.0.0.1:32001") // what is published stays
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Retry time.Duration
 	// CreatePoll is when a volume whose objects could not be written is tried again; it doubles.
 	CreatePoll time.Duration
-	// CreateWait bounds the work for one volume.
+	// CreateWait limits one run of the work on one volume.
 	CreateWait time.Duration
 	// Naming of Services.
 	Naming ondat.Naming
@@ -59,10 +59,10 @@ type Reconciler struct {
 	poller  poller
 }
 
-// again is when a state that ends by itself is looked at again.
+// again is the delay before a state that ends by itself is checked again.
 const again = time.Second
 
-// behind is how soon is tried again what met a cache that was behind.
+// behind is the delay after a conflict: the cache was stale.
 const behind = 50 * time.Millisecond
 
 // Reconcile brings one volume in line. The request's name is the volume's ID.
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	defer cancel()
 	after, err := r.reconcile(ctx, f)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: behind}, nil // the cache is: an event follows
+		return ctrl.Result{RequeueAfter: behind}, nil // the cache is stale: an event follows
 	}
 	return ctrl.Result{RequeueAfter: after}, err
 }

@@ -47,7 +47,7 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	}
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-		r.say(ctx, f, claim, outcome{ignored, ondat.Refused, fmt.Sprintf("%s is not published: Kubernetes refuses its objects: %s", f.Title(), err)})
+		r.report(f, claim, outcome{ignored, ondat.Refused, fmt.Sprintf("%s is not published: Kubernetes refuses its objects: %s", f.Title(), err)})
 		return 0, err
 	case err != nil:
 		return 0, err
@@ -99,7 +99,7 @@ func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim 
 		return before, err
 	}
 	if now.Labels[ondat.LabelMountEndpoint] != f.Labels[ondat.LabelMountEndpoint] {
-		return before, fmt.Errorf("%s: its mount endpoint was changed meanwhile: Fairlead looks at the volume again", f.Title())
+		return before, fmt.Errorf("%s: its mount endpoint was changed meanwhile: Fairlead checks the volume again", f.Title())
 	}
 	r.Log.Warn("replacing a Service that has another address than the published one", "service", want.Name, "namespace", want.Namespace, "why", before.Message)
 	r.event(claim, corev1.EventTypeWarning, "AddressRestored", "Publish",

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
@@ -97,16 +97,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // volumeOf maps an object to the volume that its label names.
 func volumeOf(_ context.Context, o client.Object) []reconcile.Request {
-	if id := o.GetLabels()[ondat.VolumeIDLabel]; id != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: id}}}
-	}
-	return nil
+	return kit.Request(o.GetLabels()[ondat.VolumeIDLabel])
 }
 
 func (r *Reconciler) volumesOfClaim(_ context.Context, o client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, id := range r.table.ofClaim(client.ObjectKeyFromObject(o)) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
-	}
-	return requests
+	return kit.Request(r.table.ofClaim(client.ObjectKeyFromObject(o))...)
 }

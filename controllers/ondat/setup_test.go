@@ -57,9 +57,8 @@ func TestControllerInAManager(t *testing.T) {
 	w.Must(err)
 	w.Must(w.API.Delete(ctx, s))
 	services.Delete(s)
-	if again := wait(t, created); again.Spec.ClusterIP != s.Spec.ClusterIP || again.UID == s.UID {
-		t.Errorf("was %s, is %s", s.Spec.ClusterIP, again.Spec.ClusterIP)
-	}
+	again := wait(t, created)
+	must.True(t, again.Spec.ClusterIP == s.Spec.ClusterIP && again.UID != s.UID, "was %s, is %s", s.Spec.ClusterIP, again.Spec.ClusterIP)
 	cancel()
 	w.Must(<-ended)
 }
@@ -93,9 +92,7 @@ func TestConfigurationReachesTheController(t *testing.T) {
 	want := Options{
 		Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: "PV", Concurrency: 16,
 	}
-	if got := OptionsOf(*c.Ondat); got != want {
-		t.Errorf("got %+v", got)
-	}
+	must.Equal(t, OptionsOf(*c.Ondat), want)
 }
 
 func TestCacheOfClaimsKeepsWhatIsRead(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
-// table is what the last polls have brought, and what was done about it.
+// table keeps the volumes of the last polls, and the outcome of each.
 type table struct {
 	mu      sync.Mutex
 	volumes map[string]ondat.Finding
@@ -18,7 +18,7 @@ type table struct {
 	gone   map[string]bool
 	claims map[types.NamespacedName][]string
 	cache  ondat.Cache
-	// outcomes of the last reconciliation, by volume; for metrics, and to say a thing once.
+	// outcomes of the last reconciliation, by volume; for metrics, and to report a change once.
 	outcomes map[string]outcome
 	round    round
 	polled   time.Time
@@ -55,8 +55,8 @@ func newTable(expiry time.Duration) *table {
 	}
 }
 
-// update takes in a listing, and the IDs of volumes that have a Service. It returns
-// the volumes with news. What is known of volumes that were not listed holds on.
+// update merges a listing, and the IDs of volumes that have a Service. It returns the
+// volumes with news. Volumes that could not be listed stay as they are known.
 func (t *table) update(l ondat.Listing, served map[string]bool, began, now time.Time) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +123,7 @@ func goneFinding(id string) ondat.Finding {
 	return ondat.Finding{Volume: ondat.Volume{ID: id}, State: ondat.Gone}
 }
 
-// find returns what is known of a volume. Before the first poll, nothing is.
+// find returns the finding for a volume. Before the first poll there is none.
 func (t *table) find(id string) (ondat.Finding, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *table) find(id string) (ondat.Finding, bool) {
 	return f, ok
 }
 
-// exists says whether the control plane has a volume.
+// exists reports whether the control plane has a volume.
 func (t *table) exists(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (t *table) ofClaim(claim types.NamespacedName) []string {
 	return t.claims[claim]
 }
 
-// setEndpoint notes the mount endpoint that was set, so that the next poll brings no news.
+// setEndpoint records the mount endpoint that was set, so that the next poll has no news.
 func (t *table) setEndpoint(f ondat.Finding, endpoint string) ondat.Finding {
 	f.Labels = maps.Clone(f.Labels)
 	f.Labels[ondat.LabelMountEndpoint] = endpoint
@@ -164,8 +164,7 @@ func (t *table) setEndpoint(f ondat.Finding, endpoint string) ondat.Finding {
 	return f
 }
 
-// settle notes that there is nothing left to do for a volume, and reports whether the
-// outcome is another than before.
+// settle records that a volume is done, and reports whether its outcome has changed.
 func (t *table) settle(f ondat.Finding, now time.Time, o outcome) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,8 +177,7 @@ func (t *table) settle(f ondat.Finding, now time.Time, o outcome) (changed bool)
 	return changed
 }
 
-// done ends a reconciliation. If it was the last of a round, it returns how long the
-// round has taken.
+// done ends a reconciliation. After the last of a round, it returns the round's duration.
 func (t *table) done(id string, now time.Time) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var newScheme = sync.OnceValues(cluster.NewScheme)
@@ -32,6 +34,7 @@ var newScheme = sync.OnceValues(cluster.NewScheme)
 type world struct {
 	*bed.Server
 	*testkit.Bench
+	T        testing.TB
 	r        *Reconciler
 	endpoint string
 	secret   string
@@ -39,7 +42,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{Server: bed.New(), Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil)), secret: t.TempDir()}
+	w := &world{T: t, Server: bed.New(), Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil)), secret: t.TempDir()}
 	server := w.Server.Start()
 	t.Cleanup(server.Close)
 	w.endpoint = server.URL
@@ -50,12 +53,20 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// publishedWorld has volume v-1 shared and published.
-func publishedWorld(t testing.TB) *world {
+// sharedWorld has volume v-1 shared.
+func sharedWorld(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.share("10.0.0.1:32001")
+	return w
+}
+
+// publishedWorld has volume v-1 shared and published.
+func publishedWorld(t testing.TB) *world {
+	t.Helper()
+	w := sharedWorld(t)
 	w.poll()
+	w.reports("Normal Published: Ondat volume pv-1 is mounted at " + w.mounted())
 	return w
 }
 
@@ -94,12 +105,18 @@ func (w *world) share(server string) {
 	w.Attach("v-1", server)
 }
 
-// poll asks the control plane and reconciles what has news. It returns those volumes.
+// list asks the control plane. It returns the volumes with news.
+func (w *world) list() []string {
+	w.Helper()
+	ids := testkit.Value[[]string](w)(w.r.poll(context.Background()))
+	slices.Sort(ids)
+	return ids
+}
+
+// poll lists, and reconciles the volumes with news.
 func (w *world) poll() []string {
 	w.Helper()
-	ids, err := w.r.poll(context.Background())
-	w.Must(err)
-	slices.Sort(ids)
+	ids := w.list()
 	for _, id := range ids {
 		w.reconcile(id)
 	}
@@ -120,6 +137,11 @@ func get[T any, P interface {
 	return testkit.Get[T, P](w, w.API, "apps", name)
 }
 
+func (w *world) pvc() *corev1.PersistentVolumeClaim {
+	w.Helper()
+	return get[corev1.PersistentVolumeClaim](w, "data")
+}
+
 func (w *world) service(name string) *corev1.Service { w.Helper(); return get[corev1.Service](w, name) }
 
 // led are the addresses that the slices of a Service name.
@@ -132,10 +154,7 @@ func (w *world) led(name string) []string {
 func (w *world) leads(name, want string) {
 	w.Helper()
 	got := w.led(name)
-	if want == "" && len(got) == 0 || len(got) == 1 && got[0] == want {
-		return
-	}
-	w.Errorf("Service %s leads to %q, want %q", name, got, want)
+	must.True(w, strings.Join(got, " ") == want, "Service %s leads to %q, want %q", name, got, want)
 }
 
 // mounted is the mount endpoint of volume v-1.
@@ -144,10 +163,29 @@ func (w *world) mounted() string {
 	return v.MountEndpoint()
 }
 
-// said are the events since the last call.
-func (w *world) said() []string {
-	defer w.Events.Clear()
-	return w.Events.Notes()
+func (w *world) mountedAt(want string) {
+	w.Helper()
+	must.Equal(w.T, w.mounted(), want, "mount endpoint")
+}
+
+// label sets the mount endpoint of volume v-1, as another writer does.
+func (w *world) label(endpoint string) {
+	w.Change("v-1", func(v *bed.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = endpoint })
+}
+
+// reports fails unless the events since the last call contain these texts, one each.
+func (w *world) reports(want ...string) {
+	w.Helper()
+	got := w.Events.Notes()
+	w.Events.Clear()
+	must.True(w, slices.EqualFunc(got, want, strings.Contains), "reported %q, want %q", got, want)
+}
+
+// remove deletes an object and what it owned.
+func (w *world) remove(o client.Object) {
+	w.Helper()
+	w.Must(w.API.Delete(context.Background(), o))
+	w.collect(o.GetUID())
 }
 
 // collect deletes what an object that is gone owned.
@@ -161,3 +199,7 @@ func (w *world) writes(do func()) []string {
 }
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "apps", Name: name} }
+
+func request(id string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: id}}
+}

@@ -27,7 +27,7 @@ type Reconciler struct {
 	// Applies is false if the storage system rolls out by itself: the record then follows what is
 	// observed, and nothing is changed.
 	Applies bool
-	// VolumeNetworks: volumes may have networks of their own.
+	// VolumeNetworks permits per-volume networks.
 	VolumeNetworks bool
 	// Policy of roll-outs, from the configuration.
 	Policy rollout.Policy
@@ -111,7 +111,7 @@ func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error
 	return true, err
 }
 
-// gather reads the values in force and the facts.
+// gather reads the values in effect and the facts.
 func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record rollout.Record) (rollout.Rollout, error) {
 	own, system, err := reader.Values(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *Reconciler) orReportInvalid(ctx context.Context, err error) (ctrl.Resul
 	if recordErr != nil {
 		return ctrl.Result{}, recordErr
 	}
-	step := rollout.Step{Phase: rollout.PhaseInvalid, Message: fmt.Sprintf("nothing is applied until this is corrected: %v", err)}
+	step := rollout.Step{Phase: rollout.PhaseInvalid, Message: fmt.Sprintf("not applied until the value is corrected: %v", err)}
 	after, err := r.reportRollout(ctx, rollout.Rollout{Record: record}, step)
 	return ctrl.Result{RequeueAfter: after}, err
 }

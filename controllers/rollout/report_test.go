@@ -1,62 +1,59 @@
 package rollout
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 func TestProgressIsWrittenEveryFiveSeconds(t *testing.T) {
 	f := newFixture(t, netOne)
 	f.comeToRest()
-	nodes := func(n int32) {
-		var ds appsv1.DaemonSet
-		f.Must(f.API.Get(t.Context(), cluster.DaemonSetKey(profile), &ds))
-		ds.Status.DesiredNumberScheduled = n
-		f.Must(f.API.Status().Update(t.Context(), &ds))
-	}
-	nodes(2)
+	f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Status.DesiredNumberScheduled = 2 })
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)
 	if got := f.rollout().Status.Clients.Total; got != 1 || result.RequeueAfter != progressEvery {
 		t.Fatalf("%d clients are reported at once; the next look is in %s", got, result.RequeueAfter)
 	}
-	f.Clock.SetTime(noon.Add(progressEvery))
+	f.Pass(progressEvery)
 	f.Must(f.reconcile())
 	if got := f.rollout().Status.Clients.Total; got != 2 {
 		t.Fatalf("%d clients are reported after %s", got, progressEvery)
 	}
-	// Another network to change to is news.
-	f.choose(netTwo)
+	f.choose(netTwo) // is reported at once
 	f.Must(f.reconcile())
 	f.Must(f.reconcile())
 	if got := f.rollout().Status.Desired; got != netTwo.String() {
-		t.Fatalf("the network that is wanted is %q", got)
+		t.Fatalf("the desired network is %q", got)
 	}
 }
 
-// Multus that is installed later is no event: there is no kind to watch before.
+// An installation of Multus is no event: its kind can't be watched before.
 func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 	f := newFixture(t, netOne)
 	f.comeToRest()
 	watched, installed := 0, false
 	f.r.watchNetworks = func() error { watched++; return nil }
-	multus := interceptor.NewClient(f.API, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-		if !installed && list.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
+	multus := f.API.Client()
+	multus.Reading = func(o runtime.Object) error {
+		if !installed && o.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
 			return &meta.NoKindMatchError{GroupKind: cluster.NetworkKind.GroupKind()}
 		}
-		return c.List(ctx, list, opts...)
-	}})
-	reader := cluster.NewReader(profile, multus, multus)
-	f.r.Cached, f.r.Live = reader, reader
+		return nil
+	}
+	f.r.Cached = cluster.NewReader(profile, multus, multus)
+	f.r.Live = f.r.Cached
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)
 	if watched != 0 || result.RequeueAfter != 30*time.Second {
@@ -68,5 +65,44 @@ func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 	}
 	if watched != 1 {
 		t.Fatalf("watched %d times", watched)
+	}
+}
+
+// fairlead_component_restarts_total counts CSI plugin pods for the settings that choose the RWX network.
+func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
+	const rwx, older, storageNetwork, class = catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX, catalog.StorageNetwork, catalog.PriorityClass
+	two := netTwo.Network.String()
+	for name, test := range map[string]struct {
+		objects []client.Object
+		value   string // of endpoint-network-for-rwx-volume
+		on      storage.Attachment
+		want    []catalog.Name
+	}{
+		"RWX network": {nil, two, netOne, []catalog.Name{rwx}},
+		"older setting, and the network that it follows": {
+			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "true")}, "", netOne, []catalog.Name{rwx, older, storageNetwork},
+		},
+		"storage network that RWX volumes do not follow": {[]client.Object{objects.LonghornSetting(storageNetwork, two)}, two, netOne, []catalog.Name{rwx}},
+		"template, on the right network": {
+			[]client.Object{objects.LonghornSetting(class, "high"), objects.LonghornSetting(catalog.GuaranteedCPU, "20")}, two, netTwo, []catalog.Name{class},
+		},
+		"no setting": {nil, two, netTwo, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, netOne, test.objects...)
+			f.set(test.value)
+			f.Must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, []storage.Client{
+				{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on},
+				{Pod: "gone", UID: "x", Node: "node-2", Network: test.on},
+			}))
+			for _, setting := range test.want {
+				if got := f.Metric("fairlead_component_restarts_total", string(setting)); got != 1 {
+					t.Errorf("%s: counted %v", setting, got)
+				}
+			}
+			if got := f.Metric("fairlead_component_restarts_total"); got != float64(len(test.want)) {
+				t.Errorf("counted %v, want %d", got, len(test.want))
+			}
+		})
 	}
 }

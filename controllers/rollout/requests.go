@@ -32,7 +32,7 @@ func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader,
 	if err != nil && !lists.NotInstalled(err) {
 		return err
 	}
-	facts.Networks = rollout.NetworksThere(networks) // none without Multus
+	facts.Networks = rollout.NetworkSet(networks) // none without Multus
 	if watch := r.watchNetworks; err == nil && watch != nil {
 		r.watchNetworks = nil
 		return watch()

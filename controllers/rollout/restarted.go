@@ -14,9 +14,9 @@ import (
 // whose template package apply writes for other settings, counts there as itself.
 const clientKind = "CSIPlugin"
 
-// restartedFor are the settings that a client pod is restarted for: those that
-// are not applied and choose its network, if it is on another, else those that
-// its template is built with. What is restarted for networks of single volumes is for none.
+// restartedFor are the settings for which a client pod is restarted: settings that are not applied,
+// and choose its network if the pod is on another network, or else build its template.
+// A restart for a per-volume network counts for no setting.
 func (r *Reconciler) restartedFor(ctx context.Context, record rollout.Record, c storage.Client) ([]catalog.Name, error) {
 	states, _, err := r.Cached.SettingStates(ctx)
 	if err != nil {

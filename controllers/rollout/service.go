@@ -21,11 +21,9 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
-// replaceService brings the Service of a detached volume to where it is due. A
-// headless one that stays headless is changed in place. A cluster IP can't be
-// changed, so the Service is deleted and recreated; what it was is written
-// down first, so that after a crash in between the next reconcile creates it,
-// whoever does it.
+// replaceService moves the Service of a detached volume to its network. A headless Service that
+// stays headless is changed in place. A cluster IP can't be changed: the Service is kept in the
+// record, deleted and recreated. After a crash, the next reconcile recreates it.
 func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record rollout.Record, request storage.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
@@ -58,13 +56,13 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, r
 }
 
 var (
-	errServiceMoved  = errors.New("the Service is not the one that was decided upon")
-	errNotFinished   = errors.New("another Service is being replaced")
-	errServiceLeaves = errors.New("the Service is yet to go")
+	errServiceMoved = errors.New("the Service has changed since the decision")
+	errNotFinished  = errors.New("another Service is being replaced")
+	errTerminating  = errors.New("the old Service still terminates")
 )
 
-// intend writes down what the Service is that is about to be deleted. What was
-// written down before, and the cache has yet to show, comes first.
+// intend keeps a Service in the record before its deletion. An earlier kept Service, which the
+// cache may not show yet, comes first.
 func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
 	text, err := json.Marshal(kept(old))
 	if err != nil {
@@ -79,8 +77,8 @@ func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
 	})
 }
 
-// finishReplacing creates the Service that was written down, unless there is one
-// again, and forgets it. Where it goes follows from the record as it is stored.
+// finishReplacing recreates the kept Service on its network by the present record, unless the
+// Service exists again, and removes it from the record.
 func (r *Reconciler) finishReplacing(ctx context.Context) error {
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Replacing == "" {
@@ -117,17 +115,17 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 	})
 }
 
-// mustStay refuses a Service that a finalizer keeps for a while: when it is gone,
-// which is an event, there is none.
+// mustStay returns a conflict for a Service that terminates: its deletion, which is an event,
+// would leave no Service.
 func (r *Reconciler) mustStay(ctx context.Context, name string) error {
 	service, err := r.Live.ServiceObject(ctx, name)
 	if apierrors.IsNotFound(err) || err == nil && service.DeletionTimestamp != nil {
-		return apierrors.NewConflict(corev1.Resource("services"), name, errServiceLeaves)
+		return apierrors.NewConflict(corev1.Resource("services"), name, errTerminating)
 	}
 	return err
 }
 
-// kept is what of a Service outlives its replacement: what is allocated does not.
+// kept is the part of a Service that outlives its replacement: all but allocated values.
 func kept(old *corev1.Service) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -145,9 +143,8 @@ func kept(old *corev1.Service) *corev1.Service {
 	return service
 }
 
-// renewed is the Service as the storage system would create it today: what was
-// recorded and allocated is gone, and the same rule as in the webhook has
-// shaped it, so that a webhook that is away does not matter.
+// renewed is the Service as the storage system would create it now, shaped by the rule of the
+// webhook, which may be down.
 func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := kept(old)
 	headless := fresh.Spec.ClusterIP == corev1.ClusterIPNone
@@ -170,8 +167,8 @@ func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record
 	return fresh, err
 }
 
-// selector is the one of a Service that the storage system has made headless by its
-// settings' values, and so without a selector: its own labels, without those of users.
+// selector restores the selector of a Service that the storage system created headless and
+// without a selector: the labels of the storage system, without those of users.
 func selector(profile storage.Profile, labels map[string]string) map[string]string {
 	own := map[string]string{}
 	for key, value := range labels {

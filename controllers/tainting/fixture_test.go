@@ -17,6 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -28,6 +29,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -49,7 +51,9 @@ type fixture struct {
 	failing, missing string
 	fault            error
 	// slow is how long each live read takes.
-	slow      time.Duration
+	slow time.Duration
+	// after is when the last reconcile is to be repeated.
+	after     time.Duration
 	transform toolscache.TransformFunc
 }
 
@@ -73,8 +77,7 @@ func newFixture(t *testing.T) *fixture {
 	for i := range 5 {
 		f.add(fmt.Sprintf("node-%d", i))
 	}
-	f.sync()
-	return f
+	return f.sync()
 }
 
 var cephFencing = config.Fencing{
@@ -84,10 +87,7 @@ var cephFencing = config.Fencing{
 
 // nodeTransform is what the real cache keeps of a node.
 func nodeTransform(t *testing.T) toolscache.TransformFunc {
-	options, err := caches.ControllerCache(nil, cephFencing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := testkit.Value[cache.Options](t)(caches.ControllerCache(nil, cephFencing))
 	for o, by := range options.ByObject {
 		if _, ok := o.(*corev1.Node); ok {
 			return by.Transform
@@ -97,7 +97,6 @@ func nodeTransform(t *testing.T) toolscache.TransformFunc {
 	return nil
 }
 
-// read is called before each live read.
 func (f *fixture) read(o runtime.Object) error {
 	kind := fakeapi.KindOf(o)
 	f.reads = append(f.reads, kind)
@@ -112,7 +111,7 @@ func (f *fixture) read(o runtime.Object) error {
 }
 
 // sync brings the cache up to date.
-func (f *fixture) sync() {
+func (f *fixture) sync() *fixture {
 	f.Helper()
 	slim := func(o any) (any, error) {
 		if _, ok := o.(*corev1.Node); ok {
@@ -122,10 +121,11 @@ func (f *fixture) sync() {
 	}
 	f.Client.Cache.Release()
 	f.Must(f.Client.Cache.Freeze(f.Context(), slim, &corev1.NodeList{}, &v1alpha1.NodeFenceList{}))
+	return f
 }
 
 // add makes a healthy node, its lease and its record.
-func (f *fixture) add(name string) {
+func (f *fixture) add(name string) *fixture {
 	f.Helper()
 	node := objects.Node(name)
 	node.CreationTimestamp = metav1.NewTime(noon.Add(-48 * time.Hour))
@@ -140,13 +140,13 @@ func (f *fixture) add(name string) {
 	for _, o := range []client.Object{node, record, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}} {
 		f.Must(f.Seed(f.Context(), o))
 	}
-	f.beat(name, noon)
+	return f.beat(name, noon)
 }
 
-// beat renews a node's lease.
-func (f *fixture) beat(name string, at time.Time) {
+func (f *fixture) beat(name string, at time.Time) *fixture {
 	f.Helper()
 	testkit.Change(f.Bench, corev1.NamespaceNodeLease, name, func(l *coordinationv1.Lease) { l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(at)) })
+	return f
 }
 
 // node changes a Node, and returns it.
@@ -168,7 +168,7 @@ func (f *fixture) record(name string, change func(*v1alpha1.NodeFenceStatus)) *v
 }
 
 // lose makes a node one that was lost so long ago, and that can be fenced.
-func (f *fixture) lose(name string, ago time.Duration) {
+func (f *fixture) lose(name string, ago time.Duration) *fixture {
 	f.Helper()
 	at := metav1.NewTime(f.Clock.Now().Add(-ago))
 	f.ready(name, corev1.ConditionUnknown, at.Time)
@@ -180,37 +180,48 @@ func (f *fixture) lose(name string, ago time.Duration) {
 			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},
 		}}}
 	})
-	f.sync()
+	return f.sync()
 }
 
-func (f *fixture) ready(name string, status corev1.ConditionStatus, since time.Time) {
+func (f *fixture) ready(name string, status corev1.ConditionStatus, since time.Time) *fixture {
 	f.Helper()
 	f.node(name, func(n *corev1.Node) {
 		n.Status.Conditions[1].Status, n.Status.Conditions[1].LastTransitionTime = status, metav1.NewTime(since)
 	})
+	return f
 }
 
-func (f *fixture) reconcile() time.Duration {
+func (f *fixture) reconcile() *fixture {
 	f.Helper()
-	return testkit.Value[ctrl.Result](f)(f.r.Reconcile(f.Context(), ctrl.Request{})).RequeueAfter
+	f.after = testkit.Value[ctrl.Result](f)(f.r.Reconcile(f.Context(), ctrl.Request{})).RequeueAfter
+	return f
 }
+
+// mustWait compares when the last reconcile is to be repeated.
+func (f *fixture) mustWait(want time.Duration) *fixture {
+	f.Helper()
+	must.True(f, f.after == want, "looks again after %s, want %s", f.after, want)
+	return f
+}
+
+func (f *fixture) pass(d time.Duration) *fixture { f.Pass(d); return f }
+
+// lostLongAgo makes a node one that may be tainted.
+func (f *fixture) lostLongAgo(name string) *fixture { f.Helper(); return f.lose(name, 10*time.Minute) }
 
 // reconcileLater reconciles after a minute in which another node renewed its lease.
-func (f *fixture) reconcileLater() {
+func (f *fixture) reconcileLater() *fixture {
 	f.Helper()
-	f.Pass(time.Minute)
-	f.beat("node-0", f.Clock.Now())
-	f.reconcile()
+	return f.pass(time.Minute).beat("node-0", f.Clock.Now()).reconcile()
 }
 
-func (f *fixture) fails() {
+func (f *fixture) fails() *fixture {
 	f.Helper()
-	if _, err := f.r.Reconcile(f.Context(), ctrl.Request{}); err == nil {
-		f.Errorf("the reconcile does not fail")
-	}
+	_, err := f.r.Reconcile(f.Context(), ctrl.Request{})
+	must.True(f, err != nil, "the reconcile does not fail")
+	return f
 }
 
-// tainted are the nodes with the taint, as the API has them.
 func (f *fixture) tainted() []string {
 	f.Helper()
 	var nodes corev1.NodeList
@@ -224,34 +235,31 @@ func (f *fixture) tainted() []string {
 	return names
 }
 
-func (f *fixture) mustTaint(want ...string) {
+func (f *fixture) mustTaint(want ...string) *fixture {
 	f.Helper()
-	if got := f.tainted(); !slices.Equal(got, want) {
-		f.Fatalf("got %q tainted, want %q; events: %q", got, want, f.Events.Notes())
-	}
+	got := f.tainted()
+	must.True(f, slices.Equal(got, want), "got %q tainted, want %q; events: %q", got, want, f.Events.Notes())
+	return f
 }
 
 // mustReport looks for an event of a reason about an object that has a text.
-func (f *fixture) mustReport(reason, about, text string) {
+func (f *fixture) mustReport(reason, about, text string) *fixture {
 	f.Helper()
-	if len(f.Events.About(" "+reason+" ", about+": ", text)) == 0 {
-		f.Fatalf("no event %s about %s has %q: %q", reason, about, text, f.Events.About())
-	}
+	must.True(f, len(f.Events.About(" "+reason+" ", about+": ", text)) != 0, "no event %s about %s has %q: %q", reason, about, text, f.Events.About())
+	return f
 }
 
-func (f *fixture) mustHaveEvents(want int) {
+func (f *fixture) mustHaveEvents(want int) *fixture {
 	f.Helper()
-	if got := f.Events.About(); len(got) != want {
-		f.Fatalf("got %d events, want %d: %q", len(got), want, got)
-	}
+	got := f.Events.About()
+	must.True(f, len(got) == want, "got %d events, want %d: %q", len(got), want, got)
+	return f
 }
 
-func (f *fixture) mustCount(want float64, metric string, labels ...string) {
+func (f *fixture) mustCount(want float64, metric string, labels ...string) *fixture {
 	f.Helper()
-	if got := f.Metric(metric, labels...); got != want {
-		f.Errorf("%s %q is %v, want %v", metric, labels, got, want)
-	}
+	must.Equal(f, f.Metric(metric, labels...), want, "%s %q ", metric, labels)
+	return f
 }
 
-// taintsTotal counts taints by result.
 const taintsTotal = "fairlead_automatic_taints_total"

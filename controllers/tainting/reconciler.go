@@ -38,8 +38,8 @@ type Reconciler struct {
 
 	metrics *metrics
 	// given are the incidents in which a node was tainted, by node: the record may come late.
-	given map[string]string
-	told  map[string]told
+	given    map[string]string
+	reported map[string]reported
 	// looked is when the API server was last read. There is one worker.
 	looked time.Time
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// told keeps the reported reasons of a node in one incident.
-type told struct {
+// reported keeps the reported reasons of a node in one incident.
+type reported struct {
 	incident string
 	reasons  map[string]bool
 }
@@ -48,7 +48,7 @@ func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 		r.Log.Warn("a lost node is not tainted", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "reason", v.Reason, "why", v.Message)
 		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
 	}
-	maps.DeleteFunc(r.told, func(node string, _ told) bool { return !lost[node] })
+	maps.DeleteFunc(r.reported, func(node string, _ reported) bool { return !lost[node] })
 	// While the node or its record exists, the record of the taint may still come.
 	maps.DeleteFunc(r.given, func(node, _ string) bool { return view.nodes[node] == nil && view.records[node] == nil })
 }
@@ -77,10 +77,10 @@ const maxNote = 900
 
 // first reports whether a reason is new in an incident.
 func (r *Reconciler) first(node, incident, reason string) bool {
-	if r.told[node].incident != incident {
-		r.told[node] = told{incident, map[string]bool{}}
+	if r.reported[node].incident != incident {
+		r.reported[node] = reported{incident, map[string]bool{}}
 	}
-	said := r.told[node].reasons
+	said := r.reported[node].reasons
 	if said[reason] {
 		return false
 	}

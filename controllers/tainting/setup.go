@@ -47,13 +47,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // prepare initializes what is kept between looks.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
-	r.given, r.told = map[string]string{}, map[string]told{}
+	r.given, r.reported = map[string]string{}, map[string]reported{}
 	r.metrics, err = newMetrics(registry)
 	return err
 }
 
-// nodeChanged reports whether a node changed in what a first look goes by. A kubelet writes
-// its node's status every few minutes, mostly with other things.
+// nodeChanged reports whether a field of the node that the first check reads has changed. A kubelet
+// writes its node's status every few minutes, mostly with other changes.
 func nodeChanged(before, after *corev1.Node) bool {
 	was, now := nodeOf(before), nodeOf(after)
 	return was.Node.Ready != now.Node.Ready || was.Node.Unknown != now.Node.Unknown || was.Node.OutOfService != now.Node.OutOfService || was.Node.OwnTaint != now.Node.OwnTaint ||

@@ -20,7 +20,7 @@ import (
 const (
 	// brakeWindow is the time in which evictions are counted.
 	brakeWindow = time.Minute
-	// alwaysAllowed in a window: a few workloads whose plugin pod crashes again and again are no storm.
+	// alwaysAllowed in a window: a few workloads whose plugin pod crashes repeatedly are no storm.
 	alwaysAllowed = 30
 	// countFor is how long a count of the workloads is used.
 	countFor = 10 * time.Second
@@ -59,7 +59,7 @@ func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (b
 	return true, nil
 }
 
-// giveBack uncounts an eviction that did not happen.
+// giveBack removes an eviction that did not happen from the count.
 func (b *brake) giveBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Reconciler) pause(ctx context.Context) error {
 	}
 	r.Log.Error("paused restarts of workloads", "percent", r.MaxPercent)
 	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "RestartsPaused", "Evict",
-		"more than %d%% of the workloads with RWX volumes were to be restarted within a minute: no more are until annotation %s is removed from NetworkRollout %s",
+		"restarts of workloads are paused: more than %d%% of the workloads with RWX volumes had to be restarted within a minute. To resume, remove annotation %s from NetworkRollout %s",
 		r.MaxPercent, storage.RestartsAnnotation, key.Name)
 	return nil
 }

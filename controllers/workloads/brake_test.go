@@ -1,158 +1,103 @@
 package workloads
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestBrakeAllowsAShareInAMinute(t *testing.T) {
-	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct{ workloads, percent, want int }{
-		"each once":                       {40, 100, 40},
-		"half of them":                    {80, 50, 40},
-		"a share below what is allowed":   {80, 1, alwaysAllowed},
-		"a cluster of few workloads":      {3, 100, alwaysAllowed},
-		"workloads that are not known of": {0, 100, alwaysAllowed},
+		"each workload once":          {40, 100, 40},
+		"half of the workloads":       {80, 50, 40},
+		"share below the fixed count": {80, 1, alwaysAllowed},
+		"few workloads":               {3, 100, alwaysAllowed},
+		"unknown workloads":           {0, 100, alwaysAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b brake
-			evict := func(now time.Time) int {
-				for n := 0; ; n++ {
-					allowed, err := b.allows(now, test.percent, func() (int, error) { return test.workloads, nil })
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !allowed {
-						return n
-					}
+			want := func(when string, now time.Time, want int) {
+				t.Helper()
+				got := 0
+				for testkit.Value[bool](t)(b.allows(now, test.percent, func() (int, error) { return test.workloads, nil })) {
+					got++
 				}
+				must.Equal(t, got, want, "%s", when)
 			}
-			if got := evict(noon); got != test.want {
-				t.Errorf("in the first minute: got %d, want %d", got, test.want)
-			}
-			if got := evict(noon.Add(brakeWindow - time.Nanosecond)); got != 0 {
-				t.Errorf("in the same minute: got %d more", got)
-			}
+			lastMoment := testkit.Noon.Add(brakeWindow - time.Nanosecond)
+			want("in the first minute", testkit.Noon, test.want)
+			want("later in the same minute", lastMoment, 0)
 			b.giveBack()
-			if got := evict(noon.Add(brakeWindow - time.Nanosecond)); got != 1 {
-				t.Errorf("one did not take place: got %d more", got)
-			}
+			want("after one was given back", lastMoment, 1)
 			b.release()
-			if got := evict(noon.Add(brakeWindow - time.Nanosecond)); got != test.want {
-				t.Errorf("released: got %d, want %d", got, test.want)
-			}
-			if got := evict(noon.Add(2 * brakeWindow)); got != test.want {
-				t.Errorf("in another minute: got %d, want %d", got, test.want)
-			}
+			want("after the release", lastMoment, test.want)
+			want("in another minute", testkit.Noon.Add(2*brakeWindow), test.want)
 		})
 	}
 }
 
-// using is a volume that so many workloads use, by Longhorn's own count.
-func using(workloads int) func(*world) {
-	return func(w *world) {
-		v := &longhorn.Volume{ObjectMeta: metav1.ObjectMeta{Namespace: longhornProfile.Namespace, Name: "v-shared"}, Spec: longhorn.VolumeSpec{AccessMode: "rwx"}}
-		v.Status.State, v.Status.CurrentNodeID = "attached", "node-1"
-		for i := range workloads {
-			v.Status.KubernetesStatus.WorkloadsStatus = append(v.Status.KubernetesStatus.WorkloadsStatus, longhorn.WorkloadStatus{PodName: fmt.Sprint(i)})
-		}
-		w.put(v)
-	}
-}
-
-// storm is a node with more workloads than may be restarted in a minute.
+// storm is a node with more dead mounts than may be restarted in a minute.
 func storm(t *testing.T) *world {
 	w := atRest(t, stateful(alwaysAllowed+5), using(64))
 	w.reconciler.MaxPercent = 50
 	w.newSandbox("node-1")
 	for range 4 {
-		w.look()
-		for _, name := range w.leavers() {
+		w.reconcile()
+		for _, name := range w.terminating() {
 			w.vacate(w.slot(name))
 		}
-		w.now = w.now.Add(pace)
+		w.Step(pace)
 	}
-	w.look()
+	w.wantEvicted(32)
 	return w
 }
 
-func (w *world) rollout() *v1alpha1.NetworkRollout {
+func (w *world) wantEvicted(want int) {
 	w.Helper()
-	var rollout v1alpha1.NetworkRollout
-	w.must(w.reconciler.Live.Get(context.Background(), cluster.RolloutKey(longhornProfile), &rollout))
-	return &rollout
+	w.reconcile()
+	got := len(w.evicted)
+	must.True(w, got == want, "evicted %d pods, want %d", got, want)
 }
 
 func TestTooManyRestartsPauseUntilAnOperatorResumes(t *testing.T) {
 	w := storm(t)
-	if got := len(w.evicted); got != 32 {
-		t.Fatalf("%d of 64 workloads were restarted, want half", got)
-	}
-	if w.rollout().Annotations[storage.RestartsAnnotation] != storage.RestartsPaused {
-		t.Fatal("the pause is not written down")
-	}
-	if !slices.ContainsFunc(w.notes, func(n string) bool {
-		return strings.HasPrefix(n, "RestartsPaused: more than 50% of the workloads with RWX volumes") && strings.HasSuffix(n, "until annotation fairlead.io/workload-restarts is removed from NetworkRollout longhorn")
-	}) {
-		t.Fatalf("got %q", w.notes)
-	}
-	if w.gauge("fairlead_workload_restarts_paused", "") != 1 || w.gauge("fairlead_dead_mounts", storage.ReasonPaused) != 3 {
-		t.Fatal("the pause is not counted")
-	}
-	// Neither time nor another leader ends the pause.
-	w.now = w.now.Add(time.Hour)
+	must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == storage.RestartsPaused, "the pause is not recorded")
+	const paused = "RestartsPaused NetworkRollout/longhorn: restarts of workloads are paused: more than 50% of the workloads with RWX volumes had to be restarted " +
+		"within a minute. To resume, remove annotation fairlead.io/workload-restarts from NetworkRollout longhorn"
+	must.True(t, len(w.Events.About(paused)) != 0, "got %q", w.Events.Notes())
+	w.wantMetric(1, "fairlead_workload_restarts_paused", "")
+	w.wantMetric(3, "fairlead_dead_mounts", storage.ReasonPaused)
+	w.Step(time.Hour)
 	w.restart()
-	w.look()
-	if got := len(w.evicted); got != 32 {
-		t.Fatalf("%d workloads were restarted after the pause began", got)
-	}
+	w.wantEvicted(32) // neither time nor another leader ends the pause
+	w.resume()
+	w.wantMetric(0, "fairlead_workload_restarts_paused", "")
+}
+
+// resume lets an operator resume restarts: evictions of the last minute count no more.
+func (w *world) resume() {
 	rollout := w.rollout()
 	rollout.Annotations = nil
 	w.put(rollout)
-	w.look()
-	if got := len(w.evicted); got != alwaysAllowed+5 {
-		t.Fatalf("%d workloads were restarted, want all", got)
-	}
-	if w.gauge("fairlead_workload_restarts_paused", "") != 0 {
-		t.Fatal("the pause is still counted")
-	}
+	w.wantEvicted(alwaysAllowed + 5)
 }
 
-// What is counted in the last minute does not outlive a pause that was ended.
-func TestResumedRestartsAreCountedAgain(t *testing.T) {
-	w := storm(t)
-	rollout := w.rollout()
-	rollout.Annotations = nil
-	w.put(rollout)
-	w.look()
-	if got := len(w.evicted); got != alwaysAllowed+5 {
-		t.Fatalf("%d workloads were restarted, want all", got)
-	}
-}
+func TestResumedRestartsAreCountedAgain(t *testing.T) { storm(t).resume() }
 
-// Ten controllers, each of whose pods is restarted five times, and none waits for
-// its turn: one list and one note for a node, one event for a controller.
+// The pods of ten controllers are restarted five times, without a wait for a turn:
+// one list and one note for a node, one event for a controller.
 func TestEvictionCostsFewRequests(t *testing.T) {
 	w := atRest(t, stateful(10), using(50))
-	before := w.requests
+	before := w.requestCount()
 	for range 5 {
 		w.newSandbox("node-1")
-		for range 6 { // of two seconds
-			w.goWell()
+		for range 6 {
+			w.settle()
 		}
 	}
-	if got := float64(w.requests-before) / float64(len(w.evicted)); len(w.evicted) != 50 || got > 1.5 {
-		t.Fatalf("%d evictions at %.2f requests each", len(w.evicted), got)
-	}
+	got := float64(w.requestCount()-before) / float64(len(w.evicted))
+	must.True(t, len(w.evicted) == 50 && got <= 1.5, "%d evictions at %.2f requests each", len(w.evicted), got)
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case apierrors.IsTooManyRequests(err):
 		r.brake.giveBack()
 		r.turns.giveBack(owner)
-		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow lets pods go that are not Ready"
+		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
 		r.report(n, pod, v)
 		return false, budgetRetry, nil
 	}

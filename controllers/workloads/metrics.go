@@ -36,7 +36,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 			Name: "fairlead_workload_restarts_paused", Help: "1 while restarts of workload pods are paused, until an operator continues them.", ConstLabels: labels,
 		}),
 		unattended: prometheus.NewDesc("fairlead_nodes_without_client",
-			"Nodes where dead mounts are not looked for, since no client pod, or several, could mount there, by reason.", []string{"reason"}, labels),
+			"Nodes where dead mounts are not detected, since no client pod, or several, could mount there, by reason.", []string{"reason"}, labels),
 		byNode: map[string]map[string]int{}, withoutClient: map[string]string{},
 	}
 	for _, c := range []prometheus.Collector{m.restarts, m.verdicts, m.paused, m} {

@@ -6,81 +6,67 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// notApplied is a cluster whose network setting is off, and clients on the cluster network.
+// notApplied is a cluster whose network setting is off, with clients and servers on the cluster network.
 func notApplied(w *world) {
 	w.mountIn(false)
-	rollout := storageObjects()[0].(*v1alpha1.NetworkRollout)
+	rollout := w.rollout()
 	rollout.Status.Clients.Network, rollout.Status.Servers.Network = "", ""
 	w.put(rollout)
 	for _, s := range w.slots {
-		s.claims, s.byValue = []string{"plain"}, true
+		s.claims = []string{"plain"}
 	}
 }
 
-func (w *world) mounts() v1alpha1.ClientMounts {
+func (w *world) wantMounts(place, before storage.MountPlace) {
 	w.Helper()
+	var got v1alpha1.ClientMounts
 	if m := w.rollout().Status.Clients.Mounts; m != nil {
-		return *m
+		got = *m
 	}
-	return v1alpha1.ClientMounts{}
+	must.True(w, got.Place == string(place) && got.Before == string(before), "recorded %+v, want %s after %q", got, place, before)
 }
 
-// The value of the setting is in force for mounts at once, whatever it waits for.
+// A value of the setting is in effect for new mounts before the setting is applied.
 func TestMountOnClusterNetworkDiesWhileTheSettingWaits(t *testing.T) {
 	w := atRest(t, stateful(2), notApplied)
-	if got := w.mounts(); got.Place != string(storage.InHost) || got.Before != "" {
-		t.Fatalf("noted %+v", got)
-	}
+	w.wantMounts(storage.InHost, "")
 	w.newSandbox("node-1")
-	w.look()
-	w.mustLeave() // mounts of the node live on
+	w.wantRestarted() // mounts of the node live on
 
 	w.mountIn(true)
-	w.look()
-	if got := w.mounts(); got.Place != string(storage.InClient) || got.Before != string(storage.InHost) {
-		t.Fatalf("noted %+v", got)
-	}
-	w.now = w.now.Add(2 * time.Second)
-	w.podUp(w.slot("s1-0"), func(able []*netns) *netns { return able[0] }, true)
-	w.now = w.now.Add(2 * time.Second)
-	w.restart() // what was noted is known to the next leader
+	w.reconcile()
+	w.wantMounts(storage.InClient, storage.InHost)
+	w.Step(2 * time.Second)
+	w.replacePod(w.slot("s1-0"), newest, true)
+	w.Step(2 * time.Second)
+	w.restart() // the next leader reads the record
 	w.newSandbox("node-1")
-	w.look()
-	w.mustLeave("s1-0")
-	if told := w.events[w.slot("s0-0").pod.uid]; told != nil {
-		t.Fatalf("of the mount of the node is said %q", told)
-	}
+	w.wantRestarted("s1-0")
+	w.wantReasons(w.slot("s0-0").pod.uid)
 }
 
-// Installed where the setting is on already: no pod is restarted on suspicion.
+// Fairlead was installed while the setting was on: no pod is restarted on suspicion.
 func TestMountFromBeforeFairleadIsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied, func(w *world) { w.mountIn(true) })
-	w.events = map[string][]string{}
 	w.newSandbox("node-1")
-	w.look()
-	w.mustLeave()
-	if told := w.events[w.slot("s0-0").pod.uid]; len(told) != 1 || told[0] != "MountUnsure" {
-		t.Fatalf("told %q", told)
-	}
+	w.wantRestarted()
+	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
 }
 
-// Taken back before it was applied: what is mounted in clients is not restarted, and told.
 func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied)
 	w.mountIn(true)
-	w.look()
-	w.now = w.now.Add(2 * time.Second)
-	w.podUp(w.slot("s0-0"), func(able []*netns) *netns { return able[0] }, true)
-	w.now = w.now.Add(2 * time.Second)
+	w.reconcile()
+	w.Step(2 * time.Second)
+	w.replacePod(w.slot("s0-0"), newest, true)
+	w.Step(2 * time.Second)
 	w.mountIn(false)
-	w.look()
-	w.now = w.now.Add(2 * time.Second)
+	w.reconcile()
+	w.Step(2 * time.Second)
 	w.newSandbox("node-1")
-	w.look()
-	w.mustLeave()
-	if told := w.events[w.slot("s0-0").pod.uid]; len(told) != 1 || told[0] != "MountUnsure" {
-		t.Fatalf("told %q", told)
-	}
+	w.wantRestarted()
+	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
 }

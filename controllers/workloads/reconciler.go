@@ -24,9 +24,9 @@ import (
 // Reconciler restarts workloads of one profile. A request names a node.
 type Reconciler struct {
 	Profile storage.Profile
-	// DeadMounts: workloads whose mount has died are restarted.
+	// DeadMounts restarts workloads whose mount has died.
 	DeadMounts bool
-	// OnRequest: so are workloads for whose volume the storage system requests a remount.
+	// OnRequest restarts workloads for whose volume the storage system requests a remount.
 	OnRequest bool
 	Client    client.Client
 	// Live reads from the API server.
@@ -45,7 +45,7 @@ type Reconciler struct {
 	waiting map[string]waiting
 	brake   brake
 	turns   turns
-	// paused is that of the last policy.
+	// paused is whether the last policy was paused.
 	paused  atomic.Bool
 	metrics *metrics
 	// requested are nodes with a volume whose remount is requested.
@@ -69,7 +69,7 @@ type node struct {
 	inFlight int
 	// reported are the reasons of verdicts that events were written for, by the pod's UID.
 	reported kit.Once[types.UID, string]
-	// settled: nothing is left to do without a change.
+	// settled: nothing is due until something changes.
 	settled bool
 }
 

@@ -14,20 +14,20 @@ const (
 	eventEvery = 10 * time.Minute
 )
 
-// turns keep the pods of one controller from being restarted all at once. They are in memory.
+// turns prevent that all pods of one controller restart at once. They are in memory.
 type turns struct {
 	mu      sync.Mutex
 	byOwner map[types.UID]lastTurn
 }
 
-type lastTurn struct{ evicted, told time.Time }
+type lastTurn struct{ evicted, reported time.Time }
 
 // take returns how long the pod's controller has to wait for its turn; 0 takes the turn.
 func (t *turns) take(owner types.UID, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for uid, last := range t.byOwner {
-		if !now.Before(last.evicted.Add(turn)) && !now.Before(last.told.Add(eventEvery)) {
+		if !now.Before(last.evicted.Add(turn)) && !now.Before(last.reported.Add(eventEvery)) {
 			delete(t.byOwner, uid)
 		}
 	}
@@ -49,15 +49,15 @@ func (t *turns) giveBack(owner types.UID) {
 	t.byOwner[owner] = last
 }
 
-// mayReport reports whether an event is due for the controller, and counts the event.
+// mayReport reports whether an event is due for the controller, and records the event.
 func (t *turns) mayReport(owner types.UID, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.byOwner[owner]
-	if now.Before(last.told.Add(eventEvery)) {
+	if now.Before(last.reported.Add(eventEvery)) {
 		return false
 	}
-	last.told = now
+	last.reported = now
 	t.byOwner[owner] = last
 	return true
 }

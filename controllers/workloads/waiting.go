@@ -14,10 +14,10 @@ import (
 // patience is how long a node may be without a mounting client before it is reported.
 const patience = 2 * time.Minute
 
-// waiting is a node whose dead mounts are not detected.
+// waiting is a node whose dead mounts are not detected, because no client can mount there.
 type waiting struct {
-	since time.Time
-	told  string
+	since    time.Time
+	reported string
 }
 
 // wait for a client of the node that can mount. It returns when to check again.
@@ -33,10 +33,10 @@ func (r *Reconciler) wait(node string, clients []storage.Client, reason string, 
 		return left
 	}
 	r.metrics.waiting(node, reason)
-	if w.told == reason {
+	if w.reported == reason {
 		return 0 // the end of the wait is an event
 	}
-	w.told = reason
+	w.reported = reason
 	event, why := "NoReadyClient", "no CSI plugin pod is Ready"
 	if !policy.Applied.IsZero() {
 		why = fmt.Sprintf("no CSI plugin pod is Ready with an address that Multus reports on %s", policy.Applied.Network)
@@ -45,7 +45,7 @@ func (r *Reconciler) wait(node string, clients []storage.Client, reason string, 
 		event, why = "SeveralClients", "there are several CSI plugin pods: which of them made a mount is unknown"
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}
-	r.Log.Warn("a node waits for its client", "node", node, "reason", reason, "since", w.since)
+	r.Log.Warn("node without a client that can mount", "node", node, "reason", reason, "since", w.since)
 	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, event, "Look",
 		"on node %s %s, for more than %s: workloads whose mount died are not restarted there", node, why, patience)
 	return 0

@@ -10,7 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // socketFolder is where the deployer's pods have the CSI driver's socket. It is in the machine only.
@@ -26,7 +26,7 @@ func (c *Cluster) startDriver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	driver, err := c.container(plugin.Spec.Template.Spec, storage.Longhorn().ClientDaemonSet)
+	driver, err := c.container(plugin.Spec.Template.Spec, longhorn.Profile().ClientDaemonSet)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) registerDriver(ctx context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 			}},
-			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: storage.Longhorn().Driver, NodeID: node.Name}}},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn.Profile().Driver, NodeID: node.Name}}},
 		}
 		if err := c.Client.Create(ctx, o); err != nil {
 			return fmt.Errorf("registering the CSI driver on %s: %w", node.Name, err)

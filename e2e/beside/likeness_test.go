@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/e2e/compare"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // recordVariable has the objects recorded instead of compared.
@@ -64,7 +64,7 @@ func attachment(volume string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "recorded-" + volume},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: storage.Longhorn().Driver, NodeName: compare.Node,
+			Attacher: longhorn.Profile().Driver, NodeName: compare.Node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
 		},
 	}

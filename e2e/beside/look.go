@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Interfaces of a pod's additional networks with their addresses, as Multus reported.
@@ -35,7 +36,7 @@ func Interfaces(pod corev1.Pod) map[string][]string {
 // Requested is the network that an object's annotations ask for, as Fairlead writes it;
 // empty is none.
 func Requested(annotations map[string]string) string {
-	a, err := storage.ManagedAttachment(annotations[storage.NetworksAnnotation], Namespace, storage.Longhorn().Interfaces())
+	a, err := storage.ManagedAttachment(annotations[storage.NetworksAnnotation], Namespace, longhorn.Profile().Interfaces())
 	if err != nil {
 		return err.Error()
 	}
@@ -45,7 +46,7 @@ func Requested(annotations map[string]string) string {
 // Plugin is the DaemonSet of the CSI plugin.
 func (c *Cluster) Plugin(ctx context.Context) (*appsv1.DaemonSet, error) {
 	var ds appsv1.DaemonSet
-	if err := c.Client.Get(ctx, key(storage.Longhorn().ClientDaemonSet), &ds); err != nil {
+	if err := c.Client.Get(ctx, key(longhorn.Profile().ClientDaemonSet), &ds); err != nil {
 		return nil, fmt.Errorf("reading the CSI plugin's DaemonSet: %w", err)
 	}
 	return &ds, nil

@@ -21,7 +21,7 @@ type Blocked struct {
 	Until  time.Time
 }
 
-// Covers tells whether all clients at an address are blocked by this.
+// Covers reports whether the entry blocks all clients at an address.
 func (b Blocked) Covers(ip netip.Addr) bool { return b.Client == "" && b.Range.Contains(ip) }
 
 // Blocklist is what a fence comes down to at the storage. A CSI-Addons endpoint

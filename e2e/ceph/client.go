@@ -85,8 +85,8 @@ func (h *Host) Mount(ctx context.Context, path string) (string, *Process, error)
 	})
 }
 
-// Unmount ends a mount tidily. One that is only killed keeps what it has open
-// from others for a minute.
+// Unmount ends a mount cleanly. The files of a killed mount stay locked for
+// others for a minute.
 func Unmount(mount *Process) {
 	mount.Terminate()
 	select {

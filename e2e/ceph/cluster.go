@@ -37,7 +37,7 @@ type Cluster struct {
 }
 
 // Start starts a Ceph and returns when it takes writes. Inside ends it.
-func Start(ctx context.Context, directory string, ipv6 bool, tell func(string)) (*Cluster, error) {
+func Start(ctx context.Context, directory string, ipv6 bool, report func(string)) (*Cluster, error) {
 	c := &Cluster{Directory: directory, hosts: map[string]*Host{}, running: map[string]*Process{}}
 	if err := makeSwitch(ctx); err != nil {
 		return nil, err
@@ -62,11 +62,11 @@ func Start(ctx context.Context, directory string, ipv6 bool, tell func(string)) 
 			return nil, err
 		}
 	}
-	tell("daemons started: " + c.Version(ctx))
+	report("daemons started: " + c.Version(ctx))
 	if err := c.WaitOSDs(ctx, 2); err != nil {
 		return nil, err
 	}
-	tell("both OSDs are up")
+	report("both OSDs are up")
 	steps := [][]string{
 		{"osd", "pool", "create", rbdPool, "8"},
 		{"osd", "pool", "create", metaPool, "8"},
@@ -82,7 +82,7 @@ func Start(ctx context.Context, directory string, ipv6 bool, tell func(string)) 
 	if err := c.WaitFileSystem(ctx); err != nil {
 		return nil, err
 	}
-	tell("the file system is active")
+	report("the file system is active")
 	return c, nil
 }
 
@@ -211,7 +211,7 @@ func (c *Cluster) WaitOSDs(ctx context.Context, number int) error {
 	})
 }
 
-// MDSs are the MDSs and what they serve.
+// MDSs and their ranks.
 func (c *Cluster) MDSs(ctx context.Context) (cephcli.MDSs, error) {
 	out, err := c.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *Cluster) MDSs(ctx context.Context) (cephcli.MDSs, error) {
 	return cephcli.ParseMDSStat(out)
 }
 
-// ActiveMDS is the one that serves the file system as its first rank, "" if there is none.
+// ActiveMDS serves the first rank of the file system; "" if none does.
 func (c *Cluster) ActiveMDS(ctx context.Context) (string, error) {
 	out, err := c.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {

@@ -65,7 +65,7 @@ func (c *Cluster) monAddresses() string {
 }
 
 // writeConfig writes a ceph.conf and the keys of all daemons. With keys, since
-// what a user may ask is part of what is to be seen.
+// the rights of users are part of the test.
 func (c *Cluster) writeConfig(ctx context.Context, fsid string) error {
 	in := func(name string) string { return filepath.Join(c.Directory, name) }
 	ipv6 := c.hosts[monHost].Address.Is6()

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Host is a machine of its own, as far as Ceph can tell: it has an address, a
-// name and a cable. A daemon that connects to another is seen at its host's
-// address; if all were on one, who is blocked could not be told apart.
+// Host looks like a machine of its own to Ceph: it has an address, a name and a cable. Daemons connect from the address
+// of their host, so that each can be blocked alone.
 type Host struct {
 	Name    string
 	Address netip.Addr
@@ -71,7 +70,7 @@ func all(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// Unplug pulls the host's cable; nothing at either end is told.
+// Unplug pulls the host's cable; neither end is notified.
 func (h *Host) Unplug(ctx context.Context) error {
 	return all(ctx, "ip link set "+h.link+" nomaster")
 }
@@ -103,8 +102,7 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) ([]byte, er
 	return out, err
 }
 
-// output waits for a program, but not for one that a file system doesn't let go
-// of even if it is killed.
+// output waits for a program.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -114,7 +112,7 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// CommandError is a program that failed, and what it said.
+// CommandError is a failed program with its output.
 type CommandError struct {
 	Command, Stderr string
 	Err             error

@@ -22,7 +22,7 @@ var programs = []string{
 	"ip", "unshare", "nsenter", "mount",
 }
 
-// directoryVariable tells a process that it is inside, and where its files are.
+// directoryVariable is set for processes inside, and names the folder of their files.
 const directoryVariable = "FAIRLEAD_CEPH_DIRECTORY"
 
 // Inside runs a function in namespaces of its own, by starting this program once
@@ -96,7 +96,7 @@ func startInside(directory string) error {
 	return err
 }
 
-// ErrFailedInside is a failure that has been told already.
+// ErrFailedInside is a failure that was printed already.
 var ErrFailedInside = errors.New("failed")
 
 func runInside(directory string, run func(ctx context.Context, directory string) error) error {
@@ -109,7 +109,7 @@ func runInside(directory string, run func(ctx context.Context, directory string)
 	defer func() {
 		// To the first process of a namespace these are all others in it, and no others.
 		syscall.Kill(-1, syscall.SIGKILL)
-		for range 50 { // until they have let go of their files
+		for range 50 { // until they have closed their files
 			if os.RemoveAll(directory) == nil {
 				return
 			}

@@ -40,7 +40,7 @@ func (h *Host) Start(as, name string, args ...string) (*Process, error) {
 // Done is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running tells whether it has not.
+// Running reports whether it has not ended.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -50,7 +50,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Kill ends it as a power cut does: nobody is told.
+// Kill ends it like a power cut, without notice.
 func (p *Process) Kill() { p.cmd.Process.Kill() }
 
 // Terminate asks it to end.

@@ -1,6 +1,6 @@
 package ceph
 
-// ClientsUser is the user of fairlead ceph-clients, and ClientsCaps what it may: read the maps, and the headers of
+// ClientsUser is the user of fairlead ceph-clients. ClientsCaps are its rights: read the maps, and the headers of
 // RBD images. The data of images is in objects of other names. docs/fencing-ceph-clients.md says the same.
 const ClientsUser = "fairlead-ceph-clients"
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What operators type is what was tried.
-func TestDocumentedCapabilitiesAreTheOnesTried(t *testing.T) {
+// The page has the capabilities that the tests use.
+func TestDocumentedCapabilitiesAreTested(t *testing.T) {
 	data, err := os.ReadFile("../../docs/fencing-ceph-clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestDocumentedCapabilitiesAreTheOnesTried(t *testing.T) {
 		"ceph auth caps client." + ClientsUser + " " + quoted(all),
 	} {
 		if !strings.Contains(page, command) {
-			t.Errorf("the page lacks %q", command)
+			t.Errorf("the page has no %q", command)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Node that volumes are attached on: the real manager runs on one node.
@@ -77,8 +77,8 @@ type run struct {
 }
 
 // Run goes through the scenario, on a cluster that records all writes and has Longhorn and nothing else.
-func Run(ctx context.Context, s *sandbox.Sandbox, longhorn Longhorn) ([]Step, error) {
-	r := &run{Longhorn: longhorn, client: s.Client, namespace: storage.Longhorn().Namespace}
+func Run(ctx context.Context, s *sandbox.Sandbox, system Longhorn) ([]Step, error) {
+	r := &run{Longhorn: system, client: s.Client, namespace: longhorn.Profile().Namespace}
 	var done []Step
 	writes, err := s.ReadWrites() // what was written before is no step
 	if err != nil {

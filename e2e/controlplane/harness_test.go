@@ -134,7 +134,7 @@ func eventually(t *testing.T, timeout time.Duration, what string, condition func
 		select {
 		case <-ctx.Done():
 			t.Fatalf("not %s after %s: %v", what, timeout, err)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond): // conditions read processes and files too
 		}
 	}
 }

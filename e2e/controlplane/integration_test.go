@@ -60,9 +60,9 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// TestADeadComponentEndsTheControlPlane also covers flags that the other test
+// TestDeadComponentStopsControlPlane also covers flags that the other test
 // leaves alone.
-func TestADeadComponentEndsTheControlPlane(t *testing.T) {
+func TestDeadComponentStopsControlPlane(t *testing.T) {
 	program := program(t)
 	running := start(t, program, t.TempDir(),
 		"--nodes=1", "--fast-node-loss", "--cluster-domain=storage.example", "--service-cidr=fd00:10:97::/112,10.97.0.0/16",

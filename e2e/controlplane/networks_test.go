@@ -69,7 +69,7 @@ func networks(t *testing.T, r *running) {
 		}
 		return err
 	})
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // nothing announces that no more follows
 	if statuses, err := r.status(t, "host"); err == nil {
 		t.Errorf("a pod on the host network has status %+v", statuses)
 	}

@@ -31,7 +31,7 @@ replace k8s.io/kubernetes => k8s.io/kubernetes v9.9.9
 	}
 }
 
-func TestAMissingVersionIsNamed(t *testing.T) {
+func TestMissingVersionIsNamed(t *testing.T) {
 	_, err := versionsIn("module example.com/x\n")
 	if err == nil || !strings.Contains(err.Error(), "requires no version of") {
 		t.Errorf("error is %v, want one that names a module", err)
@@ -86,7 +86,7 @@ func TestEnvironmentChoosesKubernetes(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintIsStable(t *testing.T) {
+func TestFingerprintIsStable(t *testing.T) {
 	first, err := Fingerprint()
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func endedOnce(t *testing.T, r *running) {
 		}
 		return err
 	})
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // nothing announces that no more follows
 	log, err := os.ReadFile(filepath.Join(r.state.LogDir, "kwok.log"))
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,9 @@ func TestShareIsMountedAndUnmounted(t *testing.T) {
 	for range 3 {
 		p.must(p.publish(s, "pod", "read_ahead_kb=1024", "noexec"))
 	}
+	p.end(syscall.SIGKILL) // the mount outlives the plugin
+	p.start()
+	p.must(p.publish(s, "pod", "read_ahead_kb=1024", "noexec"))
 	list := mounted(t)
 	if len(list) != 1 || list[0].Source != s.address+":/export" {
 		t.Fatalf("%+v", list)
@@ -116,7 +119,7 @@ func TestDeadMountIsReplaced(t *testing.T) {
 	}
 }
 
-// Whenever the plugin is killed, the kubelet's retry or its clean-up leaves nothing behind.
+// Whenever the plugin is killed, the kubelet's retry or its clean-up leaves no mount.
 func TestKilledPluginLeaksNoMount(t *testing.T) {
 	s, p := newServer(t), newPlugin(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -13,10 +13,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // devDir is where make up keeps everything, below the folder it is called in.
 const devDir = ".dev"
+
+// fencingVariable adds Ceph and fencing to the cluster of make up.
+const fencingVariable = "FENCING"
 
 func pidFile() string    { return filepath.Join(devDir, "pid") }
 func kubeconfig() string { return filepath.Join(devDir, "kubeconfig") }
@@ -86,23 +91,43 @@ func show(path string, from int) int {
 // serve runs the cluster until it is told to end.
 func serve(ctx context.Context) error {
 	defer func() { _ = errors.Join(os.Remove(pidFile()), os.Remove(kubeconfig())) }()
-	s, err := start(ctx, devDir)
+	fencing := os.Getenv(fencingVariable) != ""
+	s, err := start(ctx, devDir, fencing)
 	if err != nil {
 		return err
 	}
+	running, stop := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	lh := s.Longhorn()
+	for _, run := range []func(context.Context){lh.RunComponents, lh.RunEndpoints, lh.RunShareManagers, lh.FollowAttachments, lh.ProvisionClaims} {
+		parts.Go(func() { run(running) })
+	}
+	if fencing {
+		parts.Go(func() { s.RunKubelets(running) })
+		err = s.SeedCeph(running)
+	}
+	if err == nil {
+		err = keepFairlead(running, s, &parts)
+	}
+	if err == nil {
+		err = offer(s, "")
+	}
+	if err != nil {
+		stop()
+	}
+	parts.Wait()
+	stop()
+	return errors.Join(err, s.Stop())
+}
+
+// keepFairlead installs Fairlead and runs a process for each of its pods until the context ends.
+func keepFairlead(ctx context.Context, s *sandbox.Sandbox, parts *sync.WaitGroup) error {
 	fmt.Println("installing Fairlead")
-	if err := install(ctx, s); err != nil {
-		return errors.Join(err, s.Stop())
+	if err := s.Install(ctx, sandbox.CertManager); err != nil {
+		return err
 	}
-	if err := offer(s, ""); err != nil {
-		return errors.Join(err, s.Stop())
-	}
-	var longhorn sync.WaitGroup
-	for _, run := range []func(context.Context){s.Longhorn().RunComponents, s.Longhorn().RunEndpoints, s.Longhorn().RunShareManagers, s.Longhorn().FollowAttachments} {
-		longhorn.Go(func() { run(ctx) })
-	}
-	longhorn.Wait()
-	return s.Stop()
+	parts.Go(func() { s.RunPods(ctx) })
+	return s.WaitWorking(ctx)
 }
 
 // down ends what up has started, and removes what it wrote.

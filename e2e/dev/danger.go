@@ -39,7 +39,7 @@ func dangerZone(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 			return err
 		}
 	}
-	if err := t.until(ctx, "every component is built with it", func(ctx context.Context) (bool, error) {
+	if err := t.until(ctx, "every component has the value", func(ctx context.Context) (bool, error) {
 		out, err := s.Kubectl(ctx, "", ns, "get", "settings.fairlead.io", setting, reason)
 		return out == "true Applied", err
 	}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // demo shows the main job: two settings, and shared volumes come up on the
@@ -27,9 +27,14 @@ func demo(ctx context.Context) (err error) {
 			fmt.Fprintf(os.Stderr, "what was written is left in %s\n", dir)
 		}
 	}()
-	t := newTour(os.Stdout)
+	out, end, err := stage(true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	t := newTour(out)
 	t.say("Starting a real control plane on this machine (built once, which takes minutes; then seconds)")
-	s, err := start(ctx, dir)
+	s, err := start(ctx, dir, false)
 	if err != nil {
 		return err
 	}
@@ -55,12 +60,18 @@ func demo(ctx context.Context) (err error) {
 	return nil
 }
 
-func start(ctx context.Context, dir string) (*sandbox.Sandbox, error) {
+// start a cluster with the stand-in for Longhorn. With fencing it also has csi-addons and a stand-in for Ceph, and
+// loses nodes quickly.
+func start(ctx context.Context, dir string, fencing bool) (*sandbox.Sandbox, error) {
 	binary, err := fairleadBinary()
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Start(ctx, sandbox.Options{Dir: dir, Nodes: 3, Fairlead: binary, Out: os.Stdout})
+	o := sandbox.Options{Dir: dir, Nodes: 3, Fairlead: binary, ForwardPorts: true, Out: os.Stdout}
+	if fencing {
+		o.FastNodeLoss, o.Fencing = true, "{profiles: [{name: rook-ceph}], returning: {readyFor: 5s}}"
+	}
+	s, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +178,7 @@ var networkSettings = []string{"storage-network", "storage-network-for-rwx-volum
 func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		out, err := s.Kubectl(ctx, "", "-n="+storage.Longhorn().Namespace, "get", "networkrollouts", storage.Longhorn().Name,
+		out, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "get", "networkrollouts", longhorn.Profile().Name,
 			"-o=jsonpath={.status.phase}: {.status.message}")
 		if err != nil {
 			return false, err
@@ -176,7 +187,7 @@ func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {
 			last = out
 			t.note("%s", out)
 		}
-		applied, err := s.Kubectl(ctx, "", "-n="+storage.Longhorn().Namespace, "get", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "-o=jsonpath={.status.applied}")
+		applied, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "get", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "-o=jsonpath={.status.applied}")
 		return applied == "true", err
 	})
 	if err != nil {

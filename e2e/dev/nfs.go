@@ -30,8 +30,13 @@ func nfsAct(ctx context.Context) (err error) {
 		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	t := newTour(os.Stdout)
-	fmt.Println("\nThe second act: NFS services")
+	out, end, err := stage(false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	t := newTour(out)
+	fmt.Fprintln(out, "\nThe second act: NFS services")
 	t.say("Starting a control plane with ten nodes, in network namespaces of its own")
 	c, err := endtoend.Start(ctx, endtoend.Options{Dir: dir, Nodes: 10, Out: os.Stdout})
 	if err != nil {

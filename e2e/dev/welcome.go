@@ -17,6 +17,9 @@ func offer(s *sandbox.Sandbox, address string) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Join(devDir, "bin"), 0o755); err != nil {
+		return fmt.Errorf("making the folder of programs: %w", err)
+	}
 	for name, program := range map[string]string{"kubectl": s.State.Kubectl, "fairlead": fairlead} {
 		if err := os.Symlink(program, filepath.Join(devDir, "bin", name)); err != nil {
 			return err
@@ -41,14 +44,14 @@ func offer(s *sandbox.Sandbox, address string) error {
 const welcomeText = `
 The cluster runs in the background, with Fairlead in it. To use it:
   export KUBECONFIG=%[1]s/kubeconfig PATH=%[1]s/bin:$PATH
-  kubectl -n longhorn-system get settings.fairlead.io      # or: fairlead settings
+  fairlead status                                          # and fairlead volumes, fairlead settings
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
 `
 
 // standInText follows where the stand-in plays Longhorn, else realText.
 const standInText = `  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
-Volumes follow their workloads, as with Longhorn's manager. Fairlead runs beside the cluster, not in its
-simulated pods: its logs are %[1]s/replicas/*/log. To end it: make down
+docs/start.md goes on from here. Volumes follow their workloads, and claims are provisioned, as with Longhorn.
+A process runs for each of Fairlead's pods, beside the cluster: its log is %[1]s/replicas/POD/log. To end it: make down
 `
 
 const realText = `  kubectl scale deployment/web --replicas=0     # detaches the RWX volume pvc-shared

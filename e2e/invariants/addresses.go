@@ -47,7 +47,7 @@ func neverReported(s *state, e event) []string {
 	return found
 }
 
-// notReported: whoever publishes it, an address that no server has any more goes.
+// notReported: an address without a server must be removed, whichever component has published it.
 func notReported(s *state) []string {
 	valid := s.reported()
 	var found []string

@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// appliedEarly: Fairlead says that something is applied only once the roll-out is complete. What Longhorn
+// appliedEarly: Fairlead reports applied only once the rollout is complete. What Longhorn
 // says of its own settings is its own affair: it says so once it has issued what Fairlead may hold back.
 // What was read before a value changed may be written a moment after.
 func appliedEarly(s *state, e event) []string {
@@ -120,5 +120,5 @@ func (s *state) rolloutIncomplete(status v1alpha1.NetworkRolloutStatus) []string
 	if ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", profile.ClientDaemonSet); ds != nil && common(ds.Spec.Template.Annotations) != status.Desired {
 		found = append(found, fmt.Sprintf("Applied with %q, and the CSI plugin's template is on %q", status.Desired, common(ds.Spec.Template.Annotations)))
 	}
-	return append(found, s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, "the roll-out", status.Desired)...)
+	return append(found, s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, "the rollout", status.Desired)...)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 // nodeCPU is what a simulated node has to give (e2e/controlplane/nodes), in thousandths.
@@ -53,14 +55,25 @@ func milliCPU(pod *corev1.Pod) string {
 	return fmt.Sprint(pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
 }
 
-// engineRuns compares the instance managers of a data engine with its switch.
+// engineRuns compares the instance managers of a data engine with its switch. While another setting is reported as not
+// applied, the instance managers may be restarting for it, all at once if nothing runs on them.
 func (s *state) engineRuns(engine, setting, value string) []string {
 	pods := s.staying(runsEngine(engine))
 	switch {
-	case value == "true" && len(pods) == 0:
+	case value == "true" && len(pods) == 0 && !s.somethingWaits():
 		return []string{fmt.Sprintf("%s is applied, and no instance manager runs %s", setting, engine)}
 	case value == "false" && len(pods) > 0:
 		return []string{fmt.Sprintf("%s is applied, and pod %s runs %s", setting, pods[0].Name, engine)}
 	}
 	return nil
+}
+
+// somethingWaits: a setting is reported as not applied.
+func (s *state) somethingWaits() bool {
+	for setting := range all[*v1alpha1.Setting](s) {
+		if !setting.Status.Applied {
+			return true
+		}
+	}
+	return false
 }

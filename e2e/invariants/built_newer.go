@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// newer are the settings of Longhorn 1.10 and later that pods are built with: which pods, and what they have.
+// newer are settings of Longhorn 1.10 and later that pods are built with: the pods, and the trait of each.
 var newer = map[string]struct {
 	is    func(*corev1.Pod) bool
 	trait func(*corev1.Pod) string

@@ -29,9 +29,9 @@ func (v Violation) String() string {
 // rule is one invariant.
 type rule struct {
 	invariant int
-	// each says what is wrong about one write, whose object is in the state already.
+	// each returns violations of one write; its object is in the state already.
 	each func(*state, event) []string
-	// lasting says what is wrong now, and must not be for longer than Tolerance.
+	// lasting returns present violations, which must end within Tolerance.
 	lasting func(*state) []string
 }
 
@@ -48,7 +48,7 @@ var rules = []rule{
 
 // Options of Check.
 type Options struct {
-	// From leaves out what was broken before.
+	// From ignores earlier violations.
 	From time.Time
 	// NodeGate: Fairlead runs with networks.gate: node.
 	NodeGate bool

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Each scenario breaks one invariant, or none where want is empty.
@@ -87,7 +87,7 @@ func TestViolationsAreFound(t *testing.T) {
 			w.pass(time.Minute)
 			w.write(fairlead, "create", slice(address))
 		}, "address published"},
-		"an address stays, whoever has published": {3, onA, func(w *world) {
+		"an address stays, published by Longhorn": {3, onA, func(w *world) {
 			p := w.server(onA)
 			w.write(lhuser, "create", slice(address))
 			w.write("kwok", "update", terminating(p))
@@ -213,12 +213,12 @@ func TestViolationsAreFound(t *testing.T) {
 			w.server(onA)
 			w.server(onA)
 		}, "for longer than"},
-		"the roll-out is reported done with clients left": {6, "", func(w *world) {
+		"the rollout is reported done with clients left": {6, "", func(w *world) {
 			w.rollout(onA, onA, "SwitchingServers")
 			w.pass(time.Minute)
 			w.rollout(onA, onA, "Applied")
-		}, `the roll-out is applied with "` + onA},
-		"the roll-out is reported done with servers left": {6, onA, func(w *world) {
+		}, `the rollout is applied with "` + onA},
+		"the rollout is reported done with servers left": {6, onA, func(w *world) {
 			w.rollout(onA, "", "SwitchingServers")
 			w.pass(time.Minute)
 			w.rollout(onA, "", "Applied")
@@ -264,7 +264,7 @@ func TestViolationsAreFound(t *testing.T) {
 			p := `{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}`
 			patched(w, plain(w), p, p)
 		}, "changes the object twice"},
-		"a webhook writes what is there":    {9, "", func(w *world) { patched(w, plain(w), `{"op":"replace","path":"/spec/nodeName","value":"node-1"}`) }, "what is there already at /spec/nodeName"},
+		"a webhook writes a present value":  {9, "", func(w *world) { patched(w, plain(w), `{"op":"replace","path":"/spec/nodeName","value":"node-1"}`) }, "the present value at /spec/nodeName"},
 		"a webhook writes a section":        {9, "", func(w *world) { patched(w, plain(w), `{"op":"replace","path":"/spec","value":{}}`) }, `writes all of "/spec"`},
 		"what a webhook changed is refused": {9, "", func(w *world) { patched(w, plain(w), `{"op":"add","path":"/spec/x","value":1}`).Code = 422 }, "is not valid"},
 		"a network is asked for twice": {9, "", func(w *world) {

@@ -86,7 +86,7 @@ func wasteful(o operation, request json.RawMessage) string {
 		at = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 	}
 	if at != nil && reflect.DeepEqual(at, value) {
-		return fmt.Sprintf("writes what is there already at %s", o.Path)
+		return fmt.Sprintf("writes the present value at %s", o.Path)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ type Replay struct {
 func NewReplay() *Replay { return &Replay{state: newState()} }
 
 // Follow replays the writes that it has not seen, of all of them, and returns the progress of
-// settings: what was before, and each change.
+// settings: the state before, and each change.
 func (r *Replay) Follow(writes []sandbox.Write, settings ...string) map[string][]Progress {
 	progress := map[string][]Progress{}
 	look := func(by string) {
@@ -64,4 +65,31 @@ func (s *state) progress(name string) Progress {
 	}
 	p.Missing = s.incomplete(name, p.Value)
 	return p
+}
+
+// Early returns how long and where a setting was reported as applied though updates were missing. With issued, Longhorn may
+// write `applied` once it has issued all updates: that is counted as early, and not as wrong.
+func Early(name string, progress []Progress, issued bool) (early time.Duration, wrong []string) {
+	for i, p := range progress {
+		if i == 0 || len(p.Missing) == 0 {
+			continue
+		}
+		before := progress[i-1]
+		turned := p.Applied && !before.Applied && p.Value == before.Value
+		if turned && issued && p.By == profile.ServiceAccount {
+			early = max(early, completed(progress[i:]).Sub(p.At))
+		} else if turned || p.Reported && !before.Reported {
+			wrong = append(wrong, fmt.Sprintf("%s: %s wrote that %s=%q is applied, but %v", p.At.Format("15:04:05.000"), p.By, name, p.Value, p.Missing))
+		}
+	}
+	return early, wrong
+}
+
+// completed is when nothing was missing any more.
+func completed(progress []Progress) time.Time {
+	i := slices.IndexFunc(progress, func(p Progress) bool { return len(p.Missing) == 0 })
+	if i < 0 {
+		i = len(progress) - 1
+	}
+	return progress[i].At
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-func TestReplaySaysHowFarASettingIs(t *testing.T) {
+func TestReplayReportsProgressOfASetting(t *testing.T) {
 	w := newWorld(t, "")
 	r := NewReplay()
 	r.Follow(w.writes)
@@ -48,7 +48,7 @@ func TestReplaySaysHowFarASettingIs(t *testing.T) {
 
 const priorityClassName = "priority-class"
 
-func TestPodsShowWhatTheyAreBuiltWith(t *testing.T) {
+func TestMissingPodsOfEachSetting(t *testing.T) {
 	built := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: at("instance-manager-1")}
 		pod.Labels = map[string]string{profile.EngineLabel: "v1"}

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// Restarts are how often each kind of component was created, by kind: the most that one of the kind was.
+// Restarts counts by kind how often one component was created, at most.
 type Restarts map[string]int
 
 // ShareManager is a kind of component.

@@ -17,11 +17,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-var profile = storage.Longhorn()
+var profile = longhorn.Profile()
 
 // kinds that the checks need, by group and resource.
 var kinds = map[string]func() client.Object{
@@ -49,7 +48,7 @@ type event struct {
 	before, after client.Object
 }
 
-// done: the API server did what was asked.
+// done: the API server accepted the request.
 func (e event) done() bool { return e.Code < 300 }
 
 // created: the object is another than before.
@@ -62,10 +61,10 @@ func (e event) removed() bool {
 	return e.done() && e.before != nil && e.before.GetDeletionTimestamp() == nil && (e.after == nil || e.after.GetDeletionTimestamp() != nil)
 }
 
-// byUser tells whether a user of the test wrote, and no component.
+// byUser reports whether a user of the test wrote, and no component.
 func (e event) byUser() bool { return e.User == "admin" }
 
-// byFairlead tells whether one of Fairlead's own accounts wrote.
+// byFairlead reports whether one of Fairlead's own accounts wrote.
 func (e event) byFairlead() bool {
 	return strings.HasPrefix(e.User, "system:serviceaccount:fairlead-system:")
 }
@@ -101,7 +100,7 @@ func decode(w sandbox.Write) []event {
 	return []event{e}
 }
 
-// state is what is there, as far as the checks need it.
+// state has the objects that the checks need.
 type state struct {
 	nodeGate bool
 	// now is when the present write was answered, last the one before.
@@ -128,7 +127,7 @@ func newState() *state {
 	return &state{objects: objects, attached: map[string]time.Time{}, valid: map[string]time.Time{}, evicted: map[string]bool{}}
 }
 
-// apply brings the state to what it is after the write, and adds the object before it.
+// apply applies a write to the state, and keeps the object before it.
 func (s *state) apply(e event) event {
 	for key := range s.reported() {
 		s.valid[key] = s.now
@@ -254,7 +253,7 @@ func (s *state) nodesOf(volume string) []string {
 	return nodes
 }
 
-// shared tells whether a volume is RWX.
+// shared reports whether a volume is RWX.
 func (s *state) shared(volume string) bool {
 	v := get[*longhorn.Volume](s, "longhorn.io/volumes", volume)
 	return v != nil && v.Spec.AccessMode == "rwx" && !v.Spec.Migratable

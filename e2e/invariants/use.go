@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // restartedInUse: no setting restarts what an attached volume needs, whoever deletes
@@ -33,7 +33,7 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	switch {
 	case isInstanceManager(pod):
 		users = s.runsIn(pod.Name)
-	case isServer(pod) && ready(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces one that does not come up
+	case isServer(pod) && ready(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces a server that does not start
 		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) && !s.repairs(e, v) {
 			users = []string{v}
 		}
@@ -51,7 +51,7 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	return []string{fmt.Sprintf("pod %s is deleted under %v", pod.Name, users)}
 }
 
-// inUse: attached by Kubernetes and by Longhorn, for so long that whoever deletes knows.
+// inUse: attached by Kubernetes and by Longhorn, for so long that all components know.
 func (s *state) inUse(volume string) bool {
 	since, attached := s.attached[volume]
 	return attached && s.now.Sub(since) > inFlight
@@ -73,7 +73,7 @@ func (s *state) repairs(e event, volume string) bool {
 	return true
 }
 
-// served: a server runs that Longhorn has told workloads the address of.
+// served: a server runs, and Longhorn has published its address.
 func (s *state) served(volume string) bool {
 	sm := get[*longhorn.ShareManager](s, "longhorn.io/sharemanagers", volume)
 	return sm != nil && sm.Status.State == "running"

@@ -19,8 +19,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 	address  = "192.168.50.9"
 )
 
-// world makes a record by hand. A second passes with each write.
+// world is a record of writes, a second apart.
 type world struct {
 	*testing.T
 	writes []sandbox.Write
@@ -40,8 +40,8 @@ type world struct {
 	uids   int
 }
 
-// newWorld has Longhorn on a network, "" for the cluster network, Fairlead installed,
-// a client on each of two nodes, and volume v with a Service.
+// newWorld has Fairlead, Longhorn on a network ("" for the cluster network), a client on each of two nodes, and volume v
+// with a Service.
 func newWorld(t *testing.T, network string) *world {
 	w := &world{T: t, at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	w.setting(lhuser, storageNetwork, netA, true)
@@ -67,7 +67,7 @@ var resources = map[string][2]string{
 	"*v1alpha1.NetworkRollout": {"fairlead.io", "networkrollouts"}, "*v1alpha1.Setting": {"fairlead.io", "settings"},
 }
 
-// write records that an object became what it is.
+// write records the object after a write.
 func (w *world) write(user, verb string, o client.Object) *sandbox.Write {
 	w.Helper()
 	w.at = w.at.Add(time.Second)
@@ -83,7 +83,7 @@ func (w *world) write(user, verb string, o client.Object) *sandbox.Write {
 	return &w.writes[len(w.writes)-1]
 }
 
-// remove records a deletion at once.
+// remove records an immediate deletion.
 func (w *world) remove(user string, o client.Object) { w.write(user, "delete", o) }
 
 func (w *world) pass(d time.Duration) { w.at = w.at.Add(d) }
@@ -120,7 +120,7 @@ func (w *world) pod(name, node string, labels map[string]string, owner, network,
 	return pod
 }
 
-// client starts a Ready client that has its address.
+// client starts a Ready client with its address.
 func (w *world) client(name, node, network string) *corev1.Pod {
 	ip := ""
 	if network != "" {

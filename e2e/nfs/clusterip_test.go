@@ -2,8 +2,6 @@ package nfs
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +12,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// kubeService reads a Service; nil if there is none.
+// kubeService reads a Service; nil if it does not exist.
 func (s *scene) kubeService(name string) *corev1.Service {
 	s.Helper()
 	var service corev1.Service
@@ -29,7 +26,7 @@ func (s *scene) kubeService(name string) *corev1.Service {
 	return &service
 }
 
-// published are the addresses that slices name of a Service.
+// published are the addresses in the slices of a Service.
 func (s *scene) published(service string) []string {
 	s.Helper()
 	var list discoveryv1.EndpointSliceList
@@ -54,36 +51,6 @@ func (s *scene) returned(old *corev1.Service) *corev1.Service {
 	return now
 }
 
-// A deleted Service is recreated with its ClusterIP, and mounts keep working.
-func TestDeletedServiceIsBackWithItsClusterIP(t *testing.T) {
-	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
-		t.Run(string(exposure), func(t *testing.T) {
-			name := map[nfs.Exposure]string{nfs.Stable: "deleted", nfs.PerNodeStable: "deleted-slot"}[exposure]
-			s := newScene(t, name, exposure, 2)
-			node := s.nodes(0, 1)[0]
-			s.must(s.c.startProxyOnce(s.ctx, node))
-			address := s.attach(node)[node]
-			plugin := s.plugin()
-			path, err := s.c.Publish(s.ctx, plugin, s.service, "pod-"+name)
-			s.must(err)
-			service := s.serviceWith(address)
-			hash, longest, err := write(filepath.Join(path, name), 8, func() error { return s.c.Client.Delete(s.ctx, service) })
-			s.must(err)
-			if now := s.returned(service); now.Spec.ClusterIP != address {
-				t.Errorf("the Service had %s and has %s", address, now.Spec.ClusterIP)
-			}
-			s.must(reached(address)) // new connections too
-			s.must(os.WriteFile(filepath.Join(path, name+"-after"), []byte("after"), 0o600))
-			if err := sameFile(filepath.Join(s.c.Share, name), hash); err != nil {
-				t.Error(err)
-			}
-			t.Logf("the longest write took %s", longest)
-			s.must(plugin.Unpublish(s.ctx, s.service, "pod-"+name))
-			s.same(map[string]string{node: address}, s.attached(1))
-		})
-	}
-}
-
 // serviceWith an address.
 func (s *scene) serviceWith(address string) *corev1.Service {
 	s.Helper()
@@ -106,7 +73,7 @@ func (s *scene) notReady(reason string) {
 	})
 }
 
-// An address that another Service took is never replaced by another one.
+// An address that another Service has taken is never replaced.
 func TestTakenClusterIPIsReportedAndRecovered(t *testing.T) {
 	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
 		t.Run(string(exposure), func(t *testing.T) {
@@ -128,7 +95,7 @@ func TestTakenClusterIPIsReportedAndRecovered(t *testing.T) {
 			s.notReady("AddressTaken")
 			s.awaitEvent(s.service, "AddressTaken", address)
 			if now := s.kubeService(service.Name); now != nil {
-				t.Errorf("Service %s was made with %s", now.Name, now.Spec.ClusterIP)
+				t.Errorf("Service %s was created with %s", now.Name, now.Spec.ClusterIP)
 			}
 			if got := s.published(service.Name); len(got) > 0 {
 				t.Errorf("published: %v", got)
@@ -145,16 +112,12 @@ func TestTakenClusterIPIsReportedAndRecovered(t *testing.T) {
 	}
 }
 
-// A Service of another owner keeps its name, and gets no traffic of NFS.
+// A Service of another owner stays as it is, and gets no NFS traffic.
 func TestForeignServiceIsNeverAdopted(t *testing.T) {
-	c, ctx := shared(t), t.Context()
+	s := emptyScene(t, "foreign", 1)
+	c, ctx := s.c, s.ctx
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "foreign"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
-	must.Do(t, c.Client.Create(ctx, foreign))
-	s := &scene{T: t, c: c, ctx: ctx, service: "foreign"}
-	var err error
-	s.servers, err = c.servers(ctx, 1)
-	s.must(err)
-	t.Cleanup(func() { s.remove(context.WithoutCancel(ctx)) })
+	s.must(c.Client.Create(ctx, foreign))
 	s.must(c.Client.Create(ctx, NewService("foreign", nfs.Stable, s.servers...)))
 	s.notReady("ForeignService")
 	s.awaitEvent("foreign", "ForeignService", "does not belong to")
@@ -164,7 +127,7 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	}
 	s.must(c.Client.Delete(ctx, foreign))
 	if own := s.returned(foreign); len(own.OwnerReferences) != 1 {
-		t.Errorf("the Service is not of the NFSService: %+v", own.ObjectMeta)
+		t.Errorf("the Service has no owner: %+v", own.ObjectMeta)
 	}
 	s.wait(ready)
 }

@@ -8,13 +8,11 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// distributions are those that the GKE NFS driver's own end-to-end test expects
-// (nfs-lb-csi-driver, test/e2e): how many nodes have an address, how many
-// different ones there are, and the fewest and most nodes of one.
+// distributions that the end-to-end test of the GKE NFS driver expects (nfs-lb-csi-driver, test/e2e): nodes with an address,
+// different addresses, and the fewest and most nodes of one.
 var distributions = []struct {
 	nodes, servers int
 	clients        []int
@@ -30,7 +28,7 @@ var distributions = []struct {
 
 type distribution struct{ assigned, different, lowest, highest int }
 
-// servers starts the first n servers that all tests share.
+// servers starts the first n shared servers.
 func (c *Cluster) servers(ctx context.Context, n int) ([]netip.Addr, error) {
 	var addresses []netip.Addr
 	for i := 1; i <= n; i++ {
@@ -48,7 +46,7 @@ func (c *Cluster) servers(ctx context.Context, n int) ([]netip.Addr, error) {
 	return addresses, nil
 }
 
-// backends of addresses that nodes mount: themselves, or of slots.
+// backends by the address that nodes mount: of the Service, or of slots.
 func (c *Cluster) backends(ctx context.Context, service string) (map[string]string, error) {
 	s, err := c.Service(ctx, service)
 	if err != nil {
@@ -101,7 +99,7 @@ func TestNodesAreSpreadEvenly(t *testing.T) {
 					must.Do(t, c.CreateVolume(ctx, Volume{Name: volume, Service: service, Handle: service}))
 					must.Do(t, c.CreateClients(ctx, service, volume, clients))
 					volumes, sum = append(volumes, volume), sum+clients
-					// One after the other: else a server may get two nodes of one Deployment, and none of the other.
+					// In turn: else a server may get two nodes of one Deployment, and none of the other.
 					if _, err := c.WaitAssigned(ctx, sum, volumes...); err != nil {
 						t.Fatal(err)
 					}
@@ -142,73 +140,4 @@ func (c *Cluster) remove(t *testing.T, service string, clients, volumes []string
 	s, err := c.Service(ctx, service)
 	must.Do(t, err)
 	must.Do(t, c.Client.Delete(ctx, s))
-}
-
-// one backend more or less moves the nodes of that backend only.
-func TestOnlyOrphansMove(t *testing.T) {
-	c, ctx := shared(t), t.Context()
-	const service, nodes = "orphans", 40
-	addresses, err := c.servers(ctx, 4)
-	must.Do(t, err)
-	must.Do(t, c.CreateService(ctx, NewService(service, nfs.PerNodeStable, addresses...)))
-	must.Do(t, c.UseNodes(ctx, service, nodes))
-	must.Do(t, c.CreateVolume(ctx, Volume{Name: service, Service: service}))
-	must.Do(t, c.CreateClients(ctx, service, service, nodes))
-	before, err := c.WaitAssigned(ctx, nodes, service)
-	must.Do(t, err)
-	places, err := c.backends(ctx, service)
-	must.Do(t, err)
-	steps := []struct {
-		name   string
-		do     func() error
-		leaves netip.Addr // whose nodes move
-		open   int        // backends that take nodes then
-	}{
-		{"killed", c.running[addresses[0]].Kill, addresses[0], 3},
-		{"back", func() error { return c.running[addresses[0]].Start(ctx) }, netip.Addr{}, 4},
-		{"drained", func() error {
-			return c.ChangeService(ctx, service, func(s *v1alpha1.NFSServiceSpec) { s.Backends[1].Drain = true })
-		}, addresses[1], 3},
-		{"removed", func() error {
-			return c.ChangeService(ctx, service, func(s *v1alpha1.NFSServiceSpec) { s.Backends = append(s.Backends[:1], s.Backends[2:]...) })
-		}, netip.Addr{}, 3},
-	}
-	for _, step := range steps {
-		if err := step.do(); err != nil {
-			t.Fatal(step.name, err)
-		}
-		err := c.WaitService(ctx, service, func(s *v1alpha1.NFSService) bool {
-			open := 0
-			for _, b := range s.Status.Backends {
-				if b.Health == nfs.Healthy.String() && !b.Drain {
-					open++
-				}
-			}
-			for _, slot := range s.Status.Slots {
-				if host(slot.Backend) == step.leaves.String() || slot.Backend == "" {
-					return false
-				}
-			}
-			return open == step.open
-		})
-		if err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		now, err := c.backends(ctx, service)
-		must.Do(t, err)
-		for address, backend := range now {
-			if was := places[address]; was != backend && was != step.leaves.String() {
-				t.Errorf("%s: slot %s moved from %s to %s", step.name, address, was, backend)
-			}
-		}
-		places = now
-	}
-	after, err := c.WaitAssigned(ctx, nodes, service)
-	must.Do(t, err)
-	for node, address := range before.Addresses {
-		if after.Addresses[node] != address {
-			t.Errorf("%s mounted %s and has %s now", node, address, after.Addresses[node])
-		}
-	}
-	c.remove(t, service, []string{service}, []string{service})
 }

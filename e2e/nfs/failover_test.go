@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,104 +20,105 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// outWithin is the promise: failures × interval and one second from the death of a server
-// to the slice that names another, and what a hung server's last probe takes.
+// outWithin is the promised time from the end of a server to a slice with another one: failures × interval, a second, and
+// the last probe of a server that hangs.
 func outWithin() time.Duration {
 	return probeFailures*duration(probeInterval).Duration + duration(probeTimeout).Duration + time.Second
 }
 
-// A client that copies a file through mount, kube-proxy and node plugin does not notice
-// that its server dies or hangs, but for a pause.
+// A client that copies a file through mount, kube-proxy and node plugin sees only a pause if its server dies or hangs.
 func TestCopySurvivesServer(t *testing.T) {
-	c, ctx := shared(t), t.Context()
-	node := c.State.Nodes[0]
-	must.Do(t, c.startProxyOnce(ctx, node))
-	plugin, err := c.StartPlugin(ctx, node)
-	must.Do(t, err)
-	t.Cleanup(func() {
-		if err := plugin.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	ends := map[string]struct{ end, undo func(*Server) error }{
-		"killed": {(*Server).Kill, func(s *Server) error { return s.Start(ctx) }},
+		"killed": {(*Server).Kill, func(s *Server) error { return s.Start(context.Background()) }},
 		"hangs":  {(*Server).Hang, (*Server).Resume},
 	}
-	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
-		for name, server := range ends {
-			t.Run(fmt.Sprintf("%s/%s", exposure, name), func(t *testing.T) {
-				copyWhile(t, c, plugin, exposure, server.end, server.undo)
+	for name, server := range ends {
+		copyOfEach(t, name, func(s *scene, address string, copied func(func() error)) {
+			backend, err := s.c.backendOf(s.ctx, s.service, address)
+			s.must(err)
+			victim := s.c.running[backend]
+			if victim == nil {
+				s.Fatalf("%s points to %s, which is no server of this test", address, backend)
+			}
+			var published time.Duration
+			measured := lateness(s.T)
+			died, moved := make(chan time.Time, 1), make(chan error, 1)
+			go func() {
+				at := <-died
+				err := s.c.waitPublished(s.ctx, s.service, address, backend)
+				published = time.Since(at)
+				moved <- err
+			}()
+			copied(func() error {
+				defer func() { died <- time.Now() }()
+				return server.end(victim)
 			})
+			s.must(<-moved)
+			s.Logf("another server was published %s after the end of the first", published.Round(time.Millisecond))
+			if late := measured(); published > outWithin() && late <= quiet {
+				s.Errorf("another server was published after %s; promised are %s", published, outWithin())
+			} else if published > outWithin() {
+				s.Logf("promised are %s, but timers were up to %s late", outWithin(), late)
+			}
+			s.must(server.undo(victim))
+		})
+	}
+}
+
+// A deleted Service is recreated with its ClusterIP, and mounts keep working.
+func TestDeletedServiceIsBackWithItsClusterIP(t *testing.T) {
+	copyOfEach(t, "deleted", func(s *scene, address string, copied func(func() error)) {
+		service := s.serviceWith(address)
+		copied(func() error { return s.c.Client.Delete(s.ctx, service) })
+		if now := s.returned(service); now.Spec.ClusterIP != address {
+			s.Errorf("the Service had %s and has %s", address, now.Spec.ClusterIP)
 		}
-	}
-}
-
-func copyWhile(t *testing.T, c *Cluster, plugin *Plugin, exposure nfs.Exposure, end, undo func(*Server) error) {
-	ctx := t.Context()
-	service := fmt.Sprintf("copy-%d", time.Now().UnixNano())
-	addresses, err := c.servers(ctx, 3)
-	must.Do(t, err)
-	must.Do(t, c.CreateService(ctx, NewService(service, exposure, addresses...)))
-	must.Do(t, c.UseNodes(ctx, service, 1))
-	must.Do(t, c.CreateVolume(ctx, Volume{Name: service, Service: service}))
-	must.Do(t, c.CreateClients(ctx, service, service, 1))
-	before, err := c.WaitAssigned(ctx, 1, service)
-	must.Do(t, err)
-	address := before.Addresses[plugin.node]
-	// Longer than the test: the client does not give up a server on its own.
-	path, err := c.Publish(ctx, plugin, service, "pod-"+service, "timeo=6000")
-	must.Do(t, err)
-	backend, err := c.backendOf(ctx, service, address)
-	must.Do(t, err)
-	victim := c.running[backend]
-	if victim == nil {
-		t.Fatalf("%s points to %s, which is no server of this test", address, backend)
-	}
-
-	var published time.Duration
-	measured := lateness(t)
-	died := make(chan time.Time, 1)
-	moved := make(chan error, 1)
-	go func() {
-		at := <-died
-		err := c.waitPublished(ctx, service, address, backend)
-		published = time.Since(at)
-		moved <- err
-	}()
-	hash, longest, err := write(filepath.Join(path, "copy-"+service), 40, func() error {
-		defer func() { died <- time.Now() }()
-		return end(victim)
+		s.must(reached(address)) // new connections too
 	})
-	must.Do(t, err)
-	must.Do(t, <-moved)
-	if err := sameFile(filepath.Join(c.Share, "copy-"+service), hash); err != nil {
-		t.Error(err)
-	}
-	t.Logf("published %s after the end of the server; the longest write took %s", published.Round(time.Millisecond), longest.Round(time.Millisecond))
-	late := measured()
-	switch {
-	case published > outWithin() && late <= quiet:
-		t.Errorf("another server was published after %s; promised are %s", published, outWithin())
-	case published > outWithin():
-		t.Logf("another server was published after %s; promised are %s, but timers were up to %s late", published, outWithin(), late)
-	}
-	after, err := c.Assignment(ctx, service)
-	must.Do(t, err)
-	if after.Addresses[plugin.node] != address {
-		t.Errorf("the address was %s and is %s", address, after.Addresses[plugin.node])
-	}
-	must.Do(t, undo(victim))
-	if err := plugin.Unpublish(ctx, service, "pod-"+service); err != nil {
-		t.Error(err)
-	}
-	c.remove(t, service, []string{service}, []string{service})
 }
 
-// write writes a file of so many MiB, and calls at once after a quarter of it. It returns the
-// hash of what was written and how long the slowest write took.
+// copyOfEach mounts a volume through a ClusterIP, for each exposure that has one. copied copies a file through the mount,
+// and calls its argument meanwhile.
+func copyOfEach(t *testing.T, name string, do func(s *scene, address string, copied func(func() error))) {
+	for _, exposure := range []nfs.Exposure{nfs.Stable, nfs.PerNodeStable} {
+		t.Run(name+"/"+string(exposure), func(t *testing.T) {
+			s := newScene(t, "copy-"+name+"-"+strings.ToLower(string(exposure)), exposure, 3)
+			node := s.nodes(0, 1)[0]
+			s.must(s.c.startProxyOnce(s.ctx, node))
+			address := s.attach(node)[node]
+			plugin := s.plugin()
+			// The timeout is longer than the test: the client does not give up a server.
+			path, err := s.c.Publish(s.ctx, plugin, s.service, "pod", "timeo=6000")
+			s.must(err)
+			do(s, address, func(meanwhile func() error) {
+				hash, longest, err := write(filepath.Join(path, s.service), 20, meanwhile)
+				s.must(err)
+				s.must(sameFile(filepath.Join(s.c.Share, s.service), hash))
+				s.Logf("the longest write took %s", longest.Round(time.Millisecond))
+			})
+			s.same(map[string]string{node: address}, s.attached(1))
+			s.must(plugin.Unpublish(s.ctx, s.service, "pod"))
+		})
+	}
+}
+
+// reached waits until an address accepts connections.
+func reached(address string) error {
+	var err error
+	for range 100 {
+		var connection net.Conn
+		if connection, err = net.DialTimeout("tcp", net.JoinHostPort(address, "2049"), time.Second); err == nil {
+			return connection.Close()
+		}
+		time.Sleep(50 * time.Millisecond) // kube-proxy may not have written its rules yet
+	}
+	return err
+}
+
+// write writes a file of so many MiB, and calls at after a quarter of it. It returns the hash of the file and the time of
+// the slowest write.
 func write(path string, size int, at func() error) (hash []byte, longest time.Duration, err error) {
 	file, err := os.Create(path)
 	if err != nil {
@@ -171,7 +174,7 @@ func (c *Cluster) backendOf(ctx context.Context, service, address string) (netip
 	return a, nil
 }
 
-// waitPublished waits until the slice of an address names a server, another than before.
+// waitPublished waits until the slice of an address has another server.
 func (c *Cluster) waitPublished(ctx context.Context, service, address string, before netip.Addr) error {
 	var s v1alpha1.NFSService
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: service}, &s); err != nil {

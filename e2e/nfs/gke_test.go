@@ -18,7 +18,7 @@ import (
 
 const assignedIP = gkeDriver + "/assigned-ip"
 
-// annotate a node as the other driver does; empty removes the annotation.
+// annotate annotates a node as the other driver does; an empty address removes the annotation.
 func (s *scene) annotate(node, address string) {
 	s.Helper()
 	value := fmt.Sprintf("%q", address)
@@ -102,7 +102,7 @@ func TestGKEDriversVolumesAreServed(t *testing.T) {
 	annotationsAreWritten(t, s, now)
 }
 
-// annotationsAreWritten has the annotations kept as the other driver does, for the way back.
+// annotationsAreWritten writes annotations as the other driver does, for the way back.
 func annotationsAreWritten(t *testing.T, s *scene, now map[string]string) {
 	_, err := s.c.Kubectl(s.ctx, "", "apply", "-f", filepath.Join(s.c.Root, "manifests/components/nfs-node-annotations/rbac.yaml"))
 	s.must(err)

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -11,29 +12,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-func healthIs(server interface{ String() string }, health nfs.Health) func(*v1alpha1.NFSService) bool {
-	return func(s *v1alpha1.NFSService) bool {
-		for _, b := range s.Status.Backends {
-			if host(b.Address) == server.String() {
-				return b.Health == health.String()
-			}
-		}
-		return false
-	}
+func healthIs(server netip.Addr, health nfs.Health) func(*v1alpha1.NFSService) bool {
+	return func(s *v1alpha1.NFSService) bool { return backendOf(s, server).Health == health.String() }
 }
 
-func down(service *v1alpha1.NFSService) int {
-	n := 0
+// backendsWith counts the backends of a health.
+func backendsWith(service *v1alpha1.NFSService, health nfs.Health) (n int) {
 	for _, b := range service.Status.Backends {
-		if b.Health == nfs.Down.String() {
+		if b.Health == health.String() {
 			n++
 		}
 	}
 	return n
 }
 
-// Where more servers stop at once than may be out, the prober is doubted and the
-// servers stay in use; that ends by itself.
+// If more servers stop at once than may be out, the prober is suspected and the servers stay in use, until they answer.
 func TestManyServersStoppedAreNotAllTakenOut(t *testing.T) {
 	s := newScene(t, "suspected", nfs.PerNodeStable, 5)
 	now := s.attach(s.nodes(0, 10)...)
@@ -49,16 +42,10 @@ func TestManyServersStoppedAreNotAllTakenOut(t *testing.T) {
 		stopped = append(stopped, s.c.running[a])
 	}
 	s.wait(func(service *v1alpha1.NFSService) bool {
-		failing := 0
-		for _, b := range service.Status.Backends {
-			if b.Health == nfs.Failing.String() {
-				failing++
-			}
-		}
-		return condition(service, v1alpha1.NFSProberSuspected).Status == metav1.ConditionTrue && failing+down(service) == 4
+		return condition(service, v1alpha1.NFSProberSuspected).Status == metav1.ConditionTrue && backendsWith(service, nfs.Failing)+backendsWith(service, nfs.Down) == 4
 	})
 	service := s.get()
-	if n := down(service); n > 2 {
+	if n := backendsWith(service, nfs.Down); n > 2 {
 		t.Errorf("%d of 5 servers are out; at most half may be", n)
 	}
 	for i, slot := range service.Status.Slots {
@@ -77,7 +64,7 @@ func TestManyServersStoppedAreNotAllTakenOut(t *testing.T) {
 	s.same(now, s.attached(10))
 }
 
-// A server that answers, and whose export is gone, is taken out.
+// A server that answers without its export is taken out.
 func TestServerWithoutItsExportIsTakenOut(t *testing.T) {
 	s := newScene(t, "export", nfs.PerNodeStable, 3)
 	now := s.attach(s.nodes(0, 6)...)
@@ -103,7 +90,7 @@ func TestServerWithoutItsExportIsTakenOut(t *testing.T) {
 	s.same(now, s.attached(6))
 }
 
-// The server that died is named, with why, and gets no new nodes.
+// A dead server is named with the reason, and gets no new nodes.
 func deadServerIsIdentified(t *testing.T) {
 	s := newScene(t, "identified", nfs.PerNode, 3)
 	before := s.attach(s.nodes(0, 6)...)

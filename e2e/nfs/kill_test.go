@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,12 +18,12 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 const lease = "fairlead-csi-controller"
 
-// leader is the controller that works.
+// leader is the controller that leads.
 func (c *Cluster) leader(ctx context.Context) (*sandbox.Replica, error) {
 	var leader *sandbox.Replica
 	err := c.wait(ctx, func(ctx context.Context) (bool, error) {
@@ -50,7 +49,7 @@ func (c *Cluster) leader(ctx context.Context) (*sandbox.Replica, error) {
 	return leader, err
 }
 
-// assignments that were ever seen.
+// assignments of all VolumeAttachments since the watch began.
 type assignments struct {
 	mu       sync.Mutex
 	by       map[types.UID]string
@@ -86,7 +85,7 @@ func (a *assignments) add(va *storagev1.VolumeAttachment) {
 	a.by[va.UID] = address
 }
 
-// at waits until the number of attachments that are attached is past a mark, without pauses.
+// at polls the number of attached attachments without pauses until it passes a mark.
 func (s *scene) at(past func(attached int) bool) {
 	s.Helper()
 	for begun := time.Now(); time.Since(begun) < waitTimeout; {
@@ -96,10 +95,10 @@ func (s *scene) at(past func(attached int) bool) {
 			return
 		}
 	}
-	s.Fatal("the step was never reached")
+	s.Fatal("the mark was never reached")
 }
 
-// Whenever the controller is killed, the next leader goes on with the same assignments.
+// Whenever the controller is killed, the next leader continues with the same assignments.
 func TestKilledControllerLosesNoAssignment(t *testing.T) {
 	s := newScene(t, "killed", nfs.PerNode, 4)
 	watching, stop := context.WithCancel(s.ctx)
@@ -145,7 +144,7 @@ func TestKilledControllerLosesNoAssignment(t *testing.T) {
 		begun := time.Now()
 		s.must(<-done)
 		if !step.expires {
-			dead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: webhook.Namespace, Name: lease}}
+			dead := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: registration.Namespace, Name: lease}}
 			s.must(client.IgnoreNotFound(s.c.Client.Delete(s.ctx, dead)))
 		}
 		if i < 4 {
@@ -155,7 +154,7 @@ func TestKilledControllerLosesNoAssignment(t *testing.T) {
 			s.must(s.c.StartController(s.ctx))
 		}
 		addresses := s.attached(step.then)
-		t.Logf("%s: whole again %s after the kill", step.name, time.Since(begun).Round(time.Millisecond))
+		t.Logf("%s: complete %s after the kill", step.name, time.Since(begun).Round(time.Millisecond))
 		s.counted(addresses)
 		if step.then == 40 {
 			s.even(s.loads(addresses))
@@ -169,29 +168,4 @@ func TestKilledControllerLosesNoAssignment(t *testing.T) {
 	if len(seen.by) < 95 {
 		t.Errorf("the test saw %d attachments of 95", len(seen.by))
 	}
-}
-
-// A mount outlives the node plugin that made it, and the next one unmounts it.
-func TestMountOutlivesKilledPlugin(t *testing.T) {
-	s := newScene(t, "plugin", nfs.PerNode, 1)
-	node := s.nodes(0, 1)[0]
-	s.attach(node)
-	plugin, err := s.c.StartPlugin(s.ctx, node)
-	s.must(err)
-	path, err := s.c.Publish(s.ctx, plugin, s.service, "pod-plugin")
-	s.must(err)
-	s.must(plugin.Process.Kill())
-	if hash, _, err := write(filepath.Join(path, "plugin"), 4, func() error { return nil }); err != nil {
-		t.Error(err)
-	} else if err := sameFile(filepath.Join(s.c.Share, "plugin"), hash); err != nil {
-		t.Error(err)
-	}
-	successor, err := s.c.StartPlugin(s.ctx, node)
-	s.must(err)
-	t.Cleanup(func() { s.must(successor.Stop()) })
-	if again, err := s.c.Publish(s.ctx, successor, s.service, "pod-plugin"); err != nil || again != path {
-		t.Errorf("published again: %s, %v", again, err)
-	}
-	s.must(successor.Unpublish(s.ctx, s.service, "pod-plugin"))
-	unmounted(t, path)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // throughProxy are the tests that need kube-proxy.
-const throughProxy = "^(TestProxySendsClusterIPToSlice|TestDeletedServiceIsBackWithItsClusterIP|TestCopySurvivesServer)$"
+const throughProxy = "^(TestDeletedServiceIsBackWithItsClusterIP|TestCopySurvivesServer)$"
 
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {

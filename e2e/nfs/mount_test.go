@@ -1,10 +1,7 @@
 package nfs
 
 import (
-	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"io"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The ground that the other tests stand on: a mount by mount(8) moves real bytes, and a
-// server that is killed and comes back is no end of it.
+// The other tests rely on it: mount(8) mounts real shares, and a mount survives a server that restarts.
 func TestMountSurvivesServerThatRestarts(t *testing.T) {
 	c, ctx := shared(t), t.Context()
 	server, err := c.StartServer(ctx, ServerAddress(40))
@@ -25,32 +21,7 @@ func TestMountSurvivesServerThatRestarts(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", target).Run() })
-	file, err := os.Create(filepath.Join(target, "file"))
+	hash, _, err := write(filepath.Join(target, "file"), 20, func() error { return errors.Join(server.Kill(), server.Start(ctx)) })
 	must.Do(t, err)
-	defer file.Close()
-	hash, block := sha256.New(), make([]byte, 1<<20)
-	for i := range 20 {
-		if _, err := rand.Read(block); err != nil {
-			t.Fatal(err)
-		}
-		hash.Write(block)
-		if _, err := file.Write(block); err != nil {
-			t.Fatal(err)
-		}
-		if i == 10 {
-			must.Do(t, server.Kill())
-			must.Do(t, server.Start(ctx))
-		}
-	}
-	must.Do(t, file.Close())
-	whole, err := os.Open(filepath.Join(c.Share, "file"))
-	must.Do(t, err)
-	defer whole.Close()
-	written := sha256.New()
-	if _, err := io.Copy(written, whole); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(hash.Sum(nil), written.Sum(nil)) {
-		t.Error("what the server has differs from what was written")
-	}
+	must.Do(t, sameFile(filepath.Join(c.Share, "file"), hash))
 }

@@ -12,16 +12,22 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// Thirty of sixty nodes are deleted at once. The attach-detach controller deletes their
-// VolumeAttachments, and the pods come to thirty new nodes.
+// Thirty of sixty nodes are deleted at once. The attach-detach controller deletes their VolumeAttachments, and the pods
+// move to thirty new nodes.
 func manyNodesRemoved(t *testing.T) {
 	s := newScene(t, "removed", nfs.PerNode, 5)
 	s.must(s.c.UseNodes(s.ctx, s.service, 60))
 	s.must(s.c.CreateClients(s.ctx, s.service, s.service, 60))
-	t.Cleanup(func() { s.must(s.c.DeleteClients(context.WithoutCancel(s.ctx), s.service)) })
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(s.ctx)
+		s.must(s.c.DeleteClients(ctx, s.service))
+		// While a pod is left, the attach-detach controller would attach again what the test detaches.
+		_, err := s.c.WaitAssigned(ctx, 0, s.service)
+		s.must(err)
+	})
 	before := s.attached(60)
 	s.even(s.loads(before))
-	// Not every server loses as many: the first loses most of its nodes.
+	// The first server loses most of its nodes, the others fewer.
 	var gone []string
 	left := map[string]string{}
 	for _, first := range []bool{true, false} {
@@ -100,9 +106,8 @@ func (s *scene) bring(nodes []*corev1.Node) {
 	}
 }
 
-// Two Kubernetes clusters with the same servers know nothing of each other. Each of them is
-// even, so together they differ by one node for each cluster at most. Two NFSServices
-// are counted apart just so.
+// Two Kubernetes clusters with the same servers don't know each other. Each is even, so together servers differ by at most
+// one node for each cluster. Two NFSServices stand in for the clusters.
 func twoClustersOnTheSameServers(t *testing.T) {
 	const clusters = 2
 	sum := map[string]int{}
@@ -121,8 +126,7 @@ func twoClustersOnTheSameServers(t *testing.T) {
 	}
 }
 
-// Servers are added, drained, removed and weighed differently while volumes are
-// mounted, and Fairlead's processes stay the same.
+// Servers are added, drained and removed while volumes are mounted, without a restart of Fairlead.
 func serversChangeLive(t *testing.T) {
 	c := shared(t)
 	var before []int

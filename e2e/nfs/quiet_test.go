@@ -8,8 +8,8 @@ import (
 // quiet is how late a timer may be on a machine that has time for what runs on it.
 const quiet = 100 * time.Millisecond
 
-// lateness measures how late timers are until the returned function is called, which
-// returns the worst: what is late on a busy machine says nothing of Fairlead.
+// lateness measures timers until the returned function is called, which returns the latest one. On a busy machine a late
+// result says nothing about Fairlead.
 func lateness(t *testing.T) func() time.Duration {
 	stop, worst := make(chan struct{}), make(chan time.Duration, 1)
 	go func() {
@@ -21,7 +21,7 @@ func lateness(t *testing.T) func() time.Duration {
 			case <-stop:
 				worst <- most
 				return
-			case <-time.After(pause):
+			case <-time.After(pause): // the timer that is measured
 				most = max(most, time.Since(due))
 			}
 		}

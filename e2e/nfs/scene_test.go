@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// scene is an NFSService with its volumes, whose attachments the test asks for itself.
-// All of it is removed when the test ends.
+// scene is an NFSService with its volumes, whose attachments the test creates itself.
+// The end of the test removes all of it.
 type scene struct {
 	*testing.T
 	c       *Cluster
@@ -29,20 +29,27 @@ type scene struct {
 	volumes []Volume
 }
 
-// newScene has the first n servers that tests share, and a volume.
+// newScene has the first n shared servers, and a volume.
 func newScene(t *testing.T, service string, exposure nfs.Exposure, n int, change ...func(*v1alpha1.NFSService)) *scene {
+	t.Helper()
+	s := emptyScene(t, service, n)
+	object := NewService(service, exposure, s.servers...)
+	for _, f := range change {
+		f(object)
+	}
+	s.must(s.c.CreateService(s.ctx, object))
+	s.volume(Volume{Name: service, Service: service})
+	return s
+}
+
+// emptyScene has neither the NFSService nor a volume.
+func emptyScene(t *testing.T, service string, n int) *scene {
 	t.Helper()
 	s := &scene{T: t, c: shared(t), ctx: t.Context(), service: service}
 	var err error
 	s.servers, err = s.c.servers(s.ctx, n)
 	s.must(err)
-	object := NewService(service, exposure, s.servers...)
-	for _, f := range change {
-		f(object)
-	}
 	t.Cleanup(func() { s.remove(context.WithoutCancel(s.ctx)) })
-	s.must(s.c.CreateService(s.ctx, object))
-	s.volume(Volume{Name: service, Service: service})
 	return s
 }
 
@@ -58,7 +65,7 @@ func (s *scene) must(err error) {
 	must.Do(s, err)
 }
 
-// remove reports what hinders, and goes on.
+// remove reports errors, and continues.
 func (s *scene) remove(ctx context.Context) {
 	var names []string
 	for _, v := range s.volumes {
@@ -81,10 +88,10 @@ func (s *scene) remove(ctx context.Context) {
 	}
 }
 
-// nodes are some of the cluster's, by their place.
+// nodes of the cluster, by index.
 func (s *scene) nodes(from, to int) []string { return s.c.State.Nodes[from:to] }
 
-// attach the first volume to nodes, and return the addresses of all nodes that have it.
+// attach attaches the first volume to nodes, and returns the addresses of all its nodes.
 func (s *scene) attach(nodes ...string) map[string]string {
 	s.Helper()
 	before, err := s.c.Assignment(s.ctx, s.volumes[0].Name)
@@ -93,7 +100,7 @@ func (s *scene) attach(nodes ...string) map[string]string {
 	return s.attached(len(before.Addresses) + len(nodes))
 }
 
-// attached waits until so many nodes have the first volume.
+// attached waits until the first volume has so many nodes, and returns their addresses.
 func (s *scene) attached(nodes int) map[string]string {
 	s.Helper()
 	a, err := s.c.WaitAssigned(s.ctx, nodes, s.volumes[0].Name)
@@ -101,7 +108,7 @@ func (s *scene) attached(nodes int) map[string]string {
 	return a.Addresses
 }
 
-// detach the first volume from nodes.
+// detach detaches the first volume from nodes.
 func (s *scene) detach(nodes ...string) {
 	s.Helper()
 	before, err := s.c.Assignment(s.ctx, s.volumes[0].Name)
@@ -144,7 +151,7 @@ func condition(service *v1alpha1.NFSService, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// loads counts nodes by server, those without any included.
+// loads counts nodes by server, including servers without nodes.
 func (s *scene) loads(addresses map[string]string) map[string]int {
 	s.Helper()
 	backends, err := s.c.backends(s.ctx, s.service)
@@ -156,7 +163,7 @@ func (s *scene) loads(addresses map[string]string) map[string]int {
 	return loads
 }
 
-// even fails the test unless all servers have as many nodes, give or take one.
+// even fails the test if servers differ by more than one node.
 func (s *scene) even(loads map[string]int) {
 	s.Helper()
 	var counts []int
@@ -168,7 +175,7 @@ func (s *scene) even(loads map[string]int) {
 	}
 }
 
-// counted waits until the status counts what the VolumeAttachments say.
+// counted waits until the status counts the nodes of the VolumeAttachments.
 func (s *scene) counted(addresses map[string]string) {
 	s.Helper()
 	loads := s.loads(addresses)
@@ -204,6 +211,6 @@ func (s *scene) awaitEvent(service, reason string, parts ...string) {
 		return false, nil
 	})
 	if err != nil {
-		s.Fatalf("no event %s %q of %s; there are: %s", reason, parts, service, strings.Join(seen, "\n"))
+		s.Fatalf("no event %s %q of %s; events: %s", reason, parts, service, strings.Join(seen, "\n"))
 	}
 }

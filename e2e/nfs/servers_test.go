@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// add one more of the shared servers, and wait until it is healthy.
+// add adds another shared server, and waits until it is healthy.
 func (s *scene) add() {
 	s.Helper()
 	all, err := s.c.servers(s.ctx, len(s.servers)+1)
@@ -24,7 +25,7 @@ func (s *scene) add() {
 	s.wait(func(now *v1alpha1.NFSService) bool { return backendOf(now, added).Health == nfs.Healthy.String() })
 }
 
-// drain the first server.
+// drain drains the first server.
 func (s *scene) drain() {
 	s.Helper()
 	s.reconfigure(func(spec *v1alpha1.NFSServiceSpec) { spec.Backends[0].Drain = true })
@@ -43,7 +44,7 @@ func (s *scene) same(before, now map[string]string) {
 	}
 }
 
-// Servers of exposure PerNode: mounted nodes never move. They are reported.
+// Servers of exposure PerNode: mounted nodes never move, and are reported.
 func serversChangePerNode(t *testing.T) {
 	s := newScene(t, "changes-per-node", nfs.PerNode, 3)
 	before := s.attach(s.nodes(0, 12)...)
@@ -75,7 +76,7 @@ func serversChangePerNode(t *testing.T) {
 			t.Errorf("%s went to the draining server", node)
 		}
 	}
-	// Remounting is a detach and an attach.
+	// A remount is a detach and an attach.
 	s.detach(stay...)
 	after := s.attach(stay...)
 	if n := s.loads(after)[first]; n != 0 {
@@ -99,53 +100,83 @@ func mentions(text string, names []string) bool {
 	return len(names) > 0
 }
 
-// Servers of exposure PerNodeStable: no node sees another address. Only slots of
-// servers that drain move, and unused ones; with Excess, mounted ones too.
+// Servers of exposure PerNodeStable: no node gets another address. Only slots of a server that leaves move, and unused
+// slots; with Excess, mounted slots too.
 func serversChangePerNodeStable(t *testing.T) {
 	s := newScene(t, "changes-stable", nfs.PerNodeStable, 3, func(service *v1alpha1.NFSService) { service.Spec.Slots = ptr.To(int32(12)) })
 	before := s.attach(s.nodes(0, 9)...)
 	s.counted(before)
-	places := s.slots()
-	s.add()
-	s.wait(func(now *v1alpha1.NFSService) bool { return slotsOf(now, s.servers[3].String()) > 0 })
 	used := map[string]bool{}
 	for _, address := range before {
 		used[address] = true
 	}
-	for address, backend := range s.slots() {
-		if used[address] && places[address] != backend {
-			t.Errorf("slot %s, which is mounted, moved from %s to %s", address, places[address], backend)
+	places := s.slots()
+	s.add()
+	s.wait(func(now *v1alpha1.NFSService) bool { return slotsOf(now, s.servers[3].String()) > 0 })
+	unused := func(address, _ string) bool { return !used[address] }
+	places = s.moved(places, unused)
+	first, second := s.servers[0], s.servers[1]
+	killed := s.c.running[second]
+	from := func(server netip.Addr) func(string, string) bool {
+		return func(_, backend string) bool { return backend == server.String() }
+	}
+	left := func(server netip.Addr) func(*v1alpha1.NFSService) bool {
+		return func(now *v1alpha1.NFSService) bool {
+			return slotsOf(now, server.String()) == 0 && slotsOf(now, "") == 0
 		}
 	}
-	s.same(before, s.attached(9))
-	places = s.slots()
-	s.drain()
-	first := s.servers[0].String()
-	s.wait(func(now *v1alpha1.NFSService) bool { return slotsOf(now, first) == 0 })
-	for address, backend := range s.slots() {
-		if places[address] != first && places[address] != backend {
-			t.Errorf("slot %s moved from %s, which does not drain, to %s", address, places[address], backend)
-		}
+	for _, step := range []struct {
+		do    func()
+		until func(*v1alpha1.NFSService) bool
+		moves func(address, backend string) bool
+	}{
+		{func() { s.must(killed.Kill()) }, left(second), from(second)},
+		{func() { s.must(killed.Start(s.ctx)) }, healthIs(second, nfs.Healthy), unused},
+		{s.drain, left(first), from(first)},
+	} {
+		step.do()
+		s.wait(step.until)
+		places = s.moved(places, step.moves)
+		s.same(before, s.attached(9))
 	}
-	s.same(before, s.attached(9))
 	now := s.attach(s.nodes(9, 30)...)
 	s.counted(now)
-	// The server returns empty: nothing mounted moves, until it is asked for.
+	// The drained server takes nodes again: mounted nodes do not move without a rebalance.
 	s.reconfigure(func(spec *v1alpha1.NFSServiceSpec) { spec.Backends[0].Drain = false })
 	s.wait(func(now *v1alpha1.NFSService) bool {
-		return now.Status.ObservedGeneration == now.Generation && !backendOf(now, s.servers[0]).Drain
+		return now.Status.ObservedGeneration == now.Generation && !backendOf(now, first).Drain
 	})
-	if n := s.loads(now)[first]; n != 0 {
-		t.Errorf("%d mounted nodes moved to the server that returned, though no rebalance was asked for", n)
+	if n := s.loads(now)[first.String()]; n != 0 {
+		t.Errorf("%d mounted nodes moved to the returned server without a rebalance", n)
 	}
 	s.reconfigure(func(spec *v1alpha1.NFSServiceSpec) {
 		spec.Rebalance, spec.SlackPercent = v1alpha1.RebalanceExcess, ptr.To(int32(0))
 	})
-	s.wait(func(now *v1alpha1.NFSService) bool { return backendOf(now, s.servers[0]).Nodes > 0 })
+	s.wait(func(now *v1alpha1.NFSService) bool { return backendOf(now, first).Nodes > 0 })
+	s.same(now, s.attached(30))
+	// A removed server takes its slots with it.
+	s.reconfigure(func(spec *v1alpha1.NFSServiceSpec) {
+		spec.Rebalance, spec.Backends = "", append(spec.Backends[:1], spec.Backends[2:]...)
+	})
+	places = s.slots()
+	s.wait(left(second))
+	s.moved(places, from(second))
 	s.same(now, s.attached(30))
 }
 
-// slots are the servers by address.
+// moved fails the test if other slots than those that may move have another server than before. It returns the servers now.
+func (s *scene) moved(before map[string]string, may func(address, backend string) bool) map[string]string {
+	s.Helper()
+	now := s.slots()
+	for address, backend := range before {
+		if now[address] != backend && !may(address, backend) {
+			s.Errorf("slot %s moved from %s to %s", address, backend, now[address])
+		}
+	}
+	return now
+}
+
+// slots are servers by the address of their slot.
 func (s *scene) slots() map[string]string {
 	s.Helper()
 	places := map[string]string{}

@@ -33,16 +33,12 @@ func pod(n int, ready, terminating bool) discoveryv1.Endpoint {
 
 // Servers come from the ready endpoints of a Service, and follow them.
 func TestServersFollowTheServiceOfTheirPods(t *testing.T) {
-	c, ctx := shared(t), t.Context()
-	s := &scene{T: t, c: c, ctx: ctx, service: "pods"}
-	var err error
-	s.servers, err = c.servers(ctx, 4)
-	s.must(err)
+	s := emptyScene(t, "pods", 4)
+	c, ctx := s.c, s.ctx
 	slice := pods(pod(1, true, false), pod(2, true, false), pod(3, false, false))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: podsService}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: nfsPort}}}}
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
-		s.remove(ctx)
 		for _, o := range []client.Object{service, slice} {
 			if err := client.IgnoreNotFound(c.Client.Delete(ctx, o)); err != nil {
 				t.Error(err)
@@ -70,12 +66,12 @@ func TestServersFollowTheServiceOfTheirPods(t *testing.T) {
 	s.same(first, now)
 	s.even(s.loads(now))
 
-	// A pod that ends drains, then is gone. Its nodes stay and are reported.
+	// The server of a terminating pod drains, and then leaves. Its nodes stay and are reported.
 	set(pod(1, true, true), pod(2, true, false), pod(3, true, false), pod(4, true, false))
 	s.wait(func(now *v1alpha1.NFSService) bool { return backendOf(now, ServerAddress(1)).Drain })
 	again := s.attach(s.nodes(12, 15)...)
 	if n := s.loads(again)[ServerAddress(1).String()]; n != 3 {
-		t.Errorf("a pod that ends has %d nodes, it had 3", n)
+		t.Errorf("the server of a terminating pod has %d nodes, it had 3", n)
 	}
 	set(pod(2, true, false), pod(3, true, false), pod(4, true, false))
 	s.follow(2, 3, 4)
@@ -88,7 +84,7 @@ func TestServersFollowTheServiceOfTheirPods(t *testing.T) {
 	s.notReady("NoBackends")
 }
 
-// follow waits until just these servers are the backends, and healthy.
+// follow waits until exactly these servers are healthy backends.
 func (s *scene) follow(servers ...int) {
 	s.Helper()
 	s.wait(func(now *v1alpha1.NFSService) bool {

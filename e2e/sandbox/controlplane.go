@@ -13,7 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // State is what the control plane says of itself once it is ready.
@@ -38,7 +39,10 @@ type controlPlane struct {
 // startTimeout leaves room for a cold build on a small machine.
 const startTimeout = 60 * time.Minute
 
-func startControlPlane(ctx context.Context, root string, o Options) (*controlPlane, error) {
+// apiPort is where the webhook's pods serve the REST API.
+const apiPort = 9444
+
+func startControlPlane(ctx context.Context, root string, o Options, api *forwarder.Forwarder) (*controlPlane, error) {
 	binary, err := buildControlPlane(ctx, root, o)
 	if err != nil {
 		return nil, err
@@ -56,13 +60,16 @@ func startControlPlane(ctx context.Context, root string, o Options) (*controlPla
 		args = append(args, "--fast-node-loss")
 	}
 	if o.Audit {
-		args = append(args, "--audit-group", "system:serviceaccounts:"+webhook.Namespace)
+		args = append(args, "--audit-group", "system:serviceaccounts:"+registration.Namespace)
 	}
 	if o.AuditWrites {
 		args = append(args, "--audit-writes")
 	}
 	if o.NoAttacher {
 		args = append(args, "--no-attacher")
+	}
+	if api != nil {
+		args = append(args, "--forward", fmt.Sprintf("%s:%d=%d", registration.Namespace, apiPort, api.Port()))
 	}
 	cmd := exec.Command(binary, args...) // not by ctx: it is stopped in order, by stop
 	cmd.Stdout, cmd.Stderr = o.Out, o.Out

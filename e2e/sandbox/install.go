@@ -19,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // Overlays that can be installed.
@@ -51,7 +53,7 @@ const (
 // server can't reach a Service here, so it calls the forwarder by URL, and the
 // certificate has that name too.
 func (s *Sandbox) Install(ctx context.Context, overlay string) error {
-	forward, err := NewForwarder()
+	forward, err := forwarder.New()
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}
-	text := fmt.Sprintf(overlayText, base, strings.Join(components, ", "), patches)
+	text := fmt.Sprintf(overlayText, base, strings.Join(components, ", "), patches+s.patches)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}
@@ -197,13 +199,13 @@ func (s *Sandbox) urlPatches() string {
 		}
 	}
 	if s.longhorn() {
-		add(webhook.Registration(storage.Profiles()))
+		add(registration.Webhooks(builtin.Profiles()))
 	}
 	if s.fences() {
-		add(webhook.FencingRegistration(profiles.All()))
+		add(registration.Fencing(profiles.All()))
 	}
 	if s.overlay == NFS {
-		add(webhook.NFSRegistration(webhook.NFSDrivers()))
+		add(registration.NFS(registration.NFSDrivers()))
 	}
 	return s.urlPatch("MutatingWebhookConfiguration", mutating) + s.urlPatch("ValidatingWebhookConfiguration", validating)
 }
@@ -212,7 +214,7 @@ type namedPath struct{ name, path string }
 
 func (s *Sandbox) urlPatch(kind string, webhooks []namedPath) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "  - patch: |\n      apiVersion: admissionregistration.k8s.io/v1\n      kind: %s\n      metadata: {name: %s}\n      webhooks:\n", kind, webhook.ConfigurationName)
+	fmt.Fprintf(&text, "  - patch: |\n      apiVersion: admissionregistration.k8s.io/v1\n      kind: %s\n      metadata: {name: %s}\n      webhooks:\n", kind, registration.ConfigurationName)
 	for _, w := range webhooks {
 		fmt.Fprintf(&text, "        - {name: %s, clientConfig: {service: null, url: \"https://localhost:%d%s\"}}\n", w.name, s.forward.Port(), w.path)
 	}
@@ -256,7 +258,14 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 			return err
 		}
 	}
-	if controllers > 0 && s.longhorn() {
+	return s.waitWorking(ctx, controllers > 0)
+}
+
+// WaitWorking waits until Fairlead has written its first reports, and the API server trusts its webhooks.
+func (s *Sandbox) WaitWorking(ctx context.Context) error { return s.waitWorking(ctx, true) }
+
+func (s *Sandbox) waitWorking(ctx context.Context, controllers bool) error {
+	if controllers && s.longhorn() {
 		if err := s.waitRecorded(ctx); err != nil {
 			return err
 		}
@@ -280,7 +289,7 @@ func (s *Sandbox) RunFairlead(ctx context.Context, webhooks, controllers int) er
 func (s *Sandbox) waitRecorded(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var list v1alpha1.SettingList
-		if err := s.Client.List(ctx, &list, client.InNamespace(storage.Longhorn().Namespace)); err != nil {
+		if err := s.Client.List(ctx, &list, client.InNamespace(longhorn.Profile().Namespace)); err != nil {
 			return false, err
 		}
 		for _, setting := range list.Items {
@@ -314,7 +323,7 @@ func (s *Sandbox) waitTrusted(ctx context.Context, refusal, probe string) error 
 // deployment reads a Deployment, and its template's one container.
 func (s *Sandbox) deployment(ctx context.Context, name string) (*appsv1.Deployment, *corev1.Container, error) {
 	var d appsv1.Deployment
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: webhook.Namespace, Name: name}, &d); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: name}, &d); err != nil {
 		return nil, nil, fmt.Errorf("reading Deployment %s: %w", name, err)
 	}
 	return &d, &d.Spec.Template.Spec.Containers[0], nil

@@ -9,6 +9,17 @@ import (
 // processes again: they read their configuration once.
 func (s *Sandbox) Reconfigure(ctx context.Context, networks, windows string) error {
 	s.Networks, s.Windows = networks, windows
+	return s.reinstall(ctx)
+}
+
+// Repatch installs Fairlead with these kustomize patches on top, as another version has
+// other manifests, and starts its processes again.
+func (s *Sandbox) Repatch(ctx context.Context, patches string) error {
+	s.patches = patches
+	return s.reinstall(ctx)
+}
+
+func (s *Sandbox) reinstall(ctx context.Context) error {
 	if err := s.apply(ctx); err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 )
 
 // Replica is one process of Fairlead: what a Deployment says, with its volumes
@@ -84,6 +86,10 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		r.APIAddress = addresses[2]
 		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
+		if s.api != nil {
+			removeAdmission, removeAPI := r.remove, s.api.Add(r.APIAddress, r.OpsURL+"/readyz")
+			r.remove = func() { removeAdmission(); removeAPI() }
+		}
 	} else {
 		r.MetricsURL = "http://" + admission + "/metrics"
 		args = append(args, "--health-listen="+ops, "--metrics-listen="+admission)
@@ -147,7 +153,7 @@ func (r *Replica) WaitReady(ctx context.Context) error {
 		case <-r.exited:
 			return false, errReplicaExited
 		default:
-			ready, _ := isReady(ctx, client, r.OpsURL+"/readyz") // not yet
+			ready, _ := forwarder.IsReady(ctx, client, r.OpsURL+"/readyz") // not yet
 			return ready, nil
 		}
 	})

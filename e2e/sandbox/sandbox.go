@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Options of a sandbox.
@@ -50,6 +51,8 @@ type Options struct {
 	AuditWrites bool
 	// NoAttacher leaves VolumeAttachments to a real attacher.
 	NoAttacher bool
+	// ForwardPorts lets kubectl port-forward reach the REST API of the webhook.
+	ForwardPorts bool
 	// Out is told what is done, by more than one at a time.
 	Out io.Writer
 }
@@ -64,7 +67,7 @@ type Sandbox struct {
 	Root string
 
 	longhornClient client.WithWatch
-	release        standin.Release
+	release        release.Release
 
 	plane     *controlPlane
 	replicas  []*Replica
@@ -73,10 +76,12 @@ type Sandbox struct {
 	// others are processes of neither; some are started again while the sandbox runs.
 	othersMu sync.Mutex
 	others   []*Replica
-	forward  *Forwarder
-	// overlay that is installed.
-	overlay string
-	record  record
+	forward  *forwarder.Forwarder
+	// api is what stands for port apiPort of the webhook's pods; nil without ForwardPorts.
+	api *forwarder.Forwarder
+	// overlay that is installed, and patches of another version of it.
+	overlay, patches string
+	record           record
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.
@@ -84,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
 	}
-	release, err := standin.FindRelease(o.LonghornVersion)
+	release, err := release.Find(o.LonghornVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +105,17 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder: %w", err)
 	}
-	plane, err := startControlPlane(ctx, root, o)
+	var api *forwarder.Forwarder
+	if o.ForwardPorts {
+		if api, err = forwarder.New(); err != nil {
+			return nil, err
+		}
+	}
+	plane, err := startControlPlane(ctx, root, o, api)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{Options: o, Root: root, plane: plane, State: plane.state, release: release}
+	s := &Sandbox{Options: o, Root: root, plane: plane, State: plane.state, release: release, api: api}
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -127,11 +138,11 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("building the client: %w", err)
 	}
 	asLonghorn := rest.CopyConfig(config)
-	longhorn := storage.Longhorn()
+	profile := longhorn.Profile()
 	accounts := "system:serviceaccounts"
 	asLonghorn.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + longhorn.Namespace + ":" + longhorn.ServiceAccount,
-		Groups:   []string{"system:authenticated", accounts, accounts + ":" + longhorn.Namespace},
+		UserName: "system:serviceaccount:" + profile.Namespace + ":" + profile.ServiceAccount,
+		Groups:   []string{"system:authenticated", accounts, accounts + ":" + profile.Namespace},
 	}
 	if s.longhornClient, err = client.NewWithWatch(asLonghorn, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("building Longhorn's client: %w", err)
@@ -156,8 +167,10 @@ func (s *Sandbox) Stop() error {
 	for _, r := range s.others {
 		problems = append(problems, r.Kill())
 	}
-	if s.forward != nil {
-		problems = append(problems, s.forward.Close())
+	for _, f := range []*forwarder.Forwarder{s.forward, s.api} {
+		if f != nil {
+			problems = append(problems, f.Close())
+		}
 	}
 	return errors.Join(append(problems, s.plane.stop())...)
 }

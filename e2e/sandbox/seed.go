@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 //go:embed seed/*.yaml
@@ -36,7 +39,7 @@ func (s *Sandbox) Longhorn() standin.Longhorn {
 
 // UpgradeLonghorn makes Longhorn a later version.
 func (s *Sandbox) UpgradeLonghorn(ctx context.Context, version string) error {
-	later, err := standin.FindRelease(version)
+	later, err := release.Find(version)
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (s *Sandbox) applySeed(ctx context.Context, name string) error {
 func (s *Sandbox) WaitClients(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var ds appsv1.DaemonSet
-		if err := s.Client.Get(ctx, cluster.DaemonSetKey(storage.Longhorn()), &ds); err != nil {
+		if err := s.Client.Get(ctx, cluster.DaemonSetKey(longhorn.Profile()), &ds); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		return ds.Status.ObservedGeneration >= ds.Generation && int(ds.Status.NumberReady) == len(s.State.Nodes), nil

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // follow keeps a folder like a kubelet keeps a Secret or ConfigMap volume:
@@ -77,7 +77,7 @@ func (s *Sandbox) contents(ctx context.Context, v corev1.Volume) (map[string][]b
 	switch {
 	case v.ConfigMap != nil:
 		var c corev1.ConfigMap
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: webhook.Namespace, Name: v.ConfigMap.Name}, &c); err != nil {
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: v.ConfigMap.Name}, &c); err != nil {
 			return nil, "", fmt.Errorf("reading ConfigMap %s: %w", v.ConfigMap.Name, err)
 		}
 		for name, text := range c.Data {
@@ -86,7 +86,7 @@ func (s *Sandbox) contents(ctx context.Context, v corev1.Volume) (map[string][]b
 		return files, c.ResourceVersion, nil
 	case v.Secret != nil:
 		var secret corev1.Secret
-		err := s.Client.Get(ctx, client.ObjectKey{Namespace: webhook.Namespace, Name: v.Secret.SecretName}, &secret)
+		err := s.Client.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: v.Secret.SecretName}, &secret)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, "", fmt.Errorf("reading Secret %s: %w", v.Secret.SecretName, err)
 		}

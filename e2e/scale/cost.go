@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // cost of the controller.
 type cost struct {
-	// peak of its resident memory since its start, and what it was before the
-	// restarts, in MiB.
+	// peak of its resident memory since its start, and before the restarts, in MiB.
 	peak, before float64
 	// cpu is the CPU time that the process has used.
 	cpu time.Duration
@@ -24,7 +23,7 @@ type cost struct {
 	requests map[string]int
 }
 
-// since takes away the requests that were made before.
+// since subtracts earlier requests.
 func (c cost) since(earlier cost) cost {
 	result := cost{peak: c.peak, before: earlier.before, cpu: c.cpu - earlier.cpu, requests: maps.Clone(c.requests)}
 	for kind, n := range earlier.requests {
@@ -79,7 +78,7 @@ func (s *scenario) cost() (cost, error) {
 		return cost{}, err
 	}
 	for _, r := range requests {
-		if r.User == "system:serviceaccount:"+webhook.Namespace+":"+sandbox.ControllerDeployment {
+		if r.User == "system:serviceaccount:"+registration.Namespace+":"+sandbox.ControllerDeployment {
 			result.requests[r.Verb+" "+r.Resource]++
 		}
 	}

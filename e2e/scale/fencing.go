@@ -41,7 +41,7 @@ const (
 	mostRackTime = 10 * time.Second
 )
 
-// fencingResult is what was measured at one size. What could not be measured says why.
+// fencingResult has the measurements at one size, and the reasons of those that failed.
 type fencingResult struct {
 	nodes, holders int
 	webhook, ctrl  processCost
@@ -135,7 +135,7 @@ func nodeNames(from, many int) []string {
 
 // heartbeats writes what kubelets do.
 func (c *fencedCluster) heartbeats(ctx context.Context, nodes int) {
-	gap := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(heartbeat) / float64(nodes)) } // they don't know of each other
+	gap := func() time.Duration { return time.Duration(rand.ExpFloat64() * float64(heartbeat) / float64(nodes)) } // nodes are independent
 	status, leases := time.NewTimer(gap()), time.NewTicker(lease/time.Duration(nodes))
 	defer status.Stop()
 	defer leases.Stop()
@@ -227,7 +227,7 @@ func since(before, after map[apiserver.Call]int) map[apiserver.Call]int {
 
 var errNotFenced = errors.New("not fenced in time")
 
-// lose has nodes be lost and tainted, and waits until all are fenced.
+// lose makes nodes lost and tainted, and waits until all are fenced.
 func (c *fencedCluster) lose(ctx context.Context, names []string) (time.Duration, error) {
 	began := time.Now()
 	for _, name := range names {

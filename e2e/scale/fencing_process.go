@@ -36,7 +36,7 @@ kind: Configuration
 fencing: {profiles: [{name: rook-ceph}], tainting: {mode: "on"}}
 `
 
-// process is a Fairlead that was started.
+// process of Fairlead.
 type process struct {
 	*exec.Cmd
 	log string
@@ -64,7 +64,7 @@ func (p *process) cost() (c processCost, err error) {
 	return c, errors.Join(problems[:]...)
 }
 
-// start serves the cluster and starts Fairlead beside it. Stop ends all of it, also after an error.
+// start serves the cluster and starts Fairlead beside it. stop ends everything, also after an error.
 func (c *fencedCluster) start(ctx context.Context, binary string, added []string) (stop func() error, err error) {
 	var ends []func() error
 	stop = func() error {
@@ -222,7 +222,7 @@ func (c *fencedCluster) judge(ctx context.Context) (median, worst time.Duration,
 	if err != nil {
 		return 0, 0, err
 	}
-	// Who the webhook is, is not what is measured.
+	// The identity of the webhook is not measured.
 	caller := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // loopback
 	defer caller.CloseIdleConnections()
 	var took []time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 )
 
-// writeFencing prints what was measured, and what misses its target.
+// writeFencing prints measurements, and marks those that miss their target.
 func writeFencing(out io.Writer, results []fencingResult) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	header := []string{"WHAT", "TARGET"}
@@ -84,7 +84,7 @@ func writeFencing(out io.Writer, results []fencingResult) error {
 	return table.Flush()
 }
 
-// measured is a value, or -1 where nothing was measured.
+// measured is a value, or -1 without a measurement.
 func measured(took time.Duration, value float64) float64 {
 	if took == 0 {
 		return -1
@@ -94,7 +94,7 @@ func measured(took time.Duration, value float64) float64 {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// total of the requests of a part of Fairlead, but for its leader's lease.
+// total of the requests of a part of Fairlead, except for its lease.
 func total(calls map[apiserver.Call]int, part string) (n int) {
 	for call, many := range calls {
 		if call.Agent == "fairlead-"+part && call.Resource != "leases.coordination.k8s.io" {

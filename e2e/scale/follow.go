@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // follower sees every workload pod and every CSI plugin pod come and go.
@@ -35,14 +35,14 @@ func newFollower(ctx context.Context, config *rest.Config) (*follower, error) {
 		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	f := &follower{workloads: map[string]*life{}, clients: map[string]*life{}}
-	longhorn := storage.Longhorn()
+	profile := longhorn.Profile()
 	for _, watch := range []struct {
 		namespace string
 		labels    map[string]string
 		lives     map[string]*life
 	}{
 		{metav1.NamespaceDefault, workloadLabels(), f.workloads},
-		{longhorn.Namespace, longhorn.ClientLabels, f.clients},
+		{profile.Namespace, profile.ClientLabels, f.clients},
 	} {
 		factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(watch.namespace),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = labels.FormatLabels(watch.labels) }))
@@ -82,8 +82,7 @@ func (f *follower) see(lives map[string]*life, object any, gone bool) {
 	known.note(pod, gone, time.Now())
 }
 
-// note takes over what the pod says. What was seen first of its end stays: who
-// ends a pod for good, in the kubelet's place, writes over it.
+// note updates the life from the pod. The first end stays: kwok, in the kubelet's place, overwrites it.
 func (l *life) note(pod *corev1.Pod, gone bool, now time.Time) {
 	l.node = pod.Spec.NodeName
 	l.ready = false

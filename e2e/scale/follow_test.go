@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestALifeEndsWhenItsEndIsAskedFor(t *testing.T) {
+func TestLifeEndsAtTheDeletionRequest(t *testing.T) {
 	pod := &corev1.Pod{
 		Spec: corev1.PodSpec{NodeName: "node-1"},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
@@ -19,32 +19,32 @@ func TestALifeEndsWhenItsEndIsAskedFor(t *testing.T) {
 	var l life
 	l.note(pod, false, at(101))
 	if !l.ready || !l.began.Equal(at(100)) || !l.ended.IsZero() || l.node != "node-1" {
-		t.Errorf("running, it is %+v", l)
+		t.Errorf("a running pod: %+v", l)
 	}
 
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(at(230))), ptr.To[int64](30)
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: evicted})
 	l.note(pod, false, at(201))
 	if l.ready || !l.ended.Equal(at(200)) || l.cause != evicted {
-		t.Errorf("evicted, it is %+v", l)
+		t.Errorf("an evicted pod: %+v", l)
 	}
 
-	// kwok ends it for good without its grace period.
+	// kwok deletes the pod without its grace period.
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(at(205))), ptr.To[int64](0)
 	l.note(pod, true, at(206))
 	if !l.ended.Equal(at(200)) {
-		t.Errorf("gone, it ended at %s", l.ended)
+		t.Errorf("a deleted pod ended at %s", l.ended)
 	}
 
 	var unseen life
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = nil, nil
 	unseen.note(pod, true, at(207))
 	if !unseen.ended.Equal(at(207)) || unseen.ready {
-		t.Errorf("gone at once, it is %+v", unseen)
+		t.Errorf("a pod deleted at once: %+v", unseen)
 	}
 }
 
-func TestTheCostIsWhatCameAfter(t *testing.T) {
+func TestCostSinceAnEarlierCost(t *testing.T) {
 	before := cost{peak: 50, before: 40, requests: map[string]int{"list pods": 5, "get pods": 2}}
 	after := cost{peak: 60, before: 55, requests: map[string]int{"list pods": 8, "get pods": 2, "create events": 1}}
 	got := after.since(before)
@@ -52,7 +52,7 @@ func TestTheCostIsWhatCameAfter(t *testing.T) {
 		t.Errorf("the cost is %+v", got)
 	}
 	if _, listed := got.requests["get pods"]; listed {
-		t.Error("what was not asked for again is listed")
+		t.Error("requests without an increase are listed")
 	}
 	for name, want := range map[string]float64{"VmHWM": 2, "VmRSS": 1.5} {
 		if got, err := memory("Name:\tfairlead\nVmHWM:\t    2048 kB\nVmRSS:\t    1536 kB\n", name); err != nil || got != want {
@@ -60,6 +60,6 @@ func TestTheCostIsWhatCameAfter(t *testing.T) {
 		}
 	}
 	if _, err := memory("", "VmHWM"); err == nil {
-		t.Error("there is no memory, and no error")
+		t.Error("no memory was read, and no error returned")
 	}
 }

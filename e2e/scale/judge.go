@@ -16,12 +16,12 @@ type life struct {
 	began time.Time
 	// ended is when its deletion was asked for, zero while it lives.
 	ended time.Time
-	// cause is the reason that the API server gives for its end, if it has one.
+	// cause is the API server's reason for its end, if any.
 	cause string
 	ready bool
 }
 
-// evicted is the cause that there should be.
+// evicted is the expected cause.
 const evicted = "EvictionByEvictionAPI"
 
 func (l life) String() string {
@@ -37,27 +37,24 @@ func (l life) set() string { return l.pod[:strings.LastIndex(l.pod, "-")] }
 
 // verdict on what happened to the workloads.
 type verdict struct {
-	// evictions are those that were due: a CSI plugin pod on the node of the pod
-	// began after it did, and before it was evicted.
+	// evictions that were due: a CSI plugin pod on the node began after the pod, and before its eviction.
 	evictions int
 	// seconds from the first eviction to the last, both included, and how many
 	// evictions there were in the busiest ten seconds.
 	seconds, busiest int
-	// undue were evicted though no CSI plugin pod took their mount away.
+	// undue were evicted although their mount was alive.
 	undue []string
-	// others ended in another way than by the Eviction API.
+	// others ended without the Eviction API.
 	others []string
 	// stale run with a mount that is older than the CSI plugin on their node.
 	stale []string
-	// sameSecond run since the second in which the CSI plugin on their node
-	// began: nobody can tell by the API which was first.
+	// sameSecond began in the same second as the CSI plugin on their node: the API does not show which was first.
 	sameSecond int
 	// restarts is how many workloads were restarted how often.
 	restarts map[int]int
 }
 
-// judge holds the promise against what was seen: a workload is restarted only if
-// its mount is dead, and once for each CSI plugin pod that took it away.
+// judge checks the promise: a workload is restarted only if its mount is dead, and once for each CSI plugin pod that ended.
 func judge(workloads, clients []life) verdict {
 	began := map[string][]time.Time{}
 	for _, c := range clients {

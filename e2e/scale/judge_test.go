@@ -8,13 +8,13 @@ import (
 
 func at(second int64) time.Time { return time.Unix(second, 0) }
 
-func TestOnlyWhatIsDueIsRight(t *testing.T) {
+func TestJudgeFindsWrongRestarts(t *testing.T) {
 	clients := []life{
 		{pod: "csi-a", node: "node-1", began: at(10), ended: at(100)},
 		{pod: "csi-b", node: "node-1", began: at(102)},
 		{pod: "csi-c", node: "node-2", began: at(10), ended: at(200)},
 		{pod: "csi-d", node: "node-2", began: at(202)},
-		{pod: "csi-e", node: "node-3"}, // not there yet
+		{pod: "csi-e", node: "node-3"}, // has no sandbox yet
 	}
 	for name, c := range map[string]struct {
 		workloads []life

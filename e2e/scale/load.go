@@ -16,13 +16,13 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 )
 
-// workers make objects at a time: more of them would only wait for each other.
+// workers create objects at the same time; more would only wait for each other.
 const workers = 16
 
-// forEachVolume does something for all volumes, and says how far it has come.
+// forEachVolume runs a function for all volumes, and reports progress.
 func (s *scenario) forEachVolume(ctx context.Context, do func(ctx context.Context, n int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers + 1) // one of them only watches
+	group.SetLimit(workers + 1) // one reports progress
 	var finished atomic.Int64
 	group.Go(func() error {
 		return s.report.until(ctx, func() (string, bool, error) {

@@ -13,11 +13,10 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// unlimit takes the limit off the administrator's client: thousands of objects
-// are to be made, and nobody measures this.
+// unlimit removes the rate limit of the administrator's client, which creates thousands of objects unmeasured.
 func (s *scenario) unlimit() error {
 	config := rest.CopyConfig(s.Config)
 	config.QPS = -1
@@ -52,7 +51,7 @@ func (s *scenario) seed(ctx context.Context) error {
 	if _, err := s.Kubectl(ctx, networkText, "create", "-f", "-"); err != nil {
 		return err
 	}
-	return s.patch(ctx, "daemonset", storage.Longhorn().ClientDaemonSet,
+	return s.patch(ctx, "daemonset", longhorn.Profile().ClientDaemonSet,
 		fmt.Sprintf(`{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":"%d%%"}}}}`, maxUnavailable))
 }
 
@@ -63,8 +62,7 @@ func (s *scenario) install(ctx context.Context) error {
 	return s.RunFairlead(ctx, 1, 1)
 }
 
-// applyNetwork turns on what makes a mount die with its CSI plugin pod, and
-// that its workloads are restarted then.
+// applyNetwork makes mounts die with their CSI plugin pod, and Fairlead restart the workloads.
 func (s *scenario) applyNetwork(ctx context.Context) error {
 	for name, value := range map[catalog.Name]string{
 		catalog.AutoDeletePod:          "true",
@@ -77,7 +75,7 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 	}
 	return s.report.until(ctx, func() (string, bool, error) {
 		var object v1alpha1.NetworkRollout
-		if err := s.Client.Get(ctx, cluster.RolloutKey(storage.Longhorn()), &object); err != nil {
+		if err := s.Client.Get(ctx, cluster.RolloutKey(longhorn.Profile()), &object); err != nil {
 			return "", false, err
 		}
 		status := object.Status
@@ -87,6 +85,6 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 }
 
 func (s *scenario) patch(ctx context.Context, resource, name, patch string) error {
-	_, err := s.Kubectl(ctx, "", "-n="+storage.Longhorn().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
+	_, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
 	return err
 }

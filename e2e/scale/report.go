@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// reporter tells what is going on, and for how long.
+// reporter prints the present step and its duration.
 type reporter struct {
 	out   io.Writer
 	name  string
@@ -23,12 +23,11 @@ func (r *reporter) say(format string, args ...any) {
 }
 
 const (
-	// askEvery is often enough not to lengthen what is measured, and seldom
-	// enough not to be what is measured.
+	// askEvery is short enough not to lengthen the measurement, and long enough not to disturb it.
 	askEvery = 250 * time.Millisecond
-	// sayEvery keeps a reader from wondering whether it hangs.
+	// sayEvery shows the reader that the program runs.
 	sayEvery = 5 * time.Second
-	// patience is how long nothing may change before it is given up.
+	// patience is how long the state may stay the same before the wait fails.
 	patience = 2 * time.Minute
 )
 

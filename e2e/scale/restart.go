@@ -10,22 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // restartTime is how long the restart of all CSI plugin pods takes at least. Faster,
 // more workloads would be restarted in a minute than the controller's brake lets pass.
 const restartTime = 90 * time.Second
 
-// restartClients deletes all CSI plugin pods, a few at a time, and goes on when
-// those nodes have another that is Ready. It does not wait for the workloads:
+// restartClients deletes all CSI plugin pods, a few at a time, and continues when those nodes have another Ready one. It does not wait for the workloads:
 // an upgrade of the plugin wouldn't either.
 func (s *scenario) restartClients(ctx context.Context) (err error) {
 	if s.atRest, err = s.cost(); err != nil {
 		return err
 	}
-	// Times in the API have a second's resolution: what runs must be surely older
-	// than what comes now.
+	// Times in the API have no fractions: running pods must be older than the next ones.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -48,7 +46,7 @@ func (s *scenario) restartClients(ctx context.Context) (err error) {
 		group, began := nodes[from:min(from+batch, len(nodes))], time.Now()
 		var problems []error
 		for _, node := range group {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: storage.Longhorn().Namespace, Name: pods[node]}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: longhorn.Profile().Namespace, Name: pods[node]}}
 			problems = append(problems, s.Client.Delete(ctx, pod, client.GracePeriodSeconds(1)))
 		}
 		if err := errors.Join(problems...); err != nil {
@@ -83,11 +81,10 @@ func (s *scenario) readyAgain(nodes []string, had map[string]string) int {
 	return n
 }
 
-// quiet is how long nothing may happen, once all is well, for it to be over.
+// quiet is how long nothing may change before the run is over.
 const quiet = 15 * time.Second
 
-// waitQuiet waits until no mount is dead, all workloads are Ready and nobody is
-// restarted any more. If that does not come about, the verdict says what is missing.
+// waitQuiet waits until no mount is dead, all workloads are Ready and restarts have ended. Else the verdict names the rest.
 func (s *scenario) waitQuiet(ctx context.Context) (verdict, error) {
 	var last verdict
 	var since time.Time
@@ -114,7 +111,7 @@ func (s *scenario) waitQuiet(ctx context.Context) (verdict, error) {
 		if len(last.stale) == 0 {
 			return last, err
 		}
-		return last, nil // the verdict says it better
+		return last, nil // the verdict has the details
 	}
 	return last, err
 }

@@ -30,7 +30,7 @@ type result struct {
 	size    size
 	phases  []phase
 	verdict verdict
-	// atRest is what the controller had cost before the restarts, and cost what it cost since.
+	// atRest is the cost of the controller before the restarts, cost the cost since.
 	atRest, cost cost
 }
 
@@ -49,7 +49,7 @@ type scenario struct {
 	report *reporter
 	follow *follower
 	phases []phase
-	// atRest is what the controller had cost before the restarts.
+	// atRest is the cost of the controller before the restarts.
 	atRest cost
 }
 
@@ -73,7 +73,7 @@ func runScenario(ctx context.Context, binary string, size size, args ...string) 
 		if err == nil && r.verdict.err() == nil || ctx.Err() != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
 		} else {
-			fmt.Fprintf(os.Stderr, "what was written is left in %s\n", dir)
+			fmt.Fprintf(os.Stderr, "files of the run remain in %s\n", dir)
 		}
 	}()
 	s := &scenario{args: args, size: size, report: newReporter(os.Stdout, fmt.Sprintf("%d nodes", size.nodes))}
@@ -88,7 +88,7 @@ func runScenario(ctx context.Context, binary string, size size, args ...string) 
 	return s.play(ctx)
 }
 
-// play goes through the scenario in a control plane that is up.
+// play runs the scenario in a running control plane.
 func (s *scenario) play(ctx context.Context) (result, error) {
 	if err := s.unlimit(); err != nil {
 		return result{}, err

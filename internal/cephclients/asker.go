@@ -1,5 +1,5 @@
-// Package cephclients asks Ceph who has the volumes of a lost node open, before the node is fenced. Ceph's
-// commands run in a server of its own, fairlead ceph-clients. Only cmd imports the package: it is optional.
+// Package cephclients asks Ceph for the clients of a lost node's volumes, before the node is fenced. Ceph's commands run
+// in a server of its own, fairlead ceph-clients. The package is optional: only cmd imports it.
 package cephclients
 
 import (
@@ -20,16 +20,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Asker asks about the volumes of one Ceph cluster.
-type Asker struct {
+// Reporter asks for the clients of one Ceph cluster's volumes.
+type Reporter struct {
 	ClusterID string
 	Objects   client.Reader // a cache
 	Ask       func(context.Context, cephcli.Request) (cephcli.Answer, error)
 }
 
-// Report is a cluster.AskStorage. It asks about volumes whose clients tell something of the node: those that only
-// this node may write to, and shared ones. Without an answer a volume is left out: that is not "no clients".
-func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, err error) {
+// Report is a fencing.AskStorage. It asks about volumes that only this node may write to, and shared volumes. A volume
+// without an answer is left out, which differs from "no clients".
+func (a Reporter) Report(ctx context.Context, f fence.Facts) (report fence.Report, err error) {
 	volumes, err := a.volumes(ctx, f)
 	if err != nil {
 		return report, err
@@ -65,9 +65,9 @@ func (a Asker) Report(ctx context.Context, f fence.Facts) (report fence.Report, 
 	return report, errors.Join(problems...)
 }
 
-// volumes that the node may write to, by name: shared ones, and those that no other machine has, or had when it
-// was lost. Another machine of the same name has a record of its own.
-func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
+// volumes that the node may write to, by name: shared ones, and those that no other machine holds or held when it was lost.
+// A later machine of the same name has its own record.
+func (a Reporter) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
 	elsewhere := map[string]bool{}
 	var attachments storagev1.VolumeAttachmentList
 	var records v1alpha1.NodeFenceList
@@ -100,7 +100,7 @@ func (a Asker) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, erro
 	return volumes, nil
 }
 
-// questionOf reads what Ceph's CSI driver has written into a PersistentVolume.
+// questionOf reads the attributes that Ceph's CSI driver writes into a PersistentVolume.
 func questionOf(v fence.Volume) cephcli.Volume {
 	static := v.Attributes["staticVolume"] == "true"
 	if strings.HasSuffix(v.Driver, "cephfs.csi.ceph.com") {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -22,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const (
@@ -30,12 +30,10 @@ const (
 )
 
 func volume(name, driver string, mode corev1.PersistentVolumeAccessMode, attributes map[string]string) *corev1.PersistentVolume {
-	all := map[string]string{"clusterID": "rook-ceph"}
-	maps.Copy(all, attributes)
-	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
-		AccessModes:            []corev1.PersistentVolumeAccessMode{mode},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle-" + name, VolumeAttributes: all}},
-	}}
+	pv := objects.Volume(name, driver, "handle-"+name, name, objects.InCluster("rook-ceph"))
+	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{mode}
+	maps.Copy(pv.Spec.CSI.VolumeAttributes, attributes)
+	return pv
 }
 
 func image(name string, mode corev1.PersistentVolumeAccessMode, more ...string) *corev1.PersistentVolume {
@@ -44,12 +42,6 @@ func image(name string, mode corev1.PersistentVolumeAccessMode, more ...string) 
 		attributes[more[i]] = more[i+1]
 	}
 	return volume(name, rbd, mode, attributes)
-}
-
-func attached(name, node string) *storagev1.VolumeAttachment {
-	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
-		NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
-	}}
 }
 
 func held(names ...string) []v1alpha1.HeldVolume {
@@ -61,11 +53,11 @@ func held(names ...string) []v1alpha1.HeldVolume {
 }
 
 // asker asks a server that knows addresses by image or path, and of everything else that it failed.
-func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, objects ...client.Object) Asker {
+func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, objects ...client.Object) Reporter {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
 	must.Do(t, err)
-	return Asker{
+	return Reporter{
 		ClusterID: "rook-ceph", Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		Ask: func(_ context.Context, request cephcli.Request) (cephcli.Answer, error) {
 			if *asked = request; known == nil {
@@ -104,12 +96,12 @@ func TestReportCoversVolumesThatMentionTheNode(t *testing.T) {
 	var asked cephcli.Request
 	const rwo, rwx, rox = corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany
 	a := asker(t, &asked, map[string][]string{"i-mine": {"192.168.1.1"}, "i-recorded": {"192.168.1.1", "192.168.1.9"}, "i-shared": {"192.168.1.2"}, "i-free": nil, "handle-static": {"192.168.1.1"}, "/volumes/v": {"192.168.1.1"}, "/root": {}},
-		image("mine", rwo), attached("mine", "node-1"), image("recorded", rwo), image("free", rwo),
-		image("both", rwo), attached("both", "node-1"), attached("both", "node-2"),
+		image("mine", rwo), objects.Attachment("mine", "node-1", rbd), image("recorded", rwo), image("free", rwo),
+		image("both", rwo), objects.Attachment("both", "node-1", rbd), objects.Attachment("both", "node-2", rbd),
 		image("theirs", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("theirs")}},
 		&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("recorded", "theirs")}},
 		image("namesake", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1-2"}, Status: v1alpha1.NodeFenceStatus{NodeName: "node-1", Volumes: held("namesake")}},
-		image("shared", rwx), attached("shared", "node-2"), image("read", rox), image("silent", rwo),
+		image("shared", rwx), objects.Attachment("shared", "node-2", rbd), image("read", rox), image("silent", rwo),
 		image("static", rwo, "staticVolume", "true", "imageName", "other"), image("odd", rwo, "imageName", "--all"), image("external", rwo, "clusterID", "external"),
 		volume("dir", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/volumes/v"}),
 		volume("root", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/x", "rootPath": "/root", "staticVolume": "true"}),
@@ -130,9 +122,7 @@ func TestReportCoversVolumesThatMentionTheNode(t *testing.T) {
 			t.Errorf("the error lacks %q: %v", text, err)
 		}
 	}
-	if len(asked) != 8 {
-		t.Errorf("asked about %v", asked)
-	}
+	must.Equal(t, len(asked), 8, "asked about %v", asked)
 	// A server at an address of the node itself is lost with it.
 	if len(report.Servers) != 1 || fmt.Sprint(report.Servers[0].Addresses) != "[192.168.9.1]" {
 		t.Errorf("servers %v", report.Servers)

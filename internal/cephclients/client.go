@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// askTimeout is longer than the server's: its answer says more than that there was none.
+	// askTimeout is longer than the server's timeout, so that the server's own error arrives.
 	askTimeout = 17 * time.Second
 	maxAnswer  = 1 << 20
 )

@@ -50,9 +50,7 @@ func serve(t *testing.T, directory string) (url string) {
 	go func() { ended <- s.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, <-ended)
 	})
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	return "https://localhost:" + port

@@ -9,14 +9,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// withoutLostNodes counts a DaemonSet anew that is not Ready, without its pods on
-// nodes that are down: they come back with their nodes, and would keep a setting
-// from being applied until then. A DaemonSet whose pods do not tolerate the taints
-// of such nodes has them misscheduled and does not count them itself
-// (k8s.io/kubernetes pkg/controller/daemon NodeShouldRunDaemonPod).
+// withoutLostNodes counts a DaemonSet that is not Ready again, without its pods on nodes
+// that are down. Such pods return with their nodes, and would delay a setting until then.
+// The DaemonSet controller does not count pods that do not tolerate the nodes' taints: they
+// are misscheduled (k8s.io/kubernetes pkg/controller/daemon NodeShouldRunDaemonPod).
 //
-// Only pods that are seen on such a node are left out: one that has no node yet
-// may be waited for in vain, but is.
+// A pod without a node counts, although it may be waiting for a node that is down.
 func (r *Reader) withoutLostNodes(ctx context.Context, ds *appsv1.DaemonSet, c *catalog.Component) error {
 	if ds.Status.ObservedGeneration < ds.Generation || ds.Status.NumberMisscheduled > 0 || ds.Spec.Selector == nil || len(ds.Spec.Selector.MatchLabels) == 0 {
 		return nil
@@ -37,7 +35,7 @@ func (r *Reader) withoutLostNodes(ctx context.Context, ds *appsv1.DaemonSet, c *
 		}
 		node := pod.Spec.NodeName
 		switch there, known := nodes[node]; {
-		case node != "" && !known: // gone, and not counted
+		case node != "" && !known: // the node is gone, and the DaemonSet does not count it
 		case known && !there.Ready:
 			lost[node] = true
 		case pod.DeletionTimestamp == nil && Ready(pod) && pod.Labels[templateGenerationLabel] == ds.Annotations[appsv1.DeprecatedTemplateGeneration]:

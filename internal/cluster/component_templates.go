@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// templates are the Deployments and DaemonSets that the storage system makes by
-// itself. What it was installed with is the installer's, and is left alone.
+// templates returns the Deployments and DaemonSets that the storage system creates
+// itself. Those of its installation belong to the installer.
 func (r *Reader) templates(ctx context.Context, _ podClasses) ([]catalog.Component, error) {
 	managed := []client.ListOption{client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)}
 	var deployments appsv1.DeploymentList
@@ -62,7 +62,7 @@ func (r *Reader) deployment(d *appsv1.Deployment) catalog.Component {
 	c.Stopped = s.ObservedGeneration >= d.Generation && c.Total > 0 && s.AvailableReplicas == 0 && s.ReadyReplicas == 0
 	if s.ObservedGeneration >= d.Generation {
 		c.Updated = int(s.UpdatedReplicas)
-		// Beside those there may still be pods of before.
+		// Pods of an older template may still exist.
 		c.Ready = c.Updated == c.Total && int(s.AvailableReplicas) == c.Total && int(s.Replicas) == c.Total
 	}
 	return c
@@ -73,7 +73,7 @@ func (r *Reader) daemonSet(ds *appsv1.DaemonSet) catalog.Component {
 	c.Client = ds.Name == r.profile.ClientDaemonSet
 	s := ds.Status
 	c.Total = int(s.DesiredNumberScheduled)
-	// Pods that the controller calls misscheduled run, and are not counted as ready.
+	// Misscheduled pods run, but the DaemonSet controller does not count them as ready.
 	c.Stopped = s.ObservedGeneration > 0 && s.ObservedGeneration >= ds.Generation && s.NumberReady == 0 && s.NumberMisscheduled == 0
 	if s.ObservedGeneration >= ds.Generation {
 		c.Updated = int(s.UpdatedNumberScheduled)
@@ -88,8 +88,8 @@ func (r *Reader) daemonSet(ds *appsv1.DaemonSet) catalog.Component {
 	return c
 }
 
-// templateComponent is what all templates have. No class is given to a template
-// that names none, so its class is what it says.
+// templateComponent has the traits of all templates. The API server adds no default
+// priority class to a template, so the template's class is the wanted class.
 func (r *Reader) templateComponent(kind catalog.ComponentKind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) catalog.Component {
 	resources := make(map[string]corev1.ResourceRequirements, len(template.Spec.Containers))
 	for _, c := range template.Spec.Containers {

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// builtTolerations are those of the storage system's own list, kept in an
-// annotation, that really are in the pod.
+// builtTolerations returns the tolerations in the storage system's annotation that
+// the pod really has.
 func builtTolerations(applied string, spec []corev1.Toleration) string {
 	list, err := appliedTolerations(applied)
 	if err != nil {
@@ -20,9 +20,9 @@ func builtTolerations(applied string, spec []corev1.Toleration) string {
 	return catalog.TolerationsTrait(slices.DeleteFunc(list, func(t corev1.Toleration) bool { return !hasToleration(spec, t) }))
 }
 
-// otherTolerations come from elsewhere: an installer, Kubernetes, a user.
+// otherTolerations returns the tolerations of an installer, Kubernetes or a user.
 func otherTolerations(applied string, spec []corev1.Toleration) []corev1.Toleration {
-	list, _ := appliedTolerations(applied) // if it can't be read, all are
+	list, _ := appliedTolerations(applied) // if the annotation can't be parsed, all tolerations count as others
 	return slices.DeleteFunc(slices.Clone(spec), func(t corev1.Toleration) bool { return hasToleration(list, t) })
 }
 
@@ -37,7 +37,7 @@ func hasToleration(list []corev1.Toleration, t corev1.Toleration) bool {
 	return slices.ContainsFunc(list, func(there corev1.Toleration) bool { return equality.Semantic.DeepEqual(operated(t), operated(there)) })
 }
 
-// operated spells the default operator out.
+// operated sets the default operator.
 func operated(t corev1.Toleration) corev1.Toleration {
 	if t.Operator == "" {
 		t.Operator = corev1.TolerationOpEqual

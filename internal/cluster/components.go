@@ -14,9 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Components gathers what settings decide how it is built: the pods that the
-// storage system makes and the templates of the others, by kind, node and name.
-// It is one pass over each list.
+// Components gathers the pods and templates that settings shape, sorted by kind, node and name.
+// It reads each list once.
 func (r *Reader) Components(ctx context.Context) ([]catalog.Component, error) {
 	volumes, err := r.Volumes(ctx)
 	if err != nil {
@@ -25,7 +24,7 @@ func (r *Reader) Components(ctx context.Context) ([]catalog.Component, error) {
 	return r.componentsWith(ctx, volumes)
 }
 
-// componentsWith is for who has read all volumes of the profile already.
+// componentsWith is Components for callers that have read all volumes of the profile.
 func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]catalog.Component, error) {
 	classes, err := r.podClasses(ctx)
 	if err != nil {
@@ -47,8 +46,8 @@ func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) (
 	return components, nil
 }
 
-// listHere lists objects of the storage system's own, for reading only: they are
-// the cache's. One without the kind has none.
+// listHere lists objects in the profile's namespace, for reading only: the cache owns them.
+// A kind that is not installed has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
 	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
@@ -56,7 +55,7 @@ func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what stri
 	return nil
 }
 
-// eachHere visits objects of the storage system's own, as listHere lists them.
+// eachHere visits the objects that listHere would list.
 func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
 	if err := lists.ForEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)

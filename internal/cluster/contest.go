@@ -10,15 +10,15 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Contested is an object that fixes an identity which another volume has.
+// Contested is an object that requests an identity of another volume.
 type Contested struct {
 	storage.Asker
 	Problem string
 }
 
-// contest turns requests for an identity that another volume has into problems:
-// the volume stays on its network and gets another address there. The webhook refuses them, but two may be admitted at one moment, or while no
-// webhook answers.
+// contest drops identities that another volume has, and reports them as problems: the volume stays on its
+// network with another address. The webhook refuses duplicates, but two may be admitted at the same moment,
+// or while no webhook answers.
 func (r *Reader) contest(ctx context.Context, all *Requests) error {
 	fixed := func(requests map[string]storage.Request) []string {
 		keys := slices.DeleteFunc(slices.Collect(maps.Keys(requests)), func(k string) bool { return requests[k].Identity.IsZero() })
@@ -67,7 +67,7 @@ func (r *Reader) contest(ctx context.Context, all *Requests) error {
 	return nil
 }
 
-// holders are the Services that have an identity recorded.
+// holders returns a claimant for each Service with a recorded identity.
 func holders(services []storage.Service) []storage.Claimant {
 	var claimants []storage.Claimant
 	for _, s := range services {
@@ -82,8 +82,8 @@ func holders(services []storage.Service) []storage.Claimant {
 	return claimants
 }
 
-// dropContested drops the identity of a Service that an older one has: no server
-// pod may come up with it.
+// dropContested drops the Service's identity if an older Service has it: no server
+// pod may start with the same identity.
 func (r *Reader) dropContested(ctx context.Context, service *storage.Service) error {
 	if service.Identity.IsZero() {
 		return nil

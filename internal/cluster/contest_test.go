@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -11,6 +10,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 var yesterday = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -28,15 +29,10 @@ func boundTo(volume, claim string) client.Object {
 
 // holding is the Service of a volume that has address 10.0.0.9.
 func holding(volume string, hours int) *corev1.Service {
-	profile := storage.Longhorn()
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: profile.Namespace, Name: volume, Labels: map[string]string{profile.VolumeLabel: volume},
-			CreationTimestamp: metav1.NewTime(yesterday.Add(time.Duration(hours) * time.Hour)),
-			Annotations:       map[string]string{storage.NetworkAnnotation: storage.VolumeAttachment(teamX).String(), storage.AddressesAnnotation: "10.0.0.9/24"},
-		},
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
-	}
+	return objects.Headless(volume, storage.VolumeAttachment(teamX), func(s *corev1.Service) {
+		s.CreationTimestamp = metav1.NewTime(yesterday.Add(time.Duration(hours) * time.Hour))
+		s.Annotations[storage.AddressesAnnotation] = "10.0.0.9/24"
+	})
 }
 
 func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
@@ -63,24 +59,18 @@ func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := readerOver(t, test.objects...)
 			all, err := r.Requests(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			requests := all.ByVolume
 			if test.unbound {
 				requests = all.Unbound
 			}
-			if got := requests[test.winner]; got.Identity.Addresses != "10.0.0.9" || got.Problem != "" {
-				t.Errorf("winner: got %+v", got)
-			}
+			got := requests[test.winner]
+			must.True(t, got.Identity.Addresses == "10.0.0.9" && got.Problem == "", "winner: got %+v", got)
 			loser := all.ByVolume[test.loser]
 			if loser.Problem != loser.Asker.String()+": "+test.problem || !loser.Identity.IsZero() || loser.Network != teamX {
 				t.Errorf("loser: got %+v", loser)
 			}
-			if want := []Contested{{loser.Asker, test.problem}}; !reflect.DeepEqual(all.Contested, want) {
-				t.Errorf("contested: got %+v", all.Contested)
-			}
-			// One volume read on its own is what it is among all.
+			must.Equal(t, all.Contested, []Contested{{loser.Asker, test.problem}}, "contested")
 			if got, err := r.Request(t.Context(), test.loser); err != nil || got != loser {
 				t.Errorf("alone: got %+v, %v", got, err)
 			}
@@ -88,21 +78,17 @@ func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatTwoServicesHaveIsOnlyInTheOlder(t *testing.T) {
+func TestAddressOfTwoServicesBelongsToTheOlder(t *testing.T) {
 	r := readerOver(t, holding("pvc-a", 1), holding("pvc-b", 0))
 	for volume, want := range map[string]string{"pvc-a": "", "pvc-b": "10.0.0.9/24"} {
 		service, err := r.Service(t.Context(), volume)
-		if err != nil || service.Identity.Addresses != want || service.Recorded.IsZero() {
-			t.Errorf("%s: got %+v, %v", volume, service, err)
-		}
+		must.True(t, err == nil && service.Identity.Addresses == want && !service.Recorded.IsZero(), "%s: got %+v, %v", volume, service, err)
 	}
 }
 
-func TestCachedClaimsKeepTheirAge(t *testing.T) {
+func TestSlimClaimsKeepTheirAge(t *testing.T) {
 	metadata := caches.ClaimMetadata()
 	metadata.ObjectMeta = fixing("old", 3).ObjectMeta
 	kept, err := caches.SlimMetadata(metadata)
-	if err != nil || !kept.(client.Object).GetCreationTimestamp().Time.Equal(yesterday.Add(3*time.Hour)) {
-		t.Fatalf("got %+v, %v", kept, err)
-	}
+	must.True(t, err == nil && kept.(client.Object).GetCreationTimestamp().Time.Equal(yesterday.Add(3*time.Hour)), "got %+v, %v", kept, err)
 }

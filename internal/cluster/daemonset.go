@@ -17,12 +17,12 @@ import (
 // StrategyAnnotation is storage.StrategyAnnotation.
 const StrategyAnnotation = storage.StrategyAnnotation
 
-// DaemonSetKey is where the DaemonSet of the client pods is.
+// DaemonSetKey is the namespace and name of the clients' DaemonSet.
 func DaemonSetKey(p storage.Profile) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.Namespace, Name: p.ClientDaemonSet}
 }
 
-// DaemonSet gathers the facts on the DaemonSet of the client pods.
+// DaemonSet gathers the facts on the clients' DaemonSet.
 func (r *Reader) DaemonSet(ctx context.Context) (rollout.DaemonSet, error) {
 	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
 	ds, err := r.DaemonSetObject(ctx)
@@ -51,7 +51,7 @@ func (r *Reader) DaemonSet(ctx context.Context) (rollout.DaemonSet, error) {
 	return facts, nil
 }
 
-// DaemonSetObject reads the DaemonSet of the client pods, for changing it.
+// DaemonSetObject reads the clients' DaemonSet, for changing it.
 func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error) {
 	var ds appsv1.DaemonSet
 	if err := r.objects.Get(ctx, DaemonSetKey(r.profile), &ds); err != nil {
@@ -60,7 +60,7 @@ func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error)
 	return &ds, nil
 }
 
-// OwnStrategy is the update strategy of the DaemonSet, also while it is paused.
+// OwnStrategy returns the installer's update strategy, also while the DaemonSet is paused.
 func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
 	var strategy appsv1.DaemonSetUpdateStrategy
 	if paused(ds) && json.Unmarshal([]byte(ds.Annotations[StrategyAnnotation]), &strategy) == nil {
@@ -69,8 +69,8 @@ func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
 	return ds.Spec.UpdateStrategy
 }
 
-// Pause takes the rolling update from the DaemonSet controller, which would
-// restart pods without asking what is attached on their nodes.
+// Pause disables the DaemonSet controller's rolling update, which would restart
+// pods regardless of the volumes attached on their nodes.
 func Pause(ds *appsv1.DaemonSet) error {
 	strategy, err := json.Marshal(OwnStrategy(ds))
 	if err != nil {
@@ -84,7 +84,7 @@ func Pause(ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// paused goes by the strategy too: an installer that writes its own over it
+// paused also checks the strategy: an installer that overwrites the strategy
 // leaves the annotation behind.
 func paused(ds *appsv1.DaemonSet) bool {
 	_, kept := ds.Annotations[StrategyAnnotation]

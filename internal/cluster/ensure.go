@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Ensure creates an object that is not there. What is there is read into
+// Ensure creates an object if it does not exist. If it exists, Ensure reads it into
 // existing, an empty object of the kind.
 func Ensure(ctx context.Context, c client.Client, existing, wanted client.Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), existing)

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn/components"
 	"github.com/fairlead-io/fairlead/validators"
 )
 
-// InstanceManagerFacts reads what the deletion of an instance manager's pod is judged by: single objects
-// only, since a deletion waits for it, and none after the first that lets the deletion pass.
+// InstanceManagerFacts reads the facts for judging the deletion of an instance manager's pod. It reads
+// single objects only, because the deletion waits, and stops at the first that allows the deletion.
 func (r *Reader) InstanceManagerFacts(ctx context.Context, name, node string) (validators.InstanceManagerFacts, error) {
 	var facts validators.InstanceManagerFacts
 	var manager longhorn.InstanceManager
@@ -52,11 +51,11 @@ func (r *Reader) nodeReady(ctx context.Context, name string) (bool, error) {
 }
 
 // attachedInstance is the first instance that runs for an attached volume; its names are empty if there is none.
-// An instance without a volume is a left-over: nothing uses it.
+// An instance without a volume is left over, and unused.
 func (r *Reader) attachedInstance(ctx context.Context, m *longhorn.InstanceManager) (instance, volume string, err error) {
 	looked := map[string]bool{"": true}
-	for _, instance := range runningInstances(m) {
-		volume := storage.VolumeOfInstance(instance)
+	for _, instance := range components.RunningInstances(m) {
+		volume := longhorn.VolumeOfInstance(instance)
 		if looked[volume] {
 			continue
 		}
@@ -69,25 +68,9 @@ func (r *Reader) attachedInstance(ctx context.Context, m *longhorn.InstanceManag
 		if err != nil {
 			return "", "", fmt.Errorf("reading volume %s: %w", volume, err)
 		}
-		if !surelyDetached(&v) {
+		if !v.Detached() {
 			return instance, volume, nil
 		}
 	}
 	return "", "", nil
-}
-
-// runningInstances are the engines and replicas that run or start, engines first. Longhorn's own instance
-// manager controller goes by the same two states.
-func runningInstances(m *longhorn.InstanceManager) []string {
-	var names []string
-	for _, reported := range []map[string]longhorn.InstanceProcess{
-		m.Status.InstanceEngines, m.Status.InstanceEngineFrontends, m.Status.InstanceReplicas, m.Status.Instances,
-	} {
-		for _, name := range slices.Sorted(maps.Keys(reported)) {
-			if state := reported[name].Status.State; state == longhorn.InstanceRunning || state == longhorn.InstanceStarting {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }

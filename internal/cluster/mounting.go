@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// MountingOf reads where clients mount volumes out of the record's object.
+// MountingOf reads from the NetworkRollout where clients mount volumes.
 func MountingOf(rollout *v1alpha1.NetworkRollout) storage.Mounting {
 	m := rollout.Status.Clients.Mounts
 	if m == nil {
@@ -16,7 +16,7 @@ func MountingOf(rollout *v1alpha1.NetworkRollout) storage.Mounting {
 	return storage.Mounting{Place: storage.MountPlace(m.Place), Since: m.Since.Time, Before: storage.MountPlace(m.Before)}
 }
 
-// SetMounting writes it into the object.
+// SetMounting writes into the NetworkRollout where clients mount volumes.
 func SetMounting(rollout *v1alpha1.NetworkRollout, m storage.Mounting) {
 	rollout.Status.Clients.Mounts = &v1alpha1.ClientMounts{
 		Place: string(m.Place), Since: metav1.NewMicroTime(m.Since), Before: string(m.Before),

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// sandboxOf is what a pod's status tells of its network namespace.
+// sandboxOf returns what a pod's status says about its network namespace.
 func sandboxOf(pod *corev1.Pod, reported []storage.Reported) storage.Sandbox {
 	s := storage.Sandbox{Identity: identity(pod, reported)}
 	if at := pod.Status.StartTime; at != nil {
@@ -29,7 +29,7 @@ func sandboxOf(pod *corev1.Pod, reported []storage.Reported) storage.Sandbox {
 	return s
 }
 
-// recordedNamespace is what was seen of the pod last; text that can't be read is nothing.
+// recordedNamespace returns the last recorded namespace of the pod; none if the record can't be parsed.
 func recordedNamespace(pod *corev1.Pod) storage.NetworkNamespace {
 	n, err := storage.ParseNetworkNamespace(pod.Annotations[storage.NamespaceAnnotation])
 	if err != nil {
@@ -38,9 +38,9 @@ func recordedNamespace(pod *corev1.Pod) storage.NetworkNamespace {
 	return n
 }
 
-// identity is a digest of the pod's addresses: those of the cluster network and
-// all that Multus reports, with the MAC address, which is new even where the
-// addresses are fixed.
+// identity is a digest of the pod's addresses on the cluster network and of all
+// addresses that Multus reports. It includes MAC addresses, which change even if
+// IP addresses are fixed.
 func identity(pod *corev1.Pod, reported []storage.Reported) string {
 	var parts []string
 	for _, ip := range pod.Status.PodIPs {
@@ -54,7 +54,7 @@ func identity(pod *corev1.Pod, reported []storage.Reported) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// earliest of two times, of which the zero time is none.
+// earliest of two times. A zero time does not count.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

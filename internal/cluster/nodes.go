@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// Nodes gathers the nodes of the cluster, and which of them the storage system works on.
+// Nodes gathers the cluster's nodes, and says on which of them the storage system runs.
 func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
 	var theirs longhorn.NodeList
 	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
@@ -35,13 +34,13 @@ func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
 	return nodes, nil
 }
 
-// hugepagesOf are the node's huge pages of 2 MiB; none where it does not say.
+// hugepagesOf returns the node's allocatable memory in huge pages of 2 MiB; zero if not reported.
 func hugepagesOf(node *corev1.Node) *resource.Quantity {
-	pages := node.Status.Allocatable[caches.Hugepages]
+	pages := node.Status.Allocatable[longhorn.Hugepages]
 	return &pages
 }
 
-// nodeOf joins the two; theirs is nil where the storage system does not work.
+// nodeOf joins a Node with the storage system's node object; theirs is nil where the storage system does not run.
 func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
 	n := catalog.Node{
 		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
@@ -61,8 +60,8 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
 	return n
 }
 
-// NodeChanged reports whether anything changed that Nodes gathers. A kubelet
-// writes its node's status every few minutes, mostly with other things.
+// NodeChanged reports whether a field that Nodes reads has changed. A kubelet
+// writes its node's status every few minutes, mostly with other changes.
 func NodeChanged(was, is *corev1.Node) bool {
 	return was.Spec.Unschedulable != is.Spec.Unschedulable || !maps.Equal(was.Labels, is.Labels) ||
 		!slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }) ||

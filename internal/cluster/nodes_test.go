@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -16,13 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
+func TestNodesJoinKubernetesAndTheStorageSystem(t *testing.T) {
 	one := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b", "node.longhorn.io/disable-v2-data-engine": "true"}, Annotations: map[string]string{"c": "d"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}},
@@ -31,9 +34,7 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "x"}},
 		},
 	}
-	two := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Status: corev1.NodeStatus{
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
-	}}
+	two := objects.Node("node-2", objects.Readiness(corev1.ConditionUnknown, time.Time{}))
 	theirs := &longhorn.Node{ObjectMeta: here("node-1"), Spec: longhorn.NodeSpec{InstanceManagerCPURequest: 500},
 		Status: longhorn.NodeStatus{Conditions: []longhorn.NodeCondition{{Type: "Ready", Status: "True"}}}}
 	gone := &longhorn.Node{ObjectMeta: here("node-3")}
@@ -45,9 +46,7 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 		"node-2": {},
 	}
 	slim, err := caches.SlimNode(one.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for how, node := range map[string]client.Object{"whole": one, "slim": slim.(client.Object)} {
 		r := readerOver(t, node, two, theirs, gone)
 		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
@@ -56,50 +55,41 @@ func TestNodesAreThoseOfTheClusterAndOfTheStorageSystem(t *testing.T) {
 	}
 }
 
-func TestOfTwoDefaultClassesTheLowestIsGiven(t *testing.T) {
+func TestLowestOfTwoDefaultClassesCounts(t *testing.T) {
 	class := func(name string, value int32, byDefault bool) client.Object {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
 	}
 	names, byDefault, err := readerOver(t, class("c", 7, true), class("a", -3, true), class("b", -9, false)).PriorityClasses(t.Context())
-	if err != nil || !reflect.DeepEqual(names, []string{"a", "b", "c"}) || byDefault != "a" {
-		t.Fatalf("got %v, %q, %v", names, byDefault, err)
-	}
+	must.True(t, err == nil && reflect.DeepEqual(names, []string{"a", "b", "c"}) && byDefault == "a", "got %v, %q, %v", names, byDefault, err)
 	if _, byDefault, _ := readerOver(t, class("c", 7, false)).PriorityClasses(t.Context()); byDefault != "" {
 		t.Fatalf("got %q", byDefault)
 	}
 }
 
-func TestHugePagesOfANodeAreAChange(t *testing.T) {
+func TestHugePagesChangeANode(t *testing.T) {
 	was := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Gi")}}}
 	is := was.DeepCopy()
-	if NodeChanged(was, is) {
-		t.Error("nothing has changed")
-	}
+	must.True(t, !NodeChanged(was, is), "nothing has changed")
 	is.Status.Allocatable["hugepages-2Mi"] = resource.MustParse("4Gi")
-	if !NodeChanged(was, is) || !NodeChanged(&corev1.Node{}, is) {
-		t.Error("what waits for huge pages hears of none")
-	}
+	must.True(t, NodeChanged(was, is) && NodeChanged(&corev1.Node{}, is), "a change of huge pages is not reported")
 }
 
-// What is not read of them keeps nothing back: nil is not known.
-func TestClassesAndNetworksThatThereAreAreFacts(t *testing.T) {
+// Nil is not known, and blocks no setting.
+func TestFactsHaveClassesAndNetworks(t *testing.T) {
 	network := &unstructured.Unstructured{}
 	network.SetGroupVersionKind(NetworkKind)
 	network.SetNamespace("kube-system")
 	network.SetName("one")
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}
 	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	scheme.AddKnownTypeWithName(NetworkKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, network).Build()
-	r := NewReader(storage.Longhorn(), c, c)
+	r := NewReader(objects.Longhorn, c, c)
 	f, err := r.Facts(t.Context(), FactsOptions{})
-	if want := (plan.Existing{Classes: map[string]bool{"high": true}}); err != nil || !reflect.DeepEqual(f.Existing, want) {
-		t.Fatalf("got %+v, %v", f.Existing, err)
-	}
+	want := (plan.Existing{Classes: map[string]bool{"high": true}})
+	must.True(t, err == nil && reflect.DeepEqual(f.Existing, want), "got %+v, %v", f.Existing, err)
 	if err := r.AddNetworks(t.Context(), &f); err != nil || !f.Existing.Networks[storage.Network{Namespace: "kube-system", Name: "one"}] {
 		t.Fatalf("got %+v, %v", f.Existing.Networks, err)
 	}
@@ -107,7 +97,7 @@ func TestClassesAndNetworksThatThereAreAreFacts(t *testing.T) {
 	none := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return &meta.NoKindMatchError{GroupKind: NetworkKind.GroupKind()}
 	}})
-	if err := NewReader(storage.Longhorn(), none, none).AddNetworks(t.Context(), &f); err != nil || f.Existing.Networks == nil || len(f.Existing.Networks) != 0 {
-		t.Fatalf("without Multus there is none: got %v, %v", f.Existing.Networks, err)
+	if err := NewReader(objects.Longhorn, none, none).AddNetworks(t.Context(), &f); err != nil || f.Existing.Networks == nil || len(f.Existing.Networks) != 0 {
+		t.Fatalf("without Multus: got %v, %v", f.Existing.Networks, err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// templateGenerationLabel is on the pods of a DaemonSet: the generation of the
-// template that they were made from (k8s.io/kubernetes pkg/controller/daemon).
+// templateGenerationLabel on a DaemonSet's pods is the generation of the template
+// that the pods were created from (k8s.io/kubernetes pkg/controller/daemon).
 const templateGenerationLabel = "pod-template-generation"
 
 // Clients gathers the client pods.
@@ -35,7 +35,7 @@ func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, 
 	return clients, err
 }
 
-// eachClientPod visits those that the DaemonSet of the clients made.
+// eachClientPod visits the pods that the clients' DaemonSet owns.
 func (r *Reader) eachClientPod(ctx context.Context, take func(*corev1.Pod), options ...client.ListOption) error {
 	return r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
 		if r.profile.OwnsClient(controllerOf(pod)) {
@@ -84,7 +84,7 @@ func (r *Reader) serversBy(ctx context.Context, labels map[string]string, known 
 	return servers, err
 }
 
-// eachServerPod visits those with the labels that the storage system made for a volume.
+// eachServerPod visits the labelled pods that the storage system owns as servers of a volume.
 func (r *Reader) eachServerPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
 	return r.eachPod(ctx, labels, func(pod *corev1.Pod) {
 		if r.profile.OwnsServer(controllerOf(pod), pod.Labels[r.profile.VolumeLabel]) {
@@ -93,7 +93,7 @@ func (r *Reader) eachServerPod(ctx context.Context, labels map[string]string, ta
 	})
 }
 
-// RunningServer returns the pod that serves the volume and is not going away, or nil.
+// RunningServer returns the volume's server pod that is not being deleted, or nil.
 func (r *Reader) RunningServer(ctx context.Context, volume string) (*storage.Server, error) {
 	servers, err := r.ServersOf(ctx, volume)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
 	server := storage.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		Volume: pod.Labels[r.profile.VolumeLabel],
-		// The volume's own network comes first: the storage system may have added the common one by itself.
+		// The per-volume network comes first: the storage system may have added the default network by itself.
 		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
 		Reported: reportedBy(pod), Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
@@ -122,7 +122,7 @@ func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
 	return server
 }
 
-// volumeNetworks are the networks of single volumes that the pod asks for.
+// volumeNetworks are the per-volume networks that the pod requests.
 func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
 	if pod.Spec.HostNetwork {
 		return nil
@@ -134,7 +134,7 @@ func volumeNetworks(pod *corev1.Pod) []storage.Attachment {
 	return networks
 }
 
-// reportedBy reads what Multus reports of the pod; nothing if that can't be read.
+// reportedBy returns the pod's interfaces that Multus reports; none if the report can't be parsed.
 func reportedBy(pod *corev1.Pod) []storage.Reported {
 	reported, err := storage.ReportedInterfaces(pod.Annotations)
 	if err != nil {
@@ -143,7 +143,7 @@ func reportedBy(pod *corev1.Pod) []storage.Reported {
 	return reported
 }
 
-// addressed are those of the attachments that Multus reports an address for.
+// addressed returns the attachments that have an address reported by Multus.
 func addressed(attachments []storage.Attachment, reported []storage.Reported) []storage.Attachment {
 	var found []storage.Attachment
 	for _, a := range attachments {
@@ -154,8 +154,8 @@ func addressed(attachments []storage.Attachment, reported []storage.Reported) []
 	return found
 }
 
-// managedNetworks are those that the pod asks for on the profile's interfaces. An
-// annotation that can't be read gives the pod no interface; nor does any on the host network.
+// managedNetworks are the networks that the pod requests on the profile's interfaces. A pod on the
+// host network, or with an annotation that can't be parsed, gets no such interface.
 func (r *Reader) managedNetworks(pod *corev1.Pod) []storage.Attachment {
 	if pod.Spec.HostNetwork {
 		return nil
@@ -167,7 +167,7 @@ func (r *Reader) managedNetworks(pod *corev1.Pod) []storage.Attachment {
 	return networks
 }
 
-// controllerOf is the controller that owns a pod; zero if there is none.
+// controllerOf returns the controller that owns a pod; zero if there is none.
 func controllerOf(pod *corev1.Pod) storage.Owner {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -176,15 +176,15 @@ func controllerOf(pod *corev1.Pod) storage.Owner {
 	return storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
 }
 
-// pods lists pods that run or will: not those that ended. They are for reading
-// only: a cache hands out its own.
+// pods lists the pods that have not ended. They are read-only, since a cache may
+// return its own objects.
 func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) { pods = append(pods, *pod) })
 	return pods, err
 }
 
-// eachPod visits them, of which there may be as many as volumes.
+// eachPod visits the pods that have not ended. There may be as many as volumes.
 func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod), options ...client.ListOption) error {
 	running := func(pod *corev1.Pod) {
 		if !Ended(pod) {
@@ -197,12 +197,12 @@ func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take fun
 	return nil
 }
 
-// Ended tells whether the pod ran to its end and is only yet to be removed.
+// Ended reports whether all containers of the pod have ended for good.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Ready tells whether the pod has its condition Ready.
+// Ready reports whether the pod's condition Ready is true.
 func Ready(pod *corev1.Pod) bool {
 	c := condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue

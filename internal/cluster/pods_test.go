@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"maps"
+	"errors"
 	"slices"
 	"testing"
 
@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // madeBy is the owner of a pod that a controller made.
@@ -29,56 +31,51 @@ func lookAlikes(apiVersion, kind, name string) map[string][]metav1.OwnerReferenc
 	}
 }
 
-func TestLookAlikePodsAreNoClients(t *testing.T) {
-	profile := storage.Longhorn()
-	pod := func(name string, owners []metav1.OwnerReference) *corev1.Pod {
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: name, Labels: profile.ClientLabels, OwnerReferences: owners},
-			Spec:       corev1.PodSpec{NodeName: "node-1"},
-		}
+// clientPod is a pod of Longhorn's CSI plugin.
+func clientPod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := objects.Pod(objects.Longhorn.Namespace, name, "node-1")
+	pod.Labels, pod.OwnerReferences = objects.Longhorn.ClientLabels, madeBy("apps/v1", "DaemonSet", objects.Longhorn.ClientDaemonSet)
+	return objects.With(pod, changes...)
+}
+
+func serverPod(name string) *corev1.Pod {
+	return objects.ServerPod("v", func(pod *corev1.Pod) { pod.Name, pod.UID = name, types.UID(name) })
+}
+
+func TestLookAlikePodsAreIgnored(t *testing.T) {
+	checkReal := func(t *testing.T, names []string, errs ...error) {
+		t.Helper()
+		err := errors.Join(errs...)
+		must.True(t, err == nil && slices.Equal(names, []string{"real", "real"}), "got %v, %v", names, err)
 	}
-	real := pod("real", madeBy("apps/v1", "DaemonSet", profile.ClientDaemonSet))
-	for what, owners := range lookAlikes("apps/v1", "DaemonSet", profile.ClientDaemonSet) {
-		t.Run(what, func(t *testing.T) {
-			r := readerOver(t, real.DeepCopy(), pod("look-alike", owners))
-			for _, read := range []func() ([]storage.Client, error){
-				func() ([]storage.Client, error) { return r.Clients(t.Context()) },
-				func() ([]storage.Client, error) { return r.ClientsOn(t.Context(), "node-1") },
-			} {
-				if got, err := read(); err != nil || len(got) != 1 || got[0].Pod != "real" {
-					t.Errorf("got %+v, %v", got, err)
-				}
-			}
+	for what, owners := range lookAlikes("apps/v1", "DaemonSet", objects.Longhorn.ClientDaemonSet) {
+		t.Run("client, "+what, func(t *testing.T) {
+			r := readerOver(t, clientPod("real"), clientPod("look-alike", func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
+			all, err := r.Clients(t.Context())
+			here, errHere := r.ClientsOn(t.Context(), "node-1")
+			checkReal(t, podNames(append(all, here...), func(c storage.Client) string { return c.Pod }), err, errHere)
+		})
+	}
+	for what, owners := range lookAlikes("longhorn.io/v1beta2", "ShareManager", "v") {
+		t.Run("server, "+what, func(t *testing.T) {
+			r := readerOver(t, serverPod("real"), objects.With(serverPod("look-alike"), func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
+			all, err := r.Servers(t.Context())
+			its, errIts := r.ServersOf(t.Context(), "v")
+			checkReal(t, podNames(append(all, its...), func(s storage.Server) string { return s.Pod }), err, errIts)
 		})
 	}
 }
 
-func TestLookAlikePodsAreNoServers(t *testing.T) {
-	profile := storage.Longhorn()
-	pod := func(name string, owners []metav1.OwnerReference) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: name, Labels: maps.Clone(profile.ServerLabels), OwnerReferences: owners}}
-		p.Labels[profile.VolumeLabel] = "v"
-		return p
+func podNames[T any](list []T, name func(T) string) []string {
+	var names []string
+	for _, item := range list {
+		names = append(names, name(item))
 	}
-	real := pod("real", madeBy("longhorn.io/v1beta2", "ShareManager", "v"))
-	for what, owners := range lookAlikes("longhorn.io/v1beta2", "ShareManager", "v") {
-		t.Run(what, func(t *testing.T) {
-			r := readerOver(t, real.DeepCopy(), pod("look-alike", owners))
-			for _, read := range []func() ([]storage.Server, error){
-				func() ([]storage.Server, error) { return r.Servers(t.Context()) },
-				func() ([]storage.Server, error) { return r.ServersOf(t.Context(), "v") },
-			} {
-				if got, err := read(); err != nil || len(got) != 1 || got[0].Pod != "real" {
-					t.Errorf("got %+v, %v", got, err)
-				}
-			}
-		})
-	}
+	return names
 }
 
 // After an upgrade from Longhorn 1.10 to 1.11 a pod may ask for both interfaces.
 func TestClientReachesEveryNetworkThatMultusReports(t *testing.T) {
-	profile := storage.Longhorn()
 	const first, second = `{"name":"kube-system/one","interface":"lhnet1","ips":["10.0.0.1"]}`, `{"name":"kube-system/two","interface":"lhnet2","ips":["10.1.0.1"]}`
 	for name, test := range map[string]struct {
 		asked, reported string
@@ -92,18 +89,13 @@ func TestClientReachesEveryNetworkThatMultusReports(t *testing.T) {
 		"reported without address": {"kube-system/one@lhnet1", `{"name":"kube-system/one","interface":"lhnet1"}`, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Namespace: profile.Namespace, Name: "csi", Labels: profile.ClientLabels, OwnerReferences: madeBy("apps/v1", "DaemonSet", profile.ClientDaemonSet),
-				Annotations: map[string]string{storage.NetworksAnnotation: test.asked, storage.NetworkStatusAnnotation: "[" + test.reported + "]"},
-			}}
+			pod := clientPod("csi", func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{storage.NetworksAnnotation: test.asked, storage.NetworkStatusAnnotation: "[" + test.reported + "]"}
+			})
 			got, err := readerOver(t, pod).Clients(t.Context())
-			if err != nil || len(got) != 1 {
-				t.Fatalf("got %+v, %v", got, err)
-			}
-			one, two := netOne, storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
-			if got[0].Reaches(one) != test.one || got[0].Reaches(two) != test.two {
-				t.Errorf("reaches one: %v, two: %v", got[0].Reaches(one), got[0].Reaches(two))
-			}
+			must.True(t, err == nil && len(got) == 1, "got %+v, %v", got, err)
+			one, two := got[0].Reaches(netOne), got[0].Reaches(netTwo)
+			must.True(t, one == test.one && two == test.two, "reaches one: %v, two: %v", one, two)
 		})
 	}
 }
@@ -118,11 +110,8 @@ func TestPodIsReadOncePerVersion(t *testing.T) {
 	for _, p := range []*corev1.Pod{pod("a", "1"), pod("a", "1"), pod("b", "1"), pod("a", "2"), pod("b", "1"), pod("", "1"), pod("", "1"), pod("c", ""), pod("c", "")} {
 		got = append(got, r.of(p, read))
 	}
-	if want := []int{1, 1, 2, 3, 2, 4, 5, 6, 7}; !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	want := []int{1, 1, 2, 3, 2, 4, 5, 6, 7}
+	must.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
 	r.keepOnly(1, func(int) string { return "b" })
-	if len(r.byUID) != 1 || r.of(pod("b", "1"), read) != 2 {
-		t.Fatalf("kept %v", r.byUID)
-	}
+	must.True(t, len(r.byUID) == 1 && r.of(pod("b", "1"), read) == 2, "kept %v", r.byUID)
 }

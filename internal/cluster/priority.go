@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// PriorityClasses returns the names of the priority classes, in order, and the
-// one that the API server gives to pods that name none; "" if there is none.
+// PriorityClasses returns the sorted names of the priority classes, and the default
+// class for pods without a class; "" if there is none.
 func (r *Reader) PriorityClasses(ctx context.Context) (names []string, byDefault string, err error) {
 	var list schedulingv1.PriorityClassList
 	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -22,7 +22,7 @@ func (r *Reader) PriorityClasses(ctx context.Context) (names []string, byDefault
 	var lowest int32
 	for _, class := range list.Items {
 		names = append(names, class.Name)
-		// Of several the API server takes the lowest (k8s.io/kubernetes plugin/pkg/admission/priority).
+		// Of several default classes, the API server takes the lowest (k8s.io/kubernetes plugin/pkg/admission/priority).
 		if class.GlobalDefault && (byDefault == "" || class.Value < lowest) {
 			byDefault, lowest = class.Name, class.Value
 		}
@@ -31,11 +31,11 @@ func (r *Reader) PriorityClasses(ctx context.Context) (names []string, byDefault
 	return names, byDefault, nil
 }
 
-// podClasses tells which class a pod was made with. The API server writes the
-// default class into pods that name none, and then they look alike.
+// podClasses finds the class that a pod was created with. The API server writes the
+// default class into pods without a class, so both kinds of pod look alike.
 type podClasses struct {
 	byDefault string
-	// named: the setting in force names the default class, so a pod that has it is as the setting says.
+	// named: the setting in effect names the default class, so a pod with the default class matches the setting.
 	named bool
 }
 

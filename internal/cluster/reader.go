@@ -13,25 +13,25 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Reader gathers facts on one profile.
 type Reader struct {
 	profile storage.Profile
 	objects client.Reader
-	// provisioned may be a cache even where objects is live: what gates read of a
-	// PersistentVolume (driver, handle, access modes) never changes, and no gate
-	// goes by what annotations ask for.
+	// provisioned may be a cache even if objects is live: the fields that gates read of a
+	// PersistentVolume (driver, handle, access modes) never change, and no gate depends
+	// on annotations.
 	provisioned client.Reader
 	// announces: see Announcing.
 	announces bool
-	// clients and servers are what was read of pods: parsed once for each version of a pod.
+	// clients keeps parsed client pods, so that each version of a pod is parsed once.
 	clients *readings[storage.Client]
-	// servers is nil where pods are read live, which is once.
+	// servers keeps parsed server pods. It is nil if pods are read live, since each is read only once.
 	servers *readings[storage.Server]
 }
 
@@ -45,17 +45,16 @@ func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Rea
 	return r
 }
 
-// Announcing is the same reader for telling what a change will do. What runs in
-// instance managers is what they report: engines and replicas, which name an
-// instance a moment earlier, are big and are not read. Nor are facts of servers.
+// Announcing returns a reader for announcing the effect of a change. It uses the instances that
+// instance managers report, and reads neither engines and replicas, which are big, nor servers.
 func (r *Reader) Announcing() *Reader {
 	announcing := *r
 	announcing.announces = true
 	return &announcing
 }
 
-// Turn waits until few others read many objects, where memory is short. The
-// turn is over when the returned function is called.
+// Turn waits until few other readers hold many objects, which keeps memory low.
+// The returned function ends the turn.
 func (r *Reader) Turn(ctx context.Context) (end func(), _ error) {
 	if live, ok := r.objects.(*lists.Live); ok {
 		return live.Turn(ctx)
@@ -63,16 +62,15 @@ func (r *Reader) Turn(ctx context.Context) (end func(), _ error) {
 	return func() {}, nil
 }
 
-// RolloutKey is where the record of a profile is kept.
+// RolloutKey is the namespace and name of a profile's record.
 func RolloutKey(p storage.Profile) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
 }
 
-// ErrNotRecorded is returned while the controller has not yet written down what
-// the cluster runs.
+// ErrNotRecorded is returned until the controller has recorded the network of the cluster.
 var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
 
-// Record reads the record of the two halves.
+// Record reads the network record.
 func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
 	object, err := r.RolloutObject(ctx)
 	if apierrors.IsNotFound(err) {
@@ -84,7 +82,7 @@ func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
 	return RecordOf(object)
 }
 
-// RolloutObject reads the object of the record, for changing it.
+// RolloutObject reads the object of the record, to change it.
 func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
 	var object v1alpha1.NetworkRollout
 	if err := r.objects.Get(ctx, RolloutKey(r.profile), &object); err != nil {
@@ -93,7 +91,7 @@ func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, e
 	return &object, nil
 }
 
-// RecordOf reads the record out of its object.
+// RecordOf parses the record of a NetworkRollout.
 func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
 	if !object.Status.Recorded {
 		return rollout.Record{Unknown: true}, ErrNotRecorded
@@ -132,27 +130,41 @@ func attachmentsOf(texts []string) ([]storage.Attachment, error) {
 	return storage.InOrder(attachments), nil
 }
 
-// Values reads the settings, Fairlead's own and the storage system's apart.
-// A storage system without settings, or not installed, has none.
+// Values reads the values of Fairlead's own settings and of the storage system's
+// settings. A storage system that is not installed has no values.
 func (r *Reader) Values(ctx context.Context) (own, system map[catalog.Name]string, err error) {
-	own, system = map[catalog.Name]string{}, map[catalog.Name]string{}
-	var ours v1alpha1.SettingList
-	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
+	ours, theirs, err := r.settings(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	for i := range ours.Items {
-		if value := ours.Items[i].Value; value != nil {
-			own[catalog.Name(ours.Items[i].Name)] = *value
+	own, system = valuesOf(ours, theirs)
+	return own, system, nil
+}
+
+// settings lists Fairlead's own settings and those of the storage system, for reading only.
+func (r *Reader) settings(ctx context.Context) (ours []v1alpha1.Setting, theirs []longhorn.Setting, _ error) {
+	var own v1alpha1.SettingList
+	if err := r.listHere(ctx, &own, "settings.fairlead.io"); err != nil {
+		return nil, nil, err
+	}
+	var system longhorn.SettingList
+	if err := r.listHere(ctx, &system, "settings."+longhorn.GroupVersion.Group); err != nil {
+		return nil, nil, err
+	}
+	return own.Items, system.Items, nil
+}
+
+func valuesOf(ours []v1alpha1.Setting, theirs []longhorn.Setting) (own, system map[catalog.Name]string) {
+	own, system = map[catalog.Name]string{}, map[catalog.Name]string{}
+	for i := range ours {
+		if value := ours[i].Value; value != nil {
+			own[catalog.Name(ours[i].Name)] = *value
 		}
 	}
-	var theirs longhorn.SettingList
-	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
+	for i := range theirs {
+		system[catalog.Name(theirs[i].Name)] = theirs[i].Value
 	}
-	for i := range theirs.Items {
-		system[catalog.Name(theirs.Items[i].Name)] = theirs.Items[i].Value
-	}
-	return own, system, nil
+	return own, system
 }
 
 // NetworkKind is the kind that Multus reads networks from.
@@ -170,4 +182,17 @@ func (r *Reader) Networks(ctx context.Context) ([]storage.Network, error) {
 		networks = append(networks, storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
 	}
 	return networks, nil
+}
+
+// Version returns the version that the storage system reports; "" if none.
+func (r *Reader) Version(ctx context.Context) (string, error) {
+	var s longhorn.Setting
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: string(catalog.SystemVersion)}, &s)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the version of the storage system: %w", err)
+	}
+	return s.Value, nil
 }

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// readings keep what was read of pods, each for one version of the pod. They are
-// shared, so what they hold is for reading only.
+// readings cache values parsed from pods, one value for the current version of each
+// pod. The values are shared, and so read-only.
 type readings[T any] struct {
 	mu    sync.Mutex
 	byUID map[types.UID]reading[T]
 }
 
-// maxReadings bounds what is kept of pods that are gone and were never listed with the others.
+// maxReadings limits the entries of deleted pods, which stay until keepOnly runs.
 const maxReadings = 20_000
 
 type reading[T any] struct {
@@ -24,8 +24,8 @@ type reading[T any] struct {
 
 func newReadings[T any]() *readings[T] { return &readings[T]{byUID: map[types.UID]reading[T]{}} }
 
-// of is what read returns for the pod. A pod that has no version is always read,
-// and so is every pod by nil readings.
+// of returns the cached value of a pod, or calls read. Pods without a version are not
+// cached; nil readings cache nothing.
 func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
 	if r == nil || pod.UID == "" || pod.ResourceVersion == "" {
 		return read(pod)
@@ -43,7 +43,7 @@ func (r *readings[T]) of(pod *corev1.Pod, read func(*corev1.Pod) T) T {
 	return known.value
 }
 
-// keepOnly forgets pods that are not among the listed ones.
+// keepOnly drops the entries of pods that are not listed.
 func (r *readings[T]) keepOnly(listed int, uid func(i int) string) {
 	if r == nil {
 		return

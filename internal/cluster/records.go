@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Records keeps the network records of profiles at hand, parsed, for rules that
-// run at every creation of a pod and may be a moment behind.
+// Records caches the parsed network records of profiles, for rules that run at
+// every creation of a pod. A record may be slightly stale.
 type Records struct {
 	byProfile map[string]*atomic.Pointer[rollout.Record]
 	synced    func() bool
@@ -44,8 +44,8 @@ func WatchRecords(ctx context.Context, objects cache.Cache, profiles []storage.P
 	return records, nil
 }
 
-// store keeps the last record that could be read; a deleted record stays, since
-// pods go on being built as the template says.
+// store keeps the last record that could be parsed. A deleted record stays, since
+// pods are still built from the template.
 func (r *Records) store(object any) {
 	rollout, ok := object.(*v1alpha1.NetworkRollout)
 	if !ok {
@@ -60,10 +60,10 @@ func (r *Records) store(object any) {
 	}
 }
 
-// Synced tells whether every record of the first list has been stored.
+// Synced reports whether every record of the first list has been stored.
 func (r *Records) Synced() bool { return r.synced() }
 
-// Of returns the record of a profile, which is unknown until the controller has begun one.
+// Of returns the record of a profile. The record is unknown until the controller creates one.
 func (r *Records) Of(p storage.Profile) rollout.Record {
 	if pointer := r.byProfile[RolloutKey(p).String()]; pointer != nil {
 		if record := pointer.Load(); record != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Request reads what annotations ask for one volume.
+// Request reads the annotations that apply to one volume.
 func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, error) {
 	pv, err := r.persistentVolumeOf(ctx, volume)
 	if err != nil || pv == nil {
@@ -37,13 +37,13 @@ func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, e
 	if request.Identity.IsZero() {
 		return request, nil
 	}
-	// Whether another volume has the identity shows only among all.
+	// Only a comparison with all volumes shows whether another volume has the identity.
 	all, err := r.Requests(ctx)
 	return all.ByVolume[volume], err
 }
 
-// persistentVolumeOf finds the one of a volume: provisioners give both one name,
-// one made by hand may have any. nil is none.
+// persistentVolumeOf finds the PersistentVolume of a volume, or nil. Provisioners give
+// both the same name; a manually created PersistentVolume may have any name.
 func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1.PersistentVolume, error) {
 	ours := func(pv *corev1.PersistentVolume) bool {
 		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver && pv.Spec.CSI.VolumeHandle == volume
@@ -55,7 +55,7 @@ func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1
 	var found *corev1.PersistentVolume
 	err = lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		if found == nil && ours(pv) {
-			found = pv.DeepCopy() // the rest of the page is not kept
+			found = pv.DeepCopy() // so that the page can be freed
 		}
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1
 	return found, nil
 }
 
-// PersistentVolume reads one by its name; nil is none.
+// PersistentVolume reads a PersistentVolume by name; nil if there is none.
 func (r *Reader) PersistentVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	var pv corev1.PersistentVolume
 	err := r.provisioned.Get(ctx, client.ObjectKey{Name: name}, &pv)
@@ -77,8 +77,8 @@ func (r *Reader) PersistentVolume(ctx context.Context, name string) (*corev1.Per
 	return &pv, nil
 }
 
-// Claim reads what a claim asks; the zero source where it is gone, or another by
-// that name is there. An empty uid takes any.
+// Claim reads the request of a claim; the zero source if the claim is gone or has
+// another UID. An empty uid matches any claim of the name.
 func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storage.RequestSource, error) {
 	object := caches.ClaimMetadata()
 	err := r.provisioned.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
@@ -91,8 +91,8 @@ func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storag
 	return storage.RequestSource{}, nil
 }
 
-// Class reads what a StorageClass asks and which driver it is of; the zero
-// source where there is none.
+// Class reads the request and the driver of a StorageClass; the zero source if
+// there is none.
 func (r *Reader) Class(ctx context.Context, name string) (source storage.RequestSource, provisioner string, err error) {
 	if name == "" {
 		return source, "", nil

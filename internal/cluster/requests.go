@@ -14,22 +14,22 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Requests are what annotations ask for RWX volumes of the profile. Those of other
-// volumes have no effect: no server pod serves them over NFS.
+// Requests are the networks and identities that annotations request for RWX volumes of
+// the profile. Annotations of other volumes have no effect: no server pod serves them.
 type Requests struct {
-	// ByVolume has the RWX volumes that something is asked for.
+	// ByVolume has the requests of RWX volumes, by volume.
 	ByVolume map[string]storage.Request
-	// ClassOf names the StorageClass of each volume that Kubernetes knows.
+	// ClassOf has the StorageClass of each RWX volume with a PersistentVolume.
 	ClassOf map[string]string
-	// Unbound claims that ask, as namespace/name: of which driver their volume will be is open.
+	// Unbound has the requests of unbound claims, by namespace/name. Their driver is not known yet.
 	Unbound map[string]storage.Request
-	// Classes of the profile's driver, and the networks that they name.
+	// Classes has the networks that StorageClasses of the profile's driver name.
 	Classes map[string]storage.Network
-	// Contested are those whose identity another volume has; no request asks for it.
+	// Contested are the requests whose identity another volume has. The identity is dropped from them.
 	Contested []Contested
 }
 
-// Requests gathers what annotations ask for.
+// Requests gathers the requests of all annotations.
 func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	all := Requests{
 		ByVolume: map[string]storage.Request{}, ClassOf: map[string]string{},
@@ -54,13 +54,13 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
 			return
 		}
-		// Several PersistentVolumes may stand for one volume: one that asks counts.
+		// Several PersistentVolumes may have the same volume handle: the first with a request counts.
 		handle := pv.Spec.CSI.VolumeHandle
 		if _, asks := all.ByVolume[handle]; asks {
 			return
 		}
 		class := classes[pv.Spec.StorageClassName]
-		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string for all of a class
+		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string shared by all volumes of a class
 		if request := storage.Resolve(claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
 			all.ByVolume[handle] = request
 		}
@@ -74,7 +74,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	return all, r.contest(ctx, &all)
 }
 
-// AddRequests adds to the facts what annotations ask for.
+// AddRequests adds the requests of annotations to the facts.
 func (r *Reader) AddRequests(ctx context.Context, facts *rollout.Rollout) error {
 	requests, err := r.Requests(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource,
 	return byName, nil
 }
 
-// claimsByName has claims that ask for something, by namespace/name.
+// claimsByName has the claims with a request, by namespace/name.
 type claimsByName map[string]boundClaim
 
 type boundClaim struct {
@@ -126,8 +126,8 @@ func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	return byName, nil
 }
 
-// of is the claim that the PersistentVolume is bound to; one that has come after
-// it, by the same name, is another.
+// of returns the claim that the PersistentVolume is bound to. A newer claim of the
+// same name has another UID and does not count.
 func (c claimsByName) of(pv *corev1.PersistentVolume) boundClaim {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {

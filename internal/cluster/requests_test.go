@@ -15,6 +15,10 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 var (
@@ -27,7 +31,9 @@ func asksFor(n storage.Network) map[string]string {
 }
 
 func claim(name string, annotations map[string]string) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
+	c := objects.Claim(name, "")
+	c.UID, c.Annotations = types.UID("uid-"+name), annotations
+	return c
 }
 
 func class(name, provisioner string, n storage.Network) *storagev1.StorageClass {
@@ -42,10 +48,10 @@ func bound(pv *corev1.PersistentVolume, claim, class string, annotations map[str
 	return pv
 }
 
-// requesting is a cluster with a volume for each way to ask.
+// requesting has a volume for each way to request a network.
 func requesting() []client.Object {
 	another := claim("reused", asksFor(teamX))
-	another.UID = "uid-of-one-that-came-later"
+	another.UID = "uid-of-a-later-claim"
 	pv := func(name string) *corev1.PersistentVolume {
 		return persistentVolumeOf(name, name, corev1.ReadWriteMany, nil)
 	}
@@ -61,9 +67,9 @@ func requesting() []client.Object {
 		bound(pv("released"), "reused", "", nil),
 		bound(persistentVolumeOf("static-pv", "by-hand", corev1.ReadWriteMany, nil), "", "", asksFor(teamX)),
 		ebs,
-		// Not served over NFS, so they ask for nothing.
+		// Not served over NFS: their requests do not count.
 		bound(persistentVolumeOf("rwo", "rwo", corev1.ReadWriteOnce, nil), "", "fast", asksFor(teamX)),
-		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{caches.MigratableAttribute: "true"}), "", "fast", asksFor(teamX)),
+		bound(persistentVolumeOf("migratable", "migratable", corev1.ReadWriteMany, map[string]string{longhorn.MigratableAttribute: "true"}), "", "fast", asksFor(teamX)),
 	}
 }
 
@@ -87,27 +93,22 @@ func TestRequests(t *testing.T) {
 		},
 		Classes: map[string]storage.Network{"fast": teamY},
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
-	}
+	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 }
 
-// One volume read on its own is what it is among all.
 func TestRequestOfOneVolume(t *testing.T) {
 	r := readerOver(t, requesting()...)
 	for volume, want := range wantedRequests() {
-		if got, err := r.Request(t.Context(), volume); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v; want %+v", volume, got, err, want)
-		}
+		got, err := r.Request(t.Context(), volume)
+		must.True(t, err == nil && got == want, "%s: got %+v, %v; want %+v", volume, got, err, want)
 	}
 	for _, volume := range []string{"by-nobody", "released", "unknown"} {
-		if got, err := r.Request(t.Context(), volume); err != nil || got != (storage.Request{}) {
-			t.Errorf("%s: got %+v, %v", volume, got, err)
-		}
+		got, err := r.Request(t.Context(), volume)
+		must.True(t, err == nil && got == (storage.Request{}), "%s: got %+v, %v", volume, got, err)
 	}
 }
 
-func TestSlimCopiesKeepWhatIsAsked(t *testing.T) {
+func TestSlimCopiesKeepRequests(t *testing.T) {
 	var slim []client.Object
 	for _, o := range requesting() {
 		transform := caches.SlimMetadata
@@ -124,12 +125,9 @@ func TestSlimCopiesKeepWhatIsAsked(t *testing.T) {
 			object = metadata
 		}
 		kept, err := transform(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, more := kept.(client.Object).GetAnnotations()["other"]; more || kept.(client.Object).GetLabels() != nil {
-			t.Errorf("%T keeps what nobody reads: %+v", kept, kept)
-		}
+		must.Do(t, err)
+		_, more := kept.(client.Object).GetAnnotations()["other"]
+		must.True(t, !more && kept.(client.Object).GetLabels() == nil, "%T keeps unread fields: %+v", kept, kept)
 		if metadata, ok := kept.(*metav1.PartialObjectMetadata); ok { // the fake client stores whole objects
 			kept = &corev1.PersistentVolumeClaim{ObjectMeta: metadata.ObjectMeta}
 		}
@@ -149,39 +147,30 @@ func TestAddRequests(t *testing.T) {
 		Volumes:       []storage.Volume{{Name: "by-class", Shared: true, Request: wantedRequests()["by-class"]}, {Name: "unknown"}},
 		ClassNetworks: []storage.Network{teamY},
 	}
-	if err != nil || !reflect.DeepEqual(facts, want) {
-		t.Fatalf("got  %+v, %v\nwant %+v", facts, err, want)
-	}
+	must.True(t, err == nil && reflect.DeepEqual(facts, want), "got  %+v, %v\nwant %+v", facts, err, want)
 }
 
 func TestPodsOnVolumeNetworks(t *testing.T) {
-	onX, onY := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY)
-	csi, shareManager := madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin"), madeBy("longhorn.io/v1beta2", "ShareManager", "v")
-	pod := func(labels map[string]string, owners []metav1.OwnerReference, networks string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "p", Labels: labels, OwnerReferences: owners, Annotations: map[string]string{
-			storage.NetworksAnnotation:      networks,
+	onX, onY, common := storage.VolumeAttachment(teamX), storage.VolumeAttachment(teamY), objects.Network("a", "lhnet1")
+	networks := func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{
+			storage.NetworksAnnotation:      onY.String() + "," + onX.String() + "," + common.String(),
 			storage.NetworkStatusAnnotation: `[{"name":"team-y/nfs","interface":"` + onY.Interface + `","ips":["10.0.0.1"]},{"name":"team-x/nfs","interface":"lhnet1","ips":["10.0.0.2"]}]`,
-		}}}
+		}
 	}
-	profile := storage.Longhorn()
-	profile.ServerLabels[profile.VolumeLabel] = "v"
-	asked := onY.String() + "," + onX.String() + ",kube-system/a@lhnet1"
-	clients, err := readerOver(t, pod(profile.ClientLabels, csi, asked)).Clients(t.Context())
-	common := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
-	if err != nil || len(clients) != 1 {
-		t.Fatalf("clients: got %+v, %v", clients, err)
-	}
+	clients, err := readerOver(t, clientPod("p", networks)).Clients(t.Context())
+	must.True(t, err == nil && len(clients) == 1, "clients: got %+v, %v", clients, err)
 	if c := clients[0]; c.Network != common || c.Reported || !slices.Equal(c.VolumeNetworks, []storage.Attachment{onX, onY}) || !slices.Equal(c.VolumeNetworksReported, []storage.Attachment{onY}) {
 		t.Errorf("clients: got %+v", c)
 	}
-	servers, err := readerOver(t, pod(profile.ServerLabels, shareManager, "kube-system/a@lhnet1,"+onX.String())).Servers(t.Context())
-	if err != nil || len(servers) != 1 || servers[0].Network != onX {
-		t.Errorf("the server's own network comes first: got %+v, %v", servers, err)
-	}
-	onHost := pod(profile.ClientLabels, csi, asked)
-	onHost.Spec.HostNetwork = true
-	if clients, err = readerOver(t, onHost).Clients(t.Context()); err != nil || len(clients[0].VolumeNetworks) != 0 {
-		t.Errorf("on the host network: got %+v, %v", clients, err)
+	onHost := func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }
+	clients, err = readerOver(t, clientPod("p", networks, onHost)).Clients(t.Context())
+	must.True(t, err == nil && len(clients[0].VolumeNetworks) == 0, "on the host network: got %+v, %v", clients, err)
+	server := objects.ServerPod("v", func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{storage.NetworksAnnotation: common.String() + "," + onX.String()}
+	})
+	if servers, err := readerOver(t, server).Servers(t.Context()); err != nil || len(servers) != 1 || servers[0].Network != onX {
+		t.Errorf("the server's volume network comes first: got %+v, %v", servers, err)
 	}
 }
 
@@ -193,21 +182,17 @@ func TestRecordHasVolumeNetworks(t *testing.T) {
 		Servers:  v1alpha1.ServersRollout{VolumeNetworks: []string{onX.String()}},
 	}}
 	want := rollout.Record{VolumeClients: []storage.Attachment{onX, onY}, VolumeServers: []storage.Attachment{onX}}
-	if got, err := RecordOf(object); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	must.Equal(t, testkit.Value[rollout.Record](t)(RecordOf(object)), want)
 	object.Status.Servers.VolumeNetworks = []string{"x"}
-	if _, err := RecordOf(object); err == nil {
-		t.Error("a network that can't be read is taken for none")
-	}
+	_, err := RecordOf(object)
+	must.True(t, err != nil, "an unreadable network is accepted")
 }
 
 func TestServiceHasItsIdentity(t *testing.T) {
-	annotations := map[string]string{storage.NetworkAnnotation: storage.VolumeAttachment(teamX).String(), storage.AddressesAnnotation: "10.0.0.9/24", storage.MACAnnotation: "nonsense"}
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "v", Annotations: annotations}, Spec: corev1.ServiceSpec{ClusterIP: "None"}}
+	s := objects.Headless("v", storage.VolumeAttachment(teamX), func(s *corev1.Service) {
+		s.Annotations[storage.AddressesAnnotation], s.Annotations[storage.MACAnnotation] = "10.0.0.9/24", "nonsense"
+	})
 	got, err := readerOver(t, s).Service(t.Context(), "v")
 	want := storage.Placement{Network: storage.VolumeAttachment(teamX), Identity: storage.Identity{Addresses: "10.0.0.9/24"}}
-	if err != nil || got.Placement(storage.Attachment{}) != want {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	must.True(t, err == nil && got.Placement(storage.Attachment{}) == want, "got %+v, %v", got, err)
 }

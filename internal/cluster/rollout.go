@@ -8,9 +8,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// Rollout gathers all facts that the next step of the network's roll-out
-// follows from. values are those in force. A value that is not well formed
-// comes back as an error of settings.SharedVolumeNetwork.
+// Rollout gathers the facts for the next step of the network's roll-out. values are
+// the values in effect. A malformed value is returned as an error of
+// settings.SharedVolumeNetwork.
 func (r *Reader) Rollout(ctx context.Context, values catalog.Values, record rollout.Record, now time.Time) (rollout.Rollout, error) {
 	facts := rollout.Rollout{Record: record, Now: now, MountsFromHost: r.profile.MountsFromHost}
 	var err error
@@ -29,7 +29,7 @@ func (r *Reader) Rollout(ctx context.Context, values catalog.Values, record roll
 	if facts.Services, err = r.Services(ctx); err != nil {
 		return facts, err
 	}
-	if r.announces { // the Services say which networks are in use; server pods are as many again
+	if r.announces { // the Services show the networks in use, so the server pods need not be read
 		return facts, nil
 	}
 	facts.Servers, err = r.Servers(ctx)

@@ -24,7 +24,7 @@ func (r *Reader) Services(ctx context.Context) ([]storage.Service, error) {
 	return services, nil
 }
 
-// Service returns the Service of a volume, which has its name, or nil.
+// Service returns the Service of a volume, or nil. The Service has the volume's name.
 func (r *Reader) Service(ctx context.Context, volume string) (*storage.Service, error) {
 	object, err := r.ServiceObject(ctx, volume)
 	if apierrors.IsNotFound(err) {
@@ -46,11 +46,11 @@ func (r *Reader) ServiceObject(ctx context.Context, name string) (*corev1.Servic
 	return &object, nil
 }
 
-// ServiceOf is what rules need to know of a Service.
+// ServiceOf returns the facts that rules need on a Service.
 func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
 	recorded, err := storage.ParseAttachment(s.Annotations[storage.NetworkAnnotation])
 	if err != nil {
-		recorded = storage.Attachment{} // as if it had never been recorded
+		recorded = storage.Attachment{} // counts as not recorded
 	}
 	return storage.Service{
 		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
@@ -62,7 +62,7 @@ func (r *Reader) ServiceOf(s *corev1.Service) storage.Service {
 	}
 }
 
-// identityOf leaves out what can't be read, as if it had never been recorded.
+// identityOf returns the recorded identity. A value that can't be parsed counts as not recorded.
 func identityOf(s *corev1.Service) storage.Identity {
 	addresses, err := storage.ParseAddresses(s.Annotations[storage.AddressesAnnotation])
 	if err != nil {

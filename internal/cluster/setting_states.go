@@ -2,94 +2,82 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// SettingState is where one setting is, as far as its objects tell: what a
-// person reads who may not, or need not, look at the rest of the cluster.
+// SettingState is the state of one setting, read only from the objects of that setting:
+// its reader may have no access to the rest of the cluster.
 type SettingState struct {
 	catalog.Definition
-	// Value in force.
+	// Value in effect.
 	Value   catalog.Value
 	Applied bool
-	// Reason says why it is applied, or what it waits for.
+	// Reason says why the value is applied, or what the value waits for.
 	Reason   string
 	Blockers []v1alpha1.Blocker
-	// Since is when Applied last changed; zero where nobody knows.
+	// Since is when Applied last changed; zero if not known.
 	Since time.Time
-	// Own and System are Fairlead's object of this name and the storage system's;
-	// nil where there is none.
+	// Own is Fairlead's object of the setting, System the storage system's object; nil if there is none.
 	Own    *v1alpha1.Setting
 	System *longhorn.Setting
 }
 
-// What a state says where Fairlead's controller has not reported on the value.
+// Reasons if Fairlead's controller has not reported on the value.
 const (
 	reasonNotSet      = "default; not set anywhere"
 	reasonNotReported = "Fairlead has not reported on this value yet; if that lasts, see that its controller runs and that the settings duty is on"
-	reasonInForce     = "in effect"
+	reasonInEffect    = "in effect"
 )
 
-// SettingStates reads where the settings of the catalog are, in its order, and
-// which others the storage system has that Fairlead does not know.
+// SettingStates reads the states of the catalog's settings, in the catalog's order, and the
+// names of the storage system's settings that Fairlead does not know.
 func (r *Reader) SettingStates(ctx context.Context) ([]SettingState, []catalog.Name, error) {
-	var ours v1alpha1.SettingList
-	if err := r.objects.List(ctx, &ours, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
-		return nil, nil, fmt.Errorf("listing settings.fairlead.io: %w", err)
+	ours, theirs, err := r.settings(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	var theirs longhorn.SettingList
-	if err := r.objects.List(ctx, &theirs, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
-		return nil, nil, fmt.Errorf("listing settings.longhorn.io: %w", err)
-	}
-	states, unknown := settingStates(r.profile.Name, ours.Items, theirs.Items)
+	states, unknown := settingStates(r.profile.Name, ours, theirs)
 	return states, unknown, nil
 }
 
 func settingStates(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]SettingState, []catalog.Name) {
 	own, system := map[catalog.Name]*v1alpha1.Setting{}, map[catalog.Name]*longhorn.Setting{}
-	ownValues, systemValues := map[catalog.Name]string{}, map[catalog.Name]string{}
 	for i := range ours {
-		name := catalog.Name(ours[i].Name)
-		own[name] = &ours[i]
-		if ours[i].Value != nil {
-			ownValues[name] = *ours[i].Value
-		}
+		own[catalog.Name(ours[i].Name)] = &ours[i]
 	}
 	for i := range theirs {
-		name := catalog.Name(theirs[i].Name)
-		system[name], systemValues[name] = &theirs[i], theirs[i].Value
+		system[catalog.Name(theirs[i].Name)] = &theirs[i]
 	}
+	ownValues, systemValues := valuesOf(ours, theirs)
 	values := catalog.Resolve(ownValues, systemValues, profile)
 	var states []SettingState
 	for _, d := range catalog.All() {
 		s := SettingState{Definition: d, Value: values[d.Name], Own: own[d.Name], System: system[d.Name]}
-		s.tell()
+		s.addReport()
 		states = append(states, s)
 	}
 	return states, catalog.Unknown(systemValues)
 }
 
-// tell fills in what the objects say of the value in force.
-func (s *SettingState) tell() {
+// addReport adds the reports of both objects on the value in effect.
+func (s *SettingState) addReport() {
 	switch {
-	case s.reported():
+	case s.isReported():
 		condition := meta.FindStatusCondition(s.Own.Status.Conditions, v1alpha1.ConditionApplied)
 		s.Applied, s.Reason, s.Blockers = s.Own.Status.Applied, condition.Message, s.Own.Status.Blockers
 		s.Since = condition.LastTransitionTime.Time
 	case s.Value.Problem != "":
 		s.Reason = s.Value.Problem
 	case !s.DangerZone, s.Gate == catalog.AtOnce && s.Value.Source == catalog.SourceDefault:
-		s.Applied, s.Reason = true, reasonInForce
+		s.Applied, s.Reason = true, reasonInEffect
 	case s.Own != nil && s.Own.Status.AppliedValue != nil && *s.Own.Status.AppliedValue != s.Value.Text:
-		s.Reason = reasonNotReported // another value was rolled out, so this one is not
+		s.Reason = reasonNotReported // another value was rolled out
 	case s.Value.Source == catalog.SourceDefault:
 		s.Applied, s.Reason = true, reasonNotSet
 	default:
@@ -97,9 +85,9 @@ func (s *SettingState) tell() {
 	}
 }
 
-// reported tells whether the status of Fairlead's own object is about the value
-// in force: it is written a moment after a value changes.
-func (s *SettingState) reported() bool {
+// isReported reports whether the status of Fairlead's own object refers to the value in
+// effect. After a change of the value, the status is updated later.
+func (s *SettingState) isReported() bool {
 	if s.Own == nil {
 		return false
 	}

@@ -12,19 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// Volumes gathers the volumes of the profile from both sides that can attach
-// one: the storage system's own volumes and the tickets that it attaches them by,
-// and Kubernetes' VolumeAttachments. Where they disagree, a volume is attached: that
-// can only make a gate wait.
+// Volumes gathers the volumes of the profile from the storage system's volumes and tickets, and
+// from Kubernetes' VolumeAttachments. A volume counts as attached if either side says so; at
+// worst a gate then waits too long.
 func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	var volumes []storage.Volume
-	// index of a volume by its name, and of those whose PersistentVolume the storage system names by that.
+	// indexes of volumes by their name, and by the PersistentVolume that the storage system names.
 	byName, byPV := map[string]int{}, map[string]int{}
 	err := lists.ForEach(ctx, r.objects, &longhorn.VolumeList{}, func(v *longhorn.Volume) {
 		byName[v.Name] = len(volumes)
@@ -48,12 +46,12 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	for name, nodes := range attached {
 		i, known := byPV[name]
 		if !known {
-			pv, there := unnamed[name]
-			if !there { // a PV that is gone: take it for a shared one of its own name
+			pv, exists := unnamed[name]
+			if !exists { // a deleted PersistentVolume counts as shared, with a handle equal to its name
 				pv = persistentVolume{handle: name, shared: true, engine: longhorn.EngineV1}
 			}
 			if i, known = byName[pv.handle]; !known {
-				// Attached by Kubernetes, unknown to the storage system: it may just not have been seen yet.
+				// Kubernetes has attached the volume, but the storage system's list, which may be stale, lacks it.
 				i = len(volumes)
 				byName[pv.handle] = i
 				volumes = append(volumes, storage.Volume{Name: pv.handle, Shared: pv.shared, Engine: pv.engine})
@@ -66,13 +64,13 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
 	}
 	if slices.ContainsFunc(volumes, func(v storage.Volume) bool { return v.Shared && !v.Attached }) {
-		err = r.ticketed(ctx, volumes, byName) // else they could only say what is known
+		err = r.addTickets(ctx, volumes, byName) // else tickets would add nothing
 	}
 	storage.SortVolumes(volumes)
 	return volumes, err
 }
 
-// unknown are the attached PersistentVolumes that the storage system names for no volume.
+// unknown returns the attached PersistentVolumes that the storage system does not name.
 func unknown(attached map[string][]string, known map[string]int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range attached {
@@ -86,8 +84,8 @@ func unknown(attached map[string][]string, known map[string]int) iter.Seq[string
 func volumeOf(v *longhorn.Volume) storage.Volume {
 	volume := storage.Volume{
 		Name:     v.Name,
-		Shared:   v.Spec.AccessMode == longhorn.AccessModeRWX && !v.Spec.Migratable,
-		Attached: !surelyDetached(v),
+		Shared:   v.Spec.Shared(),
+		Attached: !v.Detached(),
 		Engine:   v.Spec.Engine(),
 	}
 	if volume.Attached && v.Status.CurrentNodeID != "" {
@@ -101,14 +99,8 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 	return volume
 }
 
-func surelyDetached(v *longhorn.Volume) bool {
-	state := v.Status.State
-	return v.Status.CurrentNodeID == "" && (state == "" || state == longhorn.StateCreating || state == longhorn.StateDetached)
-}
-
-// attachments are the nodes that Kubernetes attaches volumes of the profile's
-// driver to, by the name of the PersistentVolume. Those being deleted are
-// included: the mount may still be there.
+// attachments returns the nodes of the driver's VolumeAttachments, by PersistentVolume. A VolumeAttachment
+// that is being deleted counts, since the mount may still exist.
 func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 	nodes := map[string][]string{}
 	err := lists.ForEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
@@ -122,10 +114,10 @@ func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
 	return nodes, nil
 }
 
-// ticketed marks the shared volumes as attached that the storage system is to attach. Its
-// gate for RWX settings goes by these tickets, whether or not the volume is attached yet.
+// addTickets marks shared volumes with a ticket as attached: the storage system's own gate for
+// RWX settings counts tickets, not attachments.
 // Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
-func (r *Reader) ticketed(ctx context.Context, volumes []storage.Volume, byName map[string]int) error {
+func (r *Reader) addTickets(ctx context.Context, volumes []storage.Volume, byName map[string]int) error {
 	return eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
 		i, known := byName[a.Spec.Volume]
 		if !known || !volumes[i].Shared || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
@@ -144,21 +136,21 @@ type persistentVolume struct {
 	shared, migratable bool
 }
 
-// slimVolume is what a PersistentVolume of a CSI driver says of its volume.
+// slimVolume returns the fields in use of a CSI driver's PersistentVolume.
 func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
-	migratable := pv.Spec.CSI.VolumeAttributes[caches.MigratableAttribute] == "true"
+	migratable := pv.Spec.CSI.VolumeAttributes[longhorn.MigratableAttribute] == "true"
 	return persistentVolume{
 		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
-		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[caches.EngineAttribute], longhorn.EngineV1),
+		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[longhorn.EngineAttribute], longhorn.EngineV1),
 		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
 	}
 }
 
-// oneByOne is how many PersistentVolumes are read one by one; more are listed.
+// oneByOne is the largest number of PersistentVolumes to read one by one. More are listed.
 const oneByOne = 100
 
-// persistentVolumes reads those of some names. The result lacks those that are
-// gone, or of another driver.
+// persistentVolumes reads PersistentVolumes by name. The result lacks deleted ones and those of
+// other drivers.
 func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[string]persistentVolume, error) {
 	found := make(map[string]persistentVolume, len(names))
 	take := func(pv *corev1.PersistentVolume) {

@@ -6,52 +6,33 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func readerOver(t *testing.T, objects ...client.Object) *Reader {
+func readerOver(t *testing.T, stored ...client.Object) *Reader {
 	t.Helper()
-	c := indexed(t, objects...).Build()
-	return NewReader(storage.Longhorn(), c, c)
+	c := indexed(t, stored...).Build()
+	return NewReader(longhorn.Profile(), c, c)
 }
 
-func volume(name, mode, state, node string, change ...func(*longhorn.Volume)) *longhorn.Volume {
-	v := &longhorn.Volume{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: name},
-		Spec:       longhorn.VolumeSpec{AccessMode: mode},
-		Status:     longhorn.VolumeStatus{State: state, CurrentNodeID: node},
-	}
-	for _, c := range change {
-		c(v)
-	}
-	return v
+func volume(name, mode, state, node string, changes ...func(*longhorn.Volume)) *longhorn.Volume {
+	v := &longhorn.Volume{ObjectMeta: objects.Here(name), Spec: longhorn.VolumeSpec{AccessMode: mode}, Status: longhorn.VolumeStatus{State: state, CurrentNodeID: node}}
+	return objects.With(v, changes...)
 }
 
-func attachedTo(pv, node string, change ...func(*storagev1.VolumeAttachment)) *storagev1.VolumeAttachment {
-	va := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + pv + "-" + node},
-		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: "driver.longhorn.io", NodeName: node,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv},
-		},
-	}
-	for _, c := range change {
-		c(va)
-	}
-	return va
+func attachedTo(pv, node string) *storagev1.VolumeAttachment {
+	return objects.Attachment(pv, node, "driver.longhorn.io")
 }
 
 // ticketed is Longhorn's own attachment of a volume, with a ticket for each node.
 func ticketed(volume string, nodes ...string) *longhorn.VolumeAttachment {
-	a := &longhorn.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: volume},
-		Spec:       longhorn.VolumeAttachmentSpec{Volume: volume, AttachmentTickets: map[string]longhorn.AttachmentTicket{}},
-	}
+	a := &longhorn.VolumeAttachment{ObjectMeta: objects.Here(volume), Spec: longhorn.VolumeAttachmentSpec{Volume: volume, AttachmentTickets: map[string]longhorn.AttachmentTicket{}}}
 	for _, node := range nodes {
 		a.Spec.AttachmentTickets["csi-"+node] = longhorn.AttachmentTicket{NodeID: node}
 	}
@@ -59,153 +40,79 @@ func ticketed(volume string, nodes ...string) *longhorn.VolumeAttachment {
 }
 
 func persistentVolumeOf(name, handle string, mode corev1.PersistentVolumeAccessMode, attributes map[string]string) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{mode},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: "driver.longhorn.io", VolumeHandle: handle, VolumeAttributes: attributes,
-			}},
-		},
-	}
+	return objects.Volume(name, "driver.longhorn.io", handle, "", func(pv *corev1.PersistentVolume) {
+		pv.Spec.AccessModes, pv.Spec.CSI.VolumeAttributes = []corev1.PersistentVolumeAccessMode{mode}, attributes
+		pv.Spec.ClaimRef, pv.Status.Phase = nil, ""
+	})
 }
 
-func TestVolumesAreSeenFromBothSides(t *testing.T) {
+func TestVolumesAreReadFromBothSides(t *testing.T) {
+	rwx := func(nodes ...string) storage.Volume {
+		return storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: nodes != nil, Nodes: nodes}
+	}
+	unshared := func(engine string, nodes ...string) storage.Volume {
+		return storage.Volume{Name: "v", Engine: engine, Attached: nodes != nil, Nodes: nodes}
+	}
+	detached, pv := volume("v", "rwx", "detached", ""), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)
+	unknown, used := rwx(), rwx("node-1")
+	unknown.Attached, used.Workloads = true, []string{"default/web-0"}
+	named := func(v *longhorn.Volume) { v.Status.KubernetesStatus.PVName = "static-pv" }
+	migratable := func(v *longhorn.Volume) { v.Spec.Migratable = true }
+	engines := func(engine, driver string) func(*longhorn.Volume) {
+		return func(v *longhorn.Volume) { v.Spec.DataEngine, v.Spec.BackendStoreDriver = engine, driver }
+	}
+	usedBy := func(lastPodRefAt string) func(*longhorn.Volume) {
+		return func(v *longhorn.Volume) {
+			v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", LastPodRefAt: lastPodRefAt, WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
+		}
+	}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		want    storage.Volume
 	}{
-		"detached": {
-			[]client.Object{volume("v", "rwx", "detached", "")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true},
-		},
-		"a ticket to attach it": {
-			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("v", "node-2")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
-		},
-		"a ticket of another volume": {
-			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("other", "node-2")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true},
-		},
-		"the last ticket is gone": {
-			[]client.Object{volume("v", "rwx", "detached", ""), ticketed("v")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true},
-		},
-		"attached, by the storage system alone": {
-			[]client.Object{volume("v", "rwx", "attached", "node-1")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
-		},
-		"detached by its state, and still on a node": {
-			[]client.Object{volume("v", "rwx", "detached", "node-1")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
-		},
-		"detaching is not yet detached": {
-			[]client.Object{volume("v", "rwx", "detaching", "node-1")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
-		},
-		"a state that is not known may be attached": {
-			[]client.Object{volume("v", "rwx", "dancing", "")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true},
-		},
-		"attached, by Kubernetes alone, on the nodes where it is mounted": {
-			[]client.Object{
-				volume("v", "rwx", "detached", ""), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil),
-				attachedTo("v", "node-3"), attachedTo("v", "node-2"),
-			},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2", "node-3"}},
-		},
-		"a static PV is found by its handle, not by its name": {
-			[]client.Object{
-				volume("v", "rwx", "detached", ""), persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, nil),
-				attachedTo("static-pv", "node-2"),
-			},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
-		},
-		"the PV is known by the name that the storage system has for it, and is not read": {
-			[]client.Object{
-				volume("v", "rwx", "detached", "", func(v *longhorn.Volume) { v.Status.KubernetesStatus.PVName = "static-pv" }),
-				attachedTo("static-pv", "node-2"),
-			},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
-		},
-		"known to Kubernetes only": {
-			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil), attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
-		},
-		"an attachment whose PV is gone counts": {
-			[]client.Object{attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-2"}},
-		},
-		"migratable is not shared (longhorn#11158)": {
-			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Spec.Migratable = true })},
-			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-1"}},
-		},
-		"migratable, known to Kubernetes only": {
-			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true"}), attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-2"}},
-		},
-		"RWO is not shared": {
-			[]client.Object{volume("v", "rwo", "attached", "node-1")},
-			storage.Volume{Name: "v", Engine: "v1", Attached: true, Nodes: []string{"node-1"}},
-		},
-		"its data engine": {
-			[]client.Object{volume("v", "rwo", "detached", "", func(v *longhorn.Volume) { v.Spec.DataEngine, v.Spec.BackendStoreDriver = "v2", "v1" })},
-			storage.Volume{Name: "v", Engine: "v2"},
-		},
-		"its data engine, as it was called before": {
-			[]client.Object{volume("v", "rwo", "detached", "", func(v *longhorn.Volume) { v.Spec.BackendStoreDriver = "v2" })},
-			storage.Volume{Name: "v", Engine: "v2"},
-		},
-		"its data engine, known to Kubernetes only": {
-			[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteOnce, map[string]string{"dataEngine": "v2"}), attachedTo("v", "node-2")},
-			storage.Volume{Name: "v", Engine: "v2", Attached: true, Nodes: []string{"node-2"}},
-		},
-		"workloads of now": {
-			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) {
-				v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
-			})},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}},
-		},
-		"workloads of the past are left out": {
-			[]client.Object{volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) {
-				v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", LastPodRefAt: "2026-01-01T00:00:00Z", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
-			})},
-			storage.Volume{Name: "v", Engine: "v1", Shared: true, Attached: true, Nodes: []string{"node-1"}},
-		},
+		"detached":                         {[]client.Object{detached}, rwx()},
+		"ticket":                           {[]client.Object{detached, ticketed("v", "node-2")}, rwx("node-2")},
+		"ticket of another volume":         {[]client.Object{detached, ticketed("other", "node-2")}, rwx()},
+		"no ticket left":                   {[]client.Object{detached, ticketed("v")}, rwx()},
+		"attached by Longhorn alone":       {[]client.Object{volume("v", "rwx", "attached", "node-1")}, rwx("node-1")},
+		"state detached, but on a node":    {[]client.Object{volume("v", "rwx", "detached", "node-1")}, rwx("node-1")},
+		"detaching":                        {[]client.Object{volume("v", "rwx", "detaching", "node-1")}, rwx("node-1")},
+		"unknown state counts as attached": {[]client.Object{volume("v", "rwx", "dancing", "")}, unknown},
+		"attached by Kubernetes alone":     {[]client.Object{detached, pv, attachedTo("v", "node-3"), attachedTo("v", "node-2")}, rwx("node-2", "node-3")},
+		"static PV is found by its handle": {[]client.Object{detached, persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, nil), attachedTo("static-pv", "node-2")}, rwx("node-2")},
+		"PV that Longhorn names":           {[]client.Object{volume("v", "rwx", "detached", "", named), attachedTo("static-pv", "node-2")}, rwx("node-2")},
+		"known to Kubernetes only":         {[]client.Object{pv, attachedTo("v", "node-2")}, rwx("node-2")},
+		"attachment of a deleted PV":       {[]client.Object{attachedTo("v", "node-2")}, rwx("node-2")},
+		"migratable (longhorn#11158)":      {[]client.Object{volume("v", "rwx", "attached", "node-1", migratable)}, unshared("v1", "node-1")},
+		"migratable, Kubernetes only":      {[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true"}), attachedTo("v", "node-2")}, unshared("v1", "node-2")},
+		"RWO":                              {[]client.Object{volume("v", "rwo", "attached", "node-1")}, unshared("v1", "node-1")},
+		"data engine":                      {[]client.Object{volume("v", "rwo", "detached", "", engines("v2", "v1"))}, unshared("v2")},
+		"data engine before Longhorn 1.6":  {[]client.Object{volume("v", "rwo", "detached", "", engines("", "v2"))}, unshared("v2")},
+		"data engine, Kubernetes only":     {[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteOnce, map[string]string{"dataEngine": "v2"}), attachedTo("v", "node-2")}, unshared("v2", "node-2")},
+		"workloads":                        {[]client.Object{volume("v", "rwx", "attached", "node-1", usedBy(""))}, used},
+		"past workloads are left out":      {[]client.Object{volume("v", "rwx", "attached", "node-1", usedBy("2026-01-01T00:00:00Z"))}, rwx("node-1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readerOver(t, test.objects...).Volumes(t.Context())
-			if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], test.want) {
-				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
-			}
+			must.True(t, err == nil && len(got) == 1 && reflect.DeepEqual(got[0], test.want), "got  %+v, %v\nwant %+v", got, err, test.want)
 		})
 	}
 }
 
-func TestAttachmentsOfOtherDriversAreNotOurs(t *testing.T) {
-	other := attachedTo("v", "node-2", func(va *storagev1.VolumeAttachment) { va.Spec.Attacher = "ebs.csi.aws.com" })
-	got, err := readerOver(t, other, persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)).Volumes(t.Context())
-	if err != nil || len(got) != 0 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+func TestAttachmentsOfOtherDriversAreIgnored(t *testing.T) {
+	got, err := readerOver(t, objects.Attachment("v", "node-2", "ebs.csi.aws.com"), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)).Volumes(t.Context())
+	must.True(t, err == nil && len(got) == 0, "got %+v, %v", got, err)
 }
 
-func TestSlimCopiesKeepWhatIsRead(t *testing.T) {
+func TestSlimCopiesKeepVolumes(t *testing.T) {
 	pv := persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true", "dataEngine": "v2", "other": "x"})
 	slim, err := caches.SlimPersistentVolume(pv.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	va, err := caches.SlimVolumeAttachment(attachedTo("static-pv", "node-2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := readerOver(t, slim.(client.Object), va.(client.Object)).Volumes(t.Context())
 	want := []storage.Volume{{Name: "v", Engine: "v2", Attached: true, Nodes: []string{"node-2"}}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
-	}
-	if _, kept := slim.(*corev1.PersistentVolume).Spec.CSI.VolumeAttributes["other"]; kept {
-		t.Error("an attribute that nobody reads is kept")
-	}
+	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
+	_, kept := slim.(*corev1.PersistentVolume).Spec.CSI.VolumeAttributes["other"]
+	must.True(t, !kept, "an attribute that nobody reads is kept")
 }

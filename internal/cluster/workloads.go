@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // ClaimIndex finds a PersistentVolume by its claim, <namespace>/<name>, in the
 // controller's cache.
 const ClaimIndex = "spec.claimRef"
 
-// IndexClaims makes ClaimIndex work.
+// IndexClaims adds ClaimIndex to a cache.
 func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, ClaimIndex, func(o client.Object) []string {
 		pv, ok := o.(*corev1.PersistentVolume)
@@ -34,10 +34,10 @@ func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// nodeField finds the pods of a node, by the API server and by the controller's cache.
+// nodeField selects the pods of a node, in the API server and in the controller's cache.
 const nodeField = "spec.nodeName"
 
-// IndexNodes makes ClientsOn work on a cache.
+// IndexNodes adds to a cache the index that ClientsOn needs.
 func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, func(o client.Object) []string {
 		pod, ok := o.(*corev1.Pod)
@@ -52,9 +52,9 @@ func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// PodsOn lists the pods of a node, of all namespaces, from the API server: they
-// are needed for a moment when a client restarted, and not worth a cache that
-// grows with the cluster.
+// PodsOn lists the pods of a node, in all namespaces, from the API server. Pods
+// are needed only briefly after a client restarted, so a cache of all pods, which
+// grows with the cluster, is not worth its memory.
 func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := live.List(ctx, &list, client.MatchingFields{nodeField: node}); err != nil {
@@ -63,9 +63,8 @@ func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod,
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
 }
 
-// Workload gathers what is to be known of a pod that may use volumes of the
-// profile. provisioned is the cache with ClaimIndex. applied is the network
-// that clients are on.
+// Workload gathers the facts on a pod that may use volumes of the profile.
+// applied is the network that clients are on. The reader's provisioned needs ClaimIndex.
 func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.Attachment) (storage.Workload, error) {
 	w := storage.Workload{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
@@ -87,8 +86,8 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 	return w, nil
 }
 
-// Claims are the names of the PersistentVolumeClaims that the pod uses. A generic
-// ephemeral volume has one of the pod's name and its own.
+// Claims returns the names of the PersistentVolumeClaims that the pod uses. The claim
+// of a generic ephemeral volume is named after the pod and the volume.
 func Claims(pod *corev1.Pod) []string {
 	var names []string
 	for _, v := range pod.Spec.Volumes {
@@ -102,14 +101,14 @@ func Claims(pod *corev1.Pod) []string {
 	return names
 }
 
-// mount is the volume behind a claim, by the handle that the driver knows it by,
-// which is the PersistentVolume's name only where that was made for the claim.
+// mount returns the volume of a claim, named by its CSI volume handle. The handle equals
+// the PersistentVolume's name only if the volume was provisioned for the claim.
 func (r *Reader) mount(ctx context.Context, namespace, claim string, applied storage.Attachment) (storage.Mount, error) {
 	var list corev1.PersistentVolumeList
 	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}, client.UnsafeDisableDeepCopy); err != nil {
 		return storage.Mount{}, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
 	}
-	// A volume that is Released still names the claim of that name that was there before.
+	// A Released volume still names a former claim of the same name.
 	i := slices.IndexFunc(list.Items, func(pv corev1.PersistentVolume) bool {
 		return pv.Spec.CSI != nil && pv.Status.Phase == corev1.VolumeBound
 	})
@@ -134,8 +133,8 @@ func (r *Reader) mount(ctx context.Context, namespace, claim string, applied sto
 	return m, nil
 }
 
-// storageSide adds what the storage system's own volume says, which is right
-// where the PersistentVolume was written by hand.
+// storageSide adds fields of the storage system's own volume, which are also
+// correct if the PersistentVolume was created manually.
 func (r *Reader) storageSide(ctx context.Context, m *storage.Mount) error {
 	var v longhorn.Volume
 	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: m.Volume}, &v)
@@ -145,21 +144,19 @@ func (r *Reader) storageSide(ctx context.Context, m *storage.Mount) error {
 	if err != nil {
 		return fmt.Errorf("reading volume %s: %w", m.Volume, err)
 	}
-	m.Migratable = v.Spec.Migratable
-	m.Shared = v.Spec.AccessMode == longhorn.AccessModeRWX && !v.Spec.Migratable
+	m.Migratable, m.Shared = v.Spec.Migratable, v.Spec.Shared()
 	if at, err := time.Parse(time.RFC3339, v.Status.RemountRequestedAt); err == nil {
 		m.RemountRequested = at
 	}
 	return nil
 }
 
-// mounted is when the pod's volumes were mounted at the latest. A kubelet makes
-// the sandbox after all volumes are mounted, and starts containers after that;
-// whichever is known to be the earliest is the closest.
+// mounted returns an upper bound of the time at which the pod's volumes were mounted. A kubelet
+// mounts all volumes, then creates the sandbox, then starts containers; the earliest known
+// time is the closest bound.
 //
-// A node that boots mounts the volumes anew, makes another sandbox and starts the
-// containers again. So what has ended, and may have run before the boot, tells
-// nothing of the mounts that are there now; nor does anything while there is no sandbox.
+// After a reboot the kubelet mounts the volumes again and creates another sandbox. So neither
+// ended containers nor a pod without a sandbox say anything about the current mounts.
 func mounted(pod *corev1.Pod) time.Time {
 	var at time.Time
 	if c := condition(pod, corev1.PodReadyToStartContainers); c != nil {

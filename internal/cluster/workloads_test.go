@@ -16,21 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 var (
 	begin  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	netOne = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet1"}
-	netTwo = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
+	netOne = objects.Network("one", "lhnet1")
+	netTwo = objects.Network("two", "lhnet2")
 )
 
 func at(second int) metav1.Time {
 	return metav1.NewTime(begin.Add(time.Duration(second) * time.Second))
 }
 
-// indexes puts a cache's indexes on a fake client that is yet to be built.
+// indexes adds the indexes of a cache to the builder of a fake client.
 type indexes struct{ *fake.ClientBuilder }
 
 func (i indexes) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
@@ -40,67 +42,34 @@ func (i indexes) IndexField(_ context.Context, o client.Object, field string, ex
 
 // indexed is a fake client with the indexes of the controller's cache, and the
 // one that the API server has.
-func indexed(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
+func indexed(t *testing.T, stored ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := errors.Join(IndexClaims(t.Context(), indexes{builder}), IndexNodes(t.Context(), indexes{builder})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored...)
+	must.Do(t, errors.Join(IndexClaims(t.Context(), indexes{builder}), IndexNodes(t.Context(), indexes{builder})))
 	return builder
 }
 
-// bound is a PersistentVolume of a claim in namespace default.
-func boundVolume(name, handle, claim string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
-	pv := persistentVolumeOf(name, handle, corev1.ReadWriteMany, nil)
-	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
-	pv.Status.Phase = corev1.VolumeBound
-	for _, c := range change {
-		c(pv)
-	}
-	return pv
+// boundVolume is an RWX volume of Longhorn, bound to a claim in namespace default.
+func boundVolume(name, handle, claim string, changes ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	return objects.Volume(name, "driver.longhorn.io", handle, claim, append([]func(*corev1.PersistentVolume){objects.Shared}, changes...)...)
 }
 
 func serviceOf(volume, clusterIP string, recorded storage.Attachment) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "longhorn-system", Name: volume, Labels: map[string]string{"longhorn.io/share-manager": volume},
-			Annotations: map[string]string{storage.NetworkAnnotation: recorded.String()},
-		},
-		Spec: corev1.ServiceSpec{ClusterIP: clusterIP},
-	}
+	return objects.Headless(volume, recorded, func(s *corev1.Service) { s.Spec.ClusterIP = clusterIP })
 }
 
 // workloadPod is a pod of StatefulSet web in namespace default.
-func workloadPod(change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web-0", UID: "uid-web-0",
-			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "example.io/v1", Kind: "Project", Name: "p", UID: "uid-p"},
-				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "uid-web", Controller: ptr.To(true)},
-			},
-		},
-		Spec:   corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning},
-	}
-	for _, c := range change {
-		c(pod)
-	}
-	return pod
+func workloadPod(changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := objects.Pod("default", "web-0", "node-1")
+	pod.OwnerReferences = append([]metav1.OwnerReference{{APIVersion: "example.io/v1", Kind: "Project", Name: "p", UID: "uid-p"}}, madeBy("apps/v1", "StatefulSet", "web")...)
+	pod.Status.Phase = corev1.PodRunning
+	return objects.With(pod, changes...)
 }
 
 func uses(claims ...string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		for _, claim := range claims {
-			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "of-" + claim, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-			}})
-		}
-	}
+	return func(pod *corev1.Pod) { pod.Spec.Volumes = objects.Pod("", "", "", claims...).Spec.Volumes }
 }
 
 func sandboxMade(status corev1.ConditionStatus, second int) func(*corev1.Pod) {
@@ -137,59 +106,36 @@ func initContainers(statuses ...corev1.ContainerStatus) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Status.InitContainerStatuses = statuses }
 }
 
-func TestWhenAWorkloadsVolumesWereMountedAtTheLatest(t *testing.T) {
+func TestMountTimeOfAWorkload(t *testing.T) {
+	type pod = []func(*corev1.Pod)
 	for name, test := range map[string]struct {
-		pod                []func(*corev1.Pod)
+		pod                pod
 		mounted            int // 0 is not known
 		started, restarted bool
 	}{
-		"nothing is known yet":            {},
-		"its images are yet to be pulled": {pod: []func(*corev1.Pod){mainContainers(waiting()), sandboxMade("False", 3)}},
-		"its sandbox is made":             {pod: []func(*corev1.Pod){mainContainers(waiting()), sandboxMade("True", 5)}, mounted: 5, started: true},
-		"its containers run": {
-			pod: []func(*corev1.Pod){mainContainers(running(9), running(8)), sandboxMade("True", 5)}, mounted: 5, started: true,
-		},
-		"the condition was written down late: the first container is closer": {
-			pod: []func(*corev1.Pod){mainContainers(running(7), running(6)), sandboxMade("True", 9)}, mounted: 6, started: true,
-		},
-		"an init container runs": {
-			pod: []func(*corev1.Pod){initContainers(running(6)), mainContainers(waiting()), sandboxMade("True", 9)}, mounted: 6, started: true,
-		},
-		"a kubelet without the condition": {pod: []func(*corev1.Pod){mainContainers(running(8), running(7))}, mounted: 7, started: true},
-		"a kubelet without the condition, an init container runs": {
-			pod: []func(*corev1.Pod){initContainers(running(6)), mainContainers(waiting())}, mounted: 6, started: true,
-		},
-		"a kubelet without the condition, nothing runs": {pod: []func(*corev1.Pod){initContainers(ended(6)), mainContainers(waiting())}, started: true},
-		"a container crashed, the sandbox is the same": {
-			pod: []func(*corev1.Pod){mainContainers(again(running(60), 7)), sandboxMade("True", 5)}, mounted: 5, started: true, restarted: true,
-		},
-		"a container crashes for its dead mount, again and again": {
-			pod: []func(*corev1.Pod){mainContainers(again(waiting(), 60)), sandboxMade("True", 5)}, mounted: 5, started: true, restarted: true,
-		},
-		"an init container was started again": {
-			pod: []func(*corev1.Pod){initContainers(again(running(60), 7)), mainContainers(waiting()), sandboxMade("True", 5)}, mounted: 5, started: true, restarted: true,
-		},
+		"nothing known":               {nil, 0, false, false},
+		"images not pulled":           {pod{mainContainers(waiting()), sandboxMade("False", 3)}, 0, false, false},
+		"sandbox made":                {pod{mainContainers(waiting()), sandboxMade("True", 5)}, 5, true, false},
+		"containers run":              {pod{mainContainers(running(9), running(8)), sandboxMade("True", 5)}, 5, true, false},
+		"condition written late":      {pod{mainContainers(running(7), running(6)), sandboxMade("True", 9)}, 6, true, false},
+		"init container runs":         {pod{initContainers(running(6)), mainContainers(waiting()), sandboxMade("True", 9)}, 6, true, false},
+		"container crashed":           {pod{mainContainers(again(running(60), 7)), sandboxMade("True", 5)}, 5, true, true},
+		"container crashes in a loop": {pod{mainContainers(again(waiting(), 60)), sandboxMade("True", 5)}, 5, true, true},
+		"init container restarted":    {pod{initContainers(again(running(60), 7)), mainContainers(waiting()), sandboxMade("True", 5)}, 5, true, true},
 
-		// A node that boots mounts the volumes anew: what ran before is no evidence.
-		"its node has booted, there is no sandbox yet": {
-			pod: []func(*corev1.Pod){initContainers(ended(6)), mainContainers(ended(8)), sandboxMade("False", 100)}, started: true,
-		},
-		"its node has booted, a new sandbox was made": {
-			pod: []func(*corev1.Pod){initContainers(ended(6)), mainContainers(ended(8)), sandboxMade("True", 110)}, mounted: 110, started: true,
-		},
-		"its node has booted, all run again": {
-			pod: []func(*corev1.Pod){initContainers(again(ended(111), 6)), mainContainers(again(running(112), 8)), sandboxMade("True", 110)}, mounted: 110, started: true, restarted: true,
-		},
-		"its node has booted, a kubelet without the condition": {
-			pod: []func(*corev1.Pod){initContainers(again(ended(111), 6)), mainContainers(again(running(112), 8))}, mounted: 112, started: true, restarted: true,
-		},
-		"its node has booted, a kubelet without the condition, nothing runs yet": {
-			pod: []func(*corev1.Pod){initContainers(ended(6)), mainContainers(ended(8))}, started: true,
-		},
+		"no condition":                      {pod{mainContainers(running(8), running(7))}, 7, true, false},
+		"no condition, init container runs": {pod{initContainers(running(6)), mainContainers(waiting())}, 6, true, false},
+		"no condition, nothing runs":        {pod{initContainers(ended(6)), mainContainers(waiting())}, 0, true, false},
+
+		// A node that boots mounts the volumes again: containers from before the boot prove nothing.
+		"node booted, no sandbox":                 {pod{initContainers(ended(6)), mainContainers(ended(8)), sandboxMade("False", 100)}, 0, true, false},
+		"node booted, new sandbox":                {pod{initContainers(ended(6)), mainContainers(ended(8)), sandboxMade("True", 110)}, 110, true, false},
+		"node booted, all run":                    {pod{initContainers(again(ended(111), 6)), mainContainers(again(running(112), 8)), sandboxMade("True", 110)}, 110, true, true},
+		"node booted, no condition":               {pod{initContainers(again(ended(111), 6)), mainContainers(again(running(112), 8))}, 112, true, true},
+		"node booted, no condition, nothing runs": {pod{initContainers(ended(6)), mainContainers(ended(8))}, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := workloadPod(test.pod...)
-			got, err := NewReader(storage.Longhorn(), indexed(t).Build(), nil).Workload(t.Context(), pod, netOne)
+			got, err := readerOver(t).Workload(t.Context(), workloadPod(test.pod...), netOne)
 			want := time.Time{}
 			if test.mounted > 0 {
 				want = at(test.mounted).Time
@@ -201,188 +147,118 @@ func TestWhenAWorkloadsVolumesWereMountedAtTheLatest(t *testing.T) {
 	}
 }
 
-func TestWhoAWorkloadIs(t *testing.T) {
-	deleted := at(50)
-	base := storage.Workload{
-		Namespace: "default", Name: "web-0", UID: "uid-web-0",
-		Owner: storage.Owner{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "uid-web"},
+func TestWorkloadOfAPod(t *testing.T) {
+	optOut := func(value string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Annotations = map[string]string{storage.OptOutAnnotation: value} }
 	}
-	with := func(change func(*storage.Workload)) storage.Workload {
-		w := base
-		change(&w)
-		return w
-	}
+	same := func(*storage.Workload) {}
+	unowned := func(w *storage.Workload) { w.Owner = storage.Owner{} }
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
-		want   storage.Workload
+		want   func(*storage.Workload)
 	}{
-		"a pod without volumes": {func(*corev1.Pod) {}, base},
-		"taken on by a kubelet": {
-			func(pod *corev1.Pod) { pod.Status.StartTime = ptr.To(at(3)) },
-			with(func(w *storage.Workload) { w.Began = at(3).Time }),
-		},
-		"on its own": {
-			func(pod *corev1.Pod) { pod.OwnerReferences = nil },
-			with(func(w *storage.Workload) { w.Owner = storage.Owner{} }),
-		},
-		"owned, but by no controller": {
-			func(pod *corev1.Pod) { pod.OwnerReferences = pod.OwnerReferences[:1] },
-			with(func(w *storage.Workload) { w.Owner = storage.Owner{} }),
-		},
-		"opted out": {
-			func(pod *corev1.Pod) { pod.Annotations = map[string]string{storage.OptOutAnnotation: "true"} },
-			with(func(w *storage.Workload) { w.OptOut = true }),
-		},
-		"opted out by another word": {
-			func(pod *corev1.Pod) { pod.Annotations = map[string]string{storage.OptOutAnnotation: "yes"} }, base,
-		},
-		"terminating": {
-			func(pod *corev1.Pod) { pod.DeletionTimestamp = &deleted },
-			with(func(w *storage.Workload) { w.Terminating = true }),
-		},
-		"volumes that are no claims": {
-			func(pod *corev1.Pod) {
-				pod.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-			},
-			base,
-		},
+		"without volumes":           {func(*corev1.Pod) {}, same},
+		"a kubelet has the pod":     {func(pod *corev1.Pod) { pod.Status.StartTime = ptr.To(at(3)) }, func(w *storage.Workload) { w.Began = at(3).Time }},
+		"no owner":                  {func(pod *corev1.Pod) { pod.OwnerReferences = nil }, unowned},
+		"an owner, no controller":   {func(pod *corev1.Pod) { pod.OwnerReferences = pod.OwnerReferences[:1] }, unowned},
+		"opted out":                 {optOut("true"), func(w *storage.Workload) { w.OptOut = true }},
+		"opt-out with another word": {optOut("yes"), same},
+		"terminating":               {func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(at(50)) }, func(w *storage.Workload) { w.Terminating = true }},
+		"volumes without claims":    {func(pod *corev1.Pod) { pod.Spec.Volumes = []corev1.Volume{{Name: "tmp"}} }, same},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := indexed(t).Build()
-			got, err := NewReader(storage.Longhorn(), c, c).Workload(t.Context(), workloadPod(test.change), netOne)
-			if err != nil || !reflect.DeepEqual(got, test.want) {
-				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
+			want := storage.Workload{
+				Namespace: "default", Name: "web-0", UID: "uid-web-0", Owner: storage.Owner{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "uid-web"},
 			}
+			test.want(&want)
+			got, err := readerOver(t).Workload(t.Context(), workloadPod(test.change), netOne)
+			must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 		})
 	}
 }
 
-func TestWhatAWorkloadMounts(t *testing.T) {
-	const driver = "driver.longhorn.io"
-	rwx := storage.Mount{Volume: "v", Driver: driver, Shared: true, Network: netTwo}
+func TestMountsOfAWorkload(t *testing.T) {
+	rwx := storage.Mount{Volume: "v", Driver: "driver.longhorn.io", Shared: true, Network: netTwo}
+	on := func(n storage.Attachment) storage.Mount {
+		return storage.Mount{Volume: "v", Driver: rwx.Driver, Shared: true, Network: n}
+	}
+	notShared := storage.Mount{Volume: "v", Driver: rwx.Driver, Network: netTwo}
+	migratable := storage.Mount{Volume: "v", Driver: rwx.Driver, Network: netTwo, Migratable: true}
+	requested := rwx
+	requested.RemountRequested = at(20).Time
+	none := storage.Mount{}
+
 	headless := serviceOf("v", corev1.ClusterIPNone, netTwo)
-	with := func(change func(*storage.Mount)) []storage.Mount {
-		m := rwx
-		change(&m)
-		return []storage.Mount{m}
+	pv := func(changes ...func(*corev1.PersistentVolume)) client.Object {
+		return boundVolume("v", "v", "data", changes...)
 	}
-	phase := func(p corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
-		return func(pv *corev1.PersistentVolume) { pv.Status.Phase = p }
+	released := func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }
+	access := func(modes ...corev1.PersistentVolumeAccessMode) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = modes }
 	}
-	rwo := func(pv *corev1.PersistentVolume) {
-		pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	driver := func(name string) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = name }
+	}
+	migratablePV := func(pv *corev1.PersistentVolume) {
+		pv.Spec.CSI.VolumeAttributes = map[string]string{"migratable": "true"}
+	}
+	longhornVolume := func(mode string, changes ...func(*longhorn.Volume)) client.Object {
+		return volume("v", mode, "attached", "node-1", changes...)
+	}
+	remount := func(at string) func(*longhorn.Volume) {
+		return func(v *longhorn.Volume) { v.Status.RemountRequestedAt = at }
+	}
+	ephemeral := func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		pod     func(*corev1.Pod)
 		want    []storage.Mount
 	}{
-		"an RWX volume on its network": {objects: []client.Object{boundVolume("v", "v", "data"), headless}, want: []storage.Mount{rwx}},
-		"Longhorn bug: a static PV is found by its handle, not by its name": {
-			objects: []client.Object{boundVolume("pv-by-hand", "v", "data"), headless, serviceOf("pv-by-hand", "10.43.0.1", storage.Attachment{})},
-			want:    []storage.Mount{rwx},
-		},
-		"a Released PV names the claim of that name that was there before": {
-			objects: []client.Object{boundVolume("a-before", "before", "data", phase(corev1.VolumeReleased)), boundVolume("v", "v", "data"), headless},
-			want:    []storage.Mount{rwx},
-		},
-		"only a Released PV": {
-			objects: []client.Object{boundVolume("before", "before", "data", phase(corev1.VolumeReleased))}, want: []storage.Mount{{}},
-		},
-		"a claim that is not bound":                     {want: []storage.Mount{{}}},
-		"a claim of that name in another namespace":     {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" })}, want: []storage.Mount{{}}},
-		"a PV that is no CSI volume":                    {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil })}, want: []storage.Mount{{}}},
-		"an ephemeral volume inline, without a claim":   {pod: func(pod *corev1.Pod) { pod.Spec.Volumes = nil }},
-		"a PV without access modes is not taken as RWX": {objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = nil }), headless}, want: with(func(m *storage.Mount) { m.Shared = false })},
-		"a generic ephemeral volume": {
-			objects: []client.Object{boundVolume("v", "v", "web-0-scratch"), headless},
-			pod: func(pod *corev1.Pod) {
-				pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
-			},
-			want: []storage.Mount{rwx},
-		},
-		"RWX beside RWO, in the pod's order": {
-			objects: []client.Object{boundVolume("own", "own", "own", rwo), boundVolume("v", "v", "data"), headless},
-			pod:     func(pod *corev1.Pod) { pod.Spec.Volumes = nil; uses("own", "data")(pod) },
-			want:    []storage.Mount{{Volume: "own", Driver: driver}, rwx},
-		},
-		"an RWX volume of another driver, of the same handle": {
-			objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "efs.csi.aws.com" }), headless, volume("v", "rwo", "attached", "node-1")},
-			want:    []storage.Mount{{Volume: "v", Driver: "efs.csi.aws.com", Shared: true}},
-		},
-		"migratable, says the PV": {
-			objects: []client.Object{boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) {
-				pv.Spec.CSI.VolumeAttributes = map[string]string{"migratable": "true"}
-			}), headless},
-			want: with(func(m *storage.Mount) { m.Shared, m.Migratable = false, true }),
-		},
-		"Longhorn's volume knows better than a PV by hand: it is RWO": {
-			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwo", "attached", "node-1")},
-			want:    with(func(m *storage.Mount) { m.Shared = false }),
-		},
-		"Longhorn's volume knows better: it is RWX": {
-			objects: []client.Object{boundVolume("v", "v", "data", rwo), headless, volume("v", "rwx", "attached", "node-1")}, want: []storage.Mount{rwx},
-		},
-		"Longhorn's volume knows better: it is migratable": {
-			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Spec.Migratable = true })},
-			want:    with(func(m *storage.Mount) { m.Shared, m.Migratable = false, true }),
-		},
-		"Longhorn's volume knows better: it is not migratable": {
-			objects: []client.Object{
-				boundVolume("v", "v", "data", func(pv *corev1.PersistentVolume) {
-					pv.Spec.CSI.VolumeAttributes = map[string]string{"migratable": "true"}
-				}),
-				headless, volume("v", "rwx", "attached", "node-1"),
-			},
-			want: []storage.Mount{rwx},
-		},
-		"a remount is requested": {
-			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "2026-01-01T12:00:20Z" })},
-			want:    with(func(m *storage.Mount) { m.RemountRequested = at(20).Time }),
-		},
-		"a request that can't be read is none": {
-			objects: []client.Object{boundVolume("v", "v", "data"), headless, volume("v", "rwx", "attached", "node-1", func(v *longhorn.Volume) { v.Status.RemountRequestedAt = "soon" })},
-			want:    []storage.Mount{rwx},
-		},
-		"no Service": {objects: []client.Object{boundVolume("v", "v", "data")}, want: with(func(m *storage.Mount) { m.Network = storage.Attachment{} })},
-		"a Service with a cluster IP": {
-			objects: []client.Object{boundVolume("v", "v", "data"), serviceOf("v", "10.43.0.1", netTwo)},
-			want:    with(func(m *storage.Mount) { m.Network = storage.Attachment{} }),
-		},
-		"a headless Service without a record follows the clients": {
-			objects: []client.Object{boundVolume("v", "v", "data"), serviceOf("v", corev1.ClusterIPNone, storage.Attachment{})},
-			want:    with(func(m *storage.Mount) { m.Network = netOne }),
-		},
+		"RWX on its network":                 {[]client.Object{pv(), headless}, uses("data"), []storage.Mount{rwx}},
+		"Longhorn bug: static PV by handle":  {[]client.Object{boundVolume("by-hand", "v", "data"), headless, serviceOf("by-hand", "10.43.0.1", storage.Attachment{})}, uses("data"), []storage.Mount{rwx}},
+		"Released PV of an earlier claim":    {[]client.Object{boundVolume("a-before", "before", "data", released), pv(), headless}, uses("data"), []storage.Mount{rwx}},
+		"only a Released PV":                 {[]client.Object{boundVolume("before", "before", "data", released)}, uses("data"), []storage.Mount{none}},
+		"unbound claim":                      {nil, uses("data"), []storage.Mount{none}},
+		"claim in another namespace":         {[]client.Object{pv(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" })}, uses("data"), []storage.Mount{none}},
+		"PV without CSI":                     {[]client.Object{pv(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil })}, uses("data"), []storage.Mount{none}},
+		"no claim":                           {nil, uses(), nil},
+		"PV without access modes":            {[]client.Object{pv(access()), headless}, uses("data"), []storage.Mount{notShared}},
+		"generic ephemeral volume":           {[]client.Object{boundVolume("v", "v", "web-0-scratch"), headless}, ephemeral, []storage.Mount{rwx}},
+		"RWX beside RWO, in the pod's order": {[]client.Object{boundVolume("own", "own", "own", access(corev1.ReadWriteOnce)), pv(), headless}, uses("own", "data"), []storage.Mount{{Volume: "own", Driver: rwx.Driver}, rwx}},
+		"another driver, same handle":        {[]client.Object{pv(driver("efs.csi.aws.com")), headless, longhornVolume("rwo")}, uses("data"), []storage.Mount{{Volume: "v", Driver: "efs.csi.aws.com", Shared: true}}},
+		"migratable PV":                      {[]client.Object{pv(migratablePV), headless}, uses("data"), []storage.Mount{migratable}},
+
+		// Longhorn's volume is right where the PV was written by hand.
+		"Longhorn says RWO":            {[]client.Object{pv(), headless, longhornVolume("rwo")}, uses("data"), []storage.Mount{notShared}},
+		"Longhorn says RWX":            {[]client.Object{pv(access(corev1.ReadWriteOnce)), headless, longhornVolume("rwx")}, uses("data"), []storage.Mount{rwx}},
+		"Longhorn says migratable":     {[]client.Object{pv(), headless, longhornVolume("rwx", func(v *longhorn.Volume) { v.Spec.Migratable = true })}, uses("data"), []storage.Mount{migratable}},
+		"Longhorn says not migratable": {[]client.Object{pv(migratablePV), headless, longhornVolume("rwx")}, uses("data"), []storage.Mount{rwx}},
+		"remount requested":            {[]client.Object{pv(), headless, longhornVolume("rwx", remount("2026-01-01T12:00:20Z"))}, uses("data"), []storage.Mount{requested}},
+		"unreadable remount request":   {[]client.Object{pv(), headless, longhornVolume("rwx", remount("soon"))}, uses("data"), []storage.Mount{rwx}},
+
+		"no Service":                  {[]client.Object{pv()}, uses("data"), []storage.Mount{on(storage.Attachment{})}},
+		"Service with a cluster IP":   {[]client.Object{pv(), serviceOf("v", "10.43.0.1", netTwo)}, uses("data"), []storage.Mount{on(storage.Attachment{})}},
+		"headless without a record":   {[]client.Object{pv(), serviceOf("v", corev1.ClusterIPNone, storage.Attachment{})}, uses("data"), []storage.Mount{on(netOne)}},
+		"slim PV is found by a claim": {[]client.Object{slimmed(t, boundVolume("by-hand", "v", "data")), headless}, uses("data"), []storage.Mount{rwx}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := workloadPod(uses("data"))
-			if test.pod != nil {
-				test.pod(pod)
-			}
-			c := indexed(t, test.objects...).Build()
-			got, err := NewReader(storage.Longhorn(), c, c).Workload(t.Context(), pod, netOne)
-			if err != nil || !reflect.DeepEqual(got.Mounts, test.want) {
-				t.Fatalf("got  %+v, %v\nwant %+v", got.Mounts, err, test.want)
-			}
+			got, err := readerOver(t, test.objects...).Workload(t.Context(), workloadPod(test.pod), netOne)
+			must.True(t, err == nil && reflect.DeepEqual(got.Mounts, test.want), "got  %+v, %v\nwant %+v", got.Mounts, err, test.want)
 		})
 	}
 }
 
-func TestSlimPersistentVolumesAreFoundByTheirClaim(t *testing.T) {
-	slim, err := caches.SlimPersistentVolume(boundVolume("pv-by-hand", "v", "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := indexed(t, slim.(client.Object), serviceOf("v", corev1.ClusterIPNone, netTwo)).Build()
-	got, err := NewReader(storage.Longhorn(), c, c).Workload(t.Context(), workloadPod(uses("data")), netOne)
-	want := []storage.Mount{{Volume: "v", Driver: "driver.longhorn.io", Shared: true, Network: netTwo}}
-	if err != nil || !reflect.DeepEqual(got.Mounts, want) {
-		t.Fatalf("got  %+v, %v\nwant %+v", got.Mounts, err, want)
-	}
+func slimmed(t *testing.T, pv *corev1.PersistentVolume) client.Object {
+	t.Helper()
+	slim, err := caches.SlimPersistentVolume(pv)
+	must.Do(t, err)
+	return slim.(client.Object)
 }
 
-// What can't be read is no reason to take a pod for one that is none of ours.
-func TestAWorkloadWhoseVolumesCantBeReadIsAnError(t *testing.T) {
+// An unreadable volume must not pass for a volume of another driver.
+func TestUnreadableVolumesOfAWorkloadAreAnError(t *testing.T) {
 	outage := errors.New("no route to host")
 	for name, kind := range map[string]client.Object{"the volume": &longhorn.Volume{}, "the Service": &corev1.Service{}} {
 		t.Run(name, func(t *testing.T) {
@@ -394,14 +270,13 @@ func TestAWorkloadWhoseVolumesCantBeReadIsAnError(t *testing.T) {
 					return c.Get(ctx, key, o, opts...)
 				},
 			}).Build()
-			if got, err := NewReader(storage.Longhorn(), c, c).Workload(t.Context(), workloadPod(uses("data")), netOne); !errors.Is(err, outage) {
-				t.Fatalf("got %+v, %v", got, err)
-			}
+			got, err := NewReader(objects.Longhorn, c, c).Workload(t.Context(), workloadPod(uses("data")), netOne)
+			must.True(t, errors.Is(err, outage), "got %+v, %v", got, err)
 		})
 	}
 }
 
-func TestPodsOnAreThoseThatRunOrWill(t *testing.T) {
+func TestPodsOnLeavesOutEndedPods(t *testing.T) {
 	named := func(name, node string, phase corev1.PodPhase) *corev1.Pod {
 		return workloadPod(func(pod *corev1.Pod) { pod.Name, pod.Spec.NodeName, pod.Status.Phase = name, node, phase })
 	}
@@ -416,7 +291,6 @@ func TestPodsOnAreThoseThatRunOrWill(t *testing.T) {
 		names = append(names, pod.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"pending", "running"}; err != nil || !slices.Equal(names, want) {
-		t.Fatalf("got %q, %v; want %q", names, err, want)
-	}
+	want := []string{"pending", "running"}
+	must.True(t, err == nil && slices.Equal(names, want), "got %q, %v; want %q", names, err, want)
 }

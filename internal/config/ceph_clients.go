@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// CephClients says whether Ceph is asked, before a node is fenced, who has the node's volumes open.
+// CephClients is the cross-check of recorded addresses against Ceph's own list of clients, before a node is fenced.
 type CephClients struct {
-	// Mode: off or crossCheck: what Ceph says must not contradict the recorded addresses. Default off.
+	// Mode: off, or crossCheck (Ceph's list must not contradict the recorded addresses). Default off.
 	Mode Switch `json:"mode,omitempty"`
-	// ClusterID of the volumes of the Ceph cluster that is asked. Default: the namespace of profile rook-ceph.
+	// ClusterID of the Ceph cluster's volumes. Default: the namespace of profile rook-ceph.
 	ClusterID string `json:"clusterID,omitempty"`
-	// URL of fairlead ceph-clients. Default: that of its Service in fairlead-system.
+	// URL of fairlead ceph-clients. Default: the URL of its Service in fairlead-system.
 	URL string `json:"url,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (c CephClients) validate(path *field.Path) field.ErrorList {
 	return problems
 }
 
-// refuseRemoved says what to write in place of fields that are gone.
+// refuseRemoved refuses removed fields and names their replacement.
 func (p FencingProfile) refuseRemoved(path *field.Path) (problems field.ErrorList) {
 	const instead = "was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs"
 	if p.Watchers != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Fencing says what becomes of nodes that are lost with volumes. Nothing, by default.
+// Fencing of nodes that are lost while they hold volumes. Default: no fencing.
 type Fencing struct {
 	// Profiles of storage systems whose volumes are protected. Default: none.
 	Profiles []FencingProfile `json:"profiles,omitempty"`
-	// MaxAge of a node's recorded addresses when it is lost. Default 15m.
+	// MaxAge of recorded addresses at the time the node is lost. Default 15m.
 	MaxAge metav1.Duration `json:"maxAge,omitzero"`
-	// Returning says when a node that was fenced is let in again.
+	// Returning says when a fenced node is unfenced after its return.
 	Returning Returning `json:"returning,omitempty"`
-	// GiveUp machines whose Node was deleted, without an operator. Default never.
+	// GiveUp unfences machines whose Node was deleted, without an operator. Default never.
 	GiveUp GiveUp `json:"giveUp,omitzero"`
-	// Tainting of lost nodes by Fairlead itself. Default off.
+	// Tainting of lost nodes by Fairlead. Default off.
 	Tainting Tainting `json:"tainting,omitempty"`
-	// CephClients: whether Ceph itself is asked. Default off.
+	// CephClients is the cross-check with Ceph's own list of clients. Default off.
 	CephClients CephClients `json:"cephClients,omitempty"`
 }
 
@@ -38,99 +38,101 @@ type Fencing struct {
 type FencingProfile struct {
 	// Name of a built-in profile: rook-ceph.
 	Name string `json:"name"`
-	// Namespace of the storage system. Default: the profile's own.
+	// Namespace of the storage system. Default: the namespace in the built-in profile.
 	Namespace string `json:"namespace,omitempty"`
-	// Mode: fence, guard (hold the volumes, fence nobody) or off. Default fence.
+	// Mode: fence, guard (hold the volumes without fencing) or off. Default fence.
 	Mode Switch `json:"mode,omitempty"`
-	// Addresses is where the addresses that clients are fenced by come from, and nothing else is
-	// believed: csi-addons (what CSIAddonsNodes report for a NetworkFenceClass) or node (the Node's
-	// internal addresses). Network names another source. Default csi-addons.
+	// Addresses is the only source of the addresses to fence: csi-addons (as CSIAddonsNodes
+	// report for a NetworkFenceClass) or node (the Node's internal addresses). Default
+	// csi-addons. Network replaces it.
 	Addresses Addresses `json:"addresses,omitempty"`
-	// Network that client pods are on: <namespace>/<name> of a NetworkAttachmentDefinition. Their
-	// addresses on it, as Multus reports them, are then the addresses that clients are fenced by.
+	// Network of the client pods: <namespace>/<name> of a NetworkAttachmentDefinition. If set,
+	// the addresses to fence are those that Multus reports for client pods on the network.
 	Network string `json:"network,omitempty"`
-	// ClientRanges that this cluster's clients have their storage addresses in.
-	// Give them where several clusters use one storage system: nothing outside is
-	// fenced. Default: any.
+	// ClientRanges are the CIDR ranges of the storage addresses of clients in this Kubernetes
+	// cluster. No address outside is fenced. Set them if several Kubernetes clusters use one
+	// storage system. Default: any address.
 	ClientRanges []string `json:"clientRanges,omitempty"`
-	// Clusters of the storage system that are not like the others. Default: none.
+	// Clusters are storage clusters with ranges that differ from ClientRanges. Default: none.
 	Clusters []FencingCluster `json:"clusters,omitempty"`
 	// Watchers and Runner are refused: see CephClients.
 	Watchers json.RawMessage `json:"watchers,omitempty"`
 	Runner   json.RawMessage `json:"runner,omitempty"`
 }
 
-// FencingCluster is one storage cluster, where a profile's drivers use several.
+// FencingCluster is one of several storage clusters that a profile's drivers use.
 type FencingCluster struct {
-	// ClusterID of its volumes.
+	// ClusterID of the storage cluster's volumes.
 	ClusterID string `json:"clusterID"`
-	// ClientRanges take the place of the profile's for this storage cluster.
+	// ClientRanges replace the profile's ranges for the storage cluster.
 	ClientRanges []string `json:"clientRanges"`
 }
 
 // Addresses is a source of addresses.
 type Addresses string
 
-// Sources of addresses that are named here.
+// Values of FencingProfile.Addresses.
 const (
 	AddressesCSIAddons Addresses = "csi-addons"
 	AddressesNode      Addresses = "node"
 )
 
-// Returning of a node that was fenced.
+// Returning says when a fenced node is unfenced.
 type Returning struct {
-	// Automatic: let it in when it has booted anew and is Ready, without waiting
-	// for its taint to be taken away. Default false.
+	// Automatic: unfence a node once it has rebooted and is Ready, without waiting for
+	// the removal of its taint. Default false.
 	Automatic bool `json:"automatic,omitempty"`
-	// ReadyFor is how long it must be Ready first. Default 1m.
+	// ReadyFor is how long the node must be Ready before. Default 1m.
 	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
 }
 
-// GiveUp unfences machines whose Node was deleted, as autoscalers and spot instances leave them, once they are
-// fenced and Kubernetes shows nothing on them any more. A machine that still runs, unseen, may then write to volumes that are
-// in use elsewhere, and to the files on them: data is lost. Use it only where the provider guarantees that the machine is off by then.
+// GiveUp unfences fenced machines whose Node was deleted, as by autoscalers, once Kubernetes shows nothing on them.
+// If such a machine still runs, it may write to volumes in use elsewhere, and destroy data. Use GiveUp only if the
+// provider guarantees that the machine is off by then.
 type GiveUp struct {
-	// AddressTaken: when a Ready node, with another system UUID, has an address of the machine. Safe only where the provider
-	// gives no address to a second machine while the first one runs. Default false.
+	// AddressTaken: give up when a Ready node with another system UUID has an address of the machine. Safe only if the
+	// provider never gives a running machine's address to another machine. Default false.
 	AddressTaken bool `json:"addressTaken,omitempty"`
-	// After the machine was lost. Safe only where the provider ends a deleted machine within that time. Default never.
+	// After is the time since the machine was lost. Safe only if the provider ends deleted machines sooner. Default never.
 	After metav1.Duration `json:"after,omitzero"`
 }
 
-// Tainting gives lost nodes the out-of-service taint, which begins their fencing.
+// Tainting sets the out-of-service taint on lost nodes, which starts their fencing.
 type Tainting struct {
-	// Mode: off, dryRun (say what would be done) or on. Default off.
+	// Mode: off, dryRun (only report what Fairlead would do) or on. Default off.
 	Mode Switch `json:"mode,omitempty"`
-	// NotReadyFor is how long a node must not be heard of. Default 5m.
+	// NotReadyFor is how long a node must be silent before Fairlead taints it. Default 5m.
 	NotReadyFor metav1.Duration `json:"notReadyFor,omitzero"`
-	// NodeSelector chooses the nodes, as in kubectl -l. Default: all but control-plane nodes.
+	// NodeSelector selects nodes, as in kubectl -l. Default: all but control-plane nodes.
 	NodeSelector string `json:"nodeSelector,omitempty"`
-	// MaxNodes that Fairlead has tainted at a time. Default 1.
+	// MaxNodes is how many nodes may have Fairlead's taint at a time. Default 1.
 	MaxNodes int `json:"maxNodes,omitempty"`
-	// MaxPercent of a zone's nodes that may be lost; if more are, none is tainted there. Default 34.
+	// MaxPercent of a zone's nodes that may be lost. If more are lost, no node of the zone is
+	// tainted. Default 34.
 	MaxPercent int `json:"maxPercent,omitempty"`
-	// StormNodes and StormPercent, of all nodes: more than the greater of the two, lost
-	// within StormWindow of each other, are a storm, and none is tainted. Default 2 and 20.
+	// StormNodes and StormPercent (of all nodes): the greater of the two is the limit. If more
+	// nodes are lost within StormWindow, no node is tainted. Default 2 and 20.
 	StormNodes   int `json:"stormNodes,omitempty"`
 	StormPercent int `json:"stormPercent,omitempty"`
-	// StormWindow default 5m.
+	// StormWindow is the period in which losses count as one storm. Default 5m.
 	StormWindow metav1.Duration `json:"stormWindow,omitzero"`
-	// MaxStaleness: how long ago the last of all nodes may have been heard of. Default 1m.
+	// MaxStaleness is the age limit of the latest heartbeat of any node. If all heartbeats are
+	// older, no node is tainted. Default 1m.
 	MaxStaleness metav1.Duration `json:"maxStaleness,omitzero"`
-	// ForceDetach names drivers that Fairlead does not fence, and whose volumes Kubernetes
-	// may take by force from a tainted node all the same. That is safe only where the
-	// storage itself lets a volume be attached to no more than one node. Default: none.
+	// ForceDetach names drivers that Fairlead does not fence. Kubernetes may force-detach
+	// their volumes from a tainted node. That is safe only if the storage system itself never
+	// attaches a volume to two nodes. Default: none.
 	ForceDetach []string `json:"forceDetach,omitempty"`
 }
 
-// Switches of fencing alone, beside Guard, On and Off.
+// Switches that only fencing has.
 const (
 	Fence  Switch = "fence"
 	DryRun Switch = "dryRun"
 )
 
-// On tells whether there is anything to look after: a profile that is off may
-// have fences that stand, which are taken back when their nodes return.
+// On reports whether fencing runs. A profile with mode off counts: it may have
+// fences in effect, which are removed when their nodes return.
 func (f Fencing) On() bool { return len(f.Profiles) > 0 }
 
 func (f *Fencing) setDefaults() {
@@ -177,14 +179,14 @@ func FencedStorage(name string) (profiles.Profile, bool) {
 	return profiles.All()[i], true
 }
 
-// Storage returns the built-in profile as this configuration places it.
+// Storage returns the built-in profile, in the configured namespace.
 func (p FencingProfile) Storage() profiles.Profile {
 	s, _ := FencedStorage(p.Name)
 	s.Namespace = p.Namespace
 	return s
 }
 
-// Source of the addresses that clients are fenced by.
+// Source of the addresses to fence.
 func (p FencingProfile) Source() string {
 	switch {
 	case p.Network != "":
@@ -195,10 +197,10 @@ func (p FencingProfile) Source() string {
 	return fence.SourceCSIAddonsNode
 }
 
-// Ranges that ClientRanges name.
+// Ranges are the parsed ClientRanges.
 func (p FencingProfile) Ranges() []netip.Prefix { return parseRanges(p.ClientRanges) }
 
-// ClusterRanges that Clusters name, by clusterID.
+// ClusterRanges are the parsed ranges of Clusters, by clusterID.
 func (p FencingProfile) ClusterRanges() map[string][]netip.Prefix {
 	var ranges map[string][]netip.Prefix
 	for _, c := range p.Clusters {
@@ -247,7 +249,7 @@ func (f Fencing) validate(path *field.Path) field.ErrorList {
 	positive(path.Child("returning", "readyFor"), f.Returning.ReadyFor)
 	positive(path.Child("giveUp", "after"), f.GiveUp.After)
 	if least := 2 * fence.RefreshEvery; f.MaxAge.Duration > 0 && f.MaxAge.Duration < least {
-		problems = append(problems, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(), fmt.Sprintf("must be at least %s: addresses are looked at anew every %s", least, fence.RefreshEvery)))
+		problems = append(problems, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(), fmt.Sprintf("must be at least %s: addresses are refreshed every %s", least, fence.RefreshEvery)))
 	}
 	t := path.Child("tainting")
 	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
@@ -307,15 +309,15 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 			problems = append(problems, field.Duplicate(at.Child("clusterID"), c.ClusterID))
 		}
 		seen[c.ClusterID] = true
-		if len(c.ClientRanges) == 0 { // it would mean any, where the profile may say otherwise
-			problems = append(problems, field.Required(at.Child("clientRanges"), "the ranges that this cluster's clients have their addresses in there"))
+		if len(c.ClientRanges) == 0 { // none would mean any address, even if the profile has ranges
+			problems = append(problems, field.Required(at.Child("clientRanges"), "the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster"))
 		}
 		problems = append(problems, validRanges(at.Child("clientRanges"), c.ClientRanges)...)
 	}
 	return problems
 }
 
-// validateSource refuses several sources: which of them is right, Fairlead can't know.
+// validateSource refuses several sources: Fairlead can't know which of them is right.
 func (p FencingProfile) validateSource(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	at := path.Child("addresses")

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// Rules of automatic tainting as this configuration has them.
+// Rules of automatic tainting.
 func (t Tainting) Rules() taint.Rules {
 	rules := taint.Rules{
 		Mode: taint.Mode(t.Mode), NotReadyFor: t.NotReadyFor.Duration,
@@ -28,7 +28,7 @@ func (t Tainting) Rules() taint.Rules {
 	return rules
 }
 
-// validateGuards checks what keeps a storm, and others' volumes, out of it.
+// validateGuards checks the storm limits and the drivers to force-detach.
 func (t Tainting) validateGuards(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if t.StormNodes < 0 {

@@ -9,30 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const taintingHead = head + "fencing:\n  profiles: [{name: rook-ceph}]\n  tainting: "
 
-// Every rule of automatic tainting is of the configuration: one that is not could be
-// changed by nobody.
 func TestEveryRuleOfTaintingIsConfigured(t *testing.T) {
 	c, err := Parse([]byte(taintingHead + `{mode: dryRun, notReadyFor: 1m, nodeSelector: a=b, maxNodes: 3, maxPercent: 50,
     stormNodes: 4, stormPercent: 30, stormWindow: 2m, maxStaleness: 30s, forceDetach: [ebs.csi.aws.com, kubernetes.io/gce-pd]}` + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	selector, err := labels.Parse("a=b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := taint.Rules{
 		Mode: taint.DryRun, NotReadyFor: time.Minute, NodeSelector: selector, MaxNodes: 3, MaxShare: 50,
 		StormNodes: 4, StormShare: 30, StormWindow: 2 * time.Minute, MaxStaleness: 30 * time.Second, ForceDetach: []string{"ebs.csi.aws.com", "kubernetes.io/gce-pd"},
 	}
 	got := c.Fencing.Tainting.Rules()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	must.Equal(t, got, want)
 	for v, i := reflect.ValueOf(got), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
 			t.Errorf("%s is not configured", v.Type().Field(i).Name)
@@ -40,16 +33,12 @@ func TestEveryRuleOfTaintingIsConfigured(t *testing.T) {
 	}
 }
 
-// What is left out is as the rules themselves have it.
 func TestDefaultsOfTaintingAreThoseOfItsRules(t *testing.T) {
 	c, err := Parse([]byte(taintingHead + "{}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, want := c.Fencing.Tainting.Rules(), taint.Rules{}.Defaulted()
-	if got.NodeSelector = want.NodeSelector; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	got.NodeSelector = want.NodeSelector
+	must.True(t, reflect.DeepEqual(got, want), "got %+v, want %+v", got, want)
 }
 
 func TestGuardsOfTaintingAreChecked(t *testing.T) {
@@ -64,8 +53,7 @@ func TestGuardsOfTaintingAreChecked(t *testing.T) {
 		// Off or not, what can be fenced is never let go without.
 		"forceDetach: [rook-ceph.rbd.csi.ceph.com]": `fencing.tainting.forceDetach[0]: Invalid value: "rook-ceph.rbd.csi.ceph.com": is a driver of rook-ceph, which lets two nodes write to one volume unless one is fenced`,
 	} {
-		if _, err := Parse([]byte(taintingHead + "{" + text + "}\n")); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%s: got %v, want %s", text, err, problem)
-		}
+		_, err := Parse([]byte(taintingHead + "{" + text + "}\n"))
+		must.True(t, err != nil && strings.Contains(err.Error(), problem), "%s: got %v, want %s", text, err, problem)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
 )
 
 // Load reads and checks a configuration file; an empty path gives the defaults.
@@ -62,7 +63,7 @@ func (c *Configuration) setDefaults() {
 	c.NFS.setDefaults()
 	c.Ondat.setDefaults()
 	if len(c.Profiles) == 0 && !other {
-		c.Profiles = []Profile{{Name: storage.Longhorn().Name}}
+		c.Profiles = []Profile{{Name: builtin.Profiles()[0].Name}}
 	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
@@ -74,7 +75,7 @@ func (c *Configuration) setDefaults() {
 		or(&p.Duties.Services, On)
 		or(&p.Duties.Networks, On)
 		or(&p.Duties.VolumeNetworks, On)
-		// What follows needs the record of networks, which the settings duty keeps.
+		// The duties below need the record of networks, which the settings duty keeps.
 		recorded := On
 		if p.Duties.Settings == Off {
 			recorded = Off
@@ -93,14 +94,14 @@ func or[T ~string](target *T, value T) {
 
 // BuiltIn finds a built-in profile by name.
 func BuiltIn(name string) (storage.Profile, bool) {
-	i := slices.IndexFunc(storage.Profiles(), func(p storage.Profile) bool { return p.Name == name })
+	i := slices.IndexFunc(builtin.Profiles(), func(p storage.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return storage.Profile{}, false
 	}
-	return storage.Profiles()[i], true
+	return builtin.Profiles()[i], true
 }
 
-// Storage returns the built-in profile as this configuration places it.
+// Storage returns the built-in profile, in the configured namespace.
 func (p Profile) Storage() storage.Profile {
 	profile, _ := BuiltIn(p.Name)
 	profile.Namespace = p.Namespace
@@ -133,7 +134,7 @@ func (c *Configuration) validate() field.ErrorList {
 		path := field.NewPath("profiles").Index(i)
 		if _, ok := BuiltIn(p.Name); !ok {
 			var names []string
-			for _, b := range storage.Profiles() {
+			for _, b := range builtin.Profiles() {
 				names = append(names, b.Name)
 			}
 			problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))
@@ -148,7 +149,7 @@ func (c *Configuration) validate() field.ErrorList {
 		duties := path.Child("duties")
 		if p.Duties.Settings == Apply && (p.Duties.Pods == Off || p.Duties.Services == Off) {
 			problems = append(problems, field.Invalid(duties.Child("settings"), p.Duties.Settings,
-				"applying the network takes pods and services too: switch them on, or say guard"))
+				"settings: apply needs pods: on and services: on; switch them on, or write settings: guard"))
 		}
 		problems = append(problems, oneOf(duties.Child("settings"), p.Duties.Settings, Apply, Guard, Off)...)
 		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
@@ -163,7 +164,7 @@ func (c *Configuration) validate() field.ErrorList {
 	return problems
 }
 
-// needRecord refuses duties that can't do without the settings duty.
+// needRecord refuses duties that need the settings duty while it is off.
 func (d Duties) needRecord(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	needs := func(name string, on bool, what Switch) {

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
@@ -46,22 +47,16 @@ func noFencing() Fencing {
 
 func TestDefaultsNeedNoFile(t *testing.T) {
 	got, err := Load("")
-	if err != nil || !reflect.DeepEqual(got, defaults()) {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	must.True(t, err == nil && reflect.DeepEqual(got, defaults()), "got %+v, %v", got, err)
 }
 
 func TestLoadReadsAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "configuration.yaml")
-	if err := os.WriteFile(path, []byte(head+"clusterDomain: corp.example\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(head+"clusterDomain: corp.example\n"), 0o600))
 	want := defaults()
 	want.ClusterDomain = "corp.example"
 	got, err := Load(path)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	must.True(t, err == nil && reflect.DeepEqual(got, want), "got %+v, %v", got, err)
 }
 
 func TestLoadNamesTheFile(t *testing.T) {
@@ -69,14 +64,10 @@ func TestLoadNamesTheFile(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "reading the configuration: ") {
 		t.Errorf("no file: got %v", err)
 	}
-	if err := os.WriteFile(path, []byte("kind: Pod\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("kind: Pod\n"), 0o600))
 	_, err := Load(path)
 	want := "configuration " + path + `: got apiVersion "", kind "Pod": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	must.True(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
 }
 
 func TestParse(t *testing.T) {
@@ -113,9 +104,9 @@ func TestParse(t *testing.T) {
 			file: profile("  duties: {settings: guard, pods: true, services: false}\n"),
 			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}),
 		},
-		"applying the network takes pods and services too": {
+		"settings apply needs pods and services": {
 			file:    profile("  duties: {pods: off}\n"),
-			problem: `profiles[0].duties.settings: Invalid value: "apply": applying the network takes pods and services too: switch them on, or say guard`,
+			problem: `profiles[0].duties.settings: Invalid value: "apply": settings: apply needs pods: on and services: on; switch them on, or write settings: guard`,
 		},
 		"no networks of single volumes": {
 			file: profile("  duties: {volumeNetworks: off}\n"),
@@ -125,14 +116,8 @@ func TestParse(t *testing.T) {
 			file: head + "networks: {settle: 2m}\n",
 			want: with(func(c *Configuration) { c.Networks.Settle = metav1.Duration{Duration: 2 * time.Minute} }),
 		},
-		"the gate of nodes": {
-			file: head + "networks: {gate: node}\n",
-			want: with(func(c *Configuration) { c.Networks.Gate = rollout.GateNode }),
-		},
-		"no other gate": {
-			file:    head + "networks: {gate: none}\n",
-			problem: `networks.gate: Unsupported value: "none": supported values: "cluster", "node"`,
-		},
+		"the gate of nodes": {file: head + "networks: {gate: node}\n", want: with(func(c *Configuration) { c.Networks.Gate = rollout.GateNode })},
+		"no other gate":     {file: head + "networks: {gate: none}\n", problem: `networks.gate: Unsupported value: "none": supported values: "cluster", "node"`},
 		"maintenance windows": {
 			file: head + "maintenanceWindows:\n- days: [Sat, sun]\n  start: \"22:00\"\n  length: 4h\n  timeZone: Europe/Berlin\n",
 			want: with(func(c *Configuration) {
@@ -146,26 +131,11 @@ func TestParse(t *testing.T) {
 				`maintenanceWindows[0].length: Invalid value: "0s": must be from 1m to 168h, ` +
 				`maintenanceWindows[0].timeZone: Invalid value: "Nowhere": must be a name of the IANA time zone database, for example Europe/Berlin: unknown time zone Nowhere]`,
 		},
-		"a share of workloads of its own": {
-			file: head + "workloads: {maxPercent: 20}\n",
-			want: with(func(c *Configuration) { c.Workloads.MaxPercent = 20 }),
-		},
-		"no share below one percent": {
-			file:    head + "workloads: {maxPercent: -1}\n",
-			problem: "workloads.maxPercent: Invalid value: -1: must be from 1 to 100",
-		},
-		"no share above all": {
-			file:    head + "workloads: {maxPercent: 101}\n",
-			problem: "workloads.maxPercent: Invalid value: 101: must be from 1 to 100",
-		},
-		"no negative settle time": {
-			file:    head + "networks: {settle: -1s}\n",
-			problem: `networks.settle: Invalid value: "-1s": must not be negative`,
-		},
-		"a duty left empty is the default": {
-			file: profile("  duties:\n    settings:\n    pods: null\n"),
-			want: defaults(),
-		},
+		"a share of workloads of its own":  {file: head + "workloads: {maxPercent: 20}\n", want: with(func(c *Configuration) { c.Workloads.MaxPercent = 20 })},
+		"no share below one percent":       {file: head + "workloads: {maxPercent: -1}\n", problem: "workloads.maxPercent: Invalid value: -1: must be from 1 to 100"},
+		"no share above all":               {file: head + "workloads: {maxPercent: 101}\n", problem: "workloads.maxPercent: Invalid value: 101: must be from 1 to 100"},
+		"no negative settle time":          {file: head + "networks: {settle: -1s}\n", problem: `networks.settle: Invalid value: "-1s": must not be negative`},
+		"a duty left empty is the default": {file: profile("  duties:\n    settings:\n    pods: null\n"), want: defaults()},
 		"a bare on is no way to judge settings": {
 			file:    profile("  duties: {settings: on}\n"),
 			problem: `profiles[0].duties.settings: Unsupported value: "on": supported values: "apply", "guard", "off"`,
@@ -233,7 +203,7 @@ func TestParse(t *testing.T) {
 			problem: `[fencing.profiles[0].clusters[0].clientRanges[0]: Invalid value: "10.0.0.1": must be a range in CIDR form, like 192.168.20.0/24, ` +
 				`fencing.profiles[0].clusters[1].clusterID: Duplicate value: "a", ` +
 				`fencing.profiles[0].clusters[2].clusterID: Required value: the clusterID of the storage cluster's volumes, ` +
-				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges that this cluster's clients have their addresses in there]`,
+				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster]`,
 		},
 		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "clusterDomian"`},
 		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "pod"`},
@@ -254,25 +224,19 @@ func TestParse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse([]byte(test.file))
 			if test.problem != "" {
-				if err == nil || err.Error() != test.problem {
-					t.Fatalf("got  %v\nwant %s", err, test.problem)
-				}
+				must.True(t, err != nil && err.Error() == test.problem, "got  %v\nwant %s", err, test.problem)
 				return
 			}
 			test.want.NFS.setDefaults() // has tests of its own
-			if err != nil || !reflect.DeepEqual(got, test.want) {
-				t.Fatalf("got  %+v, %v\nwant %+v", got, err, test.want)
-			}
+			must.True(t, err == nil && reflect.DeepEqual(got, test.want), "got  %+v, %v\nwant %+v", got, err, test.want)
 		})
 	}
 }
 
 func TestStorageIsTheBuiltInProfileWhereTheFilePlacesIt(t *testing.T) {
-	want := storage.Longhorn()
+	want := longhorn.Profile()
 	want.Namespace = "storage"
-	if got := (Profile{Name: "longhorn", Namespace: "storage"}).Storage(); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v", got)
-	}
+	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)
 }
 
 // What is accepted is complete, and reads back the same.
@@ -288,22 +252,16 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if c.ClusterDomain == "" || len(c.Profiles) == 0 || c.Networks.Missing == "" || c.Networks.InUse == "" {
-			t.Fatalf("incomplete: %+v", c)
-		}
+		must.True(t, c.ClusterDomain != "" && len(c.Profiles) != 0 && c.Networks.Missing != "" && c.Networks.InUse != "", "incomplete: %+v", c)
 		for _, p := range c.Profiles {
 			if p.Name == "" || p.Namespace == "" || p.Duties.Settings == "" || p.Duties.Pods == "" || p.Storage().Namespace != p.Namespace {
 				t.Fatalf("incomplete: %+v", p)
 			}
 		}
 		written, err := yaml.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		again, err := Parse(written)
-		if err != nil || !reflect.DeepEqual(c, again) {
-			t.Fatalf("%+v reads back as %+v, %v", c, again, err)
-		}
+		must.True(t, err == nil && reflect.DeepEqual(c, again), "%+v reads back as %+v, %v", c, again, err)
 	})
 }
 
@@ -313,8 +271,6 @@ func TestLonghornIsDefaultOnlyAlone(t *testing.T) {
 		"nfs: {drivers: [{name: nfs.fairlead.io}]}\nprofiles: [{name: longhorn}]": 1,
 	} {
 		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n" + text))
-		if err != nil || len(c.Profiles) != want {
-			t.Errorf("%q: %v, %v; want %d profiles", text, c, err, want)
-		}
+		must.True(t, err == nil && len(c.Profiles) == want, "%q: %v, %v; want %d profiles", text, c, err, want)
 	}
 }

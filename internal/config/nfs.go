@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-// NFS says how volumes of NFS services are served.
+// NFS configures the volumes of NFS services.
 type NFS struct {
-	// Mode: on, or off (neither NFSServices nor volumes of a driver are served, and
-	// fairlead csi-controller needs no rights for them; for ondat alone). Default on.
+	// Mode: on or off. With off, Fairlead serves no NFSServices and no volumes of drivers, and
+	// fairlead csi-controller needs no rights for them; use it for ondat alone. Default on.
 	Mode Switch `json:"mode,omitempty"`
-	// Drivers are the CSI drivers whose PersistentVolumes are served. Default:
+	// Drivers are the CSI drivers whose PersistentVolumes Fairlead serves. Default:
 	// nfs.fairlead.io.
 	Drivers []NFSDriver `json:"drivers,omitempty"`
 	// Endpoints: on (publish servers in EndpointSlices and a classic Endpoints object)
@@ -26,15 +26,15 @@ type NFS struct {
 
 // NFSDriver is one CSI driver.
 type NFSDriver struct {
-	// Name of the driver, as PersistentVolumes have it: nfs.fairlead.io, or
-	// nfs.lb.csi.storage.gke.io for those of the GKE NFS LoadBalancer CSI driver.
+	// Name of the driver in PersistentVolumes: nfs.fairlead.io, or
+	// nfs.lb.csi.storage.gke.io for the GKE NFS LoadBalancer CSI driver.
 	Name string `json:"name"`
-	// DefaultService is the NFSService, <namespace>/<name>, of PersistentVolumes that
-	// name none in volumeAttributes.service.
+	// DefaultService is the NFSService, <namespace>/<name>, of PersistentVolumes without
+	// volumeAttributes.service. Default: none.
 	DefaultService string `json:"defaultService,omitempty"`
-	// NodeAnnotations says what is done with the node annotation <driver>/assigned-ip,
-	// which the GKE driver keeps: off, read (a node that has it keeps that server while
-	// it is alive) or write (it is also kept for other readers; needs defaultService).
+	// NodeAnnotations is the use of the node annotation <driver>/assigned-ip of the GKE
+	// driver: off, read (a node keeps the annotated server while the server is alive) or
+	// write (also update the annotation for other readers; needs defaultService).
 	// Default off.
 	NodeAnnotations NodeAnnotations `json:"nodeAnnotations,omitempty"`
 	// Attacher of the driver's volumes: fairlead, or external (the sidecar
@@ -126,4 +126,14 @@ func (d NFSDriver) Service() types.NamespacedName {
 		return types.NamespacedName{}
 	}
 	return service
+}
+
+// DefaultServices are the drivers that Fairlead serves, each with the NFSService of volumes
+// that name none.
+func (n NFS) DefaultServices() map[string]types.NamespacedName {
+	services := map[string]types.NamespacedName{}
+	for _, d := range n.Drivers {
+		services[d.Name] = d.Service()
+	}
+	return services
 }

@@ -1,17 +1,18 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const nfsHead = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
 
 func TestDefaultsOfNFS(t *testing.T) {
 	c, err := Parse([]byte(nfsHead))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On || c.NFS.Mode != On {
 		t.Errorf("got %+v", c.NFS)
 	}
@@ -19,13 +20,9 @@ func TestDefaultsOfNFS(t *testing.T) {
 
 func TestNFSServesNothingWhenOff(t *testing.T) {
 	c, err := Parse([]byte(nfsHead + "nfs: {mode: off}\nondat: {}\n"))
-	if err != nil || c.NFS.Mode != Off || len(c.NFS.Drivers) > 0 {
-		t.Errorf("got %+v, %v", c, err)
-	}
+	must.True(t, err == nil && c.NFS.Mode == Off && len(c.NFS.Drivers) == 0, "got %+v, %v", c, err)
 	_, err = Parse([]byte(nfsHead + "nfs: {mode: off, drivers: [{name: nfs.fairlead.io}]}\nondat: {}\n"))
-	if err == nil || !strings.Contains(err.Error(), "nfs.drivers") {
-		t.Errorf("drivers that are not served: %v", err)
-	}
+	must.True(t, err != nil && strings.Contains(err.Error(), "nfs.drivers"), "drivers that are not served: %v", err)
 }
 
 func TestDriversOfNFS(t *testing.T) {
@@ -39,9 +36,7 @@ func TestDriversOfNFS(t *testing.T) {
       nodeAnnotations: off
       attacher: external
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if d := c.NFS.Drivers; d[0].Service().String() != "storage/pool" || d[0].NodeAnnotations != NodeAnnotationsWrite || d[1].NodeAnnotations != NodeAnnotationsOff || d[1].Service().Name != "" {
 		t.Errorf("got %+v", d)
 	}
@@ -56,15 +51,17 @@ func TestAllProblemsOfNFSAreNamed(t *testing.T) {
     - {name: nfs.fairlead.io, nodeAnnotations: write}
     - {name: nfs.fairlead.io}
 `))
-	if err == nil {
-		t.Fatal("accepted")
-	}
+	must.True(t, err != nil, "accepted")
 	for _, want := range []string{
 		"nfs.endpoints", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
 		"nfs.drivers[1].defaultService", "nfs.drivers[2].name",
 	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("no problem with %s in: %v", want, err)
-		}
+		must.True(t, strings.Contains(err.Error(), want), "no problem with %s in: %v", want, err)
 	}
+}
+
+func TestDefaultServicesOfDrivers(t *testing.T) {
+	c, err := Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnfs: {drivers: [{name: nfs.fairlead.io}, {name: nfs.lb.csi.storage.gke.io, defaultService: archive/vault}]}"))
+	must.Do(t, err)
+	must.Equal(t, fmt.Sprint(c.NFS.DefaultServices()), "map[nfs.fairlead.io:/ nfs.lb.csi.storage.gke.io:archive/vault]")
 }

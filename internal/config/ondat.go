@@ -11,9 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 )
 
-// Ondat is the control plane whose shared volumes are published. The fields take the
-// place of flags of the StorageOS api-manager. Its design names some flags
-// differently than its released versions; both names are given.
+// Ondat is a control plane whose shared volumes Fairlead publishes. The fields replace
+// flags of the StorageOS api-manager. Where the design and the released versions name
+// a flag differently, the comment gives both names.
 //
 // -metrics-addr is --metrics-listen and -enable-leader-election is --leader-elect of
 // fairlead csi-controller.
@@ -25,35 +25,35 @@ type Ondat struct {
 	// APISecretPath is the folder with the files username and password (-api-secret-path).
 	// Default /etc/storageos/secrets/api.
 	APISecretPath string `json:"apiSecretPath,omitempty"`
-	// CAFile has the PEM certificates of the authorities of an https endpoint. Default:
-	// the system's.
+	// CAFile has the PEM certificates of the authorities for an https endpoint. Default:
+	// the system's authorities.
 	CAFile string `json:"caFile,omitempty"`
-	// APIPollInterval between two lists of the volumes (-api-poll-interval of the design,
-	// -volume-poll-interval as released). Default 5s.
+	// APIPollInterval is the time between two lists of the volumes (-api-poll-interval in
+	// the design, -volume-poll-interval as released). Default 5s.
 	APIPollInterval metav1.Duration `json:"apiPollInterval,omitzero"`
-	// CacheExpiryInterval after which a volume without changes is checked again
-	// (-cache-expiry-interval of the design, -volume-expiry-interval as released).
-	// Deleted Services do not wait for it. Default 1m.
+	// CacheExpiryInterval is the time after which an unchanged volume is checked again
+	// (-cache-expiry-interval in the design, -volume-expiry-interval as released). A
+	// deleted Service is recreated at once. Default 1m.
 	CacheExpiryInterval metav1.Duration `json:"cacheExpiryInterval,omitzero"`
-	// APIRefreshInterval is how old a token may become; two thirds of its lifetime, if
-	// that is less (-api-refresh-interval). Default 1m.
+	// APIRefreshInterval is the maximum age of a token, or two thirds of the token's
+	// lifetime if that is shorter (-api-refresh-interval). Default 1m.
 	APIRefreshInterval metav1.Duration `json:"apiRefreshInterval,omitzero"`
-	// APIRetryInterval is the pause after a failed poll, which grows to six times that
-	// (-api-retry-interval). Default 5s.
+	// APIRetryInterval is the pause after a failed poll. The pause grows up to six times
+	// the interval (-api-retry-interval). Default 5s.
 	APIRetryInterval metav1.Duration `json:"apiRetryInterval,omitzero"`
-	// APITimeout of one request; a login may take twice as long. Default 10s.
+	// APITimeout is the timeout of one request. A login may take twice as long. Default 10s.
 	APITimeout metav1.Duration `json:"apiTimeout,omitzero"`
-	// K8sCreatePollInterval is the first pause before objects that could not be written
-	// are tried again (-k8s-create-poll-interval). Default 1s.
+	// K8sCreatePollInterval is the first pause before a failed write of an object is tried
+	// again (-k8s-create-poll-interval). Default 1s.
 	K8sCreatePollInterval metav1.Duration `json:"k8sCreatePollInterval,omitzero"`
-	// K8sCreateWaitDuration bounds the work for one volume at a time
-	// (-k8s-create-wait-duration). Default 20s.
+	// K8sCreateWaitDuration limits one run of the work on one volume: to publish the volume
+	// or to withdraw it (-k8s-create-wait-duration). Default 20s.
 	K8sCreateWaitDuration metav1.Duration `json:"k8sCreateWaitDuration,omitzero"`
 	// ServiceName: PVC (the Service has the name of the PersistentVolumeClaim, as in the
-	// design) or PV (the name of the PersistentVolume, as released). A Service that the
-	// volume has already keeps its name. Default PVC.
+	// design) or PV (the name of the PersistentVolume, as released). An existing Service
+	// keeps its name. Default PVC.
 	ServiceName ondat.Naming `json:"serviceName,omitempty"`
-	// Concurrency: so many volumes are published at a time. Default 16.
+	// Concurrency is how many volumes are published at a time, 1 to 1000. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`
 }
 

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestOndatDefaultsAreTheReleasedOnes(t *testing.T) {
 	c, err := Parse([]byte(head))
-	if err != nil || c.Ondat != nil {
-		t.Fatalf("got %+v, %v", c, err)
-	}
+	must.True(t, err == nil && c.Ondat == nil, "got %+v, %v", c, err)
 	if c, err = Parse([]byte(head + "ondat: {}\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -22,9 +22,7 @@ func TestOndatDefaultsAreTheReleasedOnes(t *testing.T) {
 		APIPollInterval: seconds(5), CacheExpiryInterval: seconds(60), APIRefreshInterval: seconds(60), APIRetryInterval: seconds(5), APITimeout: seconds(10),
 		K8sCreatePollInterval: seconds(1), K8sCreateWaitDuration: seconds(20), ServiceName: "PVC", Concurrency: 16,
 	}
-	if *c.Ondat != want {
-		t.Errorf("got %+v", *c.Ondat)
-	}
+	must.Equal(t, *c.Ondat, want)
 }
 
 func TestOndatProblemsAreFoundAtOnce(t *testing.T) {
@@ -42,18 +40,12 @@ func TestOndatProblemsAreFoundAtOnce(t *testing.T) {
   serviceName: pvc
   concurrency: -1
 `))
-	if err == nil {
-		t.Fatal("no error")
-	}
+	must.True(t, err != nil, "no error")
 	for _, name := range []string{
 		"apiEndpoint", "apiSecretPath", "caFile", "apiPollInterval", "cacheExpiryInterval", "apiRefreshInterval", "apiRetryInterval", "apiTimeout",
 		"k8sCreatePollInterval", "k8sCreateWaitDuration", "serviceName", "concurrency",
 	} {
-		if !strings.Contains(err.Error(), "ondat."+name) {
-			t.Errorf("%s is not among %v", name, err)
-		}
+		must.True(t, strings.Contains(err.Error(), "ondat."+name), "%s is not among %v", name, err)
 	}
-	if strings.Contains(err.Error(), "geheim") {
-		t.Errorf("the password is shown: %v", err)
-	}
+	must.True(t, !strings.Contains(err.Error(), "geheim"), "the password is shown: %v", err)
 }

@@ -1,6 +1,6 @@
-// Package config is Fairlead's component configuration: which profiles it
-// works for and what it does there. It is a file, versioned and read strictly;
-// without a file the defaults hold.
+// Package config is Fairlead's component configuration: the profiles and their
+// duties. The configuration is a versioned file with strict parsing. Without a
+// file, the defaults are in effect.
 package config
 
 import (
@@ -27,17 +27,18 @@ type Configuration struct {
 	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
 	Networks Networks `json:"networks,omitempty"`
 	// MaintenanceWindows are the times in which restarts of storage components may
-	// begin. Without any they may begin at any time.
+	// begin. Default: any time.
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// Workloads says how many workloads may be restarted.
+	// Workloads limits restarts of workloads.
 	Workloads Workloads `json:"workloads,omitempty"`
-	// Profiles to work for. Default: longhorn, unless fencing, nfs.drivers or ondat is set.
+	// Profiles are the storage systems that Fairlead manages. Default: longhorn, unless
+	// fencing, nfs.drivers or ondat is set.
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
-	// NFS says how volumes of NFS services are served. See docs/nfs.md.
+	// NFS configures the volumes of NFS services. See docs/nfs.md.
 	NFS NFS `json:"nfs,omitempty"`
-	// Ondat (StorageOS), whose shared volumes are published; ondat: {} takes all defaults. Default: none.
+	// Ondat (StorageOS) publishes shared volumes; ondat: {} takes all defaults. Default: none.
 	Ondat *Ondat `json:"ondat,omitempty"`
 }
 
@@ -50,30 +51,31 @@ const (
 	Refuse Strictness = "Refuse"
 )
 
-// Networks says what becomes of questionable changes.
+// Networks says how Fairlead treats changes of networks.
 type Networks struct {
-	// Missing: a setting names a network that does not exist. Default Warn.
+	// Missing: Warn or Refuse when a setting names a network that does not exist.
+	// Default Warn.
 	Missing Strictness `json:"missing,omitempty"`
-	// InUse: a network that is in use is changed or deleted. Default Warn.
+	// InUse: Warn or Refuse when a network in use is changed or deleted. Default Warn.
 	InUse Strictness `json:"inUse,omitempty"`
-	// Settle is how long clients stay on a network after new servers have left it,
-	// for Services whose admission began before. Default 65s, which is longer than
-	// the API server's request timeout.
+	// Settle is how long clients stay on a network after new servers have left it: a
+	// Service whose admission began before may still name it. Default 65s, which is
+	// longer than the API server's request timeout.
 	Settle metav1.Duration `json:"settle,omitzero"`
-	// Gate that opens the way of CSI plugin pods to another network for RWX volumes:
-	// cluster (when no RWX volume is attached anywhere) or node (each pod when none
-	// is attached on its node; servers follow volume by volume). Default cluster.
+	// Gate says when CSI plugin pods may change their network for RWX volumes: cluster
+	// (no RWX volume is attached anywhere) or node (pod by pod, when no RWX volume is
+	// attached on the pod's node; servers follow volume by volume). Default cluster.
 	Gate rollout.NetworkGate `json:"gate,omitempty"`
 }
 
-// DefaultMaxPercent lets each workload be restarted once when all mounts die
-// together, as at an upgrade of the storage system, and stops a second round.
+// DefaultMaxPercent allows one restart of each workload when all mounts die
+// together, as in an upgrade of the storage system. A second round is stopped.
 const DefaultMaxPercent = 100
 
-// Workloads says how many workloads may be restarted since their mount died.
+// Workloads limits restarts of workloads whose mounts died.
 type Workloads struct {
-	// MaxPercent of the workloads with shared volumes may be restarted within a
-	// minute, and thirty in any case. More pauses restarts. Default 100.
+	// MaxPercent of the workloads with shared volumes may be restarted within a minute.
+	// Above that, and above thirty workloads, restarts pause. Default 100.
 	MaxPercent int `json:"maxPercent,omitempty"`
 }
 
@@ -81,39 +83,40 @@ type Workloads struct {
 type Profile struct {
 	// Name of a built-in profile: longhorn.
 	Name string `json:"name"`
-	// Namespace of the storage system. Default: the profile's own.
+	// Namespace of the storage system. Default: the namespace in the built-in profile.
 	Namespace string `json:"namespace,omitempty"`
-	// Duties that Fairlead has here. See docs/reference/duties.md.
+	// Duties of Fairlead for the storage system. See docs/reference/duties.md.
 	Duties Duties `json:"duties,omitempty"`
 }
 
-// Duties switch off what another controller does already.
+// Duties are tasks that can be switched off where another controller does them.
 type Duties struct {
 	// Settings: apply (judge and roll out), guard (judge only) or off. Default apply.
 	Settings Switch `json:"settings,omitempty"`
 	// Pods: on (add networks to client and server pods) or off. Default on.
 	Pods Switch `json:"pods,omitempty"`
-	// Services: on (make Services of shared volumes headless, and endpoints follow) or off. Default on.
+	// Services: on (make Services of shared volumes headless) or off. Default on.
 	Services Switch `json:"services,omitempty"`
-	// Networks: on (tell who uses a network that is changed) or off. Default on.
+	// Networks: on (report the users of a network that is changed or deleted) or off.
+	// Default on.
 	Networks Switch `json:"networks,omitempty"`
-	// VolumeNetworks: on (volumes may have networks of their own) or off. Default on.
-	// It needs settings: apply.
+	// VolumeNetworks: on (allow per-volume networks; needs settings: apply) or off.
+	// Default on.
 	VolumeNetworks Switch `json:"volumeNetworks,omitempty"`
 	// Endpoints: on (publish the addresses of headless Services in EndpointSlices
-	// and a classic Endpoints object), slices (in slices only) or off. Default on;
-	// off where settings is off.
+	// and a classic Endpoints object), slices (EndpointSlices only) or off. Default on,
+	// or off if settings is off.
 	Endpoints Switch `json:"endpoints,omitempty"`
-	// Workloads: on (restart workload pods whose mount has died) or off. Default
-	// on; off where settings is off.
+	// Workloads: on (restart workload pods whose mount has died) or off. Default on,
+	// or off if settings is off.
 	Workloads Switch `json:"workloads,omitempty"`
-	// Remount: on (restart workload pods whose volume the storage system asks to
-	// mount anew) or off. Default off, since Longhorn does it itself.
+	// Remount: on (restart workload pods when the storage system requests a remount of
+	// their volume) or off. Default off, since Longhorn restarts them itself.
 	Remount Switch `json:"remount,omitempty"`
 }
 
-// ServesVolumeNetworks tells whether volumes may have networks of their own: only
-// who rolls out the network of all can roll out theirs.
+// ServesVolumeNetworks reports whether volumes may have per-volume networks. The
+// roll-out of the default network also rolls out per-volume networks.
 func (d Duties) ServesVolumeNetworks() bool { return d.VolumeNetworks == On && d.Settings == Apply }
 
 // Switch of a duty.
@@ -131,7 +134,7 @@ const (
 // UnmarshalJSON also takes true and false, since YAML reads a bare on and off as those.
 func (s *Switch) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
-		return nil // left empty: the default
+		return nil // empty: the default
 	}
 	var on bool
 	if json.Unmarshal(data, &on) == nil {

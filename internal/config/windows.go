@@ -11,19 +11,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// MaintenanceWindow is a time of the week in which restarts may begin.
+// MaintenanceWindow is a weekly period in which restarts may begin.
 type MaintenanceWindow struct {
 	// Days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Default every day.
 	Days []string `json:"days,omitempty"`
-	// Start is the time of day at which it opens: 22:00.
+	// Start is the time of day at which the window opens, such as 22:00.
 	Start string `json:"start"`
-	// Length of the window, at most a week: 4h.
+	// Length of the window, such as 4h: at least 1m, at most 168h (a week).
 	Length metav1.Duration `json:"length"`
-	// TimeZone of start and days, as in the IANA database: Europe/Berlin. Default UTC.
+	// TimeZone of Start and Days in the IANA database, such as Europe/Berlin. Default UTC.
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// Policy is what the configuration says about roll-outs. The configuration has been validated.
+// Policy returns the roll-out policy of a validated configuration.
 func (c *Configuration) Policy() rollout.Policy {
 	p := rollout.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
 	for _, w := range c.MaintenanceWindows {

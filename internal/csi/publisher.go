@@ -26,9 +26,9 @@ type Publisher interface {
 	Unpublish(ctx context.Context, driver, volumeHandle, nodeID string) error
 }
 
-// VolumeFinder is what a Publisher may have besides.
+// VolumeFinder is an optional interface of a Publisher.
 type VolumeFinder interface {
-	// HasVolume says whether a PersistentVolume of the driver has the handle.
+	// HasVolume reports whether a PersistentVolume of the driver has the handle.
 	HasVolume(ctx context.Context, driver, volumeHandle string) (bool, error)
 }
 

@@ -44,8 +44,8 @@ func (f Facts) hasNow(a netip.Addr) string {
 // lookForFences is how often a blocked node is checked: fences of others cause no event for the node.
 const lookForFences = time.Minute
 
-// sayShutOut warns that the storage refuses a healthy node because the fence of another node blocks its address.
-func (f Facts) sayShutOut(step *Step) {
+// sayBlocked warns that the storage refuses a healthy node because the fence of another node blocks its address.
+func (f Facts) sayBlocked(step *Step) {
 	for _, n := range f.Fences {
 		if !n.Blocks() || f.ours(n) {
 			continue

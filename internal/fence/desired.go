@@ -19,15 +19,15 @@ const (
 	toKeep want = iota
 	// toBlock: request the fence until it is confirmed, and keep it.
 	toBlock
-	// toRelease: unfence once no other fence wants the addresses blocked.
-	toRelease
+	// toUnfence: unfence once no other fence wants the addresses blocked.
+	toUnfence
 )
 
 func (f Facts) wants(r v1alpha1.Fence) want {
 	current := isFencing(f.Status.Phase) && r.Incident == f.Status.Incident
 	switch {
 	case f.Status.Phase == v1alpha1.NodeUnfencing, current && f.withdrawn(r):
-		return toRelease
+		return toUnfence
 	case current:
 		return toBlock
 	}
@@ -46,27 +46,27 @@ func (f Facts) withdrawn(r v1alpha1.Fence) bool {
 
 // mayHaveReleased reports whether volumes may be in use elsewhere because of a fence.
 func (f Facts) mayHaveReleased(r v1alpha1.Fence) bool {
-	return r.LetGo || r.State == v1alpha1.FenceFenced || f.Override.Gate == GateAttach
+	return r.VolumesReleased || r.State == v1alpha1.FenceFenced || f.Override.Gate == GateAttach
 }
 
 // returnedUnfenced: the node is Ready in the boot in which a fence was requested, and no volume was released in
 // this incident.
 func (f Facts) returnedUnfenced() bool {
-	return f.Node.Ready && !f.gone() && f.Node.Machine.BootID == f.Status.Node.BootID && f.asked() &&
+	return f.Node.Ready && !f.gone() && f.Node.Machine.BootID == f.Status.Node.BootID && f.wasRequested() &&
 		!slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident && f.mayHaveReleased(r) })
 }
 
-// asked reports whether a fence was requested in this incident. The fence may be in effect then, and only a reboot
+// wasRequested reports whether a fence was requested in this incident. The fence may be in effect then, and only a reboot
 // ends the old mounts for sure.
-func (f Facts) asked() bool { return asked(f.Status) }
+func (f Facts) wasRequested() bool { return wasRequested(f.Status) }
 
-func asked(s v1alpha1.NodeFenceStatus) bool {
+func wasRequested(s v1alpha1.NodeFenceStatus) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident })
 }
 
-// released: the NetworkFence is Unfenced or may become Unfenced at any time.
-func released(r v1alpha1.Fence) bool {
-	return r.State == v1alpha1.FenceUnfencing || r.State == v1alpha1.FenceLeaving
+// isUnfencing: the NetworkFence is Unfenced or may become Unfenced at any time.
+func isUnfencing(r v1alpha1.Fence) bool {
+	return r.State == v1alpha1.FenceUnfencing || r.State == v1alpha1.FenceUnfenced
 }
 
 // follow does for each fence on record what the record wants. Unfenced fences whose object is gone leave the record.
@@ -75,13 +75,13 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 	for _, r := range step.Status.Fences {
 		n, there := f.object(r.Name)
 		switch want := f.wants(r); {
-		case want == toRelease:
-			if f.release(step, &r, n, there) {
+		case want == toUnfence:
+			if f.unfence(step, &r, n, there) {
 				continue
 			}
-		case released(r) && there:
+		case isUnfencing(r) && there:
 			f.remove(step, n) // never flipped back
-		case released(r):
+		case isUnfencing(r):
 			r.State = v1alpha1.FenceRequested // blocked or not: it is unfenced again at the end
 		case want == toKeep && there && !n.Blocks():
 			f.remove(step, n) // csi-addons would block a working node
@@ -98,7 +98,7 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 
 // block compares a fence with its NetworkFence. A doubt may have come up since the fence was requested.
 func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) *Refusal {
-	r.LetGo = f.mayHaveReleased(*r)
+	r.VolumesReleased = f.mayHaveReleased(*r)
 	refusal := f.doubt(*r, there && n.Blocks())
 	if r.State = v1alpha1.FenceRequested; refusal != nil {
 		r.Message = "" // it may have ended: it is recreated once the doubt is gone
@@ -110,46 +110,46 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 		r.Message = ""
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, false))
 	case n.Deleting:
-	case !n.asked(*r):
+	case !n.matches(*r):
 		r.Message = changedMessage // csi-addons is sure to handle a new object only
 		f.remove(step, n)
 	case n.Blocks():
-		r.State, r.Message, r.LetGo = v1alpha1.FenceFenced, "", true
+		r.State, r.Message, r.VolumesReleased = v1alpha1.FenceFenced, "", true
 	case n.failed():
-		f.askAnew(step, r, n)
+		f.retry(step, r, n)
 	}
 	return nil
 }
 
-// release unfences, waits for the confirmation and deletes: deleting alone would leave the address blocked.
-// It reports whether all is done.
-func (f Facts) release(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) (done bool) {
+// unfence requests to unfence, waits for the confirmation, and deletes the NetworkFence: a deletion alone would leave the
+// address blocked. It returns true when the NetworkFence is gone.
+func (f Facts) unfence(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) (done bool) {
 	_, wanted := f.wantedBy(*r)
 	switch {
-	case !released(*r):
-		f.unfence(r)
-	case !there && r.State == v1alpha1.FenceLeaving:
+	case !isUnfencing(*r):
+		f.markUnfencing(r)
+	case !there && r.State == v1alpha1.FenceUnfenced:
 		return true
 	case !there && !wanted: // deleted, and the address is still blocked
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
 	case !there, n.Deleting:
-	case wanted, r.State == v1alpha1.FenceLeaving:
+	case wanted, r.State == v1alpha1.FenceUnfenced:
 		f.remove(step, n)
 	case !slices.Equal(n.CIDRs, r.CIDRs):
 		r.Message = changedMessage
 		f.remove(step, n)
 	case !n.Unfenced:
 		step.Unfence = append(step.Unfence, n)
-	case n.LetIn():
-		r.State, r.Message, r.Since = v1alpha1.FenceLeaving, "", f.now()
+	case n.Unblocks():
+		r.State, r.Message, r.Since = v1alpha1.FenceUnfenced, "", f.now()
 	case n.failed():
-		f.askAnew(step, r, n)
+		f.retry(step, r, n)
 	}
 	return false
 }
 
-// unfence marks a fence for release.
-func (f Facts) unfence(r *v1alpha1.Fence) {
+// markUnfencing records that a fence is to be unfenced.
+func (f Facts) markUnfencing(r *v1alpha1.Fence) {
 	r.State, r.Message, r.Failures, r.FailedUID, r.Since = v1alpha1.FenceUnfencing, "", 0, "", f.now()
 }
 
@@ -161,13 +161,13 @@ func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
 	for _, o := range f.Others {
 		for _, theirs := range o.Status.Fences {
 			_, there := f.object(theirs.Name)
-			made := there || theirs.State == v1alpha1.FenceFenced || theirs.LetGo
-			if cidr := common(r, theirs); cidr != "" && made && !released(theirs) {
+			made := there || theirs.State == v1alpha1.FenceFenced || theirs.VolumesReleased
+			if cidr := common(r, theirs); cidr != "" && made && !isUnfencing(theirs) {
 				return fmt.Sprintf("its address %s also keeps out node %s, which may not be readmitted yet; if that machine is known to be off: %s", cidr, o.Node.Name, o.command(GateUnfence)), true
 			}
 		}
 	}
-	return "", slices.ContainsFunc(f.Status.Fences, func(own v1alpha1.Fence) bool { return !released(own) && common(r, own) != "" })
+	return "", slices.ContainsFunc(f.Status.Fences, func(own v1alpha1.Fence) bool { return !isUnfencing(own) && common(r, own) != "" })
 }
 
 // common address of two fences.
@@ -197,8 +197,8 @@ func (f Facts) countedOn(n NetworkFence) bool {
 
 const changedMessage = "the NetworkFence was changed; Fairlead recreates it"
 
-// askAnew replaces a NetworkFence that the driver has refused: csi-addons itself backs off for up to 15 minutes.
-func (f Facts) askAnew(step *Step, r *v1alpha1.Fence, n NetworkFence) {
+// retry replaces a NetworkFence that the driver has refused: csi-addons itself backs off for up to 15 minutes.
+func (f Facts) retry(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 	r.Message = n.Message
 	if n.UID == r.FailedUID { // failed before; comparing times would mix two clocks
 		f.remove(step, n)

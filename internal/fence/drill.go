@@ -15,7 +15,7 @@ type Drilled struct {
 	Volumes []v1alpha1.HeldVolume
 	// Addresses on record, which the fence would block.
 	Addresses []v1alpha1.ClientAddress
-	// Fence that would be asked for; nil if fencing is refused.
+	// Fence that would be requested; nil if fencing is refused.
 	Fence *NetworkFence
 	// Refusal to fence; nil if there is none.
 	Refusal *Refusal
@@ -56,7 +56,7 @@ func Drill(f Facts) ([]Drilled, *Refusal) {
 // drill takes an incident up to the first NetworkFence, or to where fencing is refused.
 func (f Facts) drill(volumes []v1alpha1.HeldVolume) (*NetworkFence, *Refusal) {
 	f.Status.Volumes, f.Holding = volumes, volumes
-	const rounds = 8 // lost, asked for and created are three
+	const rounds = 8 // lost, requested and created are three
 	for range rounds {
 		step := Next(f)
 		if len(step.Create) > 0 {

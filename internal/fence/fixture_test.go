@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -47,12 +48,30 @@ func identity(driver, clusterID string, cidrs ...string) v1alpha1.StorageIdentit
 	return i
 }
 
-// story is one node, its record and its NetworkFences, told by a test.
+// liveAt is node-7, which works and has an address.
+func liveAt(uuid, address string) Other {
+	n := readyNamed("node-7", "boot-7")
+	n.Machine.SystemUUID, n.Addresses[0] = uuid, addr(address)
+	return Other{Record: n.Name, Node: n}
+}
+
+// sharing is a node that a fence of the address of node-1 is on record for.
+func sharing(name string, phase v1alpha1.NodeFencePhase, state string) Other {
+	theirs := v1alpha1.Fence{Name: "of-" + name, Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: state}
+	return Other{Record: name, Node: Node{Name: name}, Status: v1alpha1.NodeFenceStatus{Phase: phase, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
+}
+
+// keepsOut is what node-1 says while a node that shares its address is fenced.
+func keepsOut(name string) string {
+	return "its address 10.0.0.1/32 also keeps out node " + name + ", which may not be readmitted yet; if that machine is known to be off: " + OverrideCommand(name, GateUnfence)
+}
+
+// story is one node, its record and its NetworkFences. Its methods return the story, so that a test reads like one.
 type story struct {
 	*testing.T
 	Facts
 	step Step
-	// created, unfenced and deleted at the last look.
+	// created, unfenced and deleted NetworkFences at the last look.
 	created, unfenced, deleted []string
 	// made objects so far.
 	made int
@@ -65,103 +84,79 @@ func healthy(t *testing.T) *story {
 		Ledger:  []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")},
 		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
 	}}
-	s.look()
-	s.wantHealthy()
-	return s
+	return s.look().wantHealthy()
 }
 
-// recordedLoss is that node, lost and on record as lost.
-func recordedLoss(t *testing.T) *story {
-	s := lostStory(t)
-	s.look()
-	return s
-}
+// lost is that node, not Ready a minute later; Fairlead has not looked since.
+func lost(t *testing.T) *story { return healthy(t).lose() }
 
-// lostStory is that node, lost a minute later.
-func lostStory(t *testing.T) *story {
-	s := healthy(t)
-	s.lose()
-	return s
-}
+func recordedLoss(t *testing.T) *story { return lost(t).look() }
 
-// askedOnly is that node, out of service, and its fence not confirmed.
-func askedOnly(t *testing.T) *story {
-	s := healthy(t)
-	s.loseTainted()
-	return s
-}
+// requested is that node, out of service, and its fence not confirmed.
+func requested(t *testing.T) *story { return healthy(t).loseTainted() }
 
-// fenced is that node, fenced.
-func fenced(t *testing.T) *story {
-	s := askedOnly(t)
-	s.answer()
-	s.wantDrained()
-	return s
-}
+func fenced(t *testing.T) *story { return requested(t).answer().wantDrained() }
+
+// deletedNode is that node, fenced, and its object deleted.
+func deletedNode(t *testing.T) *story { return fenced(t).deleteNode().look().wantGone() }
 
 func (s *story) lose() *story {
-	s.Now = s.Now.Add(time.Minute)
-	s.Node.Ready, s.Node.ReadyChanged = false, s.Now
-	s.Ledger = nil
+	s.pass(time.Minute)
+	s.Node.Ready, s.Node.ReadyChanged, s.Ledger = false, s.Now, nil
 	return s
+}
+
+// loseTainted: the node is lost, and an operator says so.
+func (s *story) loseTainted() *story { s.Helper(); return s.lose().taint(true).look() }
+
+// loseWith a volume of another storage identity.
+func (s *story) loseWith(driver, clusterID, cidr string) *story {
+	s.Helper()
+	s.Ledger, s.Holding = append(s.Ledger, identity(driver, clusterID, cidr)), append(s.Holding, held("pv-2", driver, clusterID))
+	return s.look().loseTainted()
+}
+
+// returnSameBoot: the node is Ready again without a reboot.
+func (s *story) returnSameBoot() *story {
+	s.pass(time.Minute)
+	s.Node.Ready, s.Node.ReadyChanged = true, s.Now
+	return s.report(identity(rbd, "a", "10.0.0.1/32"))
 }
 
 func (s *story) boot(id string) *story {
-	s.Now = s.Now.Add(time.Minute)
-	s.Node.Ready, s.Node.ReadyChanged, s.Node.Machine.BootID = true, s.Now, id
-	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
-	if len(s.Status.Fences) > 0 {
+	s.Helper()
+	s.returnSameBoot()
+	if s.Node.Machine.BootID = id; len(s.Status.Fences) > 0 {
 		s.look() // from here on its readiness counts
 	}
 	return s
 }
 
-// loseTainted: the node is lost, and an operator says so.
-func (s *story) loseTainted() {
-	s.Helper()
-	s.lose()
-	s.Node.OutOfService = true
-	s.look()
-}
-
-// loseWith a volume of another storage identity.
-func (s *story) loseWith(driver, clusterID, cidr string) {
-	s.Helper()
-	s.Ledger = append(s.Ledger, identity(driver, clusterID, cidr))
-	s.Holding = append(s.Holding, held("pv-2", driver, clusterID))
-	s.look()
-	s.loseTainted()
-}
-
 // bootUntainted: the node has rebooted, and nothing but Fairlead keeps it out any more.
-func (s *story) bootUntainted(id string) {
+func (s *story) bootUntainted(id string) *story {
 	s.Helper()
-	s.boot(id)
-	s.Node.OutOfService = false
-	s.pass(time.Minute)
-	s.look()
+	return s.boot(id).taint(false).pass(time.Minute).look()
 }
 
-func (s *story) pass(d time.Duration) *story {
-	s.Now = s.Now.Add(d)
+func (s *story) pass(d time.Duration) *story                { s.Now = s.Now.Add(d); return s }
+func (s *story) taint(on bool) *story                       { s.Node.OutOfService = on; return s }
+func (s *story) hold(volumes ...v1alpha1.HeldVolume) *story { s.Holding = volumes; return s }
+func (s *story) report(identities ...v1alpha1.StorageIdentity) *story {
+	s.Ledger = identities
 	return s
 }
-
-// taint the node, or take its taint away.
-func (s *story) taint(on bool) *story {
-	s.Node.OutOfService = on
-	return s
-}
+func (s *story) beside(others ...Other) *story      { s.Others = others; return s }
+func (s *story) objects(all ...NetworkFence) *story { s.Fences = all; return s }
+func (s *story) store(p StoragePolicy) *story       { s.Policy = with(s.Policy, p); return s }
+func (s *story) mode(m Mode) *story                 { return s.store(StoragePolicy{Mode: m}) }
+func (s *story) dropNode() *story                   { s.Node = Node{Name: "node-1"}; return s }
 
 // deleteNode: the Node and what the cluster shows on it go.
-func (s *story) deleteNode() *story {
-	s.Node, s.Holding = Node{Name: "node-1"}, nil
-	return s
-}
+func (s *story) deleteNode() *story { return s.dropNode().hold() }
 
 // look until there is nothing to do, as the controller does: what is recorded
 // first, then what follows from it.
-func (s *story) look() {
+func (s *story) look() *story {
 	s.Helper()
 	s.created, s.unfenced, s.deleted = nil, nil, nil
 	for range 20 {
@@ -174,9 +169,8 @@ func (s *story) look() {
 			continue
 		}
 		for _, n := range s.step.Create {
-			if _, there := s.object(n.Name); there {
-				s.Fatalf("%s is there already", n.Name)
-			}
+			_, there := s.object(n.Name)
+			must.True(s, !there, "NetworkFence %s exists already", n.Name)
 			s.made++
 			n.UID, n.ResourceVersion = types.UID(fmt.Sprint("uid-", s.made)), "1"
 			s.Fences, s.created = append(s.Fences, n), append(s.created, n.Name)
@@ -190,54 +184,71 @@ func (s *story) look() {
 			s.deleted = append(s.deleted, n.Name)
 		}
 		if len(s.step.Create)+len(s.step.Unfence)+len(s.step.Delete) == 0 {
-			return
+			return s
 		}
 	}
-	s.Fatalf("it goes on for ever, at %+v", s.step)
+	s.Fatalf("there is no end, at %+v", s.step)
+	return s
 }
 
-func (s *story) change(name string, how func(*NetworkFence)) {
+func (s *story) change(name string, how func(*NetworkFence)) *story {
 	s.Helper()
 	i := slices.IndexFunc(s.Fences, func(n NetworkFence) bool { return n.Name == name })
-	if i < 0 {
-		s.Fatalf("there is no %s", name)
-	}
+	must.True(s, i >= 0, "there is no NetworkFence %s", name)
 	s.Fences = slices.Clone(s.Fences)
 	how(&s.Fences[i])
+	return s
 }
 
-// csi is csi-addons having done all that it is asked for.
-func (s *story) csi() {
+func (s *story) changeFirst(how func(*NetworkFence)) *story {
+	s.Helper()
+	return s.change(s.Fences[0].Name, how)
+}
+
+func deleting(n *NetworkFence)  { n.Deleting = true }
+func succeeded(n *NetworkFence) { n.Result, n.Message = resultSucceeded, fencedMessage }
+
+// csi is csi-addons having done all that is requested.
+func (s *story) csi() *story { return s.csiSays(resultSucceeded, "") }
+
+func (s *story) csiFails(message string) *story { return s.csiSays(resultFailed, message) }
+
+func (s *story) csiSays(result, message string) *story {
 	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
 	for i := range s.Fences {
-		s.Fences[i].Result, s.Fences[i].Message = resultSucceeded, fencedMessage
-		if s.Fences[i].Unfenced {
-			s.Fences[i].Message = unfencedMessage
+		n := &s.Fences[i]
+		switch n.Result, n.Message = result, message; {
+		case result == resultSucceeded && n.Unfenced:
+			n.Message = unfencedMessage
+		case result == resultSucceeded:
+			n.Message = fencedMessage
 		}
 	}
+	return s
 }
 
-// answer: csi-addons does what it is asked for, and Fairlead sees that.
-func (s *story) answer() {
-	s.Helper()
-	s.csi()
-	s.look()
-}
+// answer: csi-addons does what is requested, and Fairlead sees that.
+func (s *story) answer() *story { s.Helper(); return s.csi().look() }
 
-// answers of csi-addons, one after the other.
-func (s *story) answers(times int) {
+func (s *story) answers(times int) *story {
 	s.Helper()
 	for range times {
 		s.answer()
 	}
+	return s
 }
 
-// csiFails is the driver saying no.
-func (s *story) csiFails(message string) *story {
-	s.Fences = slices.DeleteFunc(slices.Clone(s.Fences), func(n NetworkFence) bool { return n.Deleting })
-	for i := range s.Fences {
-		s.Fences[i].Result, s.Fences[i].Message = resultFailed, message
+// withdraw until no fence is left; none may be in effect meanwhile.
+func (s *story) withdraw() *story {
+	s.Helper()
+	for range 4 {
+		for _, n := range s.Fences {
+			must.True(s, n.Unfenced || n.Deleting, "NetworkFence %s blocks the node", n.Name)
+		}
+		s.answer()
 	}
+	s.wantObjects()
+	must.True(s, len(s.Status.Fences) == 0, "still on record: %+v", s.Status.Fences)
 	return s
 }
 
@@ -246,24 +257,61 @@ func (s *story) override(gate string) *story {
 	return s
 }
 
-func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) {
+func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) *story {
 	s.Helper()
 	if got := s.Status; got.Phase != phase || got.Reason != reason || got.Message != message {
-		s.Fatalf("the node is\n%s (%s): %s\nand should be\n%s (%s): %s", got.Phase, got.Reason, got.Message, phase, reason, message)
+		s.Fatalf("got\n%s (%s): %s\nwant\n%s (%s): %s", got.Phase, got.Reason, got.Message, phase, reason, message)
 	}
+	return s
 }
 
-func (s *story) wantHealthy() {
+func (s *story) wantPhase(phase v1alpha1.NodeFencePhase, reason string) *story {
 	s.Helper()
-	s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+	return s.want(phase, reason, s.Status.Message)
 }
 
-func (s *story) wantDrained() {
+func (s *story) wantReason(reason string) *story {
 	s.Helper()
-	s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	return s.wantPhase(s.Status.Phase, reason)
 }
 
-func (s *story) wantObjects(want ...string) {
+func (s *story) wantHealthy() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeHealthy, ReasonReady, "")
+}
+
+func (s *story) wantFencing() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
+}
+
+func (s *story) wantDrained() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+}
+
+func (s *story) wantGone() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
+}
+
+func (s *story) wantTainted() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
+}
+
+func (s *story) wantSettling() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s")
+}
+
+func (s *story) wantUnfencing() *story {
+	s.Helper()
+	return s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
+}
+
+// wantObjects compares the NetworkFences as "state CIDRs class".
+func (s *story) wantObjects(want ...string) *story {
 	s.Helper()
 	var got []string
 	for _, n := range s.Fences {
@@ -276,9 +324,8 @@ func (s *story) wantObjects(want ...string) {
 		}
 		got = append(got, fmt.Sprintf("%s %v %s", state, n.CIDRs, n.Class))
 	}
-	if !slices.Equal(got, want) {
-		s.Fatalf("there are %q, and should be %q", got, want)
-	}
+	must.True(s, slices.Equal(got, want), "got NetworkFences %q, want %q", got, want)
+	return s
 }
 
 // attach asks the gate for the volume of the story, on another node.
@@ -287,45 +334,60 @@ func (s *story) attach() *Held {
 	return Attach(v, "node-2", []Holder{{Node: s.Node, Status: s.Status, Override: s.Override}, {Node: readyNamed("node-2", "boot-2")}}, s.Policy)
 }
 
-func (s *story) wantHeld(held bool) {
+func (s *story) wantHeld(held bool) *story {
 	s.Helper()
-	if got := s.attach(); (got != nil) != held {
-		s.Fatalf("in phase %s (%s), the gate says %+v", s.Status.Phase, s.Status.Reason, got)
-	}
+	got := s.attach()
+	must.True(s, (got != nil) == held, "in phase %s (%s), the gate says %+v", s.Status.Phase, s.Status.Reason, got)
+	return s
 }
 
-func (s *story) wantReason(reason string) {
+func (s *story) wantForgotten() *story {
 	s.Helper()
-	if s.Status.Reason != reason {
-		s.Fatalf("the node is %s (%s): %s", s.Status.Phase, s.Status.Reason, s.Status.Message)
-	}
+	return s.wantThat(s.step.Forget, "the record is forgotten")
+}
+func (s *story) wantWarning() *story {
+	s.Helper()
+	return s.wantThat(s.step.Warning, "an operator is warned")
 }
 
-func (s *story) wantPhase(phase v1alpha1.NodeFencePhase, reason string) {
+func (s *story) wantAfter(d time.Duration) *story {
 	s.Helper()
-	s.want(phase, reason, s.Status.Message)
+	return s.wantThat(s.step.After == d, fmt.Sprint("the next look is after ", d))
 }
 
-func (s *story) wantForgotten() {
+func (s *story) wantThat(is bool, what string) *story {
 	s.Helper()
-	if !s.step.Forget {
-		s.Fatalf("the record is not forgotten: %+v", s.step)
-	}
+	must.True(s, is, "not so: %s: %+v\n%+v", what, s.step, s.Status)
+	return s
 }
 
-func (s *story) wantWarning() {
+func (s *story) do(how func(*story)) *story { s.Helper(); how(s); return s }
+
+func (s *story) own(own bool) *story { s.Node.OwnTaint = own; return s }
+
+func (s *story) wantRemovesTaint() *story {
 	s.Helper()
-	if !s.step.Warning {
-		s.Fatalf("no warning: %+v", s.step)
-	}
+	return s.wantThat(s.step.RemoveTaint, "Fairlead removes its taint")
+}
+
+func (s *story) wantVolumes(count int) *story {
+	s.Helper()
+	return s.wantThat(len(s.Status.Volumes) == count, fmt.Sprintf("it holds %d of %v", count, s.Status.Volumes))
+}
+
+// comeAs node-7: the machine has rebooted, and is Ready for ten minutes.
+func (s *story) comeAs() *story {
+	n := readyNamed("node-7", "boot-2")
+	n.Created = s.Now.Add(-10 * time.Minute)
+	return s.beside(Other{Record: "node-7", Node: n, Status: v1alpha1.NodeFenceStatus{ReadySince: at(n.Created)}})
 }
 
 // take the node's name, as another machine.
-func (s *story) take(machine, address string) {
+func (s *story) take(machine, address string) *story {
 	s.pass(time.Minute)
 	n := readyNamed("node-1", "boot-of-"+machine)
 	n.Machine.UID, n.Machine.SystemUUID = "uid-of-"+n.Machine.UID, machine
 	n.ReadyChanged, n.Addresses[0] = s.Now, addr(address)
-	s.Node, s.Replaced, s.Others = Node{Name: "node-1"}, true, append(s.Others, Other{Record: "node-1-0", Node: n})
-	s.Holding, s.Ledger = nil, nil
+	s.Replaced, s.Others = true, append(s.Others, Other{Record: "node-1-0", Node: n})
+	return s.deleteNode().report()
 }

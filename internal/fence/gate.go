@@ -165,7 +165,7 @@ func AddTaint(n Node, r Record) *Refusal {
 func RemoveTaint(n Node, r Record) *Refusal {
 	s, o := r.Status, r.Override
 	f := Facts{Record: r.Name, Node: n, Status: s, Override: o}
-	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.asked() || f.rebooted() || f.returnedUnfenced() {
+	if o.Gate == GateTaint || o.Gate == GateUnfence || !isFencing(s.Phase) || !f.wasRequested() || f.rebooted() || f.returnedUnfenced() {
 		return nil
 	}
 	return Refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",

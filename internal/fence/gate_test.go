@@ -1,11 +1,13 @@
 package fence
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestAttach(t *testing.T) {
@@ -47,7 +49,7 @@ func TestAttach(t *testing.T) {
 	for name, test := range map[string]struct {
 		volume Volume
 		holder []func(*Holder)
-		policy func(*Policy)
+		mode   Mode
 		to     string
 		want   string // reason: message; "" is released
 		soon   bool
@@ -107,9 +109,8 @@ func TestAttach(t *testing.T) {
 		"read only":                                           {volume: rox, holder: []func(*Holder){tainted}},
 		"not CSI":                                             {volume: Volume{Name: "pv-1"}, holder: []func(*Holder){tainted}},
 		"an unprotected driver":                               {volume: pv("pv-1", "ebs.csi.aws.com", "h", ""), holder: []func(*Holder){tainted}},
-		"switched off":                                        {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
-		"off":                                                 {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeOff}) }},
-		"guard only":                                          {volume: rwo, holder: []func(*Holder){tainted}, policy: func(p *Policy) { *p = with(*p, StoragePolicy{Mode: ModeGuard}) }, want: "NotReady: " + last + again},
+		"off":                                                 {volume: rwo, holder: []func(*Holder){tainted}, mode: ModeOff},
+		"guard only":                                          {volume: rwo, holder: []func(*Holder){tainted}, mode: ModeGuard, want: "NotReady: " + last + again},
 		"overridden":                                          {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
 		"overridden though it is mounted":                     {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
 		"the taint overridden, not this":                      {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
@@ -118,87 +119,66 @@ func TestAttach(t *testing.T) {
 		"unfenced by override, and lost another time":         {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence), func(h *Holder) { h.Node.ReadyChanged = noon.Add(time.Hour) }}, want: "Overridden: " + last + again},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, policy, to := healthy(), allFenced(), test.to
+			h, policy, to := healthy(), allFenced(), cmp.Or(test.to, "node-2")
 			for _, how := range test.holder {
 				how(&h)
 			}
-			if test.policy != nil {
-				test.policy(&policy)
-			}
-			if to == "" {
-				to = "node-2"
+			if test.mode != "" {
+				policy = with(policy, StoragePolicy{Mode: test.mode})
 			}
 			held := Attach(test.volume, to, []Holder{{Node: readyNamed("node-3", "boot-3")}, h}, policy)
 			got := ""
 			if held != nil {
 				says, linked := strings.CutSuffix(held.Message, Link(held.Reason))
-				if got = held.Reason + ": " + says; !linked {
-					t.Errorf("no link to the reason: %s", held.Message)
-				}
-				if held.Node != "node-1" || held.Soon != test.soon {
-					t.Errorf("held by %s, soon %t", held.Node, held.Soon)
-				}
+				got = held.Reason + ": " + says
+				must.True(t, linked, "no link to the reason: %s", held.Message)
+				must.True(t, held.Node == "node-1" && held.Soon == test.soon, "held by %s, soon %t", held.Node, held.Soon)
 			}
-			if got != test.want {
-				t.Errorf("got\n%s\nwant\n%s", got, test.want)
-			}
+			must.True(t, got == test.want, "got\n%s\nwant\n%s", got, test.want)
 		})
-	}
-	if Attach(rwo, "node-2", nil, allFenced()) != nil {
-		t.Error("held without a holder")
 	}
 }
 
 func TestAddTaint(t *testing.T) {
 	n := readyNamed("node-1", "boot-1")
 	want := "node node-1 is Ready: with this taint Kubernetes takes its volumes away while they are written to. Shut it down first, and wait until it is not Ready; or, if you must: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=taint: <why>'"
-	if r := AddTaint(n, Record{Override: Override{}}); r == nil || r.Reason != ReasonTaintedButReady || r.Message != want {
-		t.Errorf("got %+v", r)
-	}
-	if r := AddTaint(n, Record{Override: Override{Gate: GateAttach}}); r == nil {
-		t.Error("another gate's override lets pass")
-	}
-	if r := AddTaint(n, Record{Override: Override{Gate: GateTaint}}); r != nil {
-		t.Errorf("overridden: %+v", r)
-	}
-	n.Ready = false
-	if r := AddTaint(n, Record{Override: Override{}}); r != nil {
-		t.Errorf("not Ready: %+v", r)
+	for _, test := range []struct {
+		ready bool
+		gate  string
+		may   bool
+	}{{true, "", false}, {true, GateAttach, false}, {true, GateTaint, true}, {false, "", true}} {
+		n.Ready = test.ready
+		r := AddTaint(n, Record{Override: Override{Gate: test.gate}})
+		if (r == nil) != test.may || r != nil && *r != (Refusal{ReasonTaintedButReady, want}) {
+			t.Errorf("Ready %t, overridden %q: got %+v", test.ready, test.gate, r)
+		}
 	}
 }
 
 func TestRemoveTaint(t *testing.T) {
 	for name, test := range map[string]struct {
-		tell func(*testing.T) *story
+		of   func(*testing.T) *story
 		then func(*story)
 		may  bool
 	}{
-		"of a healthy node":                       {tell: healthy, may: true},
-		"of a lost node that is not fenced":       {tell: lostStory, may: true},
-		"of a node that is to be fenced":          {tell: lostStory, then: func(s *story) { s.Node.OutOfService = true; s.look() }},
-		"of a fenced node":                        {tell: fenced},
-		"of a fenced node that is Ready":          {tell: fenced, then: func(s *story) { s.Node.Ready = true; s.look() }},
-		"of a fenced node that has booted":        {tell: fenced, then: func(s *story) { s.boot("boot-2") }, may: true},
-		"of one that is back":                     {tell: fenced, then: func(s *story) { s.boot("boot-2"); s.look() }, may: true},
-		"of a node whose boot is not known":       {tell: fenced, then: func(s *story) { s.boot("") }},
-		"overridden":                              {tell: fenced, then: func(s *story) { s.override(GateTaint) }, may: true},
-		"of a node that is unfenced by override":  {tell: fenced, then: func(s *story) { s.override(GateUnfence) }, may: true},
-		"of one whose volumes are to be released": {tell: fenced, then: func(s *story) { s.override(GateAttach) }},
-		"of a node that nothing can be asked of":  {tell: lostStory, then: func(s *story) { s.Status.Identities = nil; s.Node.OutOfService = true; s.look() }, may: true},
+		"of a healthy node":                       {healthy, func(*story) {}, true},
+		"of a lost node that is not fenced":       {lost, func(*story) {}, true},
+		"of a node that is to be fenced":          {lost, func(s *story) { s.taint(true).look() }, false},
+		"of a fenced node":                        {fenced, func(*story) {}, false},
+		"of a fenced node that is Ready":          {fenced, func(s *story) { s.Node.Ready = true; s.look() }, false},
+		"of a fenced node that has booted":        {fenced, func(s *story) { s.boot("boot-2") }, true},
+		"of one that is back":                     {fenced, func(s *story) { s.boot("boot-2").look() }, true},
+		"of a node whose boot is not known":       {fenced, func(s *story) { s.boot("") }, false},
+		"overridden":                              {fenced, func(s *story) { s.override(GateTaint) }, true},
+		"of a node that is unfenced by override":  {fenced, func(s *story) { s.override(GateUnfence) }, true},
+		"of one whose volumes are to be released": {fenced, func(s *story) { s.override(GateAttach) }, false},
+		"of a node that nothing can be asked of":  {lost, func(s *story) { s.Status.Identities = nil; s.taint(true).look() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := test.tell(t)
-			if test.then != nil {
-				test.then(s)
-			}
+			s := test.of(t).do(test.then)
 			r := RemoveTaint(s.Node, Record{Name: "node-1", Status: s.Status, Override: s.Override})
-			if (r == nil) != test.may {
-				t.Fatalf("got %+v", r)
-			}
 			want := `node node-1 is being fenced or is fenced, and has not booted since (boot "boot-1"): reboot it first; or, if you must: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=taint: <why>'`
-			if r != nil && (r.Reason != ReasonNotRebooted || r.Message != want) {
-				t.Fatalf("got %+v", r)
-			}
+			must.True(t, (r == nil) == test.may && (r == nil || *r == (Refusal{ReasonNotRebooted, want})), "got %+v", r)
 		})
 	}
 }

@@ -1,11 +1,11 @@
 package fence
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func pv(name, driver, handle, clusterID string, modes ...string) Volume {
@@ -55,11 +55,7 @@ func TestHolding(t *testing.T) {
 		"a volume is not named by its handle":  {Use{Attached: []string{"0001-a"}}, ""},
 		"nor does its name look like a handle": {Use{Attached: []string{rbd + "^0001-b"}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := names(Holding(test.use, volumes, protected)); got != test.want {
-				t.Fatalf("got %q, want %q", got, test.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { must.Equal(t, names(Holding(test.use, volumes, protected)), test.want) })
 	}
 }
 
@@ -81,32 +77,22 @@ func TestParseUniqueName(t *testing.T) {
 		if !ok {
 			driver, handle = "", ""
 		}
-		if got := [2]string{driver, handle}; got != want || ok != (want != [2]string{}) {
-			t.Errorf("%q: got %q, %t", text, got, ok)
-		}
+		must.Equal(t, [2]string{driver, handle}, want, "%q", text)
+		must.Equal(t, ok, want != [2]string{}, "%q", text)
 	}
 }
 
 func TestVolumeIsHeldAs(t *testing.T) {
-	got := pv("v", cephFS, "h", "a", "ReadWriteOnce", "ReadWriteMany").Held()
-	if want := (v1alpha1.HeldVolume{PersistentVolume: "v", Driver: cephFS, ClusterID: "a", Shared: true}); got != want {
-		t.Fatalf("got %+v", got)
-	}
-	if pv("v", rbd, "h", "a").ReadOnly() || !pv("v", rbd, "h", "a", "ReadOnlyMany").ReadOnly() {
-		t.Fatal("a volume without access modes may be written to, one that is only read may not")
-	}
+	shared := v1alpha1.HeldVolume{PersistentVolume: "v", Driver: cephFS, ClusterID: "a", Shared: true}
+	must.Equal(t, pv("v", cephFS, "h", "a", "ReadWriteOnce", "ReadWriteMany").Held(), shared)
+	must.Equal(t, pv("v", rbd, "h", "a").ReadOnly(), false)
 }
 
 func TestUnion(t *testing.T) {
 	before := []v1alpha1.HeldVolume{held("a", rbd, "old"), held("b", rbd, "a")}
 	now := []v1alpha1.HeldVolume{held("c", rbd, "a"), held("a", rbd, "new")}
-	want := []v1alpha1.HeldVolume{held("a", rbd, "new"), held("b", rbd, "a"), held("c", rbd, "a")}
-	if got := union(before, now); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v", got)
-	}
-	if now[0].PersistentVolume != "c" {
-		t.Fatal("what is read is not changed")
-	}
+	must.Equal(t, union(before, now), []v1alpha1.HeldVolume{held("a", rbd, "new"), held("b", rbd, "a"), held("c", rbd, "a")})
+	must.Equal(t, now[0].PersistentVolume, "c", "unchanged input")
 }
 
 // A handle, and a driver, may be anything.
@@ -129,12 +115,10 @@ func FuzzParseUniqueName(f *testing.F) {
 // From a tainted node Kubernetes detaches by force, so a volume may have been attached and mounted unseen.
 func TestVolumeOfTaintedNodeDoesNotWait(t *testing.T) {
 	for _, tainted := range []bool{false, true} {
-		s := healthy(t)
-		s.Node.OutOfService = tainted
+		s := healthy(t).taint(tainted)
 		s.Holding = append(s.Holding, v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Waiting: true})
 		s.look()
-		if v := s.Status.Volumes[1]; v.PersistentVolume != "pv-2" || v.Waiting == tainted {
-			t.Errorf("tainted %t: got %+v", tainted, v)
-		}
+		v := s.Status.Volumes[1]
+		must.True(t, v.PersistentVolume == "pv-2" && v.Waiting != tainted, "tainted %t: got %+v", tainted, v)
 	}
 }

@@ -9,7 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
+
+func list(identities ...v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity { return identities }
 
 func from(source string, i v1alpha1.StorageIdentity) v1alpha1.StorageIdentity {
 	i = *i.DeepCopy()
@@ -19,13 +22,13 @@ func from(source string, i v1alpha1.StorageIdentity) v1alpha1.StorageIdentity {
 	return i
 }
 
-// textOf a ledger: identity, addresses with source and the minute they were seen, problem.
+// textOfLedger has identities, addresses with the minute when they were seen, sources other than CSIAddonsNode, and problems.
 func textOfLedger(ledger []v1alpha1.StorageIdentity) string {
 	var lines []string
 	for _, i := range ledger {
 		line := i.Driver + "/" + i.ClusterID
 		for _, a := range i.Addresses {
-			line += fmt.Sprintf(" %s %s %s", a.CIDR, a.Source, a.LastSeen.UTC().Format("15:04"))
+			line += strings.TrimSuffix(" "+a.Source, " "+SourceCSIAddonsNode) + fmt.Sprintf(" %s %s", a.CIDR, a.LastSeen.UTC().Format("15:04"))
 			if a.Earlier {
 				line += " earlier"
 			}
@@ -41,89 +44,77 @@ func mergedAt(at time.Time, before, now []v1alpha1.StorageIdentity, holds func(k
 }
 
 func TestMergeOfLedgers(t *testing.T) {
-	later := noon.Add(time.Minute)
-	one, two := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32")
-	problem := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no address"}
+	one, two, b := identity(rbd, "a", "10.0.0.1/32"), identity(rbd, "a", "10.0.0.2/32"), identity(other, "b", "10.0.0.3/32")
+	twoAfterOne, guess := list(earlier(two, "10.0.0.1/32")), list(from(SourceNode, one))
+	problem := list(v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no address"})
 	for name, test := range map[string]struct {
 		before, now []v1alpha1.StorageIdentity
+		holds       bool // a volume of cluster a
 		want        string
 	}{
-		"nothing":                      {nil, nil, ""},
-		"the first":                    {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
-		"the same, seen again":         {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
-		"another address":              {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
-		"reported no more":             {[]v1alpha1.StorageIdentity{one}, nil, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"a guess of before":            {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, []v1alpha1.StorageIdentity{two}, rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
-		"a guess, and a silent source": {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, []v1alpha1.StorageIdentity{problem}, rbd + "/a no address"},
-		"a guess that is not reported": {[]v1alpha1.StorageIdentity{from(SourceNode, one)}, nil, ""},
-		"a problem after an address":   {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{problem}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"an address after a problem":   {[]v1alpha1.StorageIdentity{problem}, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
-		"another storage beside it":    {[]v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{identity(rbd, "", "10.0.0.3/32")}, rbd + "/ 10.0.0.3/32 CSIAddonsNode 12:01; " + rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:00"},
-		"one storage falls silent":     {[]v1alpha1.StorageIdentity{one, identity(other, "b", "10.0.0.3/32")}, []v1alpha1.StorageIdentity{two}, other + "/b 10.0.0.3/32 CSIAddonsNode 12:00; " + rbd + "/a 10.0.0.2/32 CSIAddonsNode 12:01"},
-		"what is read is not changed":  {nil, []v1alpha1.StorageIdentity{one}, rbd + "/a 10.0.0.1/32 CSIAddonsNode 12:01"},
+		"nothing":                      {nil, nil, false, ""},
+		"the first":                    {nil, list(one), false, rbd + "/a 10.0.0.1/32 12:01"},
+		"seen again":                   {list(one), list(one), false, rbd + "/a 10.0.0.1/32 12:01"},
+		"another address":              {list(one), list(two), false, rbd + "/a 10.0.0.2/32 12:01"},
+		"not reported":                 {list(one), nil, false, rbd + "/a 10.0.0.1/32 12:00"},
+		"a guess, then an address":     {guess, list(two), false, rbd + "/a 10.0.0.2/32 12:01"},
+		"a guess, then a problem":      {guess, problem, false, rbd + "/a no address"},
+		"a guess, not reported":        {guess, nil, false, ""},
+		"an address, then a problem":   {list(one), problem, false, rbd + "/a 10.0.0.1/32 12:00"},
+		"a problem, then an address":   {problem, list(one), false, rbd + "/a 10.0.0.1/32 12:01"},
+		"another cluster":              {list(one), list(identity(rbd, "", "10.0.0.3/32")), false, rbd + "/ 10.0.0.3/32 12:01; " + rbd + "/a 10.0.0.1/32 12:00"},
+		"one of two clusters":          {list(one, b), list(two), false, other + "/b 10.0.0.3/32 12:00; " + rbd + "/a 10.0.0.2/32 12:01"},
+		"in use, another address":      {list(one), list(two), true, rbd + "/a 10.0.0.2/32 12:01 10.0.0.1/32 12:00 earlier"},
+		"in use, a third address":      {twoAfterOne, list(identity(rbd, "a", "10.0.0.3/32")), true, rbd + "/a 10.0.0.3/32 12:01 10.0.0.2/32 12:00 earlier 10.0.0.1/32 12:00 earlier"},
+		"in use, the former address":   {twoAfterOne, list(one), true, rbd + "/a 10.0.0.1/32 12:01 10.0.0.2/32 12:00 earlier"},
+		"in use, one of two addresses": {list(identity(rbd, "a", "10.0.0.1/32", "fd00::1/128")), list(one), true, rbd + "/a 10.0.0.1/32 12:01 fd00::1/128 12:00 earlier"},
+		"in use, seen again":           {twoAfterOne, list(two), true, rbd + "/a 10.0.0.2/32 12:01 10.0.0.1/32 12:00 earlier"},
+		"in use, not reported":         {twoAfterOne, nil, true, rbd + "/a 10.0.0.2/32 12:00 10.0.0.1/32 12:00 earlier"},
+		"in use, then a problem":       {twoAfterOne, problem, true, rbd + "/a 10.0.0.2/32 12:00 10.0.0.1/32 12:00 earlier"},
+		"another cluster is in use":    {list(b), list(identity(other, "b", "10.0.0.2/32")), true, other + "/b 10.0.0.2/32 12:01"},
+		"not in use, a former address": {list(earlier(b, "10.0.0.1/32")), nil, true, other + "/b 10.0.0.3/32 12:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := textOfLedger(mergedAt(later, test.before, test.now, func(key) bool { return false })); got != test.want {
-				t.Fatalf("got  %s\nwant %s", got, test.want)
-			}
+			merged := mergedAt(noon.Add(time.Minute), test.before, test.now, func(k key) bool { return test.holds && k == key{rbd, "a"} })
+			must.Equal(t, textOfLedger(merged), test.want)
 		})
 	}
-	if got := textOfLedger([]v1alpha1.StorageIdentity{one}); got != rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:00" {
-		t.Fatalf("what is read has become %s", got)
-	}
+	must.Equal(t, textOfLedger(list(one)), rbd+"/a 10.0.0.1/32 12:00", "unchanged input")
 }
 
 // The CSIAddonsNode is deleted soon after its node is lost, and may be just before.
 func TestLedgerSurvivesItsSource(t *testing.T) {
-	s := healthy(t)
-	s.pass(time.Minute)
-	s.Ledger = nil
-	s.look()
-	s.loseTainted()
-	s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
+	healthy(t).pass(time.Minute).report().look().loseTainted().wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
 }
 
 func TestLedgerBelongsToOneBoot(t *testing.T) {
-	s := healthy(t)
-	s.boot("boot-2")
-	s.Ledger = []v1alpha1.StorageIdentity{identity(other, "b", "10.0.0.9/32")}
-	s.look()
-	if got, want := textOfLedger(s.Status.Identities), other+"/b 10.0.0.9/32 CSIAddonsNode 12:01"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
-	}
-	if s.Status.Node.BootID != "boot-2" {
-		t.Fatalf("recorded of %+v", s.Status.Node)
-	}
+	s := healthy(t).boot("boot-2").report(identity(other, "b", "10.0.0.9/32")).look()
+	must.Equal(t, textOfLedger(s.Status.Identities), other+"/b 10.0.0.9/32 12:01")
+	must.Equal(t, s.Status.Node.BootID, "boot-2")
 }
 
-// Every node's record would else be written all the time.
+// Every record would be written all the time otherwise.
 func TestTimesAloneAreRarelyWritten(t *testing.T) {
 	s := healthy(t)
-	first := s.Status
+	first := s.Status.LastHealthy.Time
 	s.pass(RefreshEvery - time.Second).look()
-	if s.Status.LastHealthy.Time != first.LastHealthy.Time {
-		t.Fatal("written for the time alone")
-	}
+	must.Equal(t, s.Status.LastHealthy.Time, first)
 	s.pass(time.Second).look()
-	if s.Status.LastHealthy.Time.Equal(first.LastHealthy.Time) || textOfLedger(s.Status.Identities) != rbd+"/a 10.0.0.1/32 CSIAddonsNode 12:05" {
-		t.Fatalf("not seen since %s: %s", s.Status.LastHealthy, textOfLedger(s.Status.Identities))
-	}
-	s.pass(time.Second)
-	s.Ledger = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.2/32")}
-	s.look()
-	if got := textOfLedger(s.Status.Identities); got != rbd+"/a 10.0.0.2/32 CSIAddonsNode 12:05 10.0.0.1/32 CSIAddonsNode 12:05 earlier" || s.Status.Addresses != "10.0.0.1/32,10.0.0.2/32" {
-		t.Fatalf("another address is not written at once: %s", got)
-	}
+	must.Equal(t, s.Status.LastHealthy.Time, s.Now)
+	must.Equal(t, textOfLedger(s.Status.Identities), rbd+"/a 10.0.0.1/32 12:05")
+	s.pass(time.Second).report(identity(rbd, "a", "10.0.0.2/32")).look() // written at once
+	must.Equal(t, textOfLedger(s.Status.Identities), rbd+"/a 10.0.0.2/32 12:05 10.0.0.1/32 12:05 earlier")
+	must.Equal(t, s.Status.Addresses, "10.0.0.1/32,10.0.0.2/32")
 }
 
 func TestSameLedger(t *testing.T) {
-	of := func(how func(*v1alpha1.StorageIdentity)) []v1alpha1.StorageIdentity {
+	changed := func(how func(*v1alpha1.StorageIdentity)) []v1alpha1.StorageIdentity {
 		i := identity(rbd, "a", "10.0.0.1/32")
 		i.Secret = &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
 		how(&i)
-		return []v1alpha1.StorageIdentity{i}
+		return list(i)
 	}
-	same := of(func(*v1alpha1.StorageIdentity) {})
+	same := changed(func(*v1alpha1.StorageIdentity) {})
 	for name, test := range map[string]struct {
 		how  func(*v1alpha1.StorageIdentity)
 		same bool
@@ -141,101 +132,62 @@ func TestSameLedger(t *testing.T) {
 		"another storage": {func(i *v1alpha1.StorageIdentity) { i.ClusterID = "x" }, false},
 		"a problem":       {func(i *v1alpha1.StorageIdentity) { i.Problem = "x" }, false},
 	} {
-		if got := sameLedger(same, of(test.how)); got != test.same {
-			t.Errorf("%s: %t", name, got)
-		}
+		must.Equal(t, sameLedger(same, changed(test.how)), test.same, name)
 	}
-	if sameLedger(same, nil) || !sameLedger(nil, nil) {
-		t.Error("none is not one")
-	}
+	must.Equal(t, sameLedger(same, nil), false)
+	must.Equal(t, sameLedger(nil, nil), true)
 }
 
-// The sidecar can't be reached, or the class was deleted. No other source takes its place.
+// No other source replaces a silent sidecar or a deleted class.
 func TestSilentSourceLeavesItsAddressesUntilTheyAreOld(t *testing.T) {
-	one := identity(rbd, "a", "10.0.0.1/32")
 	none := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no sidecar"}
 	for after, want := range map[time.Duration]string{
-		DefaultMaxAge:               "10.0.0.1/32 CSIAddonsNode 12:00",
-		DefaultMaxAge + time.Minute: "10.0.0.1/32 CSIAddonsNode 12:00 CSIAddonsNode, by which its addresses were known, has said nothing for longer than fencing.maxAge; no sidecar",
+		DefaultMaxAge:               "",
+		DefaultMaxAge + time.Minute: " CSIAddonsNode, by which its addresses were known, has said nothing for longer than fencing.maxAge; no sidecar",
 	} {
-		merged := mergedAt(noon.Add(after), []v1alpha1.StorageIdentity{one}, []v1alpha1.StorageIdentity{none}, func(key) bool { return true })
-		if got := textOfLedger(merged); got != rbd+"/a "+want {
-			t.Errorf("after %s: got %s, want %s", after, got, want)
-		}
+		merged := mergedAt(noon.Add(after), list(identity(rbd, "a", "10.0.0.1/32")), list(none), func(key) bool { return true })
+		must.Equal(t, textOfLedger(merged), rbd+"/a 10.0.0.1/32 12:00"+want)
 	}
 }
 
-// An older version recorded the Node's address where csi-addons was silent.
+// An older version recorded the address of the Node where csi-addons was silent.
 func TestGuessOfOlderVersionIsNotFenced(t *testing.T) {
-	for name, asked := range map[string]bool{"before it was asked for": false, "asked for, not confirmed": true} {
-		t.Run(name, func(t *testing.T) {
-			s := lostStory(t)
-			s.Node.OutOfService = true
-			if asked {
-				s.look()
-				s.wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
-			}
-			s.Status.Identities[0] = from(SourceNode, s.Status.Identities[0])
-			s.look()
-			s.wantReason(ReasonNoIdentity)
-			if recorded := len(s.Status.Fences) > 0; recorded != asked {
-				t.Fatalf("a fence is recorded: %t", recorded)
-			}
-			s.csi() // what is there yet may still be confirmed
-			s.look()
-			s.wantHeld(true)
-			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Source: SourceNode})
-			s.look()
-			s.answer()
-			s.wantHeld(false)
-		})
+	for _, requested := range []bool{false, true} {
+		s := lost(t).taint(true)
+		if requested {
+			s.look().wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
+		}
+		s.Status.Identities[0] = from(SourceNode, s.Status.Identities[0])
+		s.look().wantReason(ReasonNoIdentity).wantThat(len(s.Status.Fences) > 0 == requested, "only a requested fence is on record")
+		s.csi() // the deleted fence may still be confirmed
+		s.look().wantHeld(true).store(StoragePolicy{Mode: ModeFence, Source: SourceNode}).look().answer().wantHeld(false)
 	}
 }
 
-// The driver's own fencing is switched on while a fence is asked for. One that is confirmed stays:
-// volumes may be in use elsewhere on account of it.
+// The driver's own fencing is switched on after the request. A confirmed fence stays: volumes may be in use elsewhere.
 func TestFenceIsRefusedBesideDriverFencing(t *testing.T) {
-	for name, confirmed := range map[string]bool{"asked for": false, "confirmed": true} {
-		t.Run(name, func(t *testing.T) {
-			s := lostStory(t)
-			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"})
-			s.taint(true).look()
-			if confirmed {
-				s.answer()
-			}
-			s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
-			s.look()
+	for _, confirmed := range []bool{false, true} {
+		s := lost(t).store(StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}).taint(true).look()
+		if confirmed {
 			s.answer()
-			s.wantHeld(!confirmed)
-			if !confirmed {
-				s.wantReason(ReasonDriverFences)
-			}
-		})
+		}
+		s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
+		s.look().answer().wantHeld(!confirmed)
+		s.wantThat(confirmed || s.Status.Reason == ReasonDriverFences, "the reason is the driver's fencing")
 	}
 }
 
 func TestUnfenceableHealthyNodeIsReported(t *testing.T) {
-	s := healthy(t)
-	s.Ledger = []v1alpha1.StorageIdentity{{Driver: other, ClusterID: "b", Problem: "no class"}}
-	s.look()
-	s.want(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+other+" of b: no class")
-	if !s.step.Warning || s.Status.AddressSources != SourceCSIAddonsNode {
-		t.Errorf("warning %t, sources %q", s.step.Warning, s.Status.AddressSources)
-	}
-	s.Policy = with(s.Policy, StoragePolicy{Mode: ModeGuard}) // an operator fences
-	s.look()
-	s.wantHealthy()
+	s := healthy(t).report(v1alpha1.StorageIdentity{Driver: other, ClusterID: "b", Problem: "no class"}).look()
+	s.want(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+other+" of b: no class").wantWarning()
+	must.Equal(t, s.Status.AddressSources, SourceCSIAddonsNode)
 }
 
-// A fence made with a class that is there no more is never answered.
+// csi-addons never answers a fence with a deleted class.
 func TestCredentialsAreCurrent(t *testing.T) {
 	before := identity(rbd, "a", "10.0.0.1/32")
 	now := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}}
-	merged := mergedAt(noon.Add(time.Minute), []v1alpha1.StorageIdentity{before}, []v1alpha1.StorageIdentity{now}, func(key) bool { return true })
-	if i := merged[0]; i.Class != "" || i.Secret == nil || len(i.Addresses) != 1 {
-		t.Fatalf("got %+v", i)
-	}
-	if before.Class == "" {
-		t.Fatal("what is read is not changed")
-	}
+	merged := mergedAt(noon.Add(time.Minute), list(before), list(now), func(key) bool { return true })
+	i := merged[0]
+	must.True(t, i.Class == "" && i.Secret != nil && len(i.Addresses) == 1 && before.Class != "", "got %+v from %+v", i, before)
 }

@@ -42,7 +42,7 @@ type Namesakes struct {
 const unknownMachine types.UID = "unknown"
 
 // otherMachine tells machines apart by their UUIDs or, without them, by Node object and boot. One machine with two Node
-// objects may seem to be two; the opposite mistake would release a fenced machine for a reboot of another.
+// objects may seem to be two; the opposite mistake would unfence a machine because another one rebooted.
 func otherMachine(was, is v1alpha1.MachineIdentity) bool {
 	if was.SystemUUID != "" && is.SystemUUID != "" {
 		return was.SystemUUID != is.SystemUUID
@@ -126,7 +126,7 @@ func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 
 // open: the machine may hold more than is on record. After a fence was requested or an operator said that the machine
 // is off, it gets no new volumes.
-func (r Record) open() bool { return !asked(r.Status) && r.Override.Gate != GateAttach }
+func (r Record) open() bool { return !wasRequested(r.Status) && r.Override.Gate != GateAttach }
 
 func onRecord(r Record, volume string) bool {
 	return slices.ContainsFunc(r.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == volume })

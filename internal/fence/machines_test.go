@@ -1,12 +1,12 @@
 package fence
 
 import (
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // recordOf a machine of node-1, with what it holds.
@@ -39,7 +39,7 @@ func shown(volumes ...string) []v1alpha1.HeldVolume {
 	return all
 }
 
-// Two machines have had one name: each has what is its own, and the fence of the one is none of the other.
+// Two machines have had one name: volumes and fences belong to one of them.
 func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 	first, second := recordOf("node-1", 0, "first", "pv-1"), recordOf("node-1-2", 1, "second", "pv-1", "pv-2")
 	is := func(uuid string) Node {
@@ -72,16 +72,13 @@ func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.Shown = shown("pv-1", "pv-2", "pv-3")
 			for i := range test.Records {
-				if got := VolumeNames(test.Of(i).Holding); !slices.Equal(got, test.holding[i]) {
-					t.Errorf("%s has %v, want %v", test.Records[i].Name, got, test.holding[i])
-				}
+				must.Equal(t, VolumeNames(test.Of(i).Holding), test.holding[i], "volumes of %s", test.Records[i].Name)
 			}
 			f, missing := test.Missing(allFenced())
-			if missing != (test.missing != "") || missing && f.Record != test.missing {
-				t.Errorf("missing %t: %q, want %q", missing, f.Record, test.missing)
-			}
-			if missing && !f.Node.Exists && !slices.Equal(VolumeNames(f.Holding), test.unseen) {
-				t.Errorf("it has %v, want %v", f.Holding, test.unseen)
+			must.Equal(t, f.Record, test.missing, "missing record")
+			must.Equal(t, missing, test.missing != "")
+			if missing && !f.Node.Exists {
+				must.Equal(t, VolumeNames(f.Holding), test.unseen)
 			}
 			holders := ""
 			for _, h := range test.Holders(Volume{Name: "pv-3", Driver: rbd, ClusterID: "a"}, false) {
@@ -94,68 +91,52 @@ func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 					holders += "unseen"
 				}
 			}
-			if holders != test.holders {
-				t.Errorf("pv-3 is held by %q, want %q", holders, test.holders)
-			}
+			must.Equal(t, holders, test.holders, "holders of pv-3")
 		})
 	}
 }
 
-// What an unseen machine left is held: no fence was made for it, and nothing is known to fence it by.
+// The volumes of an unseen machine are held: its addresses are unknown, so it is not fenced.
 func TestVolumesOfUnseenMachineAreHeld(t *testing.T) {
 	s := &story{T: t, Facts: Facts{Now: noon, Record: "node-1-2", Node: Node{Name: "node-1"}, Policy: allFenced(), Holding: shown("pv-1")}}
-	s.look()
-	s.want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
-	if s.Status.Node.UID != unknownMachine || !s.Status.Gone || s.Status.NodeName != "node-1" {
-		t.Fatalf("got %+v", s.Status)
-	}
+	s.look().want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
+	must.True(t, s.Status.Node.UID == unknownMachine && s.Status.Gone && s.Status.NodeName == "node-1", "got %+v", s.Status)
 	s.wantHeld(true)
 	sakes := Namesakes{Node: readyNamed("node-1", "boot-2"), Records: []Record{{Name: "node-1-2", Status: s.Status}}}
-	if _, missing := sakes.Missing(s.Policy); !missing || sakes.present() >= 0 {
-		t.Error("a new machine passes for the unseen one")
-	}
-	s.override(GateAttach)
-	s.wantHeld(false)
-	s.override(GateUnfence)
-	s.Holding = nil
-	s.look()
-	s.wantForgotten()
+	_, missing := sakes.Missing(s.Policy)
+	must.True(t, missing && sakes.present() < 0, "a new machine passes for the unseen one")
+	s.override(GateAttach).wantHeld(false).override(GateUnfence).hold().look().wantForgotten()
 }
 
-// A machine that takes the name again is the newest of the name.
 func TestMachineThatReturnsToNameIsNewest(t *testing.T) {
 	s := healthy(t)
 	sakes := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}, recordOf("node-1-2", 3, "second")}}
 	for i, want := range []int{4, 3} {
 		f := sakes.Of(i)
 		f.Now, f.Policy = s.Now, s.Policy
-		if got := Next(f).Status.Ordinal; got != want {
-			t.Errorf("the ordinal of %s is %d", f.Record, got)
-		}
+		must.Equal(t, Next(f).Status.Ordinal, want, f.Record)
 	}
 }
 
-// Without a UUID to tell by, another machine was taken for a boot of the one that was fenced.
+// Without a UUID, another machine looks like a reboot of the fenced machine.
 func TestOtherNodeObjectWithoutUUIDIsOtherMachine(t *testing.T) {
 	for name, test := range map[string]struct {
 		was, is, uid, boot string
 		other              bool
 	}{
-		"none is known": {uid: "uid-2", boot: "boot-2", other: true},
-		"none is known of the one that was there": {is: "machine-1", uid: "uid-2", boot: "boot-2", other: true},
-		"none is known of the one that is there":  {was: "machine-1", uid: "uid-2", boot: "boot-2", other: true},
-		"the same Node":                           {uid: "uid-1", boot: "boot-2"},
-		"the same boot":                           {uid: "uid-2", boot: "boot-1"},
-		"no boot":                                 {uid: "uid-2", other: true},
-		"the same machine":                        {was: "machine-1", is: "machine-1", uid: "uid-2", boot: "boot-2"},
-		"another machine":                         {was: "machine-1", is: "machine-2", uid: "uid-1", boot: "boot-1", other: true},
+		"no UUIDs":         {uid: "uid-2", boot: "boot-2", other: true},
+		"no recorded UUID": {is: "machine-1", uid: "uid-2", boot: "boot-2", other: true},
+		"no present UUID":  {was: "machine-1", uid: "uid-2", boot: "boot-2", other: true},
+		"the same Node":    {uid: "uid-1", boot: "boot-2"},
+		"the same boot":    {uid: "uid-2", boot: "boot-1"},
+		"no boot":          {uid: "uid-2", other: true},
+		"the same machine": {was: "machine-1", is: "machine-1", uid: "uid-2", boot: "boot-2"},
+		"another machine":  {was: "machine-1", is: "machine-2", uid: "uid-1", boot: "boot-1", other: true},
 	} {
 		s := fenced(t)
 		s.Status.Node.SystemUUID = test.was
 		s.Node.Machine = v1alpha1.MachineIdentity{SystemUUID: test.is, UID: types.UID(test.uid), BootID: test.boot}
 		_, present := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}}}.Present()
-		if present == test.other {
-			t.Errorf("%s: it passes for the same: %t", name, present)
-		}
+		must.Equal(t, present, !test.other, name)
 	}
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// unmarked asks the API server's own policies, as webhook.FencingPolicies has them in
-// CEL, for an attachment that Fairlead has not marked. They read Nodes and NodeFences,
-// and no PersistentVolume.
+// unmarked asks the API server's own policies (webhook.FencingPolicies, in CEL) about an attachment that Fairlead has not
+// judged. They read Nodes and NodeFences, and no PersistentVolume.
 func (w *world) unmarked(v Volume, node string) (refused bool) {
 	for name, n := range w.nodes {
 		if name != node && !(n.ready && !n.taint) && !w.broken.lossOnRecord(n, v) && slices.ContainsFunc(n.inUse, func(u string) bool {
@@ -30,13 +29,13 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 	return false
 }
 
-// lossOnRecord is a part of the expression of webhook.UnwatchedAttachments.
+// lossOnRecord is a part of the expression of registration.UnwatchedAttachments.
 func lossOnRecord(n worldNode, v Volume) bool {
 	mark := strings.Split(n.loss, " ")
 	return n.bootID != "" && n.unknown && mark[0] == n.bootID+"@"+n.changed.UTC().Format(time.RFC3339) && !slices.Contains(mark, v.Name)
 }
 
-// recordHolds is the expression of webhook.UnwatchedVolumes.
+// recordHolds is the expression of registration.UnwatchedVolumes.
 func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool {
 	lost := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing
 	return slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool {
@@ -48,8 +47,7 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 	})
 }
 
-// attachUnmarked is the attach-detach controller asking for an attachment while the
-// webhook that marks it does not answer.
+// attachUnmarked is the attach-detach controller asking for an attachment while the webhook does not answer.
 func (w *world) attachUnmarked(t *rapid.T, v Volume, node string) {
 	if w.mayAsk(v, node) && !w.unmarked(v, node) {
 		w.mustNotBeWritable(t, v, node)
@@ -57,16 +55,14 @@ func (w *world) attachUnmarked(t *rapid.T, v Volume, node string) {
 	}
 }
 
-// policiesMustLetGo of what is fenced, however its node was before.
-func (w *world) policiesMustLetGo(t *rapid.T) {
+// policiesMustRelease what is fenced, however its node was before.
+func (w *world) policiesMustRelease(t *rapid.T) {
 	for name, r := range w.records {
 		if r.status.Phase != v1alpha1.NodeFenced && r.status.Phase != v1alpha1.NodeDrained {
 			continue
 		}
 		for _, v := range worldVolumes {
-			if w.broken.recordHolds(r.status, v, false) {
-				t.Fatalf("%s is %s, and the policies hold %s for its sake\n%s", name, r.status.Phase, v.Name, w)
-			}
+			w.must(t, !w.broken.recordHolds(r.status, v, false), "%s is %s, and the policies hold %s", name, r.status.Phase, v.Name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -10,16 +11,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// A world of machines, storage clusters, Kubernetes, csi-addons and people, each
-// with its own idea of what is going on. Only the machines and the block lists
-// are the truth: who can write to what.
+// A world of machines, storage clusters, Kubernetes, csi-addons and people. Each has its own view; only the machines and
+// the block lists are the truth: who can write to which volume.
 
 const (
 	rbd    = "rook-ceph.rbd.csi.ceph.com"
@@ -42,8 +41,8 @@ func volumeNamed(name string) Volume {
 
 func unique(v Volume) string { return "kubernetes.io/csi/" + v.Driver + "^" + v.Handle }
 
-// machine is a computer. It writes to what it has mounted while it is on and its
-// storage does not block it, whatever Kubernetes thinks of it.
+// machine is a computer. While it is on, it writes to what it has mounted unless the storage blocks it, whatever
+// Kubernetes thinks of it.
 type machine struct {
 	node    string // whose name it runs under
 	uuid    string
@@ -51,24 +50,29 @@ type machine struct {
 	on      bool
 	reaches bool // the API server
 	scrap   bool // another machine has its name: it is never heard of again
-	// address it has at each storage cluster, and since which step.
+	// address of its client pods at each storage cluster, and since which step.
 	address map[string]netip.Addr
 	since   int
-	// had are all addresses that it has or had, as its kubelet has reported them.
+	// had are all addresses that its kubelet has reported.
 	had    map[string]bool
-	mounts map[string]bool
-	// from is the address that each was mounted by: it stays when the client pods get another.
-	from map[string]netip.Addr
-	// waits: its kubelet says that it uses what it only waits for. hidden: it does not
-	// say so of what was detached by force before it restarted, and ends that a while after.
-	waits  map[string]bool
-	hidden map[string]time.Time
-	// unready: its kubelet says that it is not Ready; it shuts down, or is not up yet.
+	mounts map[string]*mount
+	// waits: its kubelet lists volumes that it only waits for.
+	waits map[string]bool
+	// unready: its kubelet says that it is not Ready.
 	unready bool
 	// suspect: in this boot, there was reason to fence it.
 	suspect bool
-	// reported: the step of its first word in this boot.
+	// reported: the step of its first heartbeat in this boot.
 	reported int
+}
+
+// mount of a volume stays by the address that it was made by.
+type mount struct {
+	from netip.Addr
+	// hidden: it was detached by force before the kubelet restarted, so the kubelet does not list it. The old container
+	// ends a while after since, when the kubelet reached the API server.
+	hidden bool
+	since  time.Time
 }
 
 func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.uuid, m.boot) }
@@ -101,20 +105,20 @@ type record struct {
 	annotations map[string]string
 }
 
-// networkFence is the object, and what csi-addons did of it.
+// networkFence is the object, and what csi-addons did for it.
 type networkFence struct {
 	NetworkFence
 	version int
 	ours    bool
-	// target is the boot of the machine that it was made for, on what was known at a step.
+	// target is the boot of the machine that it was made for, as known at step made; late: created after that step.
 	target string
 	made   int
-	late   bool // made later than that
-	// due: csi-addons has yet to look at it.
+	late   bool
+	// due: csi-addons has not looked at it since its last change.
 	due bool
-	// did is what was last done for it: it tells a stale message from a true one.
+	// did is what csi-addons last did for it: a message may be older.
 	did string
-	// flipped by a user: what it does is not ours.
+	// flipped by a user: Fairlead does not answer for it.
 	flipped bool
 }
 
@@ -144,26 +148,23 @@ type world struct {
 	modes     map[string]Mode
 	driverUp  map[string]bool
 
-	views []view
-	// broken is a piece of Fairlead that does not work.
+	views  []view
 	broken fault
 
 	// forgiven: what an operator answers for; by machine, boot and volume.
 	forgiven map[string]bool
-	// tampered: a user has unblocked an address behind Fairlead's back, and it has
-	// not had the chance to see that. By record, storage cluster and CIDR: the
-	// NetworkFence that did it.
+	// tampered: an address was unblocked behind Fairlead's back, and Fairlead could not see that yet. By record, storage
+	// cluster and CIDR: the NetworkFence that did it.
 	tampered map[string]string
-	// noticed: mounts, as in forgiven, that Fairlead has had the chance to record.
+	// noticed: mounts, keyed like forgiven, that Fairlead could record.
 	noticed map[string]bool
-	// looked: the step in which Fairlead last had all done that it wanted for a node.
+	// looked: the step in which Fairlead last had nothing to do for a node.
 	looked map[string]int
 	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
-	// given up: machines, by node, boot and driver, that were gone and unfenced while that was switched off.
+	// givenUp: machines, by node, boot and driver, that were gone and unfenced while the driver was switched off.
 	givenUp map[string]bool
-	// stood: NetworkFences, by name, and incidents, for which volumes may have been let
-	// go: Fairlead has recorded that it stands, or an operator has opened the gate.
+	// stood: NetworkFences, by name, and incidents, for which volumes may have been released.
 	stood map[string]bool
 }
 
@@ -176,7 +177,7 @@ const (
 
 func newWorld(nodes int, sharedAddress bool) *world {
 	w := &world{
-		now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
+		broken: noFault(), now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: records{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
 		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
@@ -197,7 +198,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 func (w *world) id() int { w.ids++; return w.ids }
 
 func (w *world) newMachine(node string) *machine {
-	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]bool{}, from: map[string]netip.Addr{}, waits: map[string]bool{}, hidden: map[string]time.Time{}, had: map[string]bool{}, address: w.newAddresses(), since: w.step}
+	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]*mount{}, waits: map[string]bool{}, had: map[string]bool{}, address: w.newAddresses(), since: w.step}
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -237,15 +238,14 @@ func (w *world) blockedAt(cluster string, a netip.Addr) bool {
 
 // at which address the storage knows the machine as a client of a volume.
 func (m *machine) at(v Volume) netip.Addr {
-	if a, mounted := m.from[v.Name]; mounted {
-		return a
+	if mounted := m.mounts[v.Name]; mounted != nil {
+		return mounted.from
 	}
 	return m.address[v.ClusterID]
 }
 
-// writes reports whether a machine can write to a volume.
 func (w *world) writes(m *machine, v Volume) bool {
-	return m.on && m.mounts[v.Name] && !w.blockedAt(v.ClusterID, m.at(v))
+	return m.on && m.mounts[v.Name] != nil && !w.blockedAt(v.ClusterID, m.at(v))
 }
 
 func forgivenKey(m *machine, volume string) string { return m.bootID() + " " + volume }
@@ -254,7 +254,7 @@ func (w *world) forgive(m *machine, volume string) { w.forgiven[forgivenKey(m, v
 
 // --- Kubernetes
 
-// heartbeat is a kubelet's word to the API server; it makes its node object if there is none.
+// heartbeat is a kubelet's report to the API server; the kubelet creates its Node if there is none.
 func (w *world) heartbeat(m *machine) {
 	if !m.on || !m.reaches || m.scrap {
 		return
@@ -279,7 +279,7 @@ func (w *world) heartbeat(m *machine) {
 	}
 	n.inUse, n.clients = nil, m.address
 	for _, v := range worldVolumes {
-		if _, hidden := m.hidden[v.Name]; m.mounts[v.Name] && !hidden || m.waits[v.Name] {
+		if mounted := m.mounts[v.Name]; mounted != nil && !mounted.hidden || m.waits[v.Name] {
 			n.inUse = append(n.inUse, unique(v))
 		}
 	}
@@ -292,7 +292,7 @@ func (w *world) heartbeat(m *machine) {
 	}
 }
 
-// nodeController finds out that a node does not speak any more.
+// nodeController notices that a node is silent.
 func (w *world) nodeController(node string) {
 	m, n := w.machineOf(node), w.nodes[node]
 	if _, there := w.nodes[node]; there && n.said && (!m.on || !m.reaches) {
@@ -319,11 +319,10 @@ func (w *world) attachedTo(volume string) []string {
 
 // attach is the attach-detach controller asking for an attachment, through the gate.
 func (w *world) attach(t *rapid.T, v Volume, node string) {
-	if !w.mayAsk(v, node) || w.gate(v, node) != nil {
-		return
+	if w.mayAsk(v, node) && w.gate(v, node) == nil {
+		w.mustNotBeWritable(t, v, node)
+		w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
 	}
-	w.mustNotBeWritable(t, v, node)
-	w.attachments = append(w.attachments, attachment{v.Name, node, w.nodes[node].bootID})
 }
 
 // mayAsk reports whether Kubernetes would attach a volume to a node, for all it knows.
@@ -343,10 +342,7 @@ func (w *world) gate(v Volume, node string) *Held {
 			holders = append(holders, sakes.Holders(v, inUse)...)
 		}
 	}
-	if w.broken.gate != nil {
-		return w.broken.gate(v, node, holders, w.policy())
-	}
-	return Attach(v, node, holders, w.policy())
+	return w.broken.gate(v, node, holders, w.policy())
 }
 
 func (w *world) everyName() []string {
@@ -363,35 +359,32 @@ func (w *world) everyName() []string {
 // mount is a kubelet mounting what is attached; a storage that blocks it says no.
 func (w *world) mount(v Volume, node string) {
 	m := w.machineOf(node)
-	if m.on && m.reaches && !w.blocked(m, v.ClusterID) && w.nodes[node].bootID == m.bootID() && slices.Contains(w.attachedTo(v.Name), node) {
-		if !m.mounts[v.Name] {
-			m.mounts[v.Name], m.from[v.Name] = true, m.address[v.ClusterID]
-			s := w.recordOf(m).status
-			held := slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name })
-			if !held || !w.lists(s, m, v) {
-				delete(w.noticed, forgivenKey(m, v.Name)) // that was an earlier mount, or one by another address
-			}
+	if !m.on || !m.reaches || w.blocked(m, v.ClusterID) || w.nodes[node].bootID != m.bootID() || !slices.Contains(w.attachedTo(v.Name), node) {
+		return
+	}
+	if m.mounts[v.Name] == nil {
+		m.mounts[v.Name] = &mount{from: m.address[v.ClusterID]}
+		if s := w.recordOf(m).status; !onRecord(Record{Status: s}, v.Name) || !w.lists(s, m, v) {
+			delete(w.noticed, forgivenKey(m, v.Name)) // it was an earlier mount, or one by another address
 		}
-		delete(m.waits, v.Name)
-		delete(m.hidden, v.Name)
-		w.heartbeat(m) // it says so before it mounts
-		if w.modes[v.Driver] == ModeOff || slices.ContainsFunc(w.attachments, func(a attachment) bool {
-			return a.volume == v.Name && a.node == node && !strings.HasPrefix(a.bootID, m.uuid+"-")
-		}) {
-			w.forgive(m, v.Name) // by an attachment that the machine before has left: no gate is asked
-		}
+	}
+	m.mounts[v.Name].hidden = false
+	delete(m.waits, v.Name)
+	w.heartbeat(m) // the kubelet reports a volume before it mounts it
+	left := func(a attachment) bool {
+		return a.volume == v.Name && a.node == node && !strings.HasPrefix(a.bootID, m.uuid+"-")
+	}
+	if w.modes[v.Driver] == ModeOff || slices.ContainsFunc(w.attachments, left) {
+		w.forgive(m, v.Name) // no gate is asked for an attachment that the machine before has left
 	}
 }
 
 func (m *machine) unmount(volume string) {
 	delete(m.mounts, volume)
-	delete(m.from, volume)
 	delete(m.waits, volume)
-	delete(m.hidden, volume)
 }
 
-// startClients anew: the pods that mount get other addresses, and one may be that of
-// pods of before. What is mounted stays so by the address that it was mounted by.
+// startClients again: client pods get other addresses, and one address may be of earlier pods.
 func (w *world) startClients(m *machine, reuse bool) {
 	if slices.ContainsFunc(w.machines, func(o *machine) bool { return o != m && o.address["a"] == m.address["a"] }) {
 		return // what both are behind stays
@@ -403,42 +396,38 @@ func (w *world) startClients(m *machine, reuse bool) {
 	w.heartbeat(m)
 }
 
-// freeAddresses are those that something is still mounted by, and that no client pod has.
+// freeAddresses have mounts, and no client pod.
 func (w *world) freeAddresses(cluster string) []netip.Addr {
 	var free []netip.Addr
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
-			a, mounted := m.from[v.Name]
-			if mounted && v.ClusterID == cluster && !slices.ContainsFunc(w.machines, func(o *machine) bool { return o.address[cluster] == a }) {
-				free = append(free, a)
+			mounted := m.mounts[v.Name]
+			if mounted != nil && v.ClusterID == cluster && !slices.ContainsFunc(w.machines, func(o *machine) bool { return o.address[cluster] == mounted.from }) {
+				free = append(free, mounted.from)
 			}
 		}
 	}
 	return free
 }
 
-// startKubelet anew: it knows nothing of mounts that the cluster knows nothing of.
+// startKubelet again: it does not list mounts that have no attachment.
 func (w *world) startKubelet(m *machine) {
-	for v := range m.mounts {
-		if !slices.Contains(w.attachedTo(v), m.node) {
-			if _, already := m.hidden[v]; already {
-				continue
-			}
-			if m.hidden[v] = (time.Time{}); m.reaches {
-				m.hidden[v] = w.now
-			}
-			if !w.showsLoss(m) {
-				// Tainted, detached by force and untainted, all without Fairlead's looking: that
-				// can't be told from a volume that was released.
-				delete(w.noticed, forgivenKey(m, v))
-			}
+	for v, mounted := range m.mounts {
+		if mounted.hidden || slices.Contains(w.attachedTo(v), m.node) {
+			continue
+		}
+		if mounted.hidden, mounted.since = true, (time.Time{}); m.reaches {
+			mounted.since = w.now
+		}
+		if !w.showsLoss(m) {
+			// Tainted, detached by force and untainted, unseen by Fairlead: it looks like a released volume.
+			delete(w.noticed, forgivenKey(m, v))
 		}
 	}
 	w.heartbeat(m)
 }
 
-// showsLoss: a record that is as old as this one is tells, together with the Node as it is or will be, that
-// the machine was lost or tainted in this boot.
+// showsLoss: the record and the Node together show that the machine was lost or tainted in this boot.
 func (w *world) showsLoss(m *machine) bool {
 	s, n := w.recordOf(m).status, w.nodes[m.node]
 	seen := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Reason == ReasonTaintedButReady
@@ -462,45 +451,42 @@ func (w *world) present(node string) Record {
 	return r
 }
 
-// heal a partition.
 func (w *world) heal(m *machine) {
 	m.reaches = true
-	for v, since := range m.hidden {
-		if since.IsZero() {
-			m.hidden[v] = w.now
+	for _, mounted := range m.mounts {
+		if mounted.since.IsZero() {
+			mounted.since = w.now
 		}
 	}
 	w.heartbeat(m)
 }
 
-// pass time: what a kubelet ends, it ends within four minutes of hearing that it is
-// to run no more.
+// pass time: a kubelet ends hidden mounts within four minutes of reaching the API server.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, m := range w.machines {
-		for v, since := range m.hidden {
-			if !since.IsZero() && w.now.Sub(since) >= 4*time.Minute {
+		for v, mounted := range m.mounts {
+			if mounted.hidden && !mounted.since.IsZero() && w.now.Sub(mounted.since) >= 4*time.Minute {
 				m.unmount(v)
 			}
 		}
 	}
 }
 
-// stop a machine: what it had mounted is gone.
+// stop a machine: its mounts end.
 func (m *machine) stop() {
-	m.on, m.unready, m.mounts, m.waits, m.hidden = false, false, map[string]bool{}, map[string]bool{}, map[string]time.Time{}
-	m.from = map[string]netip.Addr{}
+	m.on, m.unready, m.mounts, m.waits = false, false, map[string]*mount{}, map[string]bool{}
 }
 
-// letGo is a pod leaving a node that works: unmounted first, then detached.
-func (w *world) letGo(v Volume, node string) {
+// endPod: a pod on a working node ends, so its volume is unmounted, then detached.
+func (w *world) endPod(v Volume, node string) {
 	if m := w.machineOf(node); m.on && m.reaches {
 		m.unmount(v.Name)
 	}
 }
 
-// detach is the attach-detach controller: when the kubelet says that a volume is
-// not in use; or in spite of that, for a taint, after six minutes, or when the node is gone.
+// detach is the attach-detach controller: when the kubelet does not list the volume; or by force, for a taint, after six
+// minutes, or when the Node is gone.
 func (w *world) detach(volume, node string) {
 	n, there := w.nodes[node]
 	forced := !there || n.taint || !n.ready && w.now.Sub(n.changed) >= 6*time.Minute
@@ -513,23 +499,18 @@ func (w *world) detach(volume, node string) {
 
 func (w *world) csiAddons(t *rapid.T, name string, outcome string) {
 	f, there := w.fences[name]
-	if !there {
+	switch {
+	case !there, !w.driverUp[w.driverOf(f.NetworkFence)]: // without a leader the status stays
 		return
-	}
-	if !w.driverUp[w.driverOf(f.NetworkFence)] {
-		return // no leader: the status stays as it is
-	}
-	if f.Deleting {
+	case f.Deleting:
 		delete(w.fences, name)
 		return
-	}
-	if !f.due {
+	case !f.due:
 		return
-	}
-	if outcome == "fails" {
+	case outcome == "fails": // and stays due
 		f.Result, f.Message = resultFailed, "rpc error: code = Internal"
 		w.put(name, f)
-		return // and is due still
+		return
 	}
 	w.execute(t, &f)
 	f.did = did(f.NetworkFence)
@@ -547,7 +528,7 @@ func (w *world) csiAddons(t *rapid.T, name string, outcome string) {
 
 func did(n NetworkFence) string { return fmt.Sprint(n.Unfenced, n.CIDRs) }
 
-// lies: its status says that it blocks, and that is not what was last done.
+// lies: its status says that it blocks, and csi-addons last did something else.
 func (f networkFence) lies() bool {
 	return !f.Unfenced && f.Result == resultSucceeded && f.Message == fencedMessage && f.did != did(f.NetworkFence)
 }
@@ -559,7 +540,6 @@ func (w *world) driverOf(n NetworkFence) string {
 	return n.Driver
 }
 
-// execute is the storage cluster executing requests.
 func (w *world) execute(t *rapid.T, f *networkFence) {
 	cluster := modelDrivers[w.driverOf(f.NetworkFence)]
 	for _, cidr := range f.CIDRs {
@@ -588,22 +568,22 @@ func (w *world) execute(t *rapid.T, f *networkFence) {
 	}
 }
 
-// tamper: an address is unfenced behind Fairlead's back.
+// tamper: an address is unblocked behind Fairlead's back.
 func (w *world) tamper(by, cluster, cidr string) {
 	for name := range w.records {
 		w.tampered[name+" "+cluster+" "+cidr] = by
 	}
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
-			// What has been released is lost; what has not is held again once Fairlead sees it.
-			if m.mounts[v.Name] && v.ClusterID == cluster && HostPrefix(m.at(v)).String() == cidr && w.elsewhere(m, v) {
+			// A released volume may have two writers now; others are held again once Fairlead sees it.
+			if m.mounts[v.Name] != nil && v.ClusterID == cluster && HostPrefix(m.at(v)).String() == cidr && w.elsewhere(m, v) {
 				w.forgive(m, v.Name)
 			}
 		}
 	}
 }
 
-// isTampered: the machine was unfenced for a volume so, and Fairlead has not had the chance to see that.
+// isTampered: the machine was unblocked for a volume, and Fairlead could not see that yet.
 func (w *world) isTampered(m *machine, v Volume) bool {
 	for name, r := range w.records {
 		if r.status.Node.BootID == m.bootID() && w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
@@ -616,13 +596,11 @@ func (w *world) isTampered(m *machine, v Volume) bool {
 // elsewhere: a volume is attached to or mounted by another machine.
 func (w *world) elsewhere(m *machine, v Volume) bool {
 	for _, o := range w.machines {
-		if o != m && o.on && o.mounts[v.Name] {
+		if o != m && o.on && o.mounts[v.Name] != nil {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.attachments, func(a attachment) bool {
-		return a.volume == v.Name && (a.node != m.node || a.bootID != m.bootID())
-	})
+	return slices.ContainsFunc(w.attachments, func(a attachment) bool { return a.volume == v.Name && (a.node != m.node || a.bootID != m.bootID()) })
 }
 
 // put is a write to a NetworkFence.
@@ -632,7 +610,7 @@ func (w *world) put(name string, f networkFence) {
 	w.fences[name] = f
 }
 
-// restart of csi-addons' manager: it looks at everything again.
+// restartCSIAddons: its manager looks at everything again.
 func (w *world) restartCSIAddons() {
 	for name, f := range w.fences {
 		f.due = true
@@ -713,7 +691,7 @@ func (w *world) override(name, gate string) {
 	}
 }
 
-// isOf: the record is of the machine, or of an unseen one, and the machine has none.
+// isOf: the record is of the machine, or of an unseen one while the machine has none.
 func (w *world) isOf(m *machine, r record) bool {
 	is := func(r record) bool { return strings.HasPrefix(r.status.Node.BootID, m.uuid+"-") }
 	if r.status.Node.BootID != "" {
@@ -761,15 +739,13 @@ type view struct {
 }
 
 func (w *world) view() view {
-	v := view{
+	return view{
 		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
 		records: maps.Clone(w.records), fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
-	return v
 }
 
-// sources report by which addresses the storage knows a node, as old as its object
-// is here; the CSIAddonsNodes may be gone, and then report none.
+// sources report the addresses of a node's clients, as old as its Node here; CSIAddonsNodes that are gone report none.
 func (v view) sources(node string) []v1alpha1.StorageIdentity {
 	var list []v1alpha1.StorageIdentity
 	for _, driver := range slices.Sorted(maps.Keys(modelDrivers)) {
@@ -876,23 +852,20 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 			f.Others[i].ClientAddresses = slices.Collect(maps.Values(v.nodes[o.Node.Name].clients))
 		}
 	}
-	if w.broken.facts != nil {
-		w.broken.facts(w, v, &f)
-	}
+	w.broken.facts(w, v, &f)
 	return f, true
 }
 
 // --- Fairlead's controller
 
-// act looks at a node's name: at each of its records, and makes the one that is missing once all that is to be
-// recorded in the others is. Writes carry the version that was read, any of them may fail, and after writes of them it
-// crashes. It reports whether there was anything to do.
+// act reconciles the records of a node name, and then creates the missing one. Writes carry the version that was read;
+// the controller crashes after so many of them. It reports whether there was anything to do.
 func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) bool {
 	did := false
 	for _, name := range v.records.names(node) {
 		wrote, acted := w.actOn(t, v, node, name, now, &writes)
 		if wrote {
-			return true // what is done next follows from what is recorded
+			return true // the next actions follow from the record
 		}
 		did = did || acted
 	}
@@ -911,31 +884,30 @@ func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) 
 	return did
 }
 
-// actOn one record: it decides on facts and does what Next says. It reports whether it had to write the record, and else
-// whether there was anything to do.
+// actOn one record does what Next says. It reports whether it had to write the record, or had anything else to do.
 func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writes *int) (wrote, acted bool) {
-	f, there := w.facts(v, node, name, now)
-	step := Next(f)
+	decide := func() (Facts, bool, Step) {
+		f, there := w.facts(v, node, name, now)
+		return f, there, Next(f)
+	}
+	f, there, step := decide()
 	if v.cached && !w.broken.believesCaches {
-		// As controllers/fencing has it: a healthy node's ledger is kept on what caches
-		// say, nothing is forgotten before the node was read live, and all else is
-		// decided on live reads only.
+		// Like controllers/fencing: caches suffice for the ledger of a healthy node, nothing is forgotten before the
+		// node is read live, and all else is decided on live reads.
 		if there && Forgets(f.Status, step.Status) {
 			v.nodes, v.silent = w.view().nodes, w.view().silent
-			f, there = w.facts(v, node, name, now)
-			step = Next(f)
+			f, there, step = decide()
 		}
 		if !there || !routine(f, step) || f.Node.RecordedLoss != "" || len(w.records.names(node)) > 1 {
 			v = w.view()
-			f, there = w.facts(v, node, name, now)
-			step = Next(f)
+			f, there, step = decide()
 		}
 	}
 	if !there {
 		return true, false
 	}
 	for _, h := range f.Holding {
-		delete(w.givenUp, f.Node.Name+f.Status.Node.BootID+h.Driver) // it may be its own still
+		delete(w.givenUp, f.Node.Name+f.Status.Node.BootID+h.Driver) // it may still be its own
 	}
 	current, there := w.records[name]
 	asRead := there && current.version == v.records[name].version
@@ -944,10 +916,10 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 			noticed := maps.Clone(w.noticed)
 			w.write(name, step.Status)
 			if m := w.machineOf(node); m != nil && v.step < w.step {
-				// An old leader, or one with an old cache, has written what it saw before a loss
-				// that no other leader has noticed: what the kubelet does not show any more is not known then.
-				for volume := range m.hidden {
-					if k := forgivenKey(m, volume); !v.cached || !noticed[k] {
+				// An old leader, or one with an old cache, has written what it saw before a loss that no other leader
+				// has noticed: hidden mounts are not known then.
+				for volume, mounted := range m.mounts {
+					if k := forgivenKey(m, volume); mounted.hidden && (!v.cached || !noticed[k]) {
 						delete(w.noticed, k)
 					}
 				}
@@ -964,15 +936,16 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	}
 	loss := RecordedLoss(f.Node, step.Status)
 	marks := loss != f.Node.RecordedLoss
-	if marks && reflect.DeepEqual(w.nodes[node], v.nodes[node]) && did() {
-		w.mark(node, loss)
+	if n, exists := w.nodes[node]; marks && reflect.DeepEqual(n, v.nodes[node]) && did() && exists {
+		n.loss, n.marked = loss, w.id()
+		w.nodes[node] = n
 	}
 	for _, n := range step.Create {
 		if _, exists := w.fences[n.Name]; !exists && did() {
 			w.mustNotBeWell(t, f, n)
 			decided := v.step
 			if v.cached {
-				decided = w.step // a cache is no excuse: it could have been read live
+				decided = w.step // it could have read live
 			}
 			w.create(f, n, decided)
 		}
@@ -1000,35 +973,9 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	return step.Forget, marks || step.RemoveTaint || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
 }
 
-// mark a node with a loss; "" removes the mark.
-func (w *world) mark(name, loss string) {
-	if n, there := w.nodes[name]; there {
-		n.loss, n.marked = loss, w.id()
-		w.nodes[name] = n
-	}
-}
-
 func routine(f Facts, s Step) bool {
 	healthy := f.Status.Phase == "" || f.Status.Phase == v1alpha1.NodeHealthy && f.Status.Reason != ReasonTaintedButReady
 	return healthy && !MissedLoss(f.Status, f.Node) && f.Node.Ready && !f.Node.OutOfService && len(f.Status.Fences) == 0 && s.Status.Phase == v1alpha1.NodeHealthy && !s.Forget && !s.RemoveTaint
-}
-
-// normal is comparable as text: pointers are followed.
-func normal(s v1alpha1.NodeFenceStatus) string {
-	at := func(t *metav1.Time) string {
-		if t == nil {
-			return ""
-		}
-		return t.UTC().String()
-	}
-	text := fmt.Sprint(s.Phase, "|", s.Reason, "|", s.Message, "|", s.Node, "|", at(s.LastHealthy), "|", at(s.LostSince), "|", s.Incident, "|", s.Addresses, "|", s.Volumes, "|", s.VolumeCount, "|", at(s.Tainted), "|", s.Ended)
-	for _, i := range s.Identities {
-		text += fmt.Sprintf("|%s %s %s %s %v", i.Driver, i.ClusterID, i.Class, i.Problem, i.Addresses)
-	}
-	for _, f := range s.Fences {
-		text += fmt.Sprintf("|%s %s %s %v %s %s %d %s", f.Name, f.Driver, f.ClusterID, f.CIDRs, f.State, f.Since.UTC(), f.Failures, f.Message)
-	}
-	return text
 }
 
 func (w *world) write(name string, s v1alpha1.NodeFenceStatus) {
@@ -1044,21 +991,22 @@ func (w *world) write(name string, s v1alpha1.NodeFenceStatus) {
 	w.notice(r.node, before, s)
 }
 
-// notice: what is on record of a machine's mounts must not be written to by another from here on.
+// notice: another machine must not write to what is on record of a machine's mounts from here on.
 func (w *world) notice(node string, before, s v1alpha1.NodeFenceStatus) {
 	for _, m := range w.machines {
-		for v := range m.mounts {
+		for name, mounted := range m.mounts {
+			v := volumeNamed(name)
 			if m.node != node || s.Node.BootID != m.bootID() {
 				continue
 			}
-			if !m.known(before, volumeNamed(v)) && !w.lists(s, m, volumeNamed(v)) {
-				delete(w.noticed, forgivenKey(m, v)) // the address was another before any was known
+			if !m.known(before, v) && !w.lists(s, m, v) {
+				delete(w.noticed, forgivenKey(m, name)) // the address was another before any was known
 			}
-			if _, hidden := m.hidden[v]; hidden && !mayHaveBeenForced(s) {
-				continue // its node's word is of before its kubelet restarted, as in startKubelet
+			if mounted.hidden && !mayHaveBeenForced(s) {
+				continue // the Node was read before the kubelet restarted, as in startKubelet
 			}
-			if slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v && !h.Waiting }) && w.lists(s, m, volumeNamed(v)) {
-				w.noticed[forgivenKey(m, v)] = true
+			if w.lists(s, m, v) && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == name && !h.Waiting }) {
+				w.noticed[forgivenKey(m, name)] = true
 			}
 		}
 	}
@@ -1076,9 +1024,8 @@ func (m *machine) known(s v1alpha1.NodeFenceStatus, v Volume) bool {
 	return slices.ContainsFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return m.had[v.ClusterID+" "+a.CIDR] })
 }
 
-// counts: no operator answers for what the machine writes to the volume,
-// and Fairlead has been up at some time while it was mounted, and had the address: of an
-// attachment that comes and goes without its looking, nothing is left to know.
+// counts: the machine writes to the volume, no operator answers for that, and Fairlead could record the mount and its
+// address: an attachment that comes and goes unseen leaves no trace.
 func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
@@ -1094,8 +1041,7 @@ func (w *world) create(f Facts, n NetworkFence, decided int) {
 	w.fences[n.Name] = networkFence{NetworkFence: n, version: 1, ours: true, target: target, made: decided, late: decided < w.step, due: true}
 }
 
-// seen: Fairlead has looked at its fences as they are, and had the chance to
-// take back what it believed of them.
+// seen: Fairlead has looked at its fences as they are, and could correct the record.
 func (w *world) seen(name string) {
 	for _, r := range w.records[name].status.Fences {
 		if f, there := w.fences[r.Name]; there && f.lies() {
@@ -1105,8 +1051,11 @@ func (w *world) seen(name string) {
 			at := name + " " + r.ClusterID + " " + cidr
 			by := w.fences[w.tampered[at]]
 			_, blocked := w.blocks[r.ClusterID][cidr]
-			alone := count(w.records[name].status.Fences, func(o v1alpha1.Fence) bool { return o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr) }) == 1
-			// Else it left no trace: a stranger's object is gone or changed, or ours is flipped back.
+			others := func(o v1alpha1.Fence) bool {
+				return o.Name != r.Name && o.ClusterID == r.ClusterID && slices.Contains(o.CIDRs, cidr)
+			}
+			alone := !slices.ContainsFunc(w.records[name].status.Fences, others)
+			// Else no trace is left: a stranger's object is gone or changed, or ours is flipped back.
 			if blocked || w.tampered[at] == r.Name && alone || by.Unfenced && slices.Contains(by.CIDRs, cidr) {
 				delete(w.tampered, at)
 			}
@@ -1114,7 +1063,7 @@ func (w *world) seen(name string) {
 	}
 }
 
-// seenOff: Fairlead has had the chance to give up a machine that is gone and was never to be fenced.
+// seenOff: Fairlead could give up a machine that is gone while its driver is switched off.
 func (w *world) seenOff(f Facts) {
 	for driver, mode := range w.modes {
 		uses := func(v v1alpha1.HeldVolume) bool { return v.Driver == driver }
@@ -1123,16 +1072,6 @@ func (w *world) seenOff(f Facts) {
 			w.givenUp[f.Node.Name+f.Status.Node.BootID+driver] = true
 		}
 	}
-}
-
-func count[T any](list []T, is func(T) bool) int {
-	n := 0
-	for _, x := range list {
-		if is(x) {
-			n++
-		}
-	}
-	return n
 }
 
 // --- what must hold
@@ -1172,25 +1111,23 @@ func (w *world) mustHaveOneWriter(t *rapid.T) {
 				writers = append(writers, m.node+" "+m.bootID())
 			}
 		}
-		if len(writers) > 1 {
-			t.Fatalf("invariant 10: %s is written to from %v\n%s", v.Name, writers, w)
-		}
+		w.must(t, len(writers) <= 1, "invariant 10: %s is written to from %v", v.Name, writers)
 	}
 }
 
-// mustHaveRebooted: whom this unfences has booted since, or has nothing of before.
+// mustHaveRebooted: the machine that a NetworkFence unfences has rebooted since, or has no old mounts.
 func (w *world) mustHaveRebooted(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	for _, m := range w.machines {
 		for _, v := range worldVolumes {
-			if v.ClusterID == cluster && m.on && m.mounts[v.Name] && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, a, f) {
-				t.Fatalf("invariant 10: %s unfences the machine %s of %s, which has not booted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
+			if v.ClusterID == cluster && m.on && m.mounts[v.Name] != nil && m.at(v) == a && !v.ReadOnly() && !w.forgiven[forgivenKey(m, v.Name)] && w.keepsOut(m, cluster, a, f) {
+				t.Fatalf("invariant 10: %s unfences the machine %s of %s, which has not rebooted since it was lost and has %s mounted\n%s", f.Name, m.bootID(), m.node, v.Name, w)
 			}
 		}
 	}
 }
 
-// keepsOut: volumes were released for the fence, or for another one of this boot whose record knows the address. A fence whose
-// record never knew the address has not kept this client out. If its volumes go elsewhere meanwhile, mustNotBeWritable judges.
+// keepsOut: volumes were released for the fence, or for another one of this boot whose record knows the address. Other
+// fences never kept this client out; mustNotBeWritable judges their volumes.
 func (w *world) keepsOut(m *machine, cluster string, a netip.Addr, f *networkFence) bool {
 	boot := m.bootID()
 	if f.target == boot && w.stood[f.Name] {
@@ -1207,62 +1144,52 @@ func (w *world) keepsOut(m *machine, cluster string, a netip.Addr, f *networkFen
 	return false
 }
 
-// mustNotBeInnocent: whom this shuts out was given up, or took over
-// the address later.
+// mustNotBeInnocent: the machine that a NetworkFence blocks was given up, or took over the address later.
 func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a netip.Addr) {
 	if _, already := w.blocks[cluster][HostPrefix(a).String()]; already || f.did == did(f.NetworkFence) {
-		return // done again: a node behind the same address was unfenced meanwhile
+		return // done again: a node with the same address was unfenced meanwhile
 	}
 	for _, m := range w.machines {
 		if m.address[cluster] != a || !m.on || !m.reaches || m.unready || m.suspect || m.since > f.made {
 			continue
 		}
 		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
-			continue // it has booted since, and Fairlead had yet to see that
+			continue // it has rebooted since, and Fairlead had not seen that
 		}
-		t.Fatalf("%s shuts out the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
+		t.Fatalf("%s blocks the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
 	}
 }
 
-// mustNotBeWell: no fence is requested for a node that runs on as before it was
-// lost, nor for a storage that is switched off, unless volumes were released for it.
+// mustNotBeWell: no fence is requested for a node that is Ready in the same boot, nor for a driver that is switched off,
+// unless volumes were released for it.
 func (w *world) mustNotBeWell(t *rapid.T, f Facts, n NetworkFence) {
 	if n.Unfenced || w.stood[n.Labels[IncidentLabel]] {
 		return
 	}
-	if f.Node.Ready && f.Node.Machine.BootID == f.Status.Node.BootID {
-		t.Fatalf("%s is to shut out %s, which is Ready and runs as before\n%s", n.Name, f.Node.Name, w)
-	}
-	if w.givenUp[f.Node.Name+f.Status.Node.BootID+w.driverOf(n)] {
-		t.Fatalf("%s is to shut out a machine that was gone before this was switched on\n%s", n.Name, w)
-	}
-	if mode := w.modes[w.driverOf(n)]; mode != ModeFence {
-		t.Fatalf("%s is asked for, and the driver's mode is %s\n%s", n.Name, mode, w)
-	}
+	driver, sameBoot := w.driverOf(n), f.Node.Machine.BootID == f.Status.Node.BootID
+	w.must(t, !f.Node.Ready || !sameBoot, "%s is to block %s, which is Ready in the same boot", n.Name, f.Node.Name)
+	w.must(t, !w.givenUp[f.Node.Name+f.Status.Node.BootID+driver], "%s is to block a machine that was gone before fencing was switched on", n.Name)
+	w.must(t, w.modes[driver] == ModeFence, "%s is requested, and the driver's mode is %s", n.Name, w.modes[driver])
 }
 
-// fencedMustBeFenced: what is recorded as fenced is.
+// fencedMustBeFenced: whatever is recorded as fenced is blocked.
 func (w *world) fencedMustBeFenced(t *rapid.T) {
 	for name, r := range w.records {
-		if r.status.Phase == v1alpha1.NodeHealthy && len(r.status.Fences) > 0 { // by their label, records with fences are found
-			t.Fatalf("%s is Healthy, and %s is on its record\n%s", name, r.status.Fences[0].Name, w)
-		}
-		if ReadOverride(r.annotations, r.status).Gate == GateUnfence {
-			continue // it is to be unfenced, and may be so with another of its address
-		}
-		switch r.status.Phase {
-		case v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained:
-		default:
-			continue
+		// Records with fences are found by their label.
+		w.must(t, r.status.Phase != v1alpha1.NodeHealthy || len(r.status.Fences) == 0, "%s is Healthy, with %v on its record", name, r.status.Fences)
+		if !isFencing(r.status.Phase) || ReadOverride(r.annotations, r.status).Gate == GateUnfence {
+			continue // by override, it may be unfenced together with another of its address
 		}
 		for _, f := range r.status.Fences {
-			if r.status.Phase != v1alpha1.NodeFencing && f.Incident == r.status.Incident && f.State != v1alpha1.FenceFenced {
-				t.Fatalf("%s is %s, and %s is %s\n%s", name, r.status.Phase, f.Name, f.State, w)
+			if f.Incident != r.status.Incident {
+				continue
 			}
+			fenced := f.State == v1alpha1.FenceFenced
+			w.must(t, fenced || r.status.Phase == v1alpha1.NodeFencing, "%s is %s, and %s is %s", name, r.status.Phase, f.Name, f.State)
 			for _, cidr := range f.CIDRs {
-				if _, blocked := w.blocks[f.ClusterID][cidr]; !blocked && f.State == v1alpha1.FenceFenced && f.Incident == r.status.Incident && w.tampered[name+" "+f.ClusterID+" "+cidr] == "" {
-					t.Fatalf("invariant 10: %s is recorded as fenced by %s, and %s is not blocked\n%s", name, f.Name, cidr, w)
-				}
+				_, blocked := w.blocks[f.ClusterID][cidr]
+				tampered := w.tampered[name+" "+f.ClusterID+" "+cidr] != ""
+				w.must(t, blocked || !fenced || tampered, "invariant 10: %s is recorded as fenced by %s, and %s is not blocked", name, f.Name, cidr)
 			}
 		}
 	}
@@ -1289,21 +1216,26 @@ func (w *world) gateMustHold(t *rapid.T) {
 func (w *world) check(t *rapid.T) {
 	w.mustHaveOneWriter(t)
 	w.fencedMustBeFenced(t)
-	w.policiesMustLetGo(t)
+	w.policiesMustRelease(t)
 	w.gateMustHold(t)
 }
 
 func (w *world) String() string {
 	var b strings.Builder
 	for _, m := range w.machines {
-		fmt.Fprintf(&b, "machine %s of %s: on %t, reaches %t, scrap %t, %v, mounts %v by %v\n", m.bootID(), m.node, m.on, m.reaches, m.scrap, m.address, m.mounts, m.from)
+		fmt.Fprintf(&b, "machine %s of %s: on %t, reaches %t, scrap %t, %v, mounts", m.bootID(), m.node, m.on, m.reaches, m.scrap, m.address)
+		for _, v := range slices.Sorted(maps.Keys(m.mounts)) {
+			fmt.Fprintf(&b, " %s %+v", v, *m.mounts[v])
+		}
+		b.WriteByte('\n')
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.nodes)) {
 		fmt.Fprintf(&b, "node %s: %+v\n", n, w.nodes[n])
 	}
 	fmt.Fprintf(&b, "attachments %v\nblocks %v\n", w.attachments, w.blocks)
 	for _, n := range slices.Sorted(maps.Keys(w.records)) {
-		fmt.Fprintf(&b, "record %s: %s %v\n", n, normal(w.records[n].status), w.records[n].annotations)
+		status, _ := json.Marshal(w.records[n].status)
+		fmt.Fprintf(&b, "record %s: %s %v\n", n, status, w.records[n].annotations)
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.fences)) {
 		fmt.Fprintf(&b, "networkfence %s: %+v\n", n, w.fences[n])

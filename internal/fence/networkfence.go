@@ -25,7 +25,7 @@ const (
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the node's boot at creation. During that boot, only a fence of a past incident is released.
+	// BootLabel is the node's boot at creation. A stray fence of the present boot is only unfenced if its incident has ended.
 	BootLabel = "fairlead.io/boot"
 )
 
@@ -34,16 +34,16 @@ func (n NetworkFence) Blocks() bool {
 	return !n.Unfenced && !n.Deleting && n.Result == resultSucceeded && n.Message == fencedMessage
 }
 
-// LetIn reports whether unfencing is confirmed.
-func (n NetworkFence) LetIn() bool {
+// Unblocks reports whether unfencing is confirmed.
+func (n NetworkFence) Unblocks() bool {
 	return n.Unfenced && n.Result == resultSucceeded && n.Message == unfencedMessage
 }
 
 // failed reports whether the driver has refused.
 func (n NetworkFence) failed() bool { return n.Result == resultFailed }
 
-// asked reports whether the object still requests what is on record: others may have edited it.
-func (n NetworkFence) asked(f v1alpha1.Fence) bool {
+// matches reports whether the object still requests what is on record: others may have edited it.
+func (n NetworkFence) matches(f v1alpha1.Fence) bool {
 	return !n.Unfenced && slices.Equal(n.CIDRs, f.CIDRs)
 }
 

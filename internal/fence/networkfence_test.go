@@ -6,17 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The text of the one contains that of the other, and a message stays after the
-// state has been changed: there is no observed generation.
+// One message contains the other, and messages outlive a change of the state: there is no observed generation.
 func TestOnlyWholeMessageConfirms(t *testing.T) {
 	for name, test := range map[string]struct {
-		object         NetworkFence
-		blocks, letsIn bool
+		object           NetworkFence
+		blocks, unblocks bool
 	}{
 		"fenced":                              {NetworkFence{Result: "Succeeded", Message: "fencing operation successful"}, true, false},
 		"unfenced":                            {NetworkFence{Unfenced: true, Result: "Succeeded", Message: "unfencing operation successful"}, false, true},
@@ -32,53 +33,42 @@ func TestOnlyWholeMessageConfirms(t *testing.T) {
 		"deleted":                             {NetworkFence{Deleting: true, Result: "Succeeded", Message: "fencing operation successful"}, false, false},
 		"deleted, Unfenced":                   {NetworkFence{Deleting: true, Unfenced: true, Result: "Succeeded", Message: "unfencing operation successful"}, false, true},
 	} {
-		if got := test.object.Blocks(); got != test.blocks {
-			t.Errorf("%s: blocks %t", name, got)
-		}
-		if got := test.object.LetIn(); got != test.letsIn {
-			t.Errorf("%s: lets in %t", name, got)
-		}
-	}
-	if !strings.Contains(unfencedMessage, fencedMessage) {
-		t.Error("if it is so no more, the docs are wrong")
+		must.Equal(t, test.object.Blocks(), test.blocks, "%s: blocks", name)
+		must.Equal(t, test.object.Unblocks(), test.unblocks, "%s: unblocks", name)
 	}
 }
 
 func TestNamesOfFences(t *testing.T) {
-	lost := v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "b"}, LostSince: at(noon)}
-	incident := incidentOf("node-1", lost)
-	long := strings.Repeat("very-long-name.", 16) + "node"
+	lost := func(uid types.UID, boot string, since time.Time) string {
+		return incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: uid, BootID: boot}, LostSince: at(since)})
+	}
+	incident := lost("u", "b", noon)
+	must.Equal(t, lost("u", "b", noon), incident)
+	n63, long := strings.Repeat("n", 63)+".", strings.Repeat("very-long-name.", 16)+"node"
 	all := []string{fenceName("node-1", incident, rbd, "a")}
 	for name, other := range map[string]string{
-		"another node":           fenceName("node-11", incident, rbd, "a"),
-		"another driver":         fenceName("node-1", incident, cephFS, "a"),
-		"another storage":        fenceName("node-1", incident, rbd, "b"),
-		"none":                   fenceName("node-1", incident, rbd, ""),
-		"what is run together":   fenceName("node-1", incident, rbd+"a", ""),
-		"a node of a long name":  fenceName(long, incident, rbd, "a"),
-		"one cut at a dot":       fenceName(strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 63)+"."+strings.Repeat("n", 7)+"."+"n", incident, rbd, "a"),
-		"the same on a new boot": fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "c"}, LostSince: at(noon)}), rbd, "a"),
-		"of a node recreated":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "v", BootID: "b"}, LostSince: at(noon)}), rbd, "a"),
-		"lost a second later":    fenceName("node-1", incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: "u", BootID: "b"}, LostSince: at(noon.Add(time.Second))}), rbd, "a"),
+		"another node":            fenceName("node-11", incident, rbd, "a"),
+		"another driver":          fenceName("node-1", incident, cephFS, "a"),
+		"another cluster":         fenceName("node-1", incident, rbd, "b"),
+		"no cluster":              fenceName("node-1", incident, rbd, ""),
+		"driver and cluster, one": fenceName("node-1", incident, rbd+"a", ""),
+		"a long name":             fenceName(long, incident, rbd, "a"),
+		"a name cut at a dot":     fenceName(n63+n63+n63+"nnnnnnn.n", incident, rbd, "a"),
+		"another boot":            fenceName("node-1", lost("u", "c", noon), rbd, "a"),
+		"a recreated node":        fenceName("node-1", lost("v", "b", noon), rbd, "a"),
+		"a second later":          fenceName("node-1", lost("u", "b", noon.Add(time.Second)), rbd, "a"),
 	} {
-		if slices.Contains(all, other) {
-			t.Errorf("%s: %s is taken", name, other)
-		}
+		must.True(t, !slices.Contains(all, other), "%s: %s is taken", name, other)
 		all = append(all, other)
 	}
 	for _, name := range all {
-		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			t.Errorf("%s: %v", name, problems)
-		}
-	}
-	if again := incidentOf("node-1", lost); again != incident {
-		t.Errorf("the same incident is %s and %s", incident, again)
+		problems := validation.IsDNS1123Subdomain(name)
+		must.True(t, len(problems) == 0, "%s: %v", name, problems)
 	}
 	for _, boot := range []string{strings.Repeat("b", 100), "another boot", "{5d9f}", "b-"} {
 		for _, value := range object(long, boot, v1alpha1.Fence{Incident: incident}, false).Labels {
-			if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-				t.Errorf("%s: %v", value, problems)
-			}
+			problems := validation.IsValidLabelValue(value)
+			must.True(t, len(problems) == 0, "%s: %v", value, problems)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Next(f Facts) Step {
 	case isFencing(phase):
 		f.fencing(&step)
 	case phase == v1alpha1.NodeReturned, phase == v1alpha1.NodeUnfencing:
-		f.returning(&step)
+		f.afterReturn(&step)
 	default:
 		f.watch(&step)
 	}
@@ -66,7 +66,7 @@ func (f Facts) watch(step *Step) {
 	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0:
 		step.Forget = true
 	case f.Node.Ready && len(s.Fences) > 0:
-		f.comeBack(step)
+		f.returned(step)
 	case f.Node.Ready:
 		f.healthy(step)
 	default:
@@ -96,12 +96,12 @@ func (f Facts) healthy(step *Step) {
 	s.Volumes, s.Tainted = union(f.lingering(step), f.Holding), nil
 	if strays := f.strays(); len(strays) > 0 {
 		s.Fences = strays
-		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over shuts the node out: unfencing the node")
+		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
 	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 	f.sayNotFenceable(step)
-	f.sayShutOut(step)
+	f.sayBlocked(step)
 }
 
 // endsWithin is the grace period for old containers on a node that returned without rebooting: a restarted kubelet
@@ -113,7 +113,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	if f.Status.Node.BootID != f.Node.Machine.BootID {
 		return nil
 	}
-	back := mayHaveBeenForced(f.Status) || MissedLoss(f.Status, f.Node)
+	returned := mayHaveBeenForced(f.Status) || MissedLoss(f.Status, f.Node)
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
@@ -122,7 +122,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 			}
 			continue
 		}
-		if back && !v.Waiting && !f.pardoned() {
+		if returned && !v.Waiting && !f.pardoned() {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -224,16 +224,16 @@ func (f Facts) lost(step *Step) {
 	if f.gone() && f.Override.givesUp(f.Node) {
 		s.Volumes = f.Holding // forgotten once nothing remains of it
 	}
-	if !f.asked() && s.Phase != v1alpha1.NodeUnfencing {
+	if !f.wasRequested() && s.Phase != v1alpha1.NodeUnfencing {
 		f.follow(step) // fences of an earlier loss
 	}
 	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) {
-		f.unfenceAll(step) // of an earlier incident
+		f.startUnfencing(step) // of an earlier incident
 		return
 	}
 	reason, what := f.how()
 	switch {
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.asked(): // unfencing had begun
+	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.wasRequested(): // unfencing had begun
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
 		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())

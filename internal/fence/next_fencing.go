@@ -23,16 +23,16 @@ func (f Facts) fencing(step *Step) {
 	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.releasedUnfenced)
 	switch {
 	case f.Override.Gate == GateUnfence:
-		f.unfenceAll(step)
+		f.startUnfencing(step)
 		return
 	case f.Node.Ready && len(s.Fences) > 0 && (f.rebooted() || f.returnedUnfenced() && !f.Node.OutOfService):
-		f.comeBack(step)
+		f.returned(step)
 		return
-	case !f.asked() && (f.Node.Ready || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
+	case !f.wasRequested() && (f.Node.Ready || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
 		f.watch(step) // no fence is requested, and none is needed now
 		return
 	}
-	withdrawn := f.current(s.Fences, toRelease)
+	withdrawn := f.current(s.Fences, toUnfence)
 	refused := append(f.ask(step), f.follow(step)...)
 	waiting := slices.DeleteFunc(f.current(s.Fences, toBlock), func(r v1alpha1.Fence) bool { return r.State == v1alpha1.FenceFenced })
 	if len(withdrawn) > 0 {
@@ -108,7 +108,7 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 			return
 		}
 		if w.Message != "" {
-			step.warn(v1alpha1.NodeFencing, ReasonDriverFailed, fmt.Sprintf("%s: %s (asked %d times; it is asked again)", name(w.Driver, w.ClusterID), w.Message, w.Failures+1))
+			step.warn(v1alpha1.NodeFencing, ReasonDriverFailed, fmt.Sprintf("%s: %s (failed %d times; Fairlead retries)", name(w.Driver, w.ClusterID), w.Message, w.Failures+1))
 			return
 		}
 	}
@@ -120,7 +120,7 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 	switch {
 	case slices.ContainsFunc(waiting, f.notAnswered):
 		step.warn(v1alpha1.NodeFencing, ReasonUnanswered, message+": "+noAnswer)
-	case len(refused) > 0 && slices.ContainsFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return released(r) && f.notAnswered(r) }):
+	case len(refused) > 0 && slices.ContainsFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return isUnfencing(r) && f.notAnswered(r) }):
 		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+noAnswer)
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, message)
@@ -133,7 +133,7 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	for _, r := range withdrawn {
 		whose = append(whose, keyOfFence(r).String())
 	}
-	_, problem := f.hindrance(f.current(step.Status.Fences, toRelease))
+	_, problem := f.hindrance(f.current(step.Status.Fences, toUnfence))
 	if problem != "" {
 		problem = " (" + problem + ")"
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// comeBack: the machine is Ready again, and has rebooted or was never fenced. It is recorded like any healthy node, and
-// its fences stay until it may be readmitted.
-func (f Facts) comeBack(step *Step) {
-	f.back(step)
+// returned: the machine is Ready again, and has rebooted or was never fenced. It is recorded like a healthy node, and its
+// fences stay until it may be readmitted.
+func (f Facts) returned(step *Step) {
+	f.recordReturn(step)
 	earlier := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident != f.Status.Incident })
 	if earlier || !f.returnedUnfenced() {
 		f.readmit(step)
 		return
 	}
-	f.unfenceAll(step)
+	f.startUnfencing(step)
 	step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
 }
 
-// back: the node is Ready, so its loss is over.
-func (f Facts) back(step *Step) {
+// recordReturn: the node is Ready, so its loss is over.
+func (f Facts) recordReturn(step *Step) {
 	s := &step.Status
 	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
 	f.record(s)
 }
 
-// returning watches a node that is back, and readmits it.
-func (f Facts) returning(step *Step) {
+// afterReturn watches a returned node until it is unfenced.
+func (f Facts) afterReturn(step *Step) {
 	forced := f.Override.Gate == GateUnfence
 	if (!forced || step.Status.LostSince == nil) && (f.gone() || !f.Node.Ready) {
-		f.lost(step) // a new loss if the node was back: the override does not cover it
+		f.lost(step) // a new loss if the node had returned: the override does not cover it
 		return
 	}
 	if f.Node.Ready {
-		f.back(step)
+		f.recordReturn(step)
 	}
 	if step.Status.Phase == v1alpha1.NodeUnfencing {
 		f.unfencing(step)
@@ -46,21 +46,21 @@ func (f Facts) returning(step *Step) {
 	f.readmit(step)
 }
 
-// readmit reports what a node that is back waits for, or begins to unfence it.
+// readmit reports what a returned node waits for, or starts to unfence the node.
 func (f Facts) readmit(step *Step) {
 	ready, _ := f.since(step.Status.ReadySince)
-	back := f.isBack()
+	how := f.howReturned()
 	forced := f.Override.Gate == GateUnfence
 	switch {
 	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):
-		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; to readmit the node: kubectl taint nodes %s %s-", back, f.Node.Name, OutOfServiceTaint))
+		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; to readmit the node: kubectl taint nodes %s %s-", how, f.Node.Name, OutOfServiceTaint))
 	case !forced && ready < f.Policy.ReadyFor:
-		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is readmitted once it has been Ready for %s", back, f.Policy.ReadyFor))
+		step.say(v1alpha1.NodeReturned, ReasonSettling, fmt.Sprintf("%s; it is readmitted once it has been Ready for %s", how, f.Policy.ReadyFor))
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments from before the reboot remain: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
 	default:
-		f.unfenceAll(step)
+		f.startUnfencing(step)
 	}
 }
 
@@ -93,8 +93,8 @@ func (f Facts) bootedSinceFenced() bool {
 	})
 }
 
-// isBack says how the node returned.
-func (f Facts) isBack() string {
+// howReturned says how the node returned, for messages.
+func (f Facts) howReturned() string {
 	if f.bootedSinceFenced() {
 		return "the node has rebooted"
 	}
@@ -147,10 +147,10 @@ func (f Facts) strays() []v1alpha1.Fence {
 	return strays
 }
 
-// unfenceAll begins to unfence.
-func (f Facts) unfenceAll(step *Step) {
+// startUnfencing marks all fences to be unfenced.
+func (f Facts) startUnfencing(step *Step) {
 	for i := range step.Status.Fences {
-		f.unfence(&step.Status.Fences[i])
+		f.markUnfencing(&step.Status.Fences[i])
 	}
 	if f.gone() && f.Override.Gate == GateUnfence {
 		step.Status.Volumes = f.Holding // they are free at once, however long unfencing takes
@@ -165,7 +165,7 @@ func (f Facts) sayUnfencing(step *Step) {
 	}
 }
 
-// unfencing waits until all fences are released.
+// unfencing waits until all fences are unfenced and gone.
 func (f Facts) unfencing(step *Step) {
 	s := &step.Status
 	f.follow(step)
@@ -187,7 +187,7 @@ func (f Facts) unfencing(step *Step) {
 		}
 		return
 	}
-	// No fence is left: the node is judged like any other.
+	// No fence is left: the next phase follows as for any other node.
 	s.Phase = v1alpha1.NodeLost
 	if s.RunsAs != "" {
 		f.runsElsewhere(step)

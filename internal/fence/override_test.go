@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestParseOverride(t *testing.T) {
@@ -27,9 +28,8 @@ func TestParseOverride(t *testing.T) {
 		if !ok {
 			gate, reason = "", ""
 		}
-		if got := [2]string{gate, reason}; got != want || ok != (want != [2]string{}) {
-			t.Errorf("%q: got %q, %t", text, got, ok)
-		}
+		must.Equal(t, [2]string{gate, reason}, want, "%q", text)
+		must.Equal(t, ok, want != [2]string{}, "%q", text)
 	}
 }
 
@@ -46,19 +46,19 @@ func TestOverrideHoldsForOneIncident(t *testing.T) {
 		status      v1alpha1.NodeFenceStatus
 		holds       bool
 	}{
-		"asked and let pass":               {of("attach: it burns", o.Text()), lost, true},
+		"admitted":                         {of("attach: it burns", o.Text()), lost, true},
 		"another incident":                 {of("attach: it burns", scoped("5678").Text()), lost, false},
-		"of before it was lost":            {of("attach: it burns", scoped("boot b").Text()), lost, false},
+		"before the loss":                  {of("attach: it burns", scoped("boot b").Text()), lost, false},
 		"another gate":                     {of("unfence: it burns", o.Text()), lost, false},
 		"another reason":                   {of("attach: because", o.Text()), lost, false},
-		"taken back":                       {map[string]string{OverriddenAnnotation: o.Text()}, lost, false},
-		"not let pass":                     {map[string]string{OverrideAnnotation: "attach: it burns"}, lost, false},
+		"request removed":                  {map[string]string{OverriddenAnnotation: o.Text()}, lost, false},
+		"not admitted":                     {map[string]string{OverrideAnnotation: "attach: it burns"}, lost, false},
 		"admitted for no user":             {of("attach: it burns", Override{Gate: GateAttach, Reason: "it burns", Scope: "1234"}.Text()), lost, false},
 		"an unreadable record":             {of("attach: it burns", "{"), lost, false},
 		"a record of another shape":        {of("attach: it burns", `["attach"]`), lost, false},
 		"an empty record":                  {of("attach: it burns", "{}"), lost, false},
-		"a record of nothing":              {of("attach: it burns", "null"), lost, false},
-		"no gate of ours":                  {of("all: it burns", Override{Gate: "all", By: "alice", Reason: "it burns", Scope: "1234"}.Text()), lost, false},
+		"a null record":                    {of("attach: it burns", "null"), lost, false},
+		"unknown gate":                     {of("all: it burns", Override{Gate: "all", By: "alice", Reason: "it burns", Scope: "1234"}.Text()), lost, false},
 		"in no incident":                   {of("attach: it burns", scoped("boot b").Text()), healthy, false},
 		"the taint, in this boot":          {of("taint: a drill", Override{Gate: GateTaint, By: "alice", Reason: "a drill", Scope: "boot b"}.Text()), healthy, true},
 		"in no incident, in another boot":  {of("attach: it burns", scoped("boot a").Text()), healthy, false},
@@ -68,15 +68,12 @@ func TestOverrideHoldsForOneIncident(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ReadOverride(test.annotations, test.status)
-			if holds := got != (Override{}); holds != test.holds {
-				t.Fatalf("got %+v", got)
-			}
+			must.Equal(t, got != (Override{}), test.holds, "%+v", got)
 		})
 	}
 }
 
-// Whatever annotations say: an override that holds was let pass for this gate,
-// reason and incident, for a user, and reads back as it was written.
+// An override in effect was admitted for its gate, reason, incident and user, and reads back as written.
 func FuzzOverride(f *testing.F) {
 	f.Add("attach: it burns", `{"gate":"attach","by":"alice","reason":"it burns","scope":"1234","at":"2026-01-01T12:00:00Z"}`, "1234")
 	f.Add("unfence: x", `{"gate":"unfence","BY":"bob","reason":"x","scope":"boot "}`, "")
@@ -86,131 +83,69 @@ func FuzzOverride(f *testing.F) {
 		s := v1alpha1.NodeFenceStatus{Incident: incident}
 		annotations := map[string]string{OverrideAnnotation: request, OverriddenAnnotation: record}
 		gate, reason, asked := ParseOverride(request)
-		if o := ReadOverride(annotations, s); o != (Override{}) && (!asked || o.Gate != gate || o.Reason != reason || o.Scope != Scope(s) || o.By == "") {
-			t.Fatalf("holds: %+v", o)
-		}
+		o := ReadOverride(annotations, s)
+		must.True(t, o == (Override{}) || asked && o.Gate == gate && o.Reason == reason && o.Scope == Scope(s) && o.By != "", "holds: %+v", o)
 		written := Override{Gate: gate, By: "alice", Reason: reason, Scope: Scope(s), At: time.Unix(1_000_000, 0).UTC()}
 		annotations[OverriddenAnnotation] = written.Text()
 		got := ReadOverride(annotations, s)
-		asked = asked && (incident != "" || gate == GateTaint)            // there is nothing else to override yet
-		isText := utf8.ValidString(request) && utf8.ValidString(incident) // as all that the API has is
-		if got != (Override{}) && got != written || isText && asked != (got == written) {
-			t.Fatalf("wrote %+v, read %+v", written, got)
-		}
+		asked = asked && (incident != "" || gate == GateTaint)            // other gates need an incident
+		isText := utf8.ValidString(request) && utf8.ValidString(incident) // the API stores valid UTF-8 only
+		must.True(t, (got == (Override{}) || got == written) && (!isText || asked == (got == written)), "wrote %+v, read %+v", written, got)
 	})
 }
 
-// Who has given a node up has not given up what it became since: back while it was
-// let in, and lost once more.
+// An unfence override gives up the node while it stays lost. After a return, a later loss is a new incident.
 func TestReturnedNodeIsNotGivenUp(t *testing.T) {
-	for name, back := range map[string]bool{"it was back": true, "it was not": false} {
-		f := Facts{
-			Now:  noon,
-			Node: Node{Name: "node-1", Exists: true, Ready: true, Machine: v1alpha1.MachineIdentity{UID: "u", BootID: "anew", SystemUUID: "m"}},
-			Status: v1alpha1.NodeFenceStatus{
-				Phase: v1alpha1.NodeUnfencing, Incident: "i", LostSince: at(noon.Add(-time.Hour)),
-				Node:   v1alpha1.MachineIdentity{UID: "u", BootID: "b", SystemUUID: "m"},
-				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", Driver: rbd, CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceUnfencing}},
-			},
-			Override: Override{Gate: GateUnfence, By: "eve", Reason: "clean", Scope: "i", At: noon.Add(-time.Minute)},
-			Holding:  []v1alpha1.HeldVolume{{PersistentVolume: "pv", Driver: rbd}},
-			Policy:   allFenced(),
+	for _, returned := range []bool{true, false} {
+		s := fenced(t).hold(held("pv-1", rbd, "a")).override(GateUnfence).look()
+		incident := s.Status.Incident
+		if returned {
+			s.boot("boot-2")
 		}
-		if back {
-			f.Status = Next(f).Status
-		}
-		f.Node, f.Holding, f.Now = Node{Name: "node-1"}, nil, noon.Add(time.Minute)
-		s := Next(f).Status
-		if held := len(s.Volumes) == 1 && s.Phase == v1alpha1.NodeFencing && s.Incident != "i"; held != back {
-			t.Errorf("%s: it is %s in %s with %v", name, s.Phase, s.Incident, s.Volumes)
+		s.pass(time.Minute).deleteNode().look()
+		if held := len(s.Status.Volumes) == 1 && s.Status.Phase == v1alpha1.NodeFencing && s.Status.Incident != incident; held != returned {
+			t.Errorf("returned %t: the record is %+v", returned, s.Status)
 		}
 	}
 }
 
-// Two nodes share an address; one is unfenced. The other is on record as fenced by it
-// until it is seen that something lets it in: that must not be gone before.
+// Two nodes share an address, and one is unfenced. Its NetworkFence stays while the other node is on record as fenced.
 func TestUnfencedSharedAddressStaysUntilNoticed(t *testing.T) {
 	const address = "10.0.0.1/32"
 	for state, kept := range map[string]bool{v1alpha1.FenceFenced: true, v1alpha1.FenceRequested: false, v1alpha1.FenceUnfencing: false} {
 		f := Facts{
 			Fences: []NetworkFence{{Name: "mine", Unfenced: true, CIDRs: []string{address}}},
-			Others: []Other{{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: "i", Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: state}}}}},
+			Others: []Other{sharing("node-2", v1alpha1.NodeFenced, state)},
 		}
 		var step Step
-		done := f.release(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceLeaving}, f.Fences[0], true)
-		if done || kept != (len(step.Delete) == 0) {
-			t.Errorf("the other's is %s: done %v, deletes %v", state, done, step.Delete)
-		}
+		done := f.unfence(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceUnfenced}, f.Fences[0], true)
+		must.True(t, !done && kept == (len(step.Delete) == 0), "the other's is %s: done %v, deletes %v", state, done, step.Delete)
 	}
 }
 
-// What was released for a fence counts as shut out by its address, though its object is gone.
-func TestFenceThatReleasedVolumesIsShared(t *testing.T) {
-	const address = "10.0.0.1/32"
-	for letGo, shared := range map[bool]bool{true: true, false: false} {
-		f := Facts{
-			Status: v1alpha1.NodeFenceStatus{Fences: []v1alpha1.Fence{{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceFenced}}},
-			Others: []Other{{Node: Node{Name: "node-2"}, Status: v1alpha1.NodeFenceStatus{
-				Phase: v1alpha1.NodeFencing, Incident: "i",
-				Fences: []v1alpha1.Fence{{Name: "theirs", Incident: "i", CIDRs: []string{address}, State: v1alpha1.FenceRequested, LetGo: letGo}},
-			}}},
-		}
-		if got, _ := f.hindrance(f.Status.Fences); (got != "") != shared {
-			t.Errorf("let go %v: shared: %q", letGo, got)
-		}
-	}
-}
-
-// Lost again after it had come back: what is blocked still is unfenced when it is given up.
+// The node returned, and was lost again. When it is given up, its earlier fences are unfenced.
 func TestGivenUpNodeWithEarlierFencesIsUnfenced(t *testing.T) {
-	f := Facts{
-		Now: noon, Policy: allFenced(),
-		Node: Node{Name: "node-1"},
-		Status: v1alpha1.NodeFenceStatus{
-			Phase: v1alpha1.NodeLost, Incident: "new", LostSince: at(noon.Add(-time.Minute)), LastHealthy: at(noon.Add(-time.Hour)),
-			Node:    v1alpha1.MachineIdentity{UID: "u", BootID: "b", SystemUUID: "m"},
-			Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv", Driver: rbd}},
-			Fences:  []v1alpha1.Fence{{Name: "of-before", Incident: "old", CIDRs: []string{"10.0.0.1/32"}, State: v1alpha1.FenceFenced}},
-		},
-		Override: Override{Gate: GateUnfence, By: "eve", Reason: "scrapped", Scope: "new", At: noon},
-	}
-	step := Next(f)
-	if step.Status.Phase != v1alpha1.NodeUnfencing || step.Status.Fences[0].State != v1alpha1.FenceUnfencing {
-		t.Errorf("it is %s: %s", step.Status.Phase, step.Status.Message)
-	}
+	s := fenced(t).boot("boot-2").lose().taint(false).look().wantPhase(v1alpha1.NodeLost, ReasonNotReady).wantObjects(fencedOf1)
+	s.dropNode().override(GateUnfence)
+	next := Next(s.Facts).Status
+	s.wantThat(next.Phase == v1alpha1.NodeUnfencing && next.Fences[0].State == v1alpha1.FenceUnfencing, "the fence is released")
 }
 
-// The machine was back while Fairlead did not look, and mounted more.
+// The machine returned unseen, and may have mounted more volumes.
 func TestAttachOverrideEndsWithTheLossItWasGivenFor(t *testing.T) {
-	s := askedOnly(t)
-	s.override(GateAttach).look()
-	s.wantReason(ReasonOverridden)
-	s.wantHeld(false)
-	s.pass(time.Minute)
+	s := requested(t).override(GateAttach).look().wantReason(ReasonOverridden).wantHeld(false).pass(time.Minute)
 	s.Node.ReadyChanged = s.Now // lost again
 	s.Holding = append(s.Holding, held("pv-2", rbd, "a"))
-	s.look()
-	s.wantHeld(true)
+	s.look().wantHeld(true)
 	// Back without a boot, it may write to what was taken by force.
 	s.Node.Ready, s.Node.OutOfService, s.Node.ReadyChanged, s.Holding = true, false, s.Now.Add(time.Minute), nil
-	s.pass(time.Minute).look()
-	if len(s.Status.Volumes) != 2 {
-		t.Errorf("it holds %v", VolumeNames(s.Status.Volumes))
-	}
+	s.pass(time.Minute).look().wantVolumes(2)
 }
 
 // Back from the loss that the override was given for, it mounts more, and is lost again while Fairlead does not look.
 func TestOverrideDoesNotPardonALossAfterTheReturn(t *testing.T) {
-	s := askedOnly(t)
-	s.override(GateAttach).look()
-	s.answer()
-	s.boot("boot-2")
-	s.Holding = []v1alpha1.HeldVolume{held("pv-2", rbd, "a")}
-	s.look()
-	s.wantReason(ReasonTainted)
+	s := requested(t).override(GateAttach).look().answer().boot("boot-2")
+	s.hold(held("pv-2", rbd, "a")).look().wantReason(ReasonTainted)
 	s.Node.ReadyChanged, s.Holding = s.Now.Add(time.Second), nil
-	s.pass(time.Minute).look()
-	if v := s.Status.Volumes; len(v) != 1 || v[0].Until == nil {
-		t.Errorf("it holds %+v", v)
-	}
+	s.pass(time.Minute).look().wantVolumes(1).wantThat(s.Status.Volumes[0].Until != nil, "its volume has time to end")
 }

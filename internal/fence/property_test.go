@@ -12,26 +12,19 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Invariant 10 of the design, over random interleavings of the world in
-// model_test.go, checked at every step:
+// Invariant 10 of the design, over random interleavings of the world in model_test.go, checked at every step:
 //
-//   - no exclusive volume can be written to from two machines, and the gate lets
-//     none go, to whatever node, while another machine writes to it; nor do the API
-//     server's own policies, of an attachment whose mark is lost while all is recorded
-//   - what is recorded as fenced is blocked; whom Fairlead unfences has booted
-//     since, or has nothing of before mounted
-//   - Fairlead shuts out no machine that was not given up
-//   - whatever has happened: when everybody does his part again, all nodes become
-//     healthy, all volumes are released, and nothing stays blocked; and a node
-//     that is lost then is fenced, released and unfenced
+//   - no exclusive volume can be written to from two machines; neither the gate nor the API server's own policies release
+//     one to any node while another machine writes to it
+//   - what is recorded as fenced is blocked; a machine that Fairlead unfences has rebooted, or has no old mounts
+//   - Fairlead blocks no machine that was not given up
+//   - when everybody does his part again, all nodes become healthy, all volumes are released, and nothing stays blocked;
+//     a node that is lost then is fenced, its volumes are released, and it is unfenced
 //
-// What an operator answers for is excused, and no more than that: overrides,
-// volumes of a storage that is switched off, blocks that people took away behind
-// Fairlead's back until it can see that.
-//
-// That it fails where a piece is broken is tested too: see broken_test.go.
+// Excused is only what an operator answers for: overrides, volumes of a driver that is switched off, and addresses that
+// people unblock behind Fairlead's back until it can see that. broken_test.go proves that faults are found.
 func TestFenceInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { interleave(t, fault{}) })
+	rapid.Check(t, func(t *rapid.T) { interleave(t, noFault()) })
 }
 
 func interleave(t *rapid.T, broken fault) {
@@ -60,6 +53,21 @@ func interleave(t *rapid.T, broken fault) {
 func drawOf[T any](t *rapid.T, what string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(t, what)
 }
+
+// maybe does something in half of the runs.
+func maybe(t *rapid.T, what string, do func()) {
+	if rapid.Bool().Draw(t, what) {
+		do()
+	}
+}
+
+// must ends the run with the state of the world.
+func (w *world) must(t *rapid.T, is bool, format string, args ...any) {
+	if !is {
+		t.Fatalf(format+"\n%s", append(args, w)...)
+	}
+}
+
 func (w *world) drawNode(t *rapid.T) string      { return drawOf(t, "node", w.nodeNames()...) }
 func (w *world) drawMachine(t *rapid.T) *machine { return w.machineOf(w.drawNode(t)) }
 func drawDriver(t *rapid.T) string               { return drawOf(t, "driver", rbd, cephFS, other) }
@@ -84,6 +92,15 @@ func (w *world) drawName(t *rapid.T) string {
 	return w.drawNode(t)
 }
 
+// running acts on a machine that is on.
+func (w *world) running(do func(*rapid.T, *machine)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		if m := w.drawMachine(t); m.on {
+			do(t, m)
+		}
+	}
+}
+
 func (w *world) machineActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"pass time": func(t *rapid.T) {
@@ -104,7 +121,7 @@ func (w *world) machineActions() map[string]func(*rapid.T) {
 			if from == to || from.on {
 				return
 			}
-			// The one that is off gets another when it comes back.
+			// The machine that is off gets another when it comes back.
 			w.reboot(to)
 			to.address, to.since = from.address, w.step
 			from.address, from.since = w.newAddresses(), w.step
@@ -114,26 +131,16 @@ func (w *world) machineActions() map[string]func(*rapid.T) {
 
 func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"kubelet": func(t *rapid.T) { w.heartbeat(w.drawMachine(t)) },
-		"kubelet starts anew": func(t *rapid.T) {
-			if m := w.drawMachine(t); m.on && !m.scrap {
-				w.startKubelet(m)
-			}
-		},
-		"kubelet says Ready, or not": func(t *rapid.T) {
-			if m := w.drawMachine(t); m.on && !m.scrap {
-				m.unready = !m.unready
-				w.heartbeat(m)
-			}
-		},
-		"client pods start anew": func(t *rapid.T) {
-			if m := w.drawMachine(t); m.on && !m.scrap {
-				w.startClients(m, rapid.Bool().Draw(t, "by an address of before"))
-			}
-		},
+		"kubelet":              func(t *rapid.T) { w.heartbeat(w.drawMachine(t)) },
+		"kubelet starts again": w.running(func(_ *rapid.T, m *machine) { w.startKubelet(m) }),
+		"kubelet says Ready, or not": w.running(func(_ *rapid.T, m *machine) {
+			m.unready = !m.unready
+			w.heartbeat(m)
+		}),
+		"client pods start again": w.running(func(t *rapid.T, m *machine) { w.startClients(m, rapid.Bool().Draw(t, "by an earlier address")) }),
 		"a pod waits for a volume": func(t *rapid.T) {
 			v, m := drawVolume(t), w.drawMachine(t)
-			if m.on && m.reaches && !m.mounts[v.Name] {
+			if m.on && m.reaches && m.mounts[v.Name] == nil {
 				m.waits[v.Name] = true
 				w.heartbeat(m)
 			}
@@ -142,7 +149,7 @@ func (w *world) kubernetesActions() map[string]func(*rapid.T) {
 		"attach":                   func(t *rapid.T) { w.attach(t, drawVolume(t), w.drawNode(t)) },
 		"mount":                    func(t *rapid.T) { w.mount(drawVolume(t), w.drawNode(t)) },
 		"attach and mount":         func(t *rapid.T) { w.use(t, drawVolume(t), w.drawNode(t)) },
-		"pod leaves":               func(t *rapid.T) { w.letGo(drawVolume(t), w.drawNode(t)) },
+		"pod leaves":               func(t *rapid.T) { w.endPod(drawVolume(t), w.drawNode(t)) },
 		"detach":                   func(t *rapid.T) { w.detach(drawVolume(t).Name, w.drawNode(t)) },
 		"attach-detach controller": func(t *rapid.T) { w.detachAll(w.drawNode(t)) },
 	}
@@ -155,8 +162,8 @@ func (w *world) csiAddonsActions() map[string]func(*rapid.T) {
 		"csi-addons fails": func(t *rapid.T) {
 			w.csiAddons(t, drawKey(t, "fence", w.fences), drawOf(t, "how", "fails", "status is lost"))
 		},
-		"csi-addons starts anew": func(*rapid.T) { w.restartCSIAddons() },
-		"driver":                 func(t *rapid.T) { d := drawDriver(t); w.driverUp[d] = !w.driverUp[d] },
+		"csi-addons starts again": func(*rapid.T) { w.restartCSIAddons() },
+		"driver":                  func(t *rapid.T) { d := drawDriver(t); w.driverUp[d] = !w.driverUp[d] },
 	}
 }
 
@@ -166,7 +173,7 @@ func (w *world) fairleadActions() map[string]func(*rapid.T) {
 		"fairlead crashes": func(t *rapid.T) {
 			w.act(t, w.view(), w.drawName(t), w.now, rapid.IntRange(0, 2).Draw(t, "after writes"))
 		},
-		// One of its caches lags; of each kind, since they lag independently.
+		// Caches of each kind lag independently.
 		"fairlead on a stale cache": func(t *rapid.T) {
 			if len(w.views) == 0 {
 				return
@@ -252,13 +259,13 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 				w.setMode(driver, ModeOff)
 			}
 			w.settleDown(t, n)
-			if rapid.Bool().Draw(t, "that one goes too") {
+			maybe(t, "the other machine goes too", func() {
 				w.machineOf(n).reaches = false
 				w.deleteNode(n)
 				w.settleDown(t, n)
 				w.detachAll(n)
 				w.settleDown(t, n)
-			}
+			})
 			w.modes = modes
 			w.settleDown(t, n)
 		}
@@ -277,9 +284,7 @@ func (w *world) peopleActions(t *rapid.T) map[string]func(*rapid.T) {
 
 // storylines: without them, chance alone seldom gets to the far end of an incident.
 func (w *world) storylines() map[string]func(*rapid.T) {
-	allGoesWell := func(t *rapid.T) {
-		w.goWellFor(t, rapid.IntRange(1, 8).Draw(t, "rounds"))
-	}
+	allGoesWell := func(t *rapid.T) { w.goWellFor(t, rapid.IntRange(1, 8).Draw(t, "rounds")) }
 	isUsed := func(t *rapid.T) {
 		n := w.drawNode(t)
 		w.useOnRecord(t, drawVolume(t), n)
@@ -322,11 +327,8 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.heartbeat(m)
 			w.useOnRecord(t, v, m.node)
 			isLost(t, m.node)
-			for range 2 {
-				w.settleDown(t, m.node)
-				w.csiAddonsRound(t)
-			}
-			w.settleDown(t, m.node)
+			w.settleFences(t, m.node)
+			w.settleFences(t, m.node)
 			w.use(t, v, w.drawNode(t))
 		},
 		"two at one address are lost, and one comes back": func(t *rapid.T) {
@@ -340,15 +342,13 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			isLost(t, a.node)
 			isLost(t, b.node)
 			allGoesWell(t)
-			w.comeBack(a)
+			w.returnRebooted(a)
 			allGoesWell(t)
 		},
 		"fairlead fences it": func(t *rapid.T) {
 			n := w.drawNode(t)
 			w.settleDown(t, n)
-			if rapid.Bool().Draw(t, "csi-addons is up") {
-				w.csiAddonsRound(t)
-			}
+			maybe(t, "csi-addons is up", func() { w.csiAddonsRound(t) })
 			w.settleDown(t, n)
 		},
 		"a fenced machine comes back under another name": func(t *rapid.T) {
@@ -374,7 +374,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.heartbeat(m)
 			w.settleDown(t, m.node)
 			for _, v := range worldVolumes {
-				w.letGo(v, m.node)
+				w.endPod(v, m.node)
 			}
 			w.heartbeat(m)
 			for range rapid.IntRange(0, 1).Draw(t, "fairlead looks") {
@@ -382,14 +382,9 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			}
 			w.detachAll(m.node)
 			w.settleDown(t, m.node)
-			if rapid.Bool().Draw(t, "it is off") {
-				m.stop()
-			}
+			maybe(t, "it is off", m.stop)
 		},
-		"a node comes back": func(t *rapid.T) {
-			m := w.drawMachine(t)
-			w.comeBack(m)
-		},
+		"a node comes back": func(t *rapid.T) { w.returnRebooted(w.drawMachine(t)) },
 		"a mark is lost": func(t *rapid.T) {
 			w.settleAll(t)
 			w.attachUnmarked(t, drawVolume(t), w.drawNode(t))
@@ -401,17 +396,15 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.pass(6 * time.Minute)
 			w.settleDown(t, m.node)
 			w.detachAll(m.node)
-			if rapid.Bool().Draw(t, "its kubelet starts anew") {
-				w.startKubelet(m)
-			}
+			maybe(t, "its kubelet starts again", func() { w.startKubelet(m) })
 			w.heal(m)
 			w.settleAll(t)
-			if rapid.Bool().Draw(t, "it is attached again, and at once detached") {
+			maybe(t, "it is attached again, and at once detached", func() {
 				w.attach(t, v, m.node)
 				w.settleDown(t, m.node)
 				w.detach(v.Name, m.node)
 				w.settleDown(t, m.node)
-			}
+			})
 			w.attachUnmarked(t, v, w.drawNode(t))
 		},
 		"a node is lost, maybe twice, and a mark is lost": func(t *rapid.T) {
@@ -425,18 +418,16 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 					w.act(t, w.view(), m.node, w.now, 1)
 				}
 			}
-			isSilent := func() {
+			maybe(t, "twice", func() {
 				w.silence(m)
 				maySettle()
-			}
-			if rapid.Bool().Draw(t, "twice") {
-				isSilent()
 				w.heal(m)
-			}
+			})
 			w.attachUnmarked(t, v, m.node)
 			w.mount(v, m.node)
 			maySettle()
-			isSilent()
+			w.silence(m)
+			maySettle()
 			w.pass(6 * time.Minute)
 			w.detachAll(m.node)
 			w.attachUnmarked(t, v, w.drawNode(t))
@@ -445,16 +436,10 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			m, v := w.drawMachine(t), drawVolume(t)
 			w.useOnRecord(t, v, m.node)
 			w.loseByForce(m)
-			if rapid.Bool().Draw(t, "its object is made anew") {
-				w.deleteNode(m.node)
-			}
-			if rapid.Bool().Draw(t, "its kubelet starts anew") {
-				w.startKubelet(m)
-			}
+			maybe(t, "its object is recreated", func() { w.deleteNode(m.node) })
+			maybe(t, "its kubelet starts again", func() { w.startKubelet(m) })
 			w.heal(m)
-			if rapid.Bool().Draw(t, "Fairlead looks") {
-				w.settleDown(t, m.node)
-			}
+			maybe(t, "Fairlead looks", func() { w.settleDown(t, m.node) })
 			w.use(t, v, w.drawNode(t))
 		},
 		"a node comes back without a boot": func(t *rapid.T) {
@@ -483,7 +468,7 @@ func (w *world) detachAll(node string) {
 	}
 }
 
-// settleDown until a node's record says nothing new.
+// settleDown until Fairlead has nothing to do for a node name.
 func (w *world) settleDown(t *rapid.T, name string) {
 	for range 6 {
 		if !w.act(t, w.view(), name, w.now, 100) {
@@ -500,19 +485,16 @@ func (w *world) settleAll(t *rapid.T) {
 	}
 }
 
-// mustBeOnRecord: a machine that works has a record to fence it by, unless there is one yet of what was there
-// before; and one that went while that was switched off has none.
+// mustBeOnRecord: a machine that is Ready has a record of its boot; a machine that went while its driver was switched off
+// has no volumes of that driver on record.
 func (w *world) mustBeOnRecord(t *rapid.T, name string) {
 	n, s := w.nodes[name], w.present(name).Status
-	if n.ready && len(s.Fences) == 0 && s.Node.BootID != n.bootID {
-		t.Fatalf("%s is Ready, and its record is of another run\n%s", name, w)
-	}
+	w.must(t, !n.ready || len(s.Fences) > 0 || s.Node.BootID == n.bootID, "%s is Ready, and its record is of another boot", name)
 	for _, r := range w.records.names(name) {
 		s := w.records[r].status
 		for _, v := range s.Volumes {
-			if w.modes[v.Driver] == ModeOff && s.Gone && len(s.Fences) == 0 {
-				t.Fatalf("%s is on record of a machine that had the name %s, went, and is switched off\n%s", v.PersistentVolume, name, w)
-			}
+			off := w.modes[v.Driver] == ModeOff && s.Gone && len(s.Fences) == 0
+			w.must(t, !off, "%s is on record of a machine that had the name %s and went while the driver was switched off", v.PersistentVolume, name)
 		}
 	}
 }
@@ -581,8 +563,8 @@ func (w *world) loseByForce(m *machine) {
 	w.detachAll(m.node)
 }
 
-// comeBack after a reboot, untainted.
-func (w *world) comeBack(m *machine) {
+// returnRebooted: the machine returns after a reboot, untainted.
+func (w *world) returnRebooted(m *machine) {
 	w.reboot(m)
 	w.heartbeat(m)
 	w.pass(time.Minute)
@@ -619,8 +601,7 @@ func (w *world) goWell(t *rapid.T) {
 	w.step++
 }
 
-// mustFinish stops all mischief: nothing that happened may have left a node shut
-// out, a volume held, or an address blocked for ever.
+// mustFinish stops all mischief: then no node stays fenced, no volume held, and no address blocked.
 func (w *world) mustFinish(t *rapid.T) {
 	w.nodesGate = true
 	w.stopScrap()
@@ -628,11 +609,7 @@ func (w *world) mustFinish(t *rapid.T) {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
 	}
 	w.silent = map[string]bool{}
-	for name, f := range w.fences {
-		if !f.ours {
-			delete(w.fences, name)
-		}
-	}
+	maps.DeleteFunc(w.fences, func(_ string, f networkFence) bool { return !f.ours })
 	for _, n := range w.nodeNames() {
 		w.reboot(w.machineOf(n))
 	}
@@ -645,7 +622,8 @@ func (w *world) mustFinish(t *rapid.T) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.records)) {
 			r := w.records[name]
-			if i > 10 && r.status.Phase != v1alpha1.NodeHealthy && r.status.Phase != v1alpha1.NodeReturned && r.status.Phase != v1alpha1.NodeUnfencing && ReadOverride(r.annotations, r.status).Gate != GateUnfence {
+			ends := []v1alpha1.NodeFencePhase{v1alpha1.NodeHealthy, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing}
+			if i > 10 && !slices.Contains(ends, r.status.Phase) && ReadOverride(r.annotations, r.status).Gate != GateUnfence {
 				w.override(name, GateUnfence) // the operator knows that the old machine is off
 			}
 		}
@@ -653,80 +631,64 @@ func (w *world) mustFinish(t *rapid.T) {
 	w.pass(endsWithin)
 	w.goWell(t) // what lingered has ended
 	for name, r := range w.records {
-		if r.status.Phase != v1alpha1.NodeHealthy || len(r.status.Fences) > 0 {
-			t.Fatalf("%s does not become healthy\n%s", name, w)
-		}
+		w.must(t, r.status.Phase == v1alpha1.NodeHealthy && len(r.status.Fences) == 0, "%s does not become healthy", name)
 	}
 	for name, f := range w.fences {
-		if f.ours {
-			t.Fatalf("%s is left over\n%s", name, w)
-		}
+		w.must(t, !f.ours, "%s is left over", name)
 	}
 	for cluster, blocks := range w.blocks {
 		for cidr, b := range blocks {
-			if b.ours {
-				t.Fatalf("%s stays blocked at %s\n%s", cidr, cluster, w)
-			}
+			w.must(t, !b.ours, "%s stays blocked at %s", cidr, cluster)
 		}
 	}
 	w.now = w.now.Add(endsWithin) // what was detached by force is given the time to end
 	w.goWellFor(t, 3)
 	for _, v := range worldVolumes {
 		for _, n := range w.nodeNames() {
-			if held := w.gate(v, n); held != nil {
-				t.Fatalf("%s is held from %s for ever: %s\n%s", v.Name, n, held.Message, w)
-			}
+			held := w.gate(v, n)
+			w.must(t, held == nil, "%s is held from %s forever: %+v", v.Name, n, held)
 		}
 	}
 }
 
-// mustRecover: when everybody does his part, a node that is lost is fenced, its
-// volume goes elsewhere, and when it has booted it is unfenced and nothing is left.
+// mustRecover: a node that is lost is fenced, its volume goes elsewhere, and after a reboot it is unfenced.
 func (w *world) mustRecover(t *rapid.T) {
 	lost := w.drawNode(t)
 	m := w.machineOf(lost)
 	if slices.ContainsFunc(w.machines, func(o *machine) bool { return o != m && !o.scrap && o.address["a"] == m.address["a"] }) {
-		return // a live node has its address: it is not fenced
+		return // a live node has its address, so it is not fenced
 	}
 	w.automatic = false
-	if rapid.Bool().Draw(t, "it comes back before it is fenced") {
-		w.mustComeBackUnfenced(t, m, volumeNamed("pv-rbd"))
-	}
+	maybe(t, "it comes back before it is fenced", func() { w.mustReturnUnfenced(t, m, volumeNamed("pv-rbd")) })
 	w.mustBeFenced(t, m, volumeNamed("pv-rbd"))
 	m.reaches = true
-	if rapid.Bool().Draw(t, "the taint goes too early") {
+	maybe(t, "the taint goes too early", func() {
 		w.nodesGate = false
 		w.goWell(t)
 		w.taint(lost, false, false)
 		w.nodesGate = true
-	}
+	})
 	w.goWellFor(t, 8)
-	if !w.blocked(m, "a") {
-		t.Fatalf("%s is unfenced without a boot\n%s", lost, w)
-	}
-	w.mustComeIn(t, m, false)
-	if rapid.Bool().Draw(t, "and again") {
-		// It is lost again while it is unfenced.
+	w.must(t, w.blocked(m, "a"), "%s is unfenced without a reboot", lost)
+	w.mustBeReadmitted(t, m, false)
+	maybe(t, "it is lost again while it is unfenced", func() {
 		w.mustBeFenced(t, m, volumeNamed("pv-other"))
 		m.reaches = true
-		w.mustComeIn(t, m, true)
+		w.mustBeReadmitted(t, m, true)
 		w.mustBeFenced(t, m, volumeNamed("pv-other"))
-		w.mustComeIn(t, m, false)
-	}
+		w.mustBeReadmitted(t, m, false)
+	})
 }
 
-// mustComeBackUnfenced: the node is lost, and Ready again in the same boot before its
-// fence is confirmed, or it is switched off and on meanwhile: it needs no boot, and
-// is not shut out.
-func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
+// mustReturnUnfenced: the node is lost, and before its fence is confirmed, it is Ready again in the same boot or its
+// driver is switched off and on: it needs no reboot, and is not fenced.
+func (w *world) mustReturnUnfenced(t *rapid.T, m *machine, v Volume) {
 	boot := m.bootID()
 	w.lose(t, m, v)
 	w.settleDown(t, m.node)
-	if len(w.fences) == 0 {
-		t.Fatalf("no fence is asked for\n%s", w)
-	}
+	w.must(t, len(w.fences) > 0, "no fence is requested")
 	hung := w.view()
-	hung.fences = map[string]networkFence{} // a leader that has recorded what to ask for, and not asked yet
+	hung.fences = map[string]networkFence{} // a leader that has recorded the fence, and not created it yet
 	for _, name := range slices.Sorted(maps.Keys(w.fences)) {
 		w.csiAddons(t, name, drawOf(t, "how", "fails", "status is lost", "succeeds"))
 	}
@@ -738,24 +700,20 @@ func (w *world) mustComeBackUnfenced(t *rapid.T, m *machine, v Volume) {
 		w.setMode(v.Driver, ModeOff)
 		w.goWellFor(t, 4)
 		w.setMode(v.Driver, ModeFence)
-		if len(w.fences) > 0 || w.blocked(m, v.ClusterID) {
-			t.Fatalf("%s is shut out although that is switched off\n%s", m.node, w)
-		}
+		w.must(t, len(w.fences) == 0 && !w.blocked(m, v.ClusterID), "%s is fenced although that is switched off", m.node)
 	}
 	w.heal(m)
 	w.goWellFor(t, 4)
 	w.taint(m.node, false, false)
 	w.goWellFor(t, 4)
-	if rapid.Bool().Draw(t, "a leader that hung goes on") {
-		if w.act(t, hung, m.node, hung.now, 100); len(w.fences) == 0 {
-			t.Fatalf("it asks for nothing\n%s", w)
-		}
+	maybe(t, "a leader that hung goes on", func() {
+		w.act(t, hung, m.node, hung.now, 100)
+		w.must(t, len(w.fences) > 0, "the leader that hung requests no fence")
 		w.csiAddonsRound(t)
 		w.goWellFor(t, 4)
-	}
-	if m.bootID() != boot || !w.isQuiet() || w.blocked(m, "a") || w.blocked(m, "b") {
-		t.Fatalf("%s is not healthy, though it came back before it was fenced\n%s", m.node, w)
-	}
+	})
+	well := m.bootID() == boot && w.isQuiet() && !w.blocked(m, "a") && !w.blocked(m, "b")
+	w.must(t, well, "%s is not healthy, though it came back before it was fenced", m.node)
 	w.pass(endsWithin)
 	w.goWell(t)
 }
@@ -768,56 +726,48 @@ func (w *world) mustBeFenced(t *rapid.T, m *machine, v Volume) {
 		to = w.nodeNames()[1]
 	}
 	for rounds := 0; !slices.Contains(w.attachedTo(v.Name), to); rounds++ {
-		if rounds > 8 {
-			t.Fatalf("%s is not released\n%s", v.Name, w)
-		}
+		w.must(t, rounds <= 8, "%s is not released", v.Name)
 		w.goWell(t)
 		w.attach(t, v, to)
 	}
 }
 
-// lose a node that uses a volume, and say so.
+// lose a node that uses a volume, and taint it.
 func (w *world) lose(t *rapid.T, m *machine, v Volume) {
 	for _, n := range w.nodeNames() {
-		w.letGo(v, n)
+		w.endPod(v, n)
 		w.heartbeat(w.machineOf(n))
 		w.detach(v.Name, n)
 	}
 	w.use(t, v, m.node)
 	w.silent = map[string]bool{}
 	w.act(t, w.view(), m.node, w.now, 100)
-	if rapid.Bool().Draw(t, "its client pods start anew") {
+	maybe(t, "its client pods start again", func() {
 		w.startClients(m, false)
 		w.act(t, w.view(), m.node, w.now, 100)
-	}
-	if rapid.Bool().Draw(t, "its CSIAddonsNodes have been gone for a while") {
+	})
+	maybe(t, "its CSIAddonsNodes have been gone for a while", func() {
 		w.silent[m.node] = true
 		w.pass(RefreshEvery)
 		w.act(t, w.view(), m.node, w.now, 100)
-	}
+	})
 	w.silence(m)
 	w.taint(m.node, true, false)
 	w.detachAll(m.node)
 }
 
-// mustComeIn: the node boots and its taint is taken away; it is unfenced, all the
-// way, or until that has begun.
-func (w *world) mustComeIn(t *rapid.T, m *machine, begun bool) {
+// mustBeReadmitted: the node reboots and its taint is removed; unfencing ends, or only begins.
+func (w *world) mustBeReadmitted(t *rapid.T, m *machine, begun bool) {
 	w.reboot(m)
 	w.silent = map[string]bool{}
 	w.goWellFor(t, 3)
-	if w.taint(m.node, false, false); w.nodes[m.node].taint {
-		t.Fatalf("the taint of %s may not go although it has booted\n%s", m.node, w)
-	}
+	w.taint(m.node, false, false)
+	w.must(t, !w.nodes[m.node].taint, "the taint of %s may not go although it has rebooted", m.node)
 	for rounds := 0; !w.isQuiet() && !(begun && w.present(m.node).Status.Phase == v1alpha1.NodeUnfencing); rounds++ {
-		if rounds > 16 {
-			t.Fatalf("%s is not unfenced\n%s", m.node, w)
-		}
+		w.must(t, rounds <= 16, "%s is not unfenced", m.node)
 		w.goWell(t)
 	}
-	if !begun && (w.blocked(m, "a") || w.blocked(m, "b")) {
-		t.Fatalf("%s is still shut out\n%s", m.node, w)
-	}
+	w.must(t, begun || !w.blocked(m, "a") && !w.blocked(m, "b"), "%s is still fenced", m.node)
 }
 
 // isQuiet: all nodes are healthy, and no NetworkFence is left.

@@ -17,10 +17,10 @@ const (
 	ReasonDriverFences     = "DriverFences"     // refused: the CSI driver fences and unfences by itself
 	ReasonFenced           = "Fenced"           // confirmed
 	ReasonDrained          = "Drained"          // nothing is left on the node
-	ReasonNotRebooted      = "NotRebooted"      // back, with its old mounts
-	ReasonTainted          = "Tainted"          // back, and waits for its taint to go
-	ReasonSettling         = "Settling"         // back, and watched for a while
-	ReasonOldAttachments   = "OldAttachments"   // back, with old attachments
+	ReasonNotRebooted      = "NotRebooted"      // returned, with its old mounts
+	ReasonTainted          = "Tainted"          // returned, and waits for its taint to be removed
+	ReasonSettling         = "Settling"         // returned, and watched for a while
+	ReasonOldAttachments   = "OldAttachments"   // returned, with old attachments
 	ReasonSharedAddress    = "SharedAddress"    // another fenced node has the same address
 	ReasonUnfencing        = "Unfencing"        // requested, not confirmed
 	ReasonOverridden       = "Overridden"       // an operator releases its volumes

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestForgets(t *testing.T) {
@@ -27,8 +28,31 @@ func TestForgets(t *testing.T) {
 		"another boot":         {record("b", volume), record("c", volume), true},
 		"a boot of before too": {record("b"), record("a"), true},
 	} {
-		if got := Forgets(c.was, c.is); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		must.Equal(t, Forgets(c.was, c.is), c.want, name)
+	}
+}
+
+func TestRecordedLoss(t *testing.T) {
+	const loss = "boot-1@2026-01-01T12:01:00Z"
+	for name, c := range map[string]struct {
+		change func(*story)
+		want   string
+	}{
+		"lost":                           {func(*story) {}, loss + " pv-1"},
+		"being fenced":                   {func(s *story) { s.taint(true).look() }, loss + " pv-1"},
+		"fenced":                         {func(s *story) { s.taint(true).look().answer() }, loss},
+		"lost again":                     {func(s *story) { s.Node.ReadyChanged = s.Node.ReadyChanged.Add(time.Second) }, "boot-1@2026-01-01T12:01:01Z pv-1"},
+		"not recorded yet":               {func(s *story) { s.Status.Phase = v1alpha1.NodeHealthy }, ""},
+		"its kubelet says it is not up":  {func(s *story) { s.Node.Unknown = false }, ""},
+		"back":                           {func(s *story) { s.Node.Ready, s.Node.Unknown = true, false; s.look() }, ""},
+		"another boot than is on record": {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ""},
+		"its Node is gone":               {func(s *story) { s.dropNode() }, ""},
+		"no boot ID":                     {func(s *story) { s.Node.Machine.BootID, s.Status.Node.BootID = "", "" }, ""},
+		"given up":                       {func(s *story) { s.taint(true).look().override(GateUnfence).look() }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lost(t).do(func(s *story) { s.Node.Unknown = true }).look().do(c.change)
+			must.Equal(t, RecordedLoss(s.Node, s.Status), c.want, "%+v", s.Status)
+		})
 	}
 }

@@ -43,7 +43,7 @@ func (f Facts) runsElsewhere(step *Step) {
 	case len(s.Fences) == 0:
 		step.say(v1alpha1.NodeLost, ReasonRenamed, what+"; attachments or pods of its former name are left: "+Few(f.Left))
 	case s.Phase != v1alpha1.NodeUnfencing:
-		f.unfenceAll(step)
+		f.startUnfencing(step)
 		step.say(v1alpha1.NodeUnfencing, ReasonUnfencing, what+": unfencing it")
 	default:
 		f.unfencing(step)

@@ -116,7 +116,7 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
 	for _, n := range f.Fences {
 		own := slices.IndexFunc(f.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == n.Name })
-		unfences := n.Unfenced || !stands && own >= 0 && released(f.Status.Fences[own])
+		unfences := n.Unfenced || !stands && own >= 0 && isUnfencing(f.Status.Fences[own])
 		for _, text := range r.CIDRs {
 			prefix, err := netip.ParsePrefix(text)
 			switch {

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"net/netip"
 	"testing"
 	"time"
@@ -8,18 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // A refused fence leaves the node lost and its volumes held.
-func TestARequestIsRefused(t *testing.T) {
+func TestRequestIsRefused(t *testing.T) {
 	const (
 		k         = rbd + " of a: "
 		overrides = "kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=attach: <why>'"
 		unknown   = k + "no address of the node was recorded while it was healthy; fence it by hand and release its volumes: " + overrides
-		ofAnother = k + "10.0.0.1 is also an address of node node-11, which is not lost"
+		ofNode11  = k + "10.0.0.1 is also an address of node node-11, which is not lost"
+		ofNext    = k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"
+		maybeSame = k + "10.0.0.1 may belong to the machine that has the node's name now: without a system UUID, both may be one machine, and the address by which the storage knows that machine is not on record"
+		tooOld    = k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand and release its volumes"
 		ofOldBoot = k + "its addresses were recorded before its last boot and may belong to others now"
 		outside   = k + "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"
 		leftover  = k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would unblock the node; delete it"
+		noSecret  = k + "there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for " + rbd
+		byDriver  = k + "the CSI driver fences by itself (pod csi-1 has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[rook-ceph].mode to off"
+		stranger  = k + "shared volume pv-2 is in use from 10.0.0.2, which is no known node's, and from no address that was recorded of the node"
 	)
 	addresses := func(texts ...string) (all []netip.Addr) {
 		for _, text := range texts {
@@ -33,37 +41,57 @@ func TestARequestIsRefused(t *testing.T) {
 		}
 		return all
 	}
+	clusterA := func(texts ...string) map[string][]netip.Prefix {
+		return map[string][]netip.Prefix{"a": ranges(texts...)}
+	}
 	first := func(how func(*v1alpha1.StorageIdentity)) func(*story) {
 		return func(s *story) { how(&s.Status.Identities[0]) }
 	}
+	cidrs := func(all ...string) func(*story) {
+		return first(func(i *v1alpha1.StorageIdentity) { i.Addresses = identity(rbd, "a", all...).Addresses })
+	}
+	lastSeen := func(d time.Duration) func(*story) {
+		return func(s *story) {
+			s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(s.Status.LostSince.Add(-d))
+		}
+	}
+	// beside node-11, which has the address and is Ready.
 	beside := func(how func(*Other)) func(*story) {
 		return func(s *story) {
-			s.Others = []Other{{Node: Node{Name: "node-11", Exists: true, Ready: true}}}
+			s.Others = []Other{{Node: Node{Name: "node-11", Exists: true, Ready: true, Addresses: addresses("10.0.0.1")}}}
 			how(&s.Others[0])
 		}
 	}
-	policy := func(p StoragePolicy) func(*story) {
-		if p.Mode == "" {
-			p.Mode = ModeFence
+	recorded := func(driver, clusterID string) func(*Other) {
+		return func(o *Other) {
+			o.Node.Addresses, o.Status.Identities = nil, list(identity(driver, clusterID, "10.0.0.1/32"))
 		}
-		return func(s *story) { s.Policy = with(s.Policy, p) }
 	}
-	inUse := func(volume string, shared bool, from ...string) VolumeClients {
-		return VolumeClients{Volume: v1alpha1.HeldVolume{PersistentVolume: volume, Driver: rbd, ClusterID: "a", Shared: shared}, Addresses: addresses(from...)}
+	policy := func(p StoragePolicy) func(*story) {
+		p.Mode = cmp.Or(p.Mode, ModeFence)
+		return func(s *story) { s.store(p) }
 	}
-	object := func(n NetworkFence) func(*story) {
-		n.Name, n.Unfenced = "by-hand", true
-		return func(s *story) { s.Fences = []NetworkFence{n} }
+	// used reports clients of a volume, beside node-2 at 10.0.0.11 and the former node-3 at 10.0.0.12.
+	used := func(volume string, shared bool, from ...string) func(*story) {
+		clients := VolumeClients{Volume: v1alpha1.HeldVolume{PersistentVolume: volume, Driver: rbd, ClusterID: "a", Shared: shared}, Addresses: addresses(from...)}
+		return func(s *story) {
+			former := v1alpha1.NodeFenceStatus{Identities: list(identity(rbd, "a", "10.0.0.12/32"))}
+			s.beside(Other{Node: readyNamed("node-2", "boot-2"), ClientAddresses: addresses("10.0.0.11")}, Other{Node: Node{Name: "node-3"}, Status: former})
+			s.Report.Clients = []VolumeClients{clients, {Volume: held("pv-9", other, "b"), Addresses: addresses("10.0.0.9")}}
+		}
+	}
+	object := func(cidrs ...string) func(*story) {
+		return func(s *story) { s.objects(NetworkFence{Name: "by-hand", Unfenced: true, CIDRs: cidrs}) }
 	}
 	server := func(node string) func(*story) {
 		return func(s *story) {
 			s.Servers = []Server{{Name: "pod rook-ceph/mon-a", Node: node, Addresses: addresses("10.0.0.1")}}
 		}
 	}
-	namesake := func(machine, address string, cidrs ...string) func(*story) {
+	// replaced by a machine with an address of its Node and addresses of its storage clients.
+	replaced := func(machine, address string, cidrs ...string) func(*story) {
 		return func(s *story) {
-			s.take(machine, address)
-			s.Others[0].Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", cidrs...)}
+			s.take(machine, address).Others[0].Status.Identities = list(identity(rbd, "a", cidrs...))
 		}
 	}
 	for name, test := range map[string]struct {
@@ -71,118 +99,78 @@ func TestARequestIsRefused(t *testing.T) {
 		reason string // "" is not refused
 		want   string // of the message, after "not fenced: "
 	}{
-		"nothing was recorded":         {func(s *story) { s.Status.Identities = nil }, ReasonNoIdentity, unknown},
-		"another storage was recorded": {first(func(i *v1alpha1.StorageIdentity) { i.ClusterID = "b" }), ReasonNoIdentity, unknown},
-		"a problem was recorded":       {first(func(i *v1alpha1.StorageIdentity) { i.Problem = "the plugin is on no network" }), ReasonNoIdentity, k + "the plugin is on no network"},
-		"an empty list":                {first(func(i *v1alpha1.StorageIdentity) { i.Addresses = nil }), ReasonBadAddress, k + "the list of addresses is empty"},
-		"a wide mask":                  {first(func(i *v1alpha1.StorageIdentity) { i.Addresses[0].CIDR = "10.0.0.0/24" }), ReasonBadAddress, k + "10.0.0.0/24 is wider than one address"},
-		"no address":                   {first(func(i *v1alpha1.StorageIdentity) { i.Addresses[0].CIDR = "node-1" }), ReasonBadAddress, k + `"node-1" is no address`},
-		"a good one and a bad one": {first(func(i *v1alpha1.StorageIdentity) {
-			i.Addresses = identity(rbd, "a", "10.0.0.1/32", "0.0.0.0/0").Addresses
-		}),
-			ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
-		"seen too long ago": {func(s *story) {
-			s.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(s.Status.LostSince.Add(-DefaultMaxAge - time.Second))
-		}, ReasonStaleLedger, k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand and release its volumes"},
-		"of another boot":          {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger, ofOldBoot},
-		"a boot that is not known": {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger, ofOldBoot},
-		"neither class nor secret": {first(func(i *v1alpha1.StorageIdentity) { i.Class = "" }), ReasonNoCredentials,
-			k + "there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for " + rbd},
-		"a live node's address":  {beside(func(o *Other) { o.Node.Addresses = addresses("10.0.0.1") }), ReasonAddressInUse, ofAnother},
-		"a live node's client's": {beside(func(o *Other) { o.ClientAddresses = addresses("10.0.0.1") }), ReasonAddressInUse, ofAnother},
-		"one that a live node has recorded": {beside(func(o *Other) {
-			o.Status.Identities = []v1alpha1.StorageIdentity{identity(other, "b", "10.0.0.1/32")}
-		}), ReasonAddressInUse, ofAnother},
-		"one of a node that is not Ready, and not given up": {beside(func(o *Other) { o.Node.Ready, o.Node.Addresses = false, addresses("10.0.0.1") }), ReasonAddressInUse, ofAnother},
-		"one of a tainted node that is Ready":               {beside(func(o *Other) { o.Node.OutOfService, o.Node.Addresses = true, addresses("10.0.0.1") }), ReasonAddressInUse, ofAnother},
-		"one of a node that is out of service": {beside(func(o *Other) {
-			o.Node.Ready, o.Node.OutOfService, o.Node.Addresses = false, true, addresses("10.0.0.1")
-		}), "", ""},
-		"one of a node that is gone": {beside(func(o *Other) {
-			o.Node, o.Status.Identities = Node{Name: "node-11"}, []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}
-		}), "", ""},
-		"a server's": {server("node-3"), ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
-		"a server's that the storage reports": {func(s *story) { s.Report.Servers = []Server{{Name: "a manager", Addresses: addresses("10.0.0.1")}} },
-			ReasonAddressInUse, k + "10.0.0.1 is also an address of a manager, which serves the storage"},
-		"a server's on the lost node": {server("node-1"), "", ""},
-		"outside our ranges":          {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16", "fd00::/8")}), ReasonOutsideRange, outside},
-		"within our ranges":           {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16", "10.0.0.0/16")}), "", ""},
-		"outside this storage cluster's ranges": {policy(StoragePolicy{ClientRanges: ranges("10.0.0.0/16"), ClusterRanges: map[string][]netip.Prefix{"a": ranges("10.1.0.0/16")}}),
-			ReasonOutsideRange, outside},
-		"within this storage cluster's ranges":     {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16"), ClusterRanges: map[string][]netip.Prefix{"a": ranges("10.0.0.0/16")}}), "", ""},
-		"outside another storage cluster's ranges": {policy(StoragePolicy{ClusterRanges: map[string][]netip.Prefix{"b": ranges("10.1.0.0/16")}}), "", ""},
-		"seen elsewhere by the storage": {func(s *story) { s.Report.Clients = []VolumeClients{inUse("pv-1", false, "10.0.0.1", "10.0.0.2")} },
-			ReasonContradicted, k + "volume pv-1 is in use from 10.0.0.2, which was not recorded as an address of the node"},
-		"seen by the storage where it was": {func(s *story) {
-			s.Report.Clients = []VolumeClients{inUse("pv-1", false, "::ffff:10.0.0.1"), {Volume: held("pv-2", other, "b"), Addresses: addresses("10.0.0.9")}}
-		}, "", ""},
-		"a shared volume's clients, and an unknown one among them": {func(s *story) {
-			beside(func(o *Other) { o.Node.Addresses = addresses("10.0.0.11") })(s)
-			s.Report.Clients = []VolumeClients{inUse("pv-2", true, "10.0.0.11", "10.0.0.2")}
-		}, ReasonContradicted, k + "shared volume pv-2 is in use from 10.0.0.2, which is no known node's, and from no address that was recorded of the node"},
-		"a shared volume's clients, the node among them": {func(s *story) { s.Report.Clients = []VolumeClients{inUse("pv-2", true, "10.0.0.1", "10.0.0.2")} }, "", ""},
-		"a shared volume's clients, of other nodes alone": {func(s *story) { // the node's session has ended
-			beside(func(o *Other) { o.ClientAddresses = addresses("10.0.0.11") })(s)
-			s.Others = append(s.Others, Other{Node: Node{Name: "node-12"}, Status: v1alpha1.NodeFenceStatus{Identities: []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.12/32")}}})
-			s.Report.Clients = []VolumeClients{inUse("pv-2", true, "10.0.0.11", "10.0.0.12")}
-		}, "", ""},
-		"another object would let it in": {object(NetworkFence{CIDRs: []string{"10.0.0.9/32", "10.0.0.1/32"}}), ReasonLeftoverUnfenced, leftover},
-		"one that is on its way out too": {object(NetworkFence{Deleting: true, CIDRs: []string{"10.0.0.1"}}), ReasonLeftoverUnfenced, leftover},
-		"one with a wide mask":           {object(NetworkFence{CIDRs: []string{"10.0.0.77/24"}}), ReasonLeftoverUnfenced, leftover},
-		"objects about others": {func(s *story) {
-			s.Fences = []NetworkFence{{Name: "x", Unfenced: true, CIDRs: []string{"10.0.0.11/32", "", "node-1", "10.0.0.1/x"}}, {Name: "y", CIDRs: []string{"10.0.0.1/32"}}}
-		}, "", ""},
-		"a namesake's address": {namesake("machine-2", "10.0.0.1"), ReasonAddressInUse, k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"},
-		"a namesake's storage address": {namesake("machine-2", "192.168.1.2", "10.0.0.1/32"),
-			ReasonAddressInUse, k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"},
-		"a namesake with another address": {namesake("machine-2", "192.168.1.2"), "", ""},
-		"a namesake without UUID": {namesake("", "192.168.1.2"), // it may be the same machine, which works
-			ReasonAddressInUse, k + "10.0.0.1 may belong to the machine that has the node's name now: without a system UUID, both may be one machine, and the address by which the storage knows that machine is not on record"},
-		"a namesake without UUID, known by another address": {namesake("", "192.168.1.2", "10.0.0.2/32"), "", ""},
+		"nothing was recorded":             {func(s *story) { s.Status.Identities = nil }, ReasonNoIdentity, unknown},
+		"another cluster was recorded":     {first(func(i *v1alpha1.StorageIdentity) { i.ClusterID = "b" }), ReasonNoIdentity, unknown},
+		"a problem was recorded":           {first(func(i *v1alpha1.StorageIdentity) { i.Problem = "the plugin is on no network" }), ReasonNoIdentity, k + "the plugin is on no network"},
+		"no credentials":                   {first(func(i *v1alpha1.StorageIdentity) { i.Class = "" }), ReasonNoCredentials, noSecret},
+		"no addresses":                     {cidrs(), ReasonBadAddress, k + "the list of addresses is empty"},
+		"not an address":                   {cidrs("node-1"), ReasonBadAddress, k + `"node-1" is no address`},
+		"a good address and a bad one":     {cidrs("10.0.0.1/32", "0.0.0.0/0"), ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
+		"seen too long ago":                {lastSeen(DefaultMaxAge + time.Second), ReasonStaleLedger, tooOld},
+		"seen in time":                     {lastSeen(DefaultMaxAge), "", ""},
+		"another boot":                     {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger, ofOldBoot},
+		"unknown boot":                     {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger, ofOldBoot},
+		"a live node's":                    {beside(func(*Other) {}), ReasonAddressInUse, ofNode11},
+		"a live node's client":             {beside(func(o *Other) { o.Node.Addresses, o.ClientAddresses = nil, addresses("10.0.0.1") }), ReasonAddressInUse, ofNode11},
+		"recorded of a live node":          {beside(recorded(other, "b")), ReasonAddressInUse, ofNode11},
+		"an untainted lost node's":         {beside(func(o *Other) { o.Node.Ready = false }), ReasonAddressInUse, ofNode11},
+		"a tainted Ready node's":           {beside(func(o *Other) { o.Node.OutOfService = true }), ReasonAddressInUse, ofNode11},
+		"a tainted lost node's":            {beside(func(o *Other) { o.Node.Ready, o.Node.OutOfService = false, true }), "", ""},
+		"a deleted node's":                 {func(s *story) { beside(recorded(rbd, "a"))(s); s.Others[0].Node.Exists = false }, "", ""},
+		"a server's":                       {server("node-3"), ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
+		"a reported server's":              {func(s *story) { s.Report.Servers = []Server{{Name: "a manager", Addresses: addresses("10.0.0.1")}} }, ReasonAddressInUse, k + "10.0.0.1 is also an address of a manager, which serves the storage"},
+		"a server's on the lost node":      {server("node-1"), "", ""},
+		"outside the ranges":               {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16", "fd00::/8")}), ReasonOutsideRange, outside},
+		"within a range":                   {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16", "10.0.0.0/16")}), "", ""},
+		"outside the cluster's ranges":     {policy(StoragePolicy{ClientRanges: ranges("10.0.0.0/16"), ClusterRanges: clusterA("10.1.0.0/16")}), ReasonOutsideRange, outside},
+		"within the cluster's ranges":      {policy(StoragePolicy{ClientRanges: ranges("10.1.0.0/16"), ClusterRanges: clusterA("10.0.0.0/16")}), "", ""},
+		"outside another cluster's ranges": {policy(StoragePolicy{ClusterRanges: map[string][]netip.Prefix{"b": ranges("10.1.0.0/16")}}), "", ""},
+		"used from elsewhere":              {used("pv-1", false, "10.0.0.1", "10.0.0.2"), ReasonContradicted, k + "volume pv-1 is in use from 10.0.0.2, which was not recorded as an address of the node"},
+		"used from the node":               {used("pv-1", false, "::ffff:10.0.0.1"), "", ""},
+		"shared, and an unknown client":    {used("pv-2", true, "10.0.0.11", "10.0.0.2"), ReasonContradicted, stranger},
+		"shared, and used from the node":   {used("pv-2", true, "10.0.0.1", "10.0.0.2"), "", ""},
+		"shared, used by other nodes":      {used("pv-2", true, "10.0.0.11", "10.0.0.12"), "", ""}, // the node's session has ended
+		"an object that unfences it":       {object("10.0.0.9/32", "10.0.0.1/32"), ReasonLeftoverUnfenced, leftover},
+		"a deleted one":                    {func(s *story) { object("10.0.0.1")(s); s.Fences[0].Deleting = true }, ReasonLeftoverUnfenced, leftover},
+		"one with a wide mask":             {object("10.0.0.77/24"), ReasonLeftoverUnfenced, leftover},
+		"one for other addresses":          {object("10.0.0.11/32", "", "node-1", "10.0.0.1/x"), "", ""},
+		"a Fenced one":                     {func(s *story) { object("10.0.0.1/32")(s); s.Fences[0].Unfenced = false }, "", ""},
+		"the next machine's":               {replaced("machine-2", "10.0.0.1"), ReasonAddressInUse, ofNext},
+		"the next machine's client":        {replaced("machine-2", "192.168.1.2", "10.0.0.1/32"), ReasonAddressInUse, ofNext},
+		"another than the next machine's":  {replaced("machine-2", "192.168.1.2"), "", ""},
+		"an unknown next machine":          {replaced("", "192.168.1.2"), ReasonAddressInUse, maybeSame},
+		"the next machine, known":          {replaced("", "192.168.1.2", "10.0.0.2/32"), "", ""},
 		"the driver fences by itself": {func(s *story) {
-			policy(StoragePolicy{Profile: "rook-ceph"})(s)
-			s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
-		}, ReasonDriverFences, k + "the CSI driver fences by itself (pod csi-1 has --enable-fencing), and unfences without a reboot. Set enableFencing: false on the Driver; or, if the driver is to fence, set fencing.profiles[rook-ceph].mode to off"},
+			s.store(StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}).SelfFencing = map[string]string{"rook-ceph": "csi-1"}
+		}, ReasonDriverFences, byDriver},
 		"guard only": {policy(StoragePolicy{Mode: ModeGuard}), ReasonGuardOnly, k + "Fairlead is configured to guard only: fence the node by hand, then: " + overrides},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := recordedLoss(t)
-			test.change(s)
-			s.taint(true).look()
+			s := recordedLoss(t).do(test.change).taint(true).look()
 			if test.reason == "" {
-				if s.Status.Reason != ReasonFencing || len(s.created) != 1 {
-					t.Fatalf("refused: %s: %s", s.Status.Reason, s.Status.Message)
-				}
+				s.wantReason(ReasonFencing).wantThat(len(s.created) == 1, "a NetworkFence is created")
 				return
 			}
-			s.want(v1alpha1.NodeFencing, test.reason, "not fenced: "+test.want)
-			if len(s.created) > 0 || len(s.Status.Fences) > 0 || !s.step.Warning || s.step.After != refusedAgain {
-				t.Fatalf("refused, and yet %+v", s.step)
-			}
-			s.wantHeld(true)
+			s.want(v1alpha1.NodeFencing, test.reason, "not fenced: "+test.want).wantWarning().wantAfter(refusedAgain).wantHeld(true)
+			s.wantThat(len(s.created) == 0 && len(s.Status.Fences) == 0, "nothing is created or recorded")
 		})
 	}
 }
 
-// What is asked for.
 func TestRequestedFence(t *testing.T) {
-	s := lostStory(t)
+	s := lost(t)
 	s.Status.Identities = []v1alpha1.StorageIdentity{
 		identity(rbd, "a", "fd00::1", "10.0.0.1/32", "10.0.0.1", "::ffff:10.0.0.1"),
 		{Driver: other, Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}, Addresses: identity(other, "", "10.0.0.7").Addresses},
-		identity(cephFS, "a", "10.0.0.1/32"), // nothing of it was on the node
+		identity(cephFS, "a", "10.0.0.1/32"), // without a volume on the node
 	}
-	s.Holding = []v1alpha1.HeldVolume{held("pv-1", rbd, "a"), held("pv-2", other, ""), held("pv-3", rbd, "a")}
-	s.taint(true).look()
+	s.hold(held("pv-1", rbd, "a"), held("pv-2", other, ""), held("pv-3", rbd, "a")).taint(true).look()
 	s.wantObjects("Fenced [10.0.0.1/32 fd00::1/128] fence-"+rbd, "Fenced [10.0.0.7/32] ")
-	if n := s.Fences[1]; n.Driver != other || *n.Secret != (v1alpha1.SecretReference{Name: "s", Namespace: "n"}) || n.Parameters != nil {
-		t.Errorf("got %+v", n)
-	}
-	if n := s.Fences[0]; n.Driver != "" || n.Secret != nil || n.Labels[NodeLabel] != "node-1" || n.Labels[IncidentLabel] != s.Status.Incident || n.Labels[BootLabel] != "boot-1" {
-		t.Errorf("got %+v", n)
-	}
-	secret := object("n", "b", v1alpha1.Fence{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s"}}, false)
-	if secret.Parameters["clusterID"] != "a" {
-		t.Errorf("got %+v", secret)
-	}
+	n := s.Fences[1]
+	s.wantThat(n.Driver == other && *n.Secret == v1alpha1.SecretReference{Name: "s", Namespace: "n"} && n.Parameters == nil, "the second fence has a secret")
+	n = s.Fences[0]
+	s.wantThat(n.Driver == "" && n.Secret == nil, "the first fence has a class")
+	must.Equal(t, n.Labels, map[string]string{NodeLabel: "node-1", IncidentLabel: s.Status.Incident, BootLabel: "boot-1"})
+	n = object("n", "b", v1alpha1.Fence{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s"}}, false)
+	must.Equal(t, n.Parameters["clusterID"], "a")
 }

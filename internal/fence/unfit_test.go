@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// What would be refused for the identity's own sake is said while the node is healthy.
+// A fence that would be refused because of its identity is reported while the node is healthy.
 func TestHealthyNodeSaysWhyItCannotBeFenced(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*story)
@@ -21,29 +21,22 @@ func TestHealthyNodeSaysWhyItCannotBeFenced(t *testing.T) {
 		"no credentials": {func(s *story) { s.Ledger[0].Class = "" }, "there is neither a NetworkFenceClass nor a provisioner's secret"},
 		"a wide mask":    {func(s *story) { s.Ledger[0].Addresses[0].CIDR = "10.0.0.0/24" }, "10.0.0.0/24 is wider than one address"},
 		"a problem": {func(s *story) {
-			s.Status.Identities, s.Ledger[0].Addresses, s.Ledger[0].Problem = nil, nil, "no client pod is on the node"
-		}, "no client pod is on the node"},
+			s.Status.Identities, s.Ledger[0].Addresses, s.Ledger[0].Problem = nil, nil, "no client pod"
+		}, "no client pod"},
 		"outside the ranges": {func(s *story) {
-			s.Policy = with(s.Policy, StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
+			s.store(StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
 		}, "10.0.0.1 is outside this cluster's clientRanges"},
-		"guard only": {func(s *story) {
-			s.Ledger[0].Class, s.Policy = "", with(s.Policy, StoragePolicy{Mode: ModeGuard})
-		}, ""},
+		"guard only": {func(s *story) { s.mode(ModeGuard).Ledger[0].Class = "" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := healthy(t)
-			test.change(s)
-			s.look()
-			reason := ReasonReady
-			if test.says != "" {
-				reason = ReasonNotFenceable
+			s := healthy(t).do(test.change).look()
+			if test.says == "" {
+				s.wantHealthy()
+				return
 			}
-			if s.Status.Phase != v1alpha1.NodeHealthy || s.Status.Reason != reason || !strings.Contains(s.Status.Message, test.says) {
-				t.Fatalf("the node is %s (%s): %s", s.Status.Phase, s.Status.Reason, s.Status.Message)
-			}
-			if drilled, _ := Drill(s.Facts); test.says != "" && drilled[0].Fence != nil {
-				t.Errorf("the drill would fence it: %+v", drilled[0].Fence)
-			}
+			s.wantPhase(v1alpha1.NodeHealthy, ReasonNotFenceable).wantThat(strings.Contains(s.Status.Message, test.says), test.says)
+			drilled, _ := Drill(s.Facts)
+			s.wantThat(drilled[0].Fence == nil, "the drill refuses to fence the node")
 		})
 	}
 }

@@ -1,4 +1,4 @@
-// Package limits keeps callers from using up a process: connections, requests and memory are bounded, in sum and per source.
+// Package limits bounds connections, requests and memory, in total and per source, so that callers can't exhaust a process.
 package limits
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Budget is how much may be in use at a time, in sum and by one source.
+// Budget limits the use of a resource, in total and per source.
 type Budget struct {
 	total, perSource int64
 
@@ -15,12 +15,12 @@ type Budget struct {
 	sources map[string]int64
 }
 
-// NewBudget allows total in sum, of which one source may use perSource.
+// NewBudget allows total units, of which one source may use perSource.
 func NewBudget(total, perSource int64) *Budget {
 	return &Budget{total: total, perSource: perSource, sources: map[string]int64{}}
 }
 
-// Take reports whether the source may use n more. Who takes must give back as much.
+// Take reserves n units for the source, and reports whether the budget allows it. The caller returns the units with Give.
 func (b *Budget) Take(source string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +32,7 @@ func (b *Budget) Take(source string, n int64) bool {
 	return true
 }
 
-// Give gives back what was taken.
+// Give returns n units that the source took.
 func (b *Budget) Give(source string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,17 +42,17 @@ func (b *Budget) Give(source string, n int64) {
 	}
 }
 
-// Used is what is in use now.
+// Used is the number of units in use.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// PerSource is the most that one source may use.
+// PerSource is the limit of one source.
 func (b *Budget) PerSource() int64 { return b.perSource }
 
-// Source is the address of a caller without its port: one host opens many connections.
+// Source is a caller's address without the port, since one host opens many connections.
 func Source(remoteAddr string) string {
 	host, _, err := net.SplitHostPort(remoteAddr)
 	if err != nil {

@@ -5,56 +5,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestParseEndpoint(t *testing.T) {
 	for text, want := range map[string]string{
-		"10.0.0.1":             "10.0.0.1:2049",
-		"10.0.0.1:20490":       "10.0.0.1:20490",
-		"fd00::1":              "[fd00::1]:2049",
-		"fd00::":               "[fd00::]:2049",
-		"[fd00::1]":            "[fd00::1]:2049",
-		"[fd00::1]:65535":      "[fd00::1]:65535",
-		"::ffff:10.0.0.1":      "10.0.0.1:2049",
-		"[::ffff:10.0.0.1]:80": "10.0.0.1:80",
-		"FD00::A":              "[fd00::a]:2049",
-
-		"":                   "empty",
-		" 10.0.0.1":          "not an IP address",
-		"nfs.example.com":    "names are not resolved",
-		"nfs.example.com:80": "names are not resolved",
-		"010.0.0.1":          "not an IP address",
-		"10.0.0.1:":          "names no port",
-		"[fd00::1]:":         "names no port",
-		"10.0.0.1:0":         "not a port",
-		"10.0.0.1:-1":        "not a port",
-		"10.0.0.1:+1":        "not a port",
-		"10.0.0.1:70000":     "not a port",
-		":2049":              "empty",
-		"[10.0.0.1]:2049":    "not an IP address",
-		"[fd00::1]x":         "not an IP address",
-		"[fd00::1":           "not an IP address",
-		"0.0.0.0":            "unspecified",
-		"::":                 "unspecified",
-		"127.0.0.1:2049":     "loopback",
-		"::1":                "loopback",
-		"::ffff:127.0.0.1":   "loopback",
-		"169.254.1.1":        "link-local",
-		"fe80::1":            "link-local",
-		"fe80::1%eth0":       "zone",
-		"fd00::1%eth0":       "zone",
-		"224.0.0.1":          "link-local",
-		"239.1.1.1":          "multicast",
-		"255.255.255.255":    "broadcast",
-		"10.0.0.0/8":         "not an IP address",
+		"10.0.0.1": "10.0.0.1:2049", "10.0.0.1:20490": "10.0.0.1:20490", "fd00::1": "[fd00::1]:2049", "fd00::": "[fd00::]:2049", "[fd00::1]": "[fd00::1]:2049",
+		"[fd00::1]:65535": "[fd00::1]:65535", "::ffff:10.0.0.1": "10.0.0.1:2049", "[::ffff:10.0.0.1]:80": "10.0.0.1:80", "FD00::A": "[fd00::a]:2049",
 	} {
 		got, err := ParseEndpoint(text, DefaultPort)
-		if err != nil {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: %v, want %s", text, err, want)
+		must.Do(t, err)
+		must.Equal(t, got.String(), want, "%q", text)
+	}
+	for want, texts := range map[string][]string{
+		"empty":                  {"", ":2049"},
+		"not an IP address":      {" 10.0.0.1", "010.0.0.1", "[10.0.0.1]:2049", "[fd00::1]x", "[fd00::1", "10.0.0.0/8"},
+		"names are not resolved": {"nfs.example.com", "nfs.example.com:80"},
+		"names no port":          {"10.0.0.1:", "[fd00::1]:"},
+		"not a port":             {"10.0.0.1:0", "10.0.0.1:-1", "10.0.0.1:+1", "10.0.0.1:70000"},
+		"unspecified":            {"0.0.0.0", "::"},
+		"loopback":               {"127.0.0.1:2049", "::1", "::ffff:127.0.0.1"},
+		"link-local":             {"169.254.1.1", "fe80::1", "224.0.0.1"},
+		"zone":                   {"fe80::1%eth0", "fd00::1%eth0"},
+		"multicast":              {"239.1.1.1"},
+		"broadcast":              {"255.255.255.255"},
+	} {
+		for _, text := range texts {
+			if got, err := ParseEndpoint(text, DefaultPort); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 			}
-		} else if got.String() != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 	if _, err := ParseEndpoint("fd00::1", 0); err == nil || !strings.Contains(err.Error(), "names no port") {
@@ -69,22 +49,22 @@ func TestEndpointListReportsAllProblems(t *testing.T) {
 	want := []netip.AddrPort{
 		netip.MustParseAddrPort("10.0.0.1:2049"), netip.MustParseAddrPort("10.0.0.2:2049"), netip.MustParseAddrPort("[fd00::1]:2049"),
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	var fields []string
-	for _, p := range problems {
-		fields = append(fields, p.Field)
-	}
-	if want := []string{"--ip-addresses[2]", "--ip-addresses[3]", "--ip-addresses[4]", "--ip-addresses[5]", "--ip-addresses[7]"}; !slices.Equal(fields, want) {
-		t.Errorf("problems: %v", problems)
-	}
+	must.Equal(t, got, want)
+	must.Equal(t, fields(problems), []string{"--ip-addresses[2]", "--ip-addresses[3]", "--ip-addresses[4]", "--ip-addresses[5]", "--ip-addresses[7]"}, "problems: %v", problems)
 	if !strings.Contains(problems[1].Message, "also --ip-addresses[0]") {
 		t.Errorf("duplicate: %s", problems[1])
 	}
 	if problems.Err() == nil || Problems(nil).Err() != nil {
 		t.Error("Err must be nil exactly when there are no problems")
 	}
+}
+
+func fields(problems Problems) []string {
+	var list []string
+	for _, p := range problems {
+		list = append(list, p.Field)
+	}
+	return list
 }
 
 func FuzzParseEndpointList(f *testing.F) {

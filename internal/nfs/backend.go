@@ -36,9 +36,8 @@ type Backend struct {
 	Source Source
 }
 
-// Address is the backend as PublishContext and attachment metadata carry it: the IP
-// alone where the port is DefaultPort, as the GKE driver has it, else with the port.
-// ParseEndpoint with DefaultPort reads it back.
+// Address is the backend's form in PublishContext and attachment metadata: the IP, and the port unless it is DefaultPort, as
+// in the GKE driver. ParseEndpoint with DefaultPort reads it.
 func (b Backend) Address() string {
 	if b.Addr.Port() == DefaultPort {
 		return b.Addr.Addr().String()
@@ -46,13 +45,13 @@ func (b Backend) Address() string {
 	return b.Addr.String()
 }
 
-// Member is a backend with what the probes say of it.
+// Member is a backend with the results of its probes.
 type Member struct {
 	Backend
 	Health Health
 }
 
-// Open says whether new nodes may go to the backend.
+// Open reports whether new nodes may go to the backend.
 func (m Member) Open() bool { return !m.Drain && m.Health != Down }
 
 // BackendSpec is a backend as a user writes it. Its fields are not validated.
@@ -114,10 +113,9 @@ func CheckPort(field string, port int32) Problems {
 	return problems
 }
 
-// Merge joins the backends of several sources, sorted by address. Where two
-// sources name one backend, the earlier source decides weight and zone, and the
-// backend drains if any of them says so. Put the static source first: an
-// operator's weight then wins over what was discovered.
+// Merge joins the backends of several sources, sorted by address. If two sources name one backend, the earlier source
+// decides weight and zone, and the backend drains if any source drains it. Put the static source first: an operator's
+// weight then wins over a discovered one.
 func Merge(sources ...[]Backend) []Backend {
 	merged := map[netip.AddrPort]*Backend{}
 	var all []*Backend

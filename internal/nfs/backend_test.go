@@ -2,19 +2,18 @@ package nfs
 
 import (
 	"net/netip"
-	"reflect"
-	"slices"
-	"strings"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func at(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 
 func TestParseBackendsReportsAllProblems(t *testing.T) {
-	got, problems := ParseBackends("spec.static.backends", []BackendSpec{
+	got, problems := ParseBackends("spec", []BackendSpec{
 		{Address: "10.0.0.2", Zone: "a", Weight: ptr.To[int32](3), Drain: true},
 		{Address: "10.0.0.1", Port: 111},
 		{Address: "10.0.0.2", Port: 2049},
@@ -27,16 +26,8 @@ func TestParseBackendsReportsAllProblems(t *testing.T) {
 		{Addr: at("10.0.0.2:2049"), Weight: 3, Zone: "a", Drain: true, Source: Static},
 		{Addr: at("10.0.0.2:2050"), Weight: 1, Source: Static},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
-	}
-	var fields []string
-	for _, p := range problems {
-		fields = append(fields, strings.TrimPrefix(p.Field, "spec.static.backends"))
-	}
-	if want := []string{"[2].address", "[4].address", "[4].port", "[4].weight", "[5].weight"}; !slices.Equal(fields, want) {
-		t.Errorf("problems: %v", problems)
-	}
+	must.Equal(t, got, want)
+	must.Equal(t, fields(problems), []string{"spec[2].address", "spec[4].address", "spec[4].port", "spec[4].weight", "spec[5].weight"}, "problems: %v", problems)
 }
 
 func TestPortOfServiceIsBackendsDefault(t *testing.T) {
@@ -60,9 +51,7 @@ func TestMergePrefersEarlierSource(t *testing.T) {
 		{Addr: at("10.0.0.1:2049"), Weight: 1, Source: Service},
 		{Addr: at("10.0.0.2:2049"), Weight: 5, Zone: "b", Drain: true, Source: Static},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
-	}
+	must.Equal(t, got, want)
 	if static[0].Drain || pods[1].Weight != 0 {
 		t.Error("Merge changed its input")
 	}
@@ -103,9 +92,7 @@ func TestBackendsOfEndpointSlices(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	if want := []string{"10.0.0.1:2049", "10.0.0.2:2049", "10.0.0.4:2049 drains", "10.0.0.7:9587"}; !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
+	must.Equal(t, got, []string{"10.0.0.1:2049", "10.0.0.2:2049", "10.0.0.4:2049 drains", "10.0.0.7:9587"})
 }
 
 func TestCheckExposure(t *testing.T) {
@@ -128,13 +115,7 @@ func TestCheckExposure(t *testing.T) {
 		"Ondat per node":               {PerNode, Ondat, 0, 0, nil, []string{"spec.exposure"}},
 		"unknown exposure, with slots": {"Sticky", Static, 1, 0, nil, []string{"spec.exposure", "spec.slots"}},
 	} {
-		var got []string
-		for _, p := range CheckExposure("spec", c.exposure, c.source, c.slots, c.slotsNow, c.backends) {
-			got = append(got, p.Field)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		must.Equal(t, fields(CheckExposure("spec", c.exposure, c.source, c.slots, c.slotsNow, c.backends)), c.want, "%s", name)
 	}
 	if DefaultSlots(10) != 40 || DefaultSlots(0) != 4 || DefaultSlots(1e6) != MaxSlots {
 		t.Error("four slots per backend at creation")
@@ -143,9 +124,7 @@ func TestCheckExposure(t *testing.T) {
 
 func TestHealthReadsBack(t *testing.T) {
 	for h := Unknown; h <= Down; h++ {
-		if ParseHealth(h.String()) != h {
-			t.Errorf("%s", h)
-		}
+		must.Equal(t, ParseHealth(h.String()), h)
 	}
 	if ParseHealth("x") != Unknown || Health(9).String() != "Invalid" {
 		t.Error("other values")

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Change is what an operator considers: which backends to add, drain, remove, or
-// weigh otherwise. The command line and tests plan with it.
+// Change is a planned change of backends: which to add, drain, remove, or give another weight. The command line and tests
+// use it.
 type Change struct {
 	Add           []BackendSpec
 	Drain, Remove []string
@@ -16,10 +16,9 @@ type Change struct {
 	Weights map[string]int32
 }
 
-// Apply returns the members after the change, sorted by address. New ones count as
-// healthy: the plan is about the time after their first probe. port is the
-// service's, for addresses without one. It reports all problems, with the names of
-// the fields in lower case as paths, such as remove[1], and ignores what is wrong.
+// Apply returns the members after the change, sorted by address. New members count as healthy, as after their first probe.
+// port is the service's, for addresses without a port. Wrong entries are left out, and all problems are returned, with
+// paths such as remove[1].
 func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
 	after := map[netip.AddrPort]Member{}
 	for _, m := range members {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestChangeOfBackends(t *testing.T) {
@@ -31,16 +33,8 @@ func TestChangeOfBackends(t *testing.T) {
 		Add:   []BackendSpec{{Address: "10.0.0.1"}, {Address: "x"}},
 		Drain: []string{"10.0.0.9", "10.0.0.1:1"}, Remove: []string{"y"}, Weights: map[string]int32{"10.0.0.2": 0, "z": 1},
 	}.Apply(before, DefaultPort)
-	var fields []string
-	for _, p := range problems {
-		fields = append(fields, p.Field)
-	}
-	if want := []string{"add[1].address", "add", "drain[0]", "drain[1]", "weight[10.0.0.2]", "weight[z]", "remove[0]"}; !slices.Equal(fields, want) {
-		t.Errorf("got %v", problems)
-	}
-	if !slices.Equal(describe(got), describe(before)) {
-		t.Errorf("what is wrong changes %v", describe(got))
-	}
+	must.Equal(t, fields(problems), []string{"add[1].address", "add", "drain[0]", "drain[1]", "weight[10.0.0.2]", "weight[z]", "remove[0]"}, "got %v", problems)
+	must.Equal(t, describe(got), describe(before), "what is wrong changes")
 }
 
 func TestAddressOfBackendReadsBack(t *testing.T) {

@@ -7,10 +7,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// FromEndpointSlices returns the backends that a Service of server pods has: the
-// endpoints of one address family that are ready. An endpoint that serves while it
-// terminates drains: its server still answers and will be gone soon.
-// One family only: a server with two addresses is one server.
+// FromEndpointSlices returns the backends of a Service of server pods: its ready endpoints of one address family, since a
+// server with two addresses is one server. An endpoint that serves while it terminates is a draining backend.
 //
 // portName is the name of the NFS port in the slices; a slice with a single port
 // needs no name. As kube-proxy does, it reads the first address of an endpoint and

@@ -20,11 +20,9 @@ const (
 	MaxSlots               = 4096
 )
 
-// CheckExposure reports what does not fit the exposure: an unknown one, a source
-// that cannot be exposed so, a number of slots that is out of range or lower than
-// the service already has (0: not created yet; slots 0: the default), and
-// backends of both address families behind a ClusterIP, which has one.
-// spec is the path of the service's spec.
+// CheckExposure reports problems of an exposure: unknown, not possible for the source, a number of slots that is out of
+// range or below the present number, and backends of two address families behind one ClusterIP. Present slots 0 means not
+// created yet, and slots 0 the default. spec is the path of the service's spec.
 func CheckExposure(spec string, exposure Exposure, source Source, slots, slotsNow int32, backends []Backend) Problems {
 	var problems Problems
 	switch exposure {
@@ -66,7 +64,7 @@ func families(backends []Backend) (v4, v6 netip.Addr) {
 }
 
 // DefaultSlots is the number of slots of a new service: four for each backend.
-// It is fixed then: later backends share the slots that there are.
+// The number is then fixed: later backends share the existing slots.
 func DefaultSlots(backends int) int32 {
 	return int32(min(max(backends, 1)*DefaultSlotsPerBackend, MaxSlots))
 }

@@ -1,6 +1,6 @@
 package nfs
 
-// Health is what the probes say of a backend.
+// Health of a backend, by its probes.
 type Health uint8
 
 const (
@@ -8,8 +8,8 @@ const (
 	Unknown Health = iota
 	// Healthy: the last probes succeeded.
 	Healthy
-	// Failing: the probes fail, and the backend stays in use, since too many
-	// backends would be out at once and the prober itself is suspected.
+	// Failing: the probes fail, but the backend stays in use. Otherwise too many backends
+	// would be out at once, which suggests a fault of the prober.
 	Failing
 	// Down: the probes fail, and the backend is out.
 	Down

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answer writes JSON. Nothing of it may be kept on the way: it is for this caller, and of now.
+// answer writes JSON. Caches must not keep it: the content is for one caller, and soon stale.
 func answer(w http.ResponseWriter, code int, body any) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -17,12 +17,12 @@ func answer(w http.ResponseWriter, code int, body any) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // it is no HTML, and people read it
+	encoder.SetEscapeHTML(false) // the answer is not HTML, and people read it
 	_ = encoder.Encode(body)     // the caller may have gone
 }
 
-// refuse answers with a Status, the form of every error of the API server, so
-// that its own refusals and Fairlead's read alike.
+// refuse answers with a Status, as the API server does for every error. So refusals
+// of the API server and of Fairlead have the same form.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -34,8 +34,8 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	answer(w, code, status)
 }
 
-// refuseAs passes on what the API server answered, word for word. Whatever else
-// went wrong is an internal error, whose text stays in the log.
+// refuseAs passes on an error answer of the API server unchanged. Any other error is
+// an internal error, whose text goes only to the log.
 func refuseAs(w http.ResponseWriter, err error) {
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) || refusal.Status().Code < 400 {

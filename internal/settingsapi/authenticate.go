@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// caller is who sent a request.
+// caller is the user who sent a request.
 type caller struct {
 	authenticationv1.UserInfo
-	// token is theirs. It goes to the API server and nowhere else.
+	// token of the user. Fairlead sends it only to the API server.
 	token string
 }
 
@@ -25,10 +25,10 @@ func callerOf(ctx context.Context) caller {
 	return c
 }
 
-// maxToken is longer than any token in use, and short enough to be sent on.
+// maxToken is the longest token, in bytes, that Fairlead forwards. Tokens in use are shorter.
 const maxToken = 16 << 10
 
-// bearerToken reads the token of an Authorization header; "" is none.
+// bearerToken reads the token of the Authorization header; "" if there is none.
 func bearerToken(r *http.Request) string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -44,8 +44,8 @@ func bearerToken(r *http.Request) string {
 
 const howToAuthenticate = "send a token of the cluster as Authorization: Bearer <token>, such as one of kubectl create token"
 
-// authenticate has the API server say whose token it is. The place that this takes
-// is left before the request is worked on.
+// authenticate asks the API server for the user of the token. The place in the limit
+// of token reviews is free again before the request itself is handled.
 func (a *api) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := bearerToken(r)
@@ -82,7 +82,7 @@ func refuseUnknown(w http.ResponseWriter) {
 
 var errTooMany = errors.New("too many tokens to review")
 
-// whoseLimited is whose, for so many at once and so many of one address.
+// whoseLimited is whose, limited in total and per address.
 func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.UserInfo, bool, error) {
 	if !a.places.Take("", 1) {
 		return authenticationv1.UserInfo{}, false, errTooMany
@@ -93,7 +93,7 @@ func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.User
 	}
 	user, ok, err := a.whose(r.Context(), token)
 	if ok && err == nil {
-		a.known.add(token) // still reviewed each time: it may be withdrawn
+		a.known.add(token) // a known token is still reviewed each time, since it may be revoked
 	}
 	return user, ok, err
 }

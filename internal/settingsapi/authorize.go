@@ -13,10 +13,10 @@ import (
 
 const resource = "settings"
 
-// permission is what RBAC must allow for a request.
+// permission is the RBAC permission that a request needs.
 type permission struct{ verb, group, namespace, name string }
 
-// of Fairlead's own settings, which say what is in force and where it is.
+// toRead returns the permission on Fairlead's own Settings, which report all settings of the profile.
 func toRead(verb string, p Profile, name string) permission {
 	return permission{verb, v1alpha1.GroupVersion.Group, p.Namespace, name}
 }
@@ -29,7 +29,7 @@ func (p permission) String() string {
 	return text + " in namespace " + p.namespace
 }
 
-// authorized has the API server say whether the caller may, and answers where not.
+// authorized asks the API server whether the caller has the permission. If not, it answers the request.
 func (a *api) authorized(w http.ResponseWriter, r *http.Request, p permission) bool {
 	c := callerOf(r.Context())
 	allowed, err := a.may(r.Context(), c, p)

@@ -13,13 +13,13 @@ import (
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 )
 
-// maxBody fits the longest value that a setting may have, every character of it escaped.
+// maxBody is enough for the longest value of a setting with every character escaped.
 const maxBody = 32 << 10
 
 var errNoValue = errors.New(`want {"value": "..."}`)
 
-// decodeChange reads {"value": "..."} and nothing else: what is misspelt, said
-// twice or left out would change something that nobody meant.
+// decodeChange reads exactly {"value": "..."}. A misspelt, repeated or missing field
+// could cause an unintended change.
 func decodeChange(body io.Reader) (string, error) {
 	var change v1.SettingChange
 	if err := jsonv2.UnmarshalRead(body, &change, jsonv2.RejectUnknownMembers(true)); err != nil {
@@ -31,7 +31,7 @@ func decodeChange(body io.Reader) (string, error) {
 	return *change.Value, nil
 }
 
-// readChange answers by itself where there is nothing to go on with.
+// readChange reads the change in a request. If the body is not valid, it answers the request.
 func readChange(w http.ResponseWriter, r *http.Request) (value string, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send the body as Content-Type: application/json")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Whatever is taken must mean the same to everybody else who reads it.
@@ -19,14 +21,10 @@ func FuzzDecodeChange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		value, err := decodeChange(strings.NewReader(body))
 		if err != nil {
-			if value != "" {
-				t.Errorf("%q: %v, and yet %q", body, err, value)
-			}
+			must.Equal(t, value, "", "value of %q, refused with %v", body, err)
 			return
 		}
-		if !utf8.ValidString(value) {
-			t.Errorf("%q: %q is not UTF-8", body, value)
-		}
+		must.Check(t, utf8.ValidString(value), "%q: %q is not UTF-8", body, value)
 		var other map[string]string
 		if err := json.Unmarshal([]byte(body), &other); err != nil || len(other) != 1 || other["value"] != value {
 			t.Errorf("%q: got %q, encoding/json has %v, %v", body, value, other, err)

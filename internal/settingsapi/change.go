@@ -9,15 +9,15 @@ import (
 
 const changedMeanwhile = "the setting is not as it was when you read it: read it again, and send the new ETag"
 
-// put answers PUT /v1/settings/{name}: the caller changes the value, and is told
-// where the setting is then.
+// put answers PUT /v1/settings/{name}: it changes the value as the caller, and
+// returns the state of the setting after the change.
 func (a *api) put(w http.ResponseWriter, r *http.Request) {
 	p, name, ok := a.named(w, r)
 	if !ok {
 		return
 	}
 	value, ok := readChange(w, r)
-	// Who may not read the setting learns nothing of it by changing it.
+	// A caller without the right to read the setting must not learn its state from a change.
 	if !ok || !a.authorized(w, r, toRead("get", p, name)) {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// DescribeAll puts states, and the names of settings without one, in the form of Describe.
+// DescribeAll converts states, as Describe does, and the names of unknown settings.
 func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storage.Profile) v1.SettingList {
 	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: []string{}}
 	for _, s := range states {
@@ -19,8 +19,8 @@ func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storag
 	return shown
 }
 
-// Describe puts the state of a setting in the form that people are shown, by
-// the API and on the command line.
+// Describe converts the state of a setting to the JSON of the REST API and of the
+// command line.
 func Describe(s cluster.SettingState, p storage.Profile) v1.Setting {
 	shown := v1.Setting{
 		Applied: s.Applied, Name: string(s.Name), Value: s.Value.Text, Source: string(s.Value.Source), Reason: s.Reason,

@@ -1,5 +1,5 @@
-// Package settingsapi serves the settings as JSON over HTTP: what is in force, whether it
-// is applied, and changes. Fairlead reads with rights of its own for whom RBAC
-// allows it, and writes nothing: a change goes to the API server with the
-// caller's own token, where RBAC and the webhooks judge it like any other.
+// Package settingsapi serves the settings as JSON over HTTP: values in effect, whether they
+// are applied, and changes. Fairlead reads with its own rights, for callers whom RBAC
+// allows to read. Fairlead does not write: it sends a change to the API server with the
+// caller's token, where RBAC and the webhooks judge the change like any other.
 package settingsapi

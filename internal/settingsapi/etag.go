@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 )
 
-// etag names what a setting is shown from: the revisions of Fairlead's own object
-// and of the storage system's, "-" where there is none. Each change of either,
-// of a status too, changes it.
+// etag combines the resource versions of Fairlead's object and of the storage
+// system's object, "-" if there is none. Each change of either object, also of a
+// status, changes the tag.
 func etag(s cluster.SettingState) string {
 	own, system := "-", "-"
 	if s.Own != nil {
@@ -21,7 +21,7 @@ func etag(s cluster.SettingState) string {
 	return fmt.Sprintf("%q", own+"."+system)
 }
 
-// matches tells whether one of an If-Match header's tags is the setting's (RFC
+// matches reports whether one tag of an If-Match header is the setting's tag (RFC
 // 9110, 13.1.1). A setting of the catalog always exists, so "*" matches.
 func matches(header []string, tag string) bool {
 	for candidate := range strings.SplitSeq(strings.Join(header, ","), ",") {

@@ -22,8 +22,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const (
@@ -32,27 +33,26 @@ const (
 	settingName = "storage-network"
 )
 
-// write is a change as the API server got it.
+// write is a change that the API server received.
 type write struct {
 	method, path, token, contentType string
 	body                             map[string]any
 }
 
-// apiServer stands in for the API server where reviews and changes go; objects
-// are read from a fake client.
+// apiServer receives reviews and changes. Objects are read from a fake client.
 type apiServer struct {
 	t *testing.T
 	sync.Mutex
-	// may tells what alice's RBAC allows, as <verb> <group>.
+	// may is what alice's RBAC allows, as <verb> <group>.
 	may map[string]bool
 	// refusal of the next change, and the warnings that come with it.
 	refusal  *metav1.Status
 	warnings []string
 	// broken answers every review with an error.
 	broken bool
-	// onWrite is what a change does to the objects.
+	// onWrite applies a change to the objects.
 	onWrite func(write)
-	// onTokenReview holds a review up.
+	// onTokenReview delays a review.
 	onTokenReview func(token string)
 	tokenReviews  int
 	writes        []write
@@ -123,10 +123,7 @@ func (s *apiServer) decode(data []byte, into any) {
 
 // everything that alice may need.
 func everything() map[string]bool {
-	return map[string]bool{
-		"get fairlead.io": true, "list fairlead.io": true, "patch fairlead.io": true, "create fairlead.io": true,
-		"patch longhorn.io": true,
-	}
+	return map[string]bool{"get fairlead.io": true, "list fairlead.io": true, "patch fairlead.io": true, "create fairlead.io": true, "patch longhorn.io": true}
 }
 
 type fixture struct {
@@ -137,29 +134,24 @@ type fixture struct {
 	log     *strings.Builder
 }
 
-func newFixture(t *testing.T, objects ...client.Object) *fixture {
+func newFixture(t *testing.T, stored ...client.Object) *fixture {
 	t.Helper()
 	server := &apiServer{t: t, may: everything()}
 	listening := httptest.NewServer(server)
 	t.Cleanup(listening.Close)
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	config := &rest.Config{Host: listening.URL, QPS: -1, BearerToken: ownToken, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
 	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	f := &fixture{apiServer: server, objects: stored, log: &strings.Builder{}}
-	if f.api, err = newAPI(Options{
-		Profiles: []Profile{{Profile: storage.Longhorn(), Live: cluster.NewReader(storage.Longhorn(), stored, stored)}},
+	must.Do(t, err)
+	reads := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored...).Build()
+	f := &fixture{apiServer: server, objects: reads, log: &strings.Builder{}}
+	f.api, err = newAPI(Options{
+		Profiles: []Profile{{Profile: objects.Longhorn, Live: cluster.NewReader(objects.Longhorn, reads, reads)}},
 		Tokens:   clientset.AuthenticationV1().TokenReviews(), Access: clientset.AuthorizationV1().SubjectAccessReviews(),
 		Cluster: config, Scheme: scheme, Log: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	must.Do(t, err)
 	f.handler = f.api.router()
 	return f
 }
@@ -181,13 +173,16 @@ func (f *fixture) do(method, path, body string, headers ...string) *httptest.Res
 }
 
 func ours(value *string) *v1alpha1.Setting {
-	s := &v1alpha1.Setting{Value: value}
-	s.Namespace, s.Name = "longhorn-system", settingName
-	return s
+	return &v1alpha1.Setting{ObjectMeta: objects.Here(settingName), Value: value}
 }
 
 func theirs(value string) *longhorn.Setting {
-	s := &longhorn.Setting{Value: value}
-	s.Namespace, s.Name = "longhorn-system", settingName
+	return &longhorn.Setting{ObjectMeta: objects.Here(settingName), Value: value}
+}
+
+// status of an answer that refuses.
+func status(t *testing.T, w *httptest.ResponseRecorder) (s metav1.Status) {
+	t.Helper()
+	must.Do(t, json.Unmarshal(w.Body.Bytes(), &s))
 	return s
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
-// The API must never be in the way of admission, which the same process serves:
-// it works on so many requests of known callers at once, and refuses the rest.
+// The API must never delay admission, which the same process serves. So it handles a
+// limited number of requests of known callers at once, and refuses the others.
 const (
 	concurrent     = 16
 	requestTimeout = 20 * time.Second
-	// connections that may be open at a time: each holds memory that admission may need. Half of
-	// them for one address, so that no address uses them up.
+	// connections is how many connections may be open at a time: each holds memory that
+	// admission may need. One address may have half of them, so that no address uses all.
 	connections, connectionsOfSource = 128, 64
 )
 
-// atMost counts all sources together: all callers may come through one gateway.
+// atMost limits requests of all sources together, since all callers may come through one gateway.
 func atMost(n int64) func(http.Handler) http.Handler {
 	places := limits.NewBudget(n, n)
 	return func(next http.Handler) http.Handler {
@@ -40,7 +40,7 @@ func tooMany(w http.ResponseWriter) {
 	refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests at once: try again in a second")
 }
 
-// within ends what a request has asked of the API server when nobody waits for it any more.
+// within cancels a request's calls to the API server after the timeout.
 func within(timeout time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sight is what the log learns of a request on its way: never its headers.
+// sight collects the facts of a request for the log. Headers are never logged.
 type sight struct{ user string }
 
 type sightKey struct{}
@@ -22,8 +22,8 @@ func seen(ctx context.Context) *sight {
 	return &sight{}
 }
 
-// recorded writes a line per request. Whoever changes something is also in the
-// API server's audit log, under their own name.
+// recorded logs a line per request. The API server's audit log also has each change,
+// with the user's name.
 func (a *api) recorded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started, s := time.Now(), &sight{}
@@ -34,7 +34,7 @@ func (a *api) recorded(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers a panic with an error: admission goes on.
+// recovered answers a panic with an error, so that admission continues.
 func (a *api) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

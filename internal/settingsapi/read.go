@@ -39,7 +39,7 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, Describe(s, p.Profile))
 }
 
-// profile is the one that the query names, else the first.
+// profile returns the profile that the query names, else the first.
 func (a *api) profile(w http.ResponseWriter, r *http.Request) (Profile, bool) {
 	query := r.URL.Query()
 	if !query.Has("profile") {
@@ -58,7 +58,7 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request) (Profile, bool) {
 	return a.Profiles[i], true
 }
 
-// named is the profile and the setting that a path names.
+// named returns the profile and the setting that a request names.
 func (a *api) named(w http.ResponseWriter, r *http.Request) (Profile, string, bool) {
 	p, ok := a.profile(w, r)
 	if !ok {
@@ -72,7 +72,7 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) (Profile, string, bo
 	return p, name, true
 }
 
-// states reads with Fairlead's own rights, for whom they may be shown.
+// states reads with Fairlead's own rights. The caller must have been authorized before.
 func (a *api) states(w http.ResponseWriter, ctx context.Context, p Profile) ([]cluster.SettingState, []catalog.Name, bool) {
 	states, unknown, err := p.Live.SettingStates(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Profile is what the API is served with for one profile.
+// Profile is a storage profile with its reader.
 type Profile struct {
 	storage.Profile
 	// Live reads from the API server.
@@ -25,11 +25,11 @@ type Profile struct {
 
 // Options of the API.
 type Options struct {
-	// Profiles, at least one; the first is the one of requests that name none.
+	// Profiles has at least one profile. The first is the default of requests.
 	Profiles []Profile
 	Tokens   authenticationv1.TokenReviewInterface
 	Access   authorizationv1.SubjectAccessReviewInterface
-	// Cluster says where the API server is. Its credentials are not used.
+	// Cluster has the address and the CA of the API server. Its credentials are not used.
 	Cluster *rest.Config
 	Scheme  *runtime.Scheme
 	Log     *slog.Logger
@@ -38,9 +38,9 @@ type Options struct {
 type api struct {
 	Options
 	writer writer
-	// What there is before a caller is known; see unknown.go.
+	// Limits that apply before a caller is authenticated; see unknown.go.
 	unknown *unknownTokens
-	// known are tokens that the API server knew a moment ago: the limits are not for them.
+	// known are tokens that the API server accepted recently. The limits do not apply to them.
 	known  *unknownTokens
 	limits *reviewLimits
 	places *limits.Budget

@@ -11,6 +11,8 @@ import (
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const (
@@ -20,14 +22,11 @@ const (
 
 func TestStatusCodes(t *testing.T) {
 	for _, test := range []struct {
-		name               string
-		method, path, body string
-		headers            []string
-		lacks              string
-		code               int
-		reason             metav1.StatusReason
-		says               string
-		header, value      string
+		name, method, path, body   string
+		headers                    []string
+		lacks, says, header, value string
+		code                       int
+		reason                     metav1.StatusReason
 	}{
 		{name: "list", method: "GET", path: "/v1/settings", code: 200},
 		{name: "list with a slash", method: "GET", path: "/v1/settings/", code: 200},
@@ -80,86 +79,60 @@ func TestStatusCodes(t *testing.T) {
 			f := newFixture(t, theirs(""))
 			delete(f.may, test.lacks)
 			w := f.do(test.method, test.path, test.body, test.headers...)
-			if w.Code != test.code {
-				t.Fatalf("got %d %s", w.Code, w.Body)
-			}
-			if got := w.Header().Get("Content-Type"); got != "application/json" {
-				t.Errorf("content type %q", got)
-			}
+			must.True(t, w.Code == test.code, "got %d %s", w.Code, w.Body)
+			must.Equal(t, w.Header().Get("Content-Type"), "application/json", "content type")
 			if w.Code >= 400 {
-				var status metav1.Status
-				if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
-					t.Fatal(err)
+				if got := status(t, w); got.Kind != "Status" || got.Code != int32(test.code) || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
+					t.Errorf("got %+v", got)
 				}
-				if status.Kind != "Status" || status.Code != int32(test.code) || status.Reason != test.reason || !strings.Contains(status.Message, test.says) {
-					t.Errorf("got %+v", status)
-				}
-				if len(f.writes) > 0 {
-					t.Errorf("written all the same: %+v", f.writes)
-				}
+				must.Check(t, len(f.writes) == 0, "written: %+v", f.writes)
 			}
 			if got := w.Header().Get(test.header); test.header != "" && got != test.value {
 				t.Errorf("%s: got %q, want %q", test.header, got, test.value)
 			}
-			if strings.Contains(f.log.String(), aliceToken) || strings.Contains(f.log.String(), ownToken) {
-				t.Errorf("a token is in the log: %s", f.log)
-			}
+			must.Check(t, !strings.Contains(f.log.String(), aliceToken) && !strings.Contains(f.log.String(), ownToken), "a token is in the log: %s", f.log)
 		})
 	}
 }
 
 func TestEverySettingIsListed(t *testing.T) {
-	value := "kube-system/storage-net"
-	later := theirs("x")
-	later.Name = "of-a-later-longhorn"
-	f := newFixture(t, ours(nil), theirs(value), later)
+	const value, later = "kube-system/storage-net", "of-a-later-longhorn"
+	f := newFixture(t, ours(nil), theirs(value), objects.LonghornSetting(later, "x"))
 	var list v1.SettingList
-	if err := json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Data) != len(catalog.All()) {
-		t.Fatalf("got %d settings", len(list.Data))
-	}
-	if !slices.Equal(list.Unknown, []string{"of-a-later-longhorn"}) {
-		t.Errorf("unknown: %q", list.Unknown)
-	}
+	must.Do(t, json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list))
+	must.True(t, len(list.Data) == len(catalog.All()) && slices.Equal(list.Unknown, []string{later}), "got %d settings, unknown %q", len(list.Data), list.Unknown)
 	got := list.Data[0]
-	if got.Name != settingName || got.Value != value || got.Source != "longhorn" || got.Applied || got.Profile != "longhorn" || got.Namespace != "longhorn-system" {
-		t.Errorf("got %+v", got)
-	}
+	must.Check(t, got.Name == settingName && got.Value == value && got.Source == "longhorn" && !got.Applied && got.Profile == "longhorn" && got.Namespace == "longhorn-system",
+		"got %+v", got)
 }
 
-func TestWhoIsAskedAbout(t *testing.T) {
+func TestReviewNamesTheCaller(t *testing.T) {
 	f := newFixture(t)
 	f.do("GET", one, "")
-	if len(f.reviews) != 1 {
-		t.Fatalf("got %d reviews", len(f.reviews))
-	}
+	must.True(t, len(f.reviews) == 1, "got %d reviews", len(f.reviews))
 	got := f.reviews[0]
-	if got.User != "alice" || len(got.Groups) != 1 || got.Groups[0] != "ops" || got.Extra["scopes"][0] != "a" || got.ResourceAttributes.Name != settingName {
-		t.Errorf("got %+v", got)
-	}
+	must.Check(t, got.User == "alice" && slices.Equal(got.Groups, []string{"ops"}) && got.Extra["scopes"][0] == "a" && got.ResourceAttributes.Name == settingName,
+		"got %+v", got)
 }
 
-func TestTheAPIServerCannotBeAsked(t *testing.T) {
+func TestFailedReviewIsBadGateway(t *testing.T) {
 	f := newFixture(t)
 	f.broken = true
-	w := f.do("GET", one, "")
-	if w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "EOF") {
+	if w := f.do("GET", one, ""); w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "EOF") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
+	f.broken = false // the token did not become unknown
+	must.Check(t, f.do("GET", one, "").Code != http.StatusUnauthorized, "the token became unknown")
 }
 
-func TestNoMoreThanSoManyAtOnce(t *testing.T) {
+func TestRequestsAtOnceAreLimited(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{})
-	handler := atMost(1)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(entered); <-release }))
-	f := &fixture{handler: handler}
+	f := &fixture{handler: atMost(1)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(entered); <-release }))}
 	done := make(chan struct{})
 	go func() { f.do("GET", one, ""); close(done) }()
 	<-entered
-	if w := f.do("GET", one, ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
-		t.Errorf("got %d", w.Code)
-	}
+	w := f.do("GET", one, "")
+	must.Check(t, w.Code == http.StatusTooManyRequests && w.Header().Get("Retry-After") != "", "got %d", w.Code)
 	close(release)
 	<-done
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
-// Server serves the API on a listener of its own.
+// Server serves the API on its own listener.
 type Server struct {
 	Listener net.Listener
 	TLS      *tls.Config
@@ -21,10 +21,10 @@ type Server struct {
 	Log      *slog.Logger
 }
 
-// shutdownTimeout and what admission takes to drain fit in the pod's grace period.
+// shutdownTimeout and the time that admission needs to drain fit in the pod's grace period.
 const shutdownTimeout = 5 * time.Second
 
-// Start serves until the context ends, and lets requests that have begun end.
+// Start serves until the context ends, then waits for requests that have begun.
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.Handler,

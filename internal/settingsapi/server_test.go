@@ -2,70 +2,46 @@ package settingsapi
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// selfSigned is a certificate for this test's server, and a pool that trusts it.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
+// start a server with the certificate of package httptest, and a client that trusts it.
+// What stop returns is what Start returned.
+func start(t *testing.T, handler http.Handler) (address string, c *http.Client, stop func() <-chan error) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"api.test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(certificate)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
-func TestServesOverTLSUntilItIsStopped(t *testing.T) {
-	certificate, pool := selfSigned(t)
+	example := httptest.NewTLSServer(nil)
+	t.Cleanup(example.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begun, open := make(chan struct{}), make(chan struct{})
+	must.Do(t, err)
 	server := &Server{
-		Listener: listener, TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			close(begun)
-			<-open
-			if r.TLS == nil {
-				w.WriteHeader(http.StatusTeapot)
-			}
-		}),
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Listener: listener, TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: example.TLS.Certificates}, Handler: handler, Log: slog.New(slog.DiscardHandler),
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Start(ctx) }()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "api.test"}}
-	defer transport.CloseIdleConnections()
+	return listener.Addr().String(), example.Client(), func() <-chan error { cancel(); return stopped }
+}
+
+func TestServesOverTLSUntilStopped(t *testing.T) {
+	begun, open := make(chan struct{}), make(chan struct{})
+	address, c, stop := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-open
+		if r.TLS == nil {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
 	codes := make(chan int, 1)
 	go func() {
-		response, err := (&http.Client{Transport: transport}).Get("https://" + listener.Addr().String())
+		response, err := c.Get("https://" + address)
 		if err != nil {
 			t.Error(err)
 			codes <- 0
@@ -75,51 +51,28 @@ func TestServesOverTLSUntilItIsStopped(t *testing.T) {
 		codes <- response.StatusCode
 	}()
 	<-begun
-	stop() // what has begun is answered
+	stopped := stop() // a request that has begun is answered
 	time.Sleep(50 * time.Millisecond)
 	close(open)
-	if code := <-codes; code != http.StatusOK {
-		t.Errorf("got %d", code)
-	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	must.Equal(t, <-codes, http.StatusOK)
+	must.Do(t, <-stopped)
 }
 
-func TestOneAddressDoesNotUseUpTheConnections(t *testing.T) {
-	certificate, _ := selfSigned(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &Server{
-		Listener: listener, TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate}},
-		Handler: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- server.Start(ctx) }()
-	t.Cleanup(func() { // after the connections are closed
-		stop()
-		<-stopped
-	})
+func TestConnectionsPerAddressAreLimited(t *testing.T) {
+	address, _, stop := start(t, http.NotFoundHandler())
+	t.Cleanup(func() { <-stop() }) // after the connections are closed
 	handshake := func(from string) error {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		conn, err := tls.DialWithDialer(dialer, "tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // only connections count
+		conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // only connections count
 		if err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
 		}
 		return err
 	}
 	for i := range connectionsOfSource {
-		if err := handshake("127.0.0.1"); err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
+		err := handshake("127.0.0.1")
+		must.True(t, err == nil, "connection %d: %v", i, err)
 	}
-	if handshake("127.0.0.1") == nil {
-		t.Errorf("more than %d connections from one address", connectionsOfSource)
-	}
-	if err := handshake("127.0.0.2"); err != nil {
-		t.Errorf("another address: %v", err)
-	}
+	must.Check(t, handshake("127.0.0.1") != nil, "more than %d connections from one address", connectionsOfSource)
+	must.Do(t, handshake("127.0.0.2"))
 }

@@ -8,21 +8,21 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// target is the object that a change goes to.
+// target is the object that a change is written to.
 type target struct {
 	schema.GroupVersion
 	namespace, name string
-	// create it: there is none yet.
+	// create: the object does not exist yet.
 	create bool
-	// revision that was looked at.
+	// revision is the resource version that the caller has seen.
 	revision string
 }
 
-// targetOf is the setting's home: the storage system's group where that has the
-// setting, else Fairlead's own.
+// targetOf returns the storage system's object of the setting if there is one, else
+// Fairlead's own.
 func targetOf(s cluster.SettingState, p Profile) target {
 	t := target{GroupVersion: v1alpha1.GroupVersion, namespace: p.Namespace, name: string(s.Name)}
 	switch {
@@ -39,13 +39,13 @@ func targetOf(s cluster.SettingState, p Profile) target {
 func (t target) permission() permission {
 	p := permission{verb: "patch", group: t.Group, namespace: t.namespace, name: t.name}
 	if t.create {
-		p.verb, p.name = "create", "" // RBAC knows no names of what does not exist yet
+		p.verb, p.name = "create", "" // RBAC does not check names of objects to create
 	}
 	return p
 }
 
-// body of the request to the API server, and its method. Only with a
-// precondition does it speak of a revision.
+// request returns the method and body of the request to the API server. Only a
+// conditional request has a resource version.
 func (t target) request(value string, conditional bool) (method string, body []byte, err error) {
 	metadata := map[string]any{}
 	object := map[string]any{"metadata": metadata, "value": value}

@@ -12,21 +12,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
-// Whoever has not shown a token of the cluster yet must not be in the way of those
-// who have: each token that nobody knows costs a question to the API server.
+// Callers with unknown tokens must not delay authenticated callers: each unknown token
+// costs a request to the API server.
 const (
-	// authenticating is how many tokens are reviewed at once, beside the requests that are worked on.
+	// authenticating is how many tokens are reviewed at once, in addition to requests being handled.
 	authenticating = 16
-	// unknownFor is how long a token stays unknown: so long a new one may have to wait.
+	// unknownFor is how long a token stays unknown. A new token may have to wait so long.
 	unknownFor = 5 * time.Second
-	// remembered tokens and addresses, the latest: each is some hundred bytes.
+	// remembered is how many recent tokens and addresses are kept, some hundred bytes each.
 	remembered = 4096
-	// reviewRate and reviewBurst are how many tokens from one address are reviewed in a second.
-	// Half of what Fairlead asks of the API server, so that no address uses it up.
+	// reviewRate (per second) and reviewBurst limit token reviews for one address to half of
+	// Fairlead's own limit at the API server, so that no address uses all of it.
 	reviewRate, reviewBurst = 10, 20
 )
 
-// unknownTokens are those that the API server did not know a moment ago, by hash.
+// unknownTokens has the hashes of tokens that the API server rejected recently.
 type unknownTokens struct {
 	cache *lru.Cache
 	now   func() time.Time
@@ -43,7 +43,7 @@ func (u *unknownTokens) has(token string) bool {
 	return known && u.now().Before(until.(time.Time))
 }
 
-// reviewLimits are limits of single addresses.
+// reviewLimits limits token reviews per address.
 type reviewLimits struct {
 	lock      sync.Mutex
 	addresses *lru.Cache
@@ -51,7 +51,7 @@ type reviewLimits struct {
 
 func newReviewLimits() *reviewLimits { return &reviewLimits{addresses: lru.New(remembered)} }
 
-// allow tells whether one more token from where the request comes from may be reviewed now.
+// allow reports whether another token from the request's address may be reviewed now.
 func (l *reviewLimits) allow(r *http.Request) bool {
 	address := limits.Source(r.RemoteAddr)
 	l.lock.Lock()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// writer changes settings as somebody else.
+// writer changes settings with the tokens of callers.
 type writer struct {
 	// anonymous has the API server's address and its CA, and no credentials.
 	anonymous  *rest.Config
@@ -26,7 +26,7 @@ func newWriter(c *rest.Config, scheme *runtime.Scheme) (writer, error) {
 	anonymous := rest.AnonymousClientConfig(c)
 	anonymous.APIPath = "/apis"
 	anonymous.ContentType, anonymous.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	// Each request has a client of its own, so that a limit per client limits nothing.
+	// Each request has its own client, so a limit per client has no effect.
 	anonymous.QPS, anonymous.RateLimiter = -1, nil
 	anonymous.WarningHandler, anonymous.WarningHandlerWithContext = nil, nil
 	connection, err := rest.TransportFor(anonymous)
@@ -36,7 +36,7 @@ func newWriter(c *rest.Config, scheme *runtime.Scheme) (writer, error) {
 	return writer{anonymous, connection, serializer.NewCodecFactory(scheme).WithoutConversion()}, nil
 }
 
-// client is one for this token. All share the connections below it.
+// client returns a client with the token. All clients share the connections.
 func (w writer) client(token string, group schema.GroupVersion, warnings rest.WarningHandler) (rest.Interface, error) {
 	config := rest.CopyConfig(w.anonymous)
 	config.GroupVersion, config.NegotiatedSerializer, config.WarningHandler = &group, w.serializer, warnings
@@ -47,8 +47,8 @@ func (w writer) client(token string, group schema.GroupVersion, warnings rest.Wa
 	return client, nil
 }
 
-// write sends the change with the token, and returns what the API server and
-// the webhooks warn of.
+// write sends the change with the token, and returns the warnings of the API server
+// and of the webhooks.
 func (w writer) write(ctx context.Context, token string, t target, value string, conditional bool) ([]string, error) {
 	var warnings collector
 	client, err := w.client(token, t.GroupVersion, &warnings)
@@ -78,7 +78,7 @@ type collector struct {
 
 // HandleWarningHeader is client-go's WarningHandler.
 func (c *collector) HandleWarningHeader(code int, _, text string) {
-	if code != 299 || text == "" { // the only code that the API server sends
+	if code != 299 || text == "" { // the API server sends no other code
 		return
 	}
 	c.Lock()

@@ -1,15 +1,14 @@
 package storage
 
-// Reasons why a node has no client to mount for it.
+// Reasons why a node has no client that mounts.
 const (
 	ReasonNoClient       = "no ready client"
 	ReasonSeveralClients = "several clients"
 )
 
-// MountingClient returns the client that mounts on its node now, of all clients
-// there. If it is not ready to, or could be one of several, reason says so: mounts
-// of a client that is terminating, or not Ready, may be alive still.
-// applied is the network that clients are on, zero for the cluster network.
+// MountingClient returns the client that mounts on a node, of all clients there. A second client
+// is a reason for none: its mounts may live on though it terminates or is not Ready.
+// applied is the network of clients, zero for the cluster network.
 func MountingClient(clients []Client, applied Attachment) (client *Client, reason string) {
 	if len(clients) > 1 {
 		return nil, ReasonSeveralClients

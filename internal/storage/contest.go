@@ -20,22 +20,22 @@ func (a Asker) String() string {
 	return RequestSource{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}.String()
 }
 
-// Claimant has, or asks for, an identity on a network.
+// Claimant has or requests an identity on a network.
 type Claimant struct {
-	// Volume is what the identity is for: two claimants of one volume share it.
+	// Volume of the identity: claimants of one volume share the identity.
 	Volume string
 	// Who is the volume and the object, for messages.
 	Who      string
 	Network  Network
 	Identity Identity
-	// Holds: a Service has it recorded, so a server may run with it.
+	// Holds: a Service records the identity, so a server may run with it.
 	Holds bool
 	Since time.Time
 }
 
-// Contest returns why claimants do not get their identity, by index; "" where
-// they do. A Service that has it recorded wins, then the older object, then the
-// name of the volume: whoever judges finds the same winner.
+// Contest returns why claimants do not get their identity, by index; "" for winners. A Service that
+// records the identity wins, then the older object, then the name of the volume: every caller finds
+// the same winner.
 func Contest(claimants []Claimant) []string {
 	order := make([]int, len(claimants))
 	for i := range order {

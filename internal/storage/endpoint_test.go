@@ -3,58 +3,30 @@ package storage
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestEndpointFollowsTheService(t *testing.T) {
-	for name, test := range map[string]struct {
-		clusterIP string
-		domain    string
-		want      string
-	}{
-		"headless":                              {clusterIP: "None", domain: "cluster.local", want: "nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"},
-		"headless in a cluster of its own name": {clusterIP: "None", domain: "corp.example", want: "nfs://pvc-a.longhorn-system.svc.corp.example/pvc-a"},
-		"cluster IP":                            {clusterIP: "10.43.7.9", domain: "cluster.local", want: "nfs://10.43.7.9/pvc-a"},
-		"IPv6 cluster IP":                       {clusterIP: "fd00:43::9", domain: "cluster.local", want: "nfs://[fd00:43::9]/pvc-a"},
-		"no cluster IP yet":                     {domain: "cluster.local"},
-		"None in the wrong case is no address":  {clusterIP: "none", domain: "cluster.local"},
+	for name, test := range map[string]struct{ clusterIP, domain, want string }{
+		"headless":               {"None", "cluster.local", "nfs://svc-a.ns.svc.cluster.local/pvc-a"},
+		"headless, other domain": {"None", "corp.example", "nfs://svc-a.ns.svc.corp.example/pvc-a"},
+		"cluster IP":             {"10.43.7.9", "cluster.local", "nfs://10.43.7.9/pvc-a"},
+		"IPv6 cluster IP":        {"fd00:43::9", "cluster.local", "nfs://[fd00:43::9]/pvc-a"},
+		"no cluster IP":          {"", "cluster.local", ""},
+		"none in lower case":     {"none", "cluster.local", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := Endpoint(Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: test.clusterIP}, test.domain)
-			if got != test.want || ok != (test.want != "") {
-				t.Fatalf("got %q, %v; want %q", got, ok, test.want)
-			}
-		})
-	}
-}
-
-func TestEndpointNamesServiceAndVolumeApart(t *testing.T) {
-	got, _ := Endpoint(Service{Namespace: "ns", Name: "svc-a", Volume: "pvc-a", ClusterIP: "None"}, "cluster.local")
-	if want := "nfs://svc-a.ns.svc.cluster.local/pvc-a"; got != want {
-		t.Fatalf("got %s, want %s", got, want)
+		got, ok := Endpoint(Service{Namespace: "ns", Name: "svc-a", Volume: "pvc-a", ClusterIP: test.clusterIP}, test.domain)
+		must.Check(t, got == test.want && ok == (test.want != ""), "%s: got %q, %v; want %q", name, got, ok, test.want)
 	}
 }
 
 func TestEndpointHost(t *testing.T) {
 	for url, want := range map[string]string{
-		"nfs://10.43.7.9/pvc-a":                               "10.43.7.9",
-		"nfs://[fd00:43::9]/pvc-a":                            "fd00:43::9",
-		"nfs://None/pvc-a":                                    "None",
-		"nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a": "pvc-a.longhorn-system.svc.cluster.local",
-		"nfs://host":                                          "host",
-		"nfs:///pvc-a":                                        "",
-		"http://10.43.7.9/pvc-a":                              "",
-		"":                                                    "",
+		AddressEndpoint(netip.MustParseAddr("10.43.7.9"), "v"): "10.43.7.9", AddressEndpoint(netip.MustParseAddr("fd00:43::9"), "v"): "fd00:43::9",
+		"nfs://None/pvc-a": "None", "nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a": "pvc-a.longhorn-system.svc.cluster.local",
+		"nfs://host": "host", "nfs:///pvc-a": "", "http://10.43.7.9/pvc-a": "", "": "",
 	} {
-		if got := EndpointHost(url); got != want {
-			t.Errorf("%q: got %q, want %q", url, got, want)
-		}
-	}
-}
-
-func TestEndpointHostReadsWhatAddressEndpointWrites(t *testing.T) {
-	for _, text := range []string{"10.0.0.1", "fd00::1"} {
-		if got := EndpointHost(AddressEndpoint(netip.MustParseAddr(text), "v")); got != text {
-			t.Errorf("got %q, want %q", got, text)
-		}
+		must.Equal(t, EndpointHost(url), want, "%q", url)
 	}
 }

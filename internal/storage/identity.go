@@ -18,7 +18,7 @@ type Identity struct {
 	MAC string
 }
 
-// IsZero tells whether nothing is fixed.
+// IsZero reports whether nothing is fixed.
 func (i Identity) IsZero() bool { return i == Identity{} }
 
 // IPs are the addresses one by one, as Multus' field ips takes them.
@@ -152,7 +152,7 @@ func ParseMAC(value string) (string, error) {
 		return "", fmt.Errorf("%w: %s is for a group of receivers", ErrNotAMAC, mac)
 	}
 	if mac.String() == "00:00:00:00:00:00" {
-		return "", fmt.Errorf("%w: %s is nobody's", ErrNotAMAC, mac)
+		return "", fmt.Errorf("%w: %s belongs to no interface", ErrNotAMAC, mac)
 	}
 	return mac.String(), nil
 }

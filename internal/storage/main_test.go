@@ -1,19 +1,10 @@
 package storage
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
-// TestMain makes the property tests long enough: two servers with one address
-// are rare, and so is what can be wrong with that.
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "1000"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
+// TestMain makes 1000 runs of each property test: two servers with one address are rare.
+func TestMain(m *testing.M) { fixedruns.Main(m, 1000, 30) }

@@ -16,8 +16,8 @@ const (
 	InEither MountPlace = "ClientOrHost"
 )
 
-// Mounting says where clients mount, and since when. Longhorn goes by the values
-// of its settings, applied or not, so the place changes with the values.
+// Mounting says where clients mount, and since when. Longhorn uses the values of
+// its settings, applied or not, so the place changes with the values.
 type Mounting struct {
 	Place MountPlace
 	// Since is when the place was first seen.
@@ -75,10 +75,10 @@ func (m Mounting) fateOnNetwork(w Workload) fate {
 	return dies
 }
 
-// after tells whether the workload was surely mounted since the place is what it is.
+// after reports whether the workload's mounts are certainly newer than the current place.
 func (m Mounting) after(w Workload) bool { return !w.Began.IsZero() && !w.Began.Before(m.Since) }
 
-// before tells whether it was surely mounted before. Times of pods are cut to the second.
+// before reports whether it was surely mounted before. Times of pods are cut to the second.
 func (m Mounting) before(w Workload) bool {
 	return !w.Mounted.IsZero() && !w.Mounted.Add(time.Second).After(m.Since)
 }

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The mount is older than the client's network namespace, so it is dead if it was
 // made in a client. The pod began at second 3 and was mounted by second 5.
 func TestJudgeByPlaceOfMount(t *testing.T) {
-	plain := Mount{Volume: "plain", Driver: "driver.longhorn.io", Shared: true} // on the cluster network
 	longBefore, between, longAfter := at(-60), at(4), at(7)
 	for name, test := range map[string]struct {
 		mounting       Mounting
@@ -31,16 +32,10 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 		"in either since it was mounted in the client": {Mounting{InEither, longAfter, InClient}, Unsure, Dead},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Restarts{Driver: "driver.longhorn.io", Enabled: true, Applied: netA, DeadMounts: true, Mounting: test.mounting, Now: at(60)}
-			namespace := NetworkNamespace{"two", at(10)}
-			for what, got := range map[string]Verdict{"cluster network": Judge(user(plain), namespace, r), "network": Judge(user(shared("v")), namespace, r)} {
-				want := test.network
-				if what == "cluster network" {
-					want = test.plain
-				}
-				if got.State != want || got.Restart != (want == Dead) {
-					t.Errorf("volume on the %s: got %+v, want %s", what, got, want)
-				}
+			r := with(restartsAt60, func(r *Restarts) { r.Mounting = test.mounting })
+			for mount, want := range map[Mount]MountState{plain: test.plain, shared("v"): test.network} {
+				got := Judge(user(mount), NetworkNamespace{"two", at(10)}, r)
+				must.Check(t, got.State == want && got.Restart == (want == Dead), "volume %s: got %+v, want %s", mount.Volume, got, want)
 			}
 		})
 	}
@@ -48,42 +43,30 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 
 // Clients on the cluster network mount in themselves while the value waits to be applied.
 func TestMountOnClusterNetworkDiesBeforeNetworkIsApplied(t *testing.T) {
-	plain := Mount{Volume: "plain", Driver: "driver.longhorn.io", Shared: true}
-	r := Restarts{Driver: "driver.longhorn.io", Enabled: true, DeadMounts: true, Mounting: Mounting{InClient, at(-60), ""}, Now: at(60)}
+	r := with(restartsAt60, func(r *Restarts) { r.Applied, r.Mounting = Attachment{}, Mounting{InClient, at(-60), ""} })
 	if got := Judge(user(plain), NetworkNamespace{"two", at(10)}, r); got.State != Dead || !got.Restart || !strings.HasPrefix(got.Detail, "volume plain was mounted before") {
 		t.Errorf("got %+v", got)
 	}
-	if got := Judge(user(plain), NetworkNamespace{"two", at(2)}, r); got.State != Alive {
-		t.Errorf("mounted after: got %+v", got)
-	}
+	must.Equal(t, Judge(user(plain), NetworkNamespace{"two", at(2)}, r).State, Alive, "mounted after")
 }
 
-func TestPausedRestartsLeaveDeadMounts(t *testing.T) {
-	r := Restarts{Driver: "driver.longhorn.io", Enabled: true, Applied: netA, DeadMounts: true, Paused: true, Now: at(60)}
-	got := Judge(user(shared("v")), NetworkNamespace{"two", at(10)}, r)
-	if got.State != Dead || got.Restart || got.Reason != ReasonPaused || !strings.Contains(got.Detail, "remove annotation fairlead.io/workload-restarts") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestMountingChangesWithThePlaceOnly(t *testing.T) {
-	first := Mounting{}.Next(InHost, at(1))
-	if want := (Mounting{Place: InHost, Since: at(1)}); first != want {
-		t.Errorf("at first: got %+v", first)
-	}
-	if got := first.Next(InHost, at(2)); got != first {
-		t.Errorf("the same: got %+v", got)
-	}
-	if got := first.Next("", at(2)); got != first {
-		t.Errorf("not known: got %+v", got)
-	}
-	if got, want := first.Next(InClient, at(3)), (Mounting{InClient, at(3), InHost}); got != want {
-		t.Errorf("changed: got %+v", got)
+func TestMountingChangesOnlyWithThePlace(t *testing.T) {
+	first := Mounting{Place: InHost, Since: at(1)}
+	for name, test := range map[string]struct {
+		was, want Mounting
+		place     MountPlace
+	}{
+		"first":     {Mounting{}, Mounting{Place: InHost, Since: at(3)}, InHost},
+		"the same":  {first, first, InHost},
+		"not known": {first, first, ""},
+		"changed":   {first, Mounting{InClient, at(3), InHost}, InClient},
+	} {
+		must.Equal(t, test.was.Next(test.place, at(3)), test.want, "%s", name)
 	}
 }
 
 // Times of pods are cut to the second.
-func TestMountingIsToldBySeconds(t *testing.T) {
+func TestMountTimesAreComparedBySeconds(t *testing.T) {
 	m := Mounting{InClient, at(5).Add(300 * time.Millisecond), InHost}
 	for name, test := range map[string]struct {
 		w             Workload
@@ -97,8 +80,6 @@ func TestMountingIsToldBySeconds(t *testing.T) {
 		"began before, not mounted yet":    {Workload{Began: at(3)}, false, false},
 		"began before, mounted long after": {Workload{Began: at(3), Mounted: at(9)}, false, false},
 	} {
-		if m.after(test.w) != test.after || m.before(test.w) != test.before {
-			t.Errorf("%s: after %v, before %v", name, m.after(test.w), m.before(test.w))
-		}
+		must.Check(t, m.after(test.w) == test.after && m.before(test.w) == test.before, "%s: after %v, before %v", name, m.after(test.w), m.before(test.w))
 	}
 }

@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// ErrOtherIdentity is returned where the annotation asks for other addresses, or
-// another MAC, than the ones that are to be added.
+// ErrOtherIdentity is returned if the annotation requests other addresses or another
+// MAC than those to add.
 var ErrOtherIdentity = errors.New("asks for other addresses there")
 
-// AddPlacement is AddNetwork with the addresses and the MAC that the volume's
-// server has there. They need the JSON form, so the short one is rewritten. A
-// selection that has its own already is left alone: ErrOtherIdentity.
+// AddPlacement is AddNetwork with the addresses and the MAC of the volume's server. They need the JSON
+// form, so the short form is rewritten. A selection with others is left alone: ErrOtherIdentity.
 func AddPlacement(annotation, podNamespace string, p Placement) (string, error) {
 	added, err := AddNetwork(annotation, podNamespace, p.Network)
 	if err != nil || p.Network.IsZero() || p.Identity.IsZero() {
@@ -47,7 +46,7 @@ func AddPlacement(annotation, podNamespace string, p Placement) (string, error) 
 	return "[" + strings.Join(items, ", ") + "]", nil
 }
 
-// withIdentity adds what one selection lacks; other fields stay to the letter.
+// withIdentity adds the missing fields of one selection; other fields stay to the letter.
 func withIdentity(element json.RawMessage, want Identity) (string, error) {
 	var have struct {
 		IPs []string `json:"ips"`
@@ -89,8 +88,8 @@ func withIdentity(element json.RawMessage, want Identity) (string, error) {
 	return strings.TrimRight(strings.TrimSuffix(text, "}"), " \t\r\n") + ", " + strings.Join(fields, ", ") + "}", nil
 }
 
-// withoutEmpty drops empty fields ips and mac, in any case of letters as Multus
-// reads them, so that no name is there twice.
+// withoutEmpty drops empty fields ips and mac, in upper or lower case as Multus reads them, so that
+// no field appears twice.
 func withoutEmpty(element json.RawMessage) (string, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(element, &fields); err != nil {

@@ -6,44 +6,40 @@ import (
 	"time"
 )
 
-// NetworkNamespace is one network namespace of a client pod: what its NFS
-// mounts live and die with.
+// NetworkNamespace is one network namespace of a client pod. NFS mounts die with it.
 type NetworkNamespace struct {
-	// Identity tells this namespace from another of the same pod: a digest of the
-	// addresses in it.
+	// Identity is a digest of the addresses in the namespace.
 	Identity string
-	// Since is when it began, to the second. What the client mounted in it, it
-	// mounted at Since or later.
+	// Since is when the namespace began, to the second. All mounts in it are from Since or later.
 	Since time.Time
 }
 
-// Sandbox is what a pod's status tells of its network namespace.
+// Sandbox has the fields of a pod's status that describe its network namespace.
 type Sandbox struct {
 	// Identity as in NetworkNamespace.
 	Identity string
-	// PodStarted is status.startTime: when the kubelet took the pod on.
+	// PodStarted is status.startTime: when the kubelet accepted the pod.
 	PodStarted time.Time
 	// Made is the last transition of condition PodReadyToStartContainers to true:
 	// when the kubelet had made the sandbox. Zero on Kubernetes before 1.29, which has no such condition.
 	Made time.Time
-	// ContainersStarted is when the first of the containers that run now was started.
+	// ContainersStarted is when the first running container started.
 	ContainersStarted time.Time
 }
 
-// Namespace returns the network namespace that the pod has now. recorded is
-// the one that was seen last, for the same pod; its zero value is none.
+// Namespace returns the current network namespace of the pod. recorded is the last
+// known one of the same pod, or zero.
 //
-// A new sandbox shows in the condition. A kubelet that is quick, or old, may not
-// show it there; then the addresses have changed, and every container was
-// started anew. A container that crashed alone, or an interface that was added
-// to the running pod, is no new sandbox: mounts go on living.
+// The condition shows a new sandbox. A fast or old kubelet may not show it: then the addresses are
+// new, and all containers have restarted. A crash of one container, or a new interface on the
+// running pod, is no new sandbox: mounts live on.
 func (s Sandbox) Namespace(recorded NetworkNamespace) NetworkNamespace {
 	since := s.Made
 	if since.IsZero() {
 		since = s.PodStarted
 	} else if !s.ContainersStarted.IsZero() && s.ContainersStarted.Before(since) {
-		// The condition is written down a moment after the fact; the runtime's own
-		// clock is closer, and nothing is mounted before the first container runs.
+		// The condition is written late. The first container starts closer to the sandbox,
+		// and the client mounts nothing before.
 		since = s.ContainersStarted
 	}
 	if recorded.Identity != "" {

@@ -7,143 +7,63 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestANewNetworkNamespaceIsKnownAsSuch(t *testing.T) {
+func TestNewNetworkNamespaceIsRecognised(t *testing.T) {
+	never, one := time.Time{}, NetworkNamespace{"one", at(2)}
 	for name, test := range map[string]struct {
-		sandbox  Sandbox
-		recorded NetworkNamespace
-		want     NetworkNamespace
+		sandbox        Sandbox // identity, pod started, sandbox made, containers started
+		recorded, want NetworkNamespace
 	}{
-		"seen for the first time: since its sandbox was made": {
-			sandbox: Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)},
-			want:    NetworkNamespace{"one", at(2)},
-		},
-		"a condition that was written down late: the first container is closer": {
-			sandbox: Sandbox{Identity: "one", PodStarted: at(0), Made: at(9), ContainersStarted: at(3)},
-			want:    NetworkNamespace{"one", at(3)},
-		},
-		"no container runs yet": {
-			sandbox: Sandbox{Identity: "one", PodStarted: at(0), Made: at(2)},
-			want:    NetworkNamespace{"one", at(2)},
-		},
-		"nothing has happened since": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"one", at(2)},
-		},
-		"Longhorn bug: a new sandbox, as its condition says; nothing was mounted before its first container ran": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), Made: at(60), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"two", at(62)},
-		},
-		"a new sandbox with the addresses of before, as its condition says": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(60), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"one", at(60)},
-		},
-		"a new sandbox that its condition does not show: addresses and containers are new": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), Made: at(2), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"two", at(62)},
-		},
-		"one container crashed alone": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)}, // the others run on
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"one", at(2)},
-		},
-		"all containers crashed, one after the other, and the addresses are the same": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"one", at(2)},
-		},
-		"an interface was added to the running pod": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), Made: at(2), ContainersStarted: at(2)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"two", at(2)},
-		},
-		"an interface was added to a running pod whose image took a while: what it mounted, it mounted later than that": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)},
-			recorded: NetworkNamespace{"one", at(2)},
-			want:     NetworkNamespace{"two", at(5)},
-		},
-		"an old kubelet has no condition: since the pod was taken on": {
-			sandbox: Sandbox{Identity: "one", PodStarted: at(0), ContainersStarted: at(5)},
-			want:    NetworkNamespace{"one", at(0)},
-		},
-		"an old kubelet, a new sandbox": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"one", at(0)},
-			want:     NetworkNamespace{"two", at(62)},
-		},
-		"an old kubelet, after a new sandbox": {
-			sandbox:  Sandbox{Identity: "two", PodStarted: at(0), ContainersStarted: at(62)},
-			recorded: NetworkNamespace{"two", at(62)},
-			want:     NetworkNamespace{"two", at(62)},
-		},
-		"what was recorded is newer than what the cache shows": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)},
-			recorded: NetworkNamespace{"two", at(60)},
-			want:     NetworkNamespace{"one", at(60)},
-		},
-		"recorded without an identity is not recorded": {
-			sandbox:  Sandbox{Identity: "one", PodStarted: at(0), Made: at(2), ContainersStarted: at(5)},
-			recorded: NetworkNamespace{"", at(60)},
-			want:     NetworkNamespace{"one", at(2)},
-		},
-		"nothing is known of it yet": {sandbox: Sandbox{Identity: "one"}, want: NetworkNamespace{Identity: "one"}},
+		"first seen":                                     {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{}, one},
+		"first seen, condition written late":             {Sandbox{"one", at(0), at(9), at(3)}, NetworkNamespace{}, NetworkNamespace{"one", at(3)}},
+		"first seen, no container runs":                  {Sandbox{"one", at(0), at(2), never}, NetworkNamespace{}, one},
+		"first seen, nothing known":                      {Sandbox{Identity: "one"}, NetworkNamespace{}, NetworkNamespace{Identity: "one"}},
+		"first seen, old kubelet has no condition":       {Sandbox{"one", at(0), never, at(5)}, NetworkNamespace{}, NetworkNamespace{"one", at(0)}},
+		"unchanged":                                      {Sandbox{"one", at(0), at(2), at(5)}, one, one},
+		"Longhorn bug: new sandbox":                      {Sandbox{"two", at(0), at(60), at(62)}, one, NetworkNamespace{"two", at(62)}},
+		"new sandbox with the same addresses":            {Sandbox{"one", at(0), at(60), at(62)}, one, NetworkNamespace{"one", at(60)}},
+		"new sandbox, condition unchanged":               {Sandbox{"two", at(0), at(2), at(62)}, one, NetworkNamespace{"two", at(62)}},
+		"all containers crashed, addresses unchanged":    {Sandbox{"one", at(0), at(2), at(62)}, one, one},
+		"interface added to the running pod":             {Sandbox{"two", at(0), at(2), at(2)}, one, NetworkNamespace{"two", at(2)}},
+		"interface added, container started later":       {Sandbox{"two", at(0), at(2), at(5)}, one, NetworkNamespace{"two", at(5)}},
+		"old kubelet, new sandbox":                       {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{"one", at(0)}, NetworkNamespace{"two", at(62)}},
+		"old kubelet, sandbox recorded":                  {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{"two", at(62)}, NetworkNamespace{"two", at(62)}},
+		"stale cache, record is newer":                   {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{"two", at(60)}, NetworkNamespace{"one", at(60)}},
+		"a record without an identity counts as missing": {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{"", at(60)}, one},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := test.sandbox.Namespace(test.recorded)
-			if got != test.want {
-				t.Fatalf("got  %+v\nwant %+v", got, test.want)
-			}
-			if again := test.sandbox.Namespace(got); again != got {
-				t.Fatalf("once recorded it is %+v, before %+v", again, got)
-			}
-		})
+		got := test.sandbox.Namespace(test.recorded)
+		must.True(t, got == test.want, "%s:\ngot  %+v\nwant %+v", name, got, test.want)
+		again := test.sandbox.Namespace(got)
+		must.Check(t, again == got, "%s: recorded: got %+v, before %+v", name, again, got)
 	}
 }
 
-func TestNetworkNamespaceIsReadAsItWasWritten(t *testing.T) {
+func TestNetworkNamespaceText(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace NetworkNamespace
 		text      string
 	}{
-		"one":               {NetworkNamespace{"0123abcd", begin}, "2026-01-01T12:00:00Z/0123abcd"},
-		"none":              {NetworkNamespace{}, ""},
-		"without a start":   {NetworkNamespace{Identity: "x"}, "0001-01-01T00:00:00Z/x"},
-		"slashes within it": {NetworkNamespace{"a/b", begin}, "2026-01-01T12:00:00Z/a/b"},
+		"none":                     {NetworkNamespace{}, ""},
+		"without a start":          {NetworkNamespace{Identity: "x"}, "0001-01-01T00:00:00Z/x"},
+		"identity with a slash":    {NetworkNamespace{"a/b", begin}, "2026-01-01T12:00:00Z/a/b"},
+		"cut to the second in UTC": {NetworkNamespace{"x", begin.Add(999).In(time.FixedZone("somewhere", 2*60*60))}, "2026-01-01T12:00:00Z/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.namespace.String(); got != test.text {
-				t.Fatalf("got %q, want %q", got, test.text)
-			}
+			must.Equal(t, test.namespace.String(), test.text)
 			got, err := ParseNetworkNamespace(test.text)
-			if err != nil || got.Identity != test.namespace.Identity || !got.Since.Equal(test.namespace.Since) {
-				t.Fatalf("got %+v, %v; want %+v", got, err, test.namespace)
-			}
+			must.True(t, err == nil && got.Identity == test.namespace.Identity && got.Since.Equal(test.namespace.Since.Truncate(time.Second)),
+				"got %+v, %v; want %+v", got, err, test.namespace)
 		})
 	}
-}
-
-func TestANamespaceIsWrittenInOneTimeZoneAndToTheSecond(t *testing.T) {
-	local := NetworkNamespace{"x", time.Date(2026, 1, 1, 14, 0, 0, 999, time.FixedZone("somewhere", 2*60*60))}
-	if got, want := local.String(), "2026-01-01T12:00:00Z/x"; got != want {
-		t.Fatalf("got %q, want %q", got, want)
-	}
-	if got := (NetworkNamespace{Since: begin}).String(); got != "" {
-		t.Fatalf("without an identity: got %q", got)
-	}
-}
-
-func TestParseNetworkNamespaceRefuses(t *testing.T) {
+	must.Equal(t, (NetworkNamespace{Since: begin}).String(), "", "without an identity")
 	for _, text := range []string{
 		"x", "/", "/x", "2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z/", "2026-01-01/x", "2026-01-01 12:00:00Z/x", " 2026-01-01T12:00:00Z/x", "yesterday/x",
 	} {
-		if got, err := ParseNetworkNamespace(text); !errors.Is(err, ErrNotANamespace) || got != (NetworkNamespace{}) {
-			t.Errorf("%q: got %+v, %v", text, got, err)
-		}
+		got, err := ParseNetworkNamespace(text)
+		must.Check(t, errors.Is(err, ErrNotANamespace) && got == (NetworkNamespace{}), "%q: got %+v, %v", text, got, err)
 	}
 }
 
@@ -153,9 +73,8 @@ func TestNetworkNamespaceRoundTrip(t *testing.T) {
 			Identity: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "identity"),
 			Since:    time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "since"), 0).UTC(),
 		}
-		if got, err := ParseNetworkNamespace(n.String()); err != nil || got != n {
-			t.Fatalf("%s: got %+v, %v", n, got, err)
-		}
+		got, err := ParseNetworkNamespace(n.String())
+		must.True(t, err == nil && got == n, "%s: got %+v, %v", n, got, err)
 	})
 }
 
@@ -169,20 +88,14 @@ func FuzzParseNetworkNamespace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, annotation string) {
 		n, err := ParseNetworkNamespace(annotation)
 		if err != nil {
-			if !errors.Is(err, ErrNotANamespace) || n != (NetworkNamespace{}) {
-				t.Fatalf("%q: got %+v, %v", annotation, n, err)
-			}
+			must.True(t, errors.Is(err, ErrNotANamespace) && n == (NetworkNamespace{}), "%q: got %+v, %v", annotation, n, err)
 			return
 		}
-		if (n.Identity == "") != (annotation == "") || !strings.HasSuffix(annotation, n.Identity) {
-			t.Fatalf("%q: got %+v", annotation, n)
-		}
+		must.True(t, (n.Identity == "") == (annotation == "") && strings.HasSuffix(annotation, n.Identity), "%q: got %+v", annotation, n)
 		if year := n.Since.UTC().Year(); year < 0 || year > 9999 {
 			return // RFC 3339 does not go that far: a time zone has pushed it over the edge
 		}
 		again, err := ParseNetworkNamespace(n.String())
-		if err != nil || again.Identity != n.Identity || !again.Since.Equal(n.Since.Truncate(time.Second)) {
-			t.Fatalf("%q became %q, %+v, %v", annotation, n, again, err)
-		}
+		must.True(t, err == nil && again.Identity == n.Identity && again.Since.Equal(n.Since.Truncate(time.Second)), "%q became %q, %+v, %v", annotation, n, again, err)
 	})
 }

@@ -15,7 +15,7 @@ type Network struct {
 	Name      string
 }
 
-// IsZero tells whether this is the cluster network.
+// IsZero reports whether this is the cluster network.
 func (n Network) IsZero() bool { return n == Network{} }
 
 // String is <namespace>/<name>, or "" for the cluster network.

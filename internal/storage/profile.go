@@ -53,13 +53,13 @@ func (p Profile) Interfaces() []string {
 	return []string{p.StorageInterface, p.EndpointInterface}
 }
 
-// OwnsClient tells whether the controller of a pod makes it a client. Labels alone
-// do not: anybody may write them.
+// OwnsClient reports whether a pod with the controller is a client. Labels alone are
+// no proof, since any user may write them.
 func (p Profile) OwnsClient(controller Owner) bool {
 	return controller.GroupKind() == "apps/DaemonSet" && controller.Name == p.ClientDaemonSet
 }
 
-// OwnsServer tells whether the controller of a pod makes it a server of the volume.
+// OwnsServer reports whether the controller of a pod makes it a server of the volume.
 func (p Profile) OwnsServer(controller Owner, volume string) bool {
 	return controller.GroupKind() == p.ServerController && controller.Name == volume
 }
@@ -69,9 +69,6 @@ func (p Profile) OwnsServer(controller Owner, volume string) bool {
 func (p Profile) OtherNetworkLabels() []map[string]string {
 	return []map[string]string{p.InstanceManagerLabels, p.BackingImageManagerLabels}
 }
-
-// Profiles lists the built-in profiles by name.
-func Profiles() []Profile { return []Profile{Longhorn()} }
 
 // Annotations and labels of Fairlead on objects of others.
 const (

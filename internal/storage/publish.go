@@ -13,14 +13,12 @@ type Published struct {
 	Pod, UID, Node string
 }
 
-// Publish returns the addresses of a headless Service, sorted: those that
-// Multus reports for the volume's own network, by the interface that the server
-// asks for it with, on server pods that are Ready and not terminating. The pod's own address is never a stand-in: no
-// address is better than one that leaves the storage network in silence.
-// fallback is the network of a Service that has none recorded; see Service.Network.
+// Publish returns the addresses of a headless Service, sorted: those that Multus reports for the
+// volume's network, on Ready server pods that do not terminate. The pod's own address is never a
+// substitute: it would leave the storage network unnoticed.
+// fallback is the network of a Service without a record; see Service.Network.
 //
-// Where two pods have one address, as with a fixed one that moves, the newer pod
-// has it.
+// If two pods have one address, as when a fixed address moves, the newer pod gets it.
 //
 // Source: proposal "Storage Network For RWX Volume", Kubernetes endpoint
 // controller, which takes any pod with the label, and the pod IP where Multus is late.
@@ -36,7 +34,7 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 		}
 		addresses, err := AddressesOn(server.Reported, server.interfaceOn(network))
 		if err != nil {
-			continue // half of what is reported may be all that is wrong
+			continue // a half-read status may lack addresses
 		}
 		for _, address := range addresses {
 			address = address.Unmap()
@@ -51,8 +49,8 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 	return published
 }
 
-// interfaceOn is by which interface the server asks for the network. Running servers
-// keep theirs when an upgrade of the storage system names another.
+// interfaceOn is the server's interface on the network. Running servers keep their interface when
+// an upgrade of the storage system names another.
 func (s Server) interfaceOn(network Attachment) Attachment {
 	if s.IsOn(network) {
 		return network
@@ -65,6 +63,6 @@ func (s Server) interfaceOn(network Attachment) Attachment {
 	return network
 }
 
-// publishable leaves out what no other node could reach, and what the API
+// publishable leaves out addresses that no other node reaches, or that the API
 // refuses in an EndpointSlice: loopback, link-local and multicast addresses.
 func publishable(a netip.Addr) bool { return a.IsGlobalUnicast() && a.Zone() == "" }

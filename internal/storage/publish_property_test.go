@@ -10,34 +10,30 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The model below knows the server pods of two volumes as they really are: when
-// to the millisecond they were created, what is attached to them, and what of
-// that Multus has said so far. They come, go Ready and NotReady, terminate, end,
-// move to another node with their fixed address, and may be there twice; a
-// Service is made anew for another network. storage.Publish sees of all this
-// what the API shows, where times are whole seconds.
-//
-// Invariant 3, after every step: no address is published that Multus did not
-// report for that network on a Ready, non-terminating pod; and every such one is.
+// The model has the server pods of two volumes as they are: created to the millisecond, their addresses,
+// and what Multus has reported. Publish sees what the API shows, where times are whole seconds.
+// Invariant 3: exactly those addresses are published that Multus reported for that network on a Ready,
+// non-terminating pod.
 
-// pool is small, so that addresses are given out twice; some nobody may publish.
+// pool is small, so that pods get the same address; some must not be published.
 var pool = []string{"192.168.0.3", "192.168.0.4", "fd00::3", "::ffff:192.168.0.3", "169.254.0.3", "fe80::3", "224.0.0.3"}
 
 var mayBePublished = map[string]string{
 	"192.168.0.3": "192.168.0.3", "192.168.0.4": "192.168.0.4", "fd00::3": "fd00::3", "::ffff:192.168.0.3": "192.168.0.3",
 }
 
-// attachable are the networks on their interfaces, and the one on a wrong one.
+// attachable are the networks on their interfaces, and one network on a wrong interface.
 var attachable = []Attachment{netA, netB, {netA.Network, "net1"}}
 
 type serverPod struct {
 	volume, uid, node         string
 	created                   time.Time
 	ready, terminating, ended bool
-	// attached are the addresses that the pod has, by network; reported is what
-	// Multus has said of them, as it is read from the annotation.
+	// attached are the pod's addresses; reported are those that Multus has reported.
 	attached map[Attachment][]string
 	reported []Reported
 }
@@ -62,20 +58,17 @@ func (m *serverModel) start(t *rapid.T, volume string) {
 	m.pods = append(m.pods, p)
 }
 
-// multusReports writes the annotation as it is of now.
+// multusReports writes the annotation.
 func (p *serverPod) multusReports(t *rapid.T) {
 	interfaces := []Reported{{Network: "cbr0", Interface: "eth0", IPs: []string{"10.42.0.7"}}}
 	for _, network := range attachable {
 		interfaces = append(interfaces, Reported{Network: network.Network.String(), Interface: network.Interface, IPs: p.attached[network]})
 	}
 	text, err := json.Marshal(interfaces)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	annotation := rapid.SampledFrom([]string{NetworkStatusAnnotation, OldNetworkStatusAnnotation}).Draw(t, "annotation")
-	if p.reported, err = ReportedInterfaces(map[string]string{annotation: string(text)}); err != nil {
-		t.Fatal(err)
-	}
+	p.reported, err = ReportedInterfaces(map[string]string{annotation: string(text)})
+	must.Do(t, err)
 }
 
 // seen is the pod as the API shows it.
@@ -86,12 +79,12 @@ func (p *serverPod) seen() Server {
 	}
 }
 
-// check holds what is published of a volume against what is true.
+// check compares what is published with the model.
 func (m *serverModel) check(t *rapid.T, volume string) {
 	service := m.services[volume]
 	var seen []Server
 	for _, p := range m.pods {
-		if !p.ended { // nobody lists what has ended
+		if !p.ended { // lists leave out ended pods
 			seen = append(seen, p.seen())
 		}
 	}
@@ -116,28 +109,19 @@ func (m *serverModel) check(t *rapid.T, volume string) {
 	for _, p := range got {
 		addresses = append(addresses, p.Address.String())
 		i := slices.IndexFunc(holders[p.Address.String()], func(h *serverPod) bool { return h.uid == p.UID })
-		if i < 0 {
-			t.Fatalf("invariant 3: %s of pod %s is published for %s, and Multus did not report it of a Ready pod", p.Address, p.UID, volume)
-		}
+		must.True(t, i >= 0, "invariant 3: %s of pod %s is published for %s, and Multus did not report it of a Ready pod", p.Address, p.UID, volume)
 		holder := holders[p.Address.String()][i]
-		if p.Node != holder.node {
-			t.Fatalf("%s is published on %s, and pod %s is on %s", p.Address, p.Node, p.UID, holder.node)
-		}
+		must.True(t, p.Node == holder.node, "%s is published on %s, and pod %s is on %s", p.Address, p.Node, p.UID, holder.node)
 		for _, other := range holders[p.Address.String()] {
-			if other.created.Truncate(time.Second).After(holder.created) {
-				t.Fatalf("%s is published of pod %s, and %s is newer", p.Address, p.UID, other.uid)
-			}
+			must.True(t, !other.created.Truncate(time.Second).After(holder.created), "%s is published of pod %s, and %s is newer", p.Address, p.UID, other.uid)
 		}
 	}
 	want := slices.Sorted(maps.Keys(holders))
 	slices.SortFunc(want, func(a, b string) int { return netip.MustParseAddr(a).Compare(netip.MustParseAddr(b)) })
-	if !slices.Equal(addresses, want) {
-		t.Fatalf("invariant 3: published for %s are %v, to be published %v", volume, addresses, want)
-	}
+	must.True(t, slices.Equal(addresses, want), "invariant 3: published for %s are %v, to be published %v", volume, addresses, want)
 	slices.Reverse(seen)
-	if again := Publish(*service, seen, m.clients); !slices.Equal(again, got) {
-		t.Fatalf("it depends on the order: %v, then %v", got, again)
-	}
+	again := Publish(*service, seen, m.clients)
+	must.True(t, slices.Equal(again, got), "the result depends on the order: %v, then %v", got, again)
 }
 
 func TestPublishedIsWhatMultusReportsOfReadyServers(t *testing.T) {
@@ -163,32 +147,30 @@ func TestPublishedIsWhatMultusReportsOfReadyServers(t *testing.T) {
 					p.multusReports(t)
 				}
 			},
-			"it gets Ready":           func(*rapid.T) { pod().ready = true },
-			"it gets NotReady":        func(*rapid.T) { pod().ready = false },
-			"it terminates":           func(*rapid.T) { pod().terminating = true }, // Ready to the end, as pods are
-			"it ends, and stays seen": func(*rapid.T) { pod().ended = true },
-			"it is gone": func(*rapid.T) {
+			"a pod gets Ready":    func(*rapid.T) { pod().ready = true },
+			"a pod gets NotReady": func(*rapid.T) { pod().ready = false },
+			"a pod terminates":    func(*rapid.T) { pod().terminating = true }, // Ready to the end, as pods are
+			"a pod ends":          func(*rapid.T) { pod().ended = true },
+			"a pod is deleted": func(*rapid.T) {
 				gone := pod()
 				m.pods = slices.DeleteFunc(m.pods, func(p *serverPod) bool { return p == gone })
 			},
-			"it moves, with its fixed addresses": func(t *rapid.T) {
+			"a server moves with its fixed addresses": func(t *rapid.T) {
 				if old := pod(); old.uid != "" {
 					m.start(t, old.volume)
 					m.pods[len(m.pods)-1].attached = old.attached
 				}
 			},
-			"its Service is made anew": func(t *rapid.T) {
+			"its Service is recreated": func(t *rapid.T) {
 				s := m.services[volume()]
 				s.ClusterIP = rapid.SampledFrom([]string{ClusterIPNone, ClusterIPNone, "10.43.0.1"}).Draw(t, "cluster IP")
 				s.Recorded = rapid.SampledFrom([]Attachment{{}, netA, netB}).Draw(t, "recorded")
 			},
-			"clients move": func(t *rapid.T) {
-				m.clients = rapid.SampledFrom([]Attachment{{}, netA, netB}).Draw(t, "clients")
-			},
+			"clients move": func(t *rapid.T) { m.clients = rapid.SampledFrom([]Attachment{{}, netA, netB}).Draw(t, "clients") },
 			"time passes": func(t *rapid.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "milliseconds")) * time.Millisecond)
 			},
-			// Without this, chance seldom has two that serve at once.
+			// Without this, two servers seldom serve at once.
 			"a server comes up": func(t *rapid.T) {
 				m.start(t, volume())
 				p := m.pods[len(m.pods)-1]
@@ -216,22 +198,15 @@ func FuzzPublish(f *testing.F) {
 			service.Recorded = netA
 		}
 		reported, err := ReportedInterfaces(map[string]string{NetworkStatusAnnotation: annotation})
-		if err != nil && reported != nil {
-			t.Fatalf("%q: got %v with %v", annotation, reported, err)
-		}
+		must.True(t, err == nil || reported == nil, "%q: got %v with %v", annotation, reported, err)
 		known, _ := AddressesOn(reported, netA)
 		got := Publish(service, []Server{serving("a", reported...), serving("b", reported...)}, netA)
 		for i, p := range got {
 			a := p.Address
-			if !a.IsValid() || a.Zone() != "" || a.Is4In6() || !a.IsGlobalUnicast() || a.IsLinkLocalUnicast() || a.IsLoopback() || a.IsMulticast() || a.IsUnspecified() {
-				t.Fatalf("%q: %s is published", annotation, a)
-			}
-			if !slices.ContainsFunc(known, func(k netip.Addr) bool { return k.Unmap() == a }) {
-				t.Fatalf("%q: %s is published, and was not reported", annotation, a)
-			}
-			if i > 0 && !got[i-1].Address.Less(a) {
-				t.Fatalf("%q: not sorted, or twice: %v", annotation, got)
-			}
+			must.True(t, a.IsValid() && a.Zone() == "" && !a.Is4In6() && a.IsGlobalUnicast() && !a.IsLinkLocalUnicast() && !a.IsLoopback() && !a.IsMulticast() && !a.IsUnspecified(),
+				"%q: %s is published", annotation, a)
+			must.True(t, slices.ContainsFunc(known, func(k netip.Addr) bool { return k.Unmap() == a }), "%q: %s is published, and was not reported", annotation, a)
+			must.True(t, i <= 0 || got[i-1].Address.Less(a), "%q: not sorted, or twice: %v", annotation, got)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // begin is a moment like any other.
@@ -31,128 +33,69 @@ func published(pod string, addresses ...string) []Published {
 	return list
 }
 
-func TestPublishTakesWhatMultusReportsOfReadyServersAndNothingElse(t *testing.T) {
+func TestPublishTakesReportedAddressesOfReadyServers(t *testing.T) {
 	eth0 := Reported{Network: "cbr0", Interface: "eth0", IPs: []string{"10.42.0.7"}}
-	headless := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone, Recorded: netA}
+	recorded := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone, Recorded: netA}
+	unrecorded, clusterIP := recorded, recorded
+	unrecorded.Recorded, clusterIP.ClusterIP = Attachment{}, "10.43.0.1"
+	a := serving("a", on(netA, "192.168.0.3"))
+	// Servers of Longhorn 1.10 keep their interface when 1.11 names another for the same network.
+	renamed, own := Attachment{netA.Network, "lhnet2"}, Attachment{netB.Network, "lhvol0"}
+	older := with(a, func(s *Server) { s.Network = netA })
+	both := with(serving("a", on(netA, "192.168.0.3"), on(renamed, "192.168.0.8")), func(s *Server) { s.Network, s.Networks = netA, []Attachment{netA, renamed} })
+	second := with(serving("a", on(own, "192.168.1.3"), on(netA, "192.168.0.3")), func(s *Server) { s.Network, s.Networks = own, []Attachment{own, netA} })
 	for name, test := range map[string]struct {
-		service  Service // headless, if it has no name
+		service  Service
 		fallback Attachment
 		servers  []Server
 		want     []Published
 	}{
-		"a server": {
-			servers: []Server{serving("a", eth0, on(netA, "192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"no server": {},
-		"both families, in one order whatever Multus' is": {
-			servers: []Server{serving("a", on(netA, "fd00::3", "192.168.0.3"))},
-			want:    published("a", "192.168.0.3", "fd00::3"),
-		},
-		"Longhorn bug: not Ready": {
-			servers: []Server{with(serving("a", on(netA, "192.168.0.3")), func(s *Server) { s.Ready = false })},
-		},
-		"Longhorn bug: terminating, though still Ready": {
-			servers: []Server{with(serving("a", on(netA, "192.168.0.3")), func(s *Server) { s.Terminating = true })},
-		},
-		"Longhorn bug: Multus is late, and the pod's own address is no stand-in": {
-			servers: []Server{serving("a", eth0)},
-		},
-		"nothing is reported at all": {servers: []Server{serving("a")}},
-		"of another volume": {
-			servers: []Server{with(serving("a", on(netA, "192.168.0.3")), func(s *Server) { s.Volume = "w" })},
-		},
-		"on another interface of the network": {
-			servers: []Server{serving("a", on(Attachment{netA.Network, "net1"}, "192.168.0.3"))},
-		},
-		"on the interface, of another network": {
-			servers: []Server{serving("a", on(Attachment{netB.Network, netA.Interface}, "192.168.0.3"))},
-		},
-		"of several interfaces the one": {
-			servers: []Server{serving("a", eth0, on(netB, "192.168.1.3"), on(netA, "192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"reported without an address": {servers: []Server{serving("a", on(netA))}},
-		"a status that is broken is as good as none": {
-			servers: []Server{serving("a", on(netA, "192.168.0.3", "192.168.0")), serving("b", on(netA, "192.168.0.4"))},
-			want:    published("b", "192.168.0.4"),
-		},
-		"broken for another network": {
-			servers: []Server{serving("a", on(netB, "192.168.0"), on(netA, "192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"an IPv4 address in IPv6's clothes": {
-			servers: []Server{serving("a", on(netA, "::ffff:192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"the same address in both clothes is one": {
-			servers: []Server{serving("a", on(netA, "192.168.0.3", "::ffff:192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"what the API refuses, or nobody could reach": {
-			servers: []Server{serving("a", on(netA,
-				"fe80::1", "fe80::1%eth0", "169.254.0.3", "127.0.0.1", "::1", "0.0.0.0", "::", "224.0.0.1", "239.0.0.1", "ff02::1", "ff05::1", "255.255.255.255", "fd00::1%eth0", "::ffff:169.254.0.3",
-				"192.168.0.3"))},
-			want: published("a", "192.168.0.3"),
-		},
-		"two servers, as while one is replaced": {
-			servers: []Server{serving("b", on(netA, "192.168.0.3")), serving("a", on(netA, "192.168.0.4"))},
-			want:    append(published("b", "192.168.0.3"), published("a", "192.168.0.4")...),
-		},
-		"a fixed address that has moved is the newer pod's": {
-			servers: []Server{
-				serving("old", on(netA, "192.168.0.3")),
-				with(serving("new", on(netA, "192.168.0.3")), func(s *Server) { s.Created = at(1) }),
-			},
-			want: published("new", "192.168.0.3"),
-		},
-		"a fixed address whose newer pod is not Ready yet stays with the older": {
-			servers: []Server{
-				serving("old", on(netA, "192.168.0.3")),
-				with(serving("new", on(netA, "192.168.0.3")), func(s *Server) { s.Created, s.Ready = at(1), false }),
-			},
-			want: published("old", "192.168.0.3"),
-		},
-		"one address, created in the same second: the same pod each time": {
-			servers: []Server{serving("b", on(netA, "192.168.0.3")), serving("a", on(netA, "192.168.0.3"))},
-			want:    published("a", "192.168.0.3"),
-		},
-		"a Service with a cluster IP": {
-			service: Service{Name: "v", Volume: "v", ClusterIP: "10.43.0.1", Recorded: netA},
-			servers: []Server{serving("a", eth0, on(netA, "192.168.0.3"))},
-		},
-		"a headless Service without a record follows the clients": {
-			service: Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}, fallback: netB,
-			servers: []Server{serving("a", on(netA, "192.168.0.3"), on(netB, "192.168.1.3"))},
-			want:    published("a", "192.168.1.3"),
-		},
-		"a headless Service without a record, clients on the cluster network": {
-			service: Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone},
-			servers: []Server{serving("a", eth0, Reported{IPs: []string{"10.42.0.7"}}, on(netA, "192.168.0.3"))},
-		},
-		"a record wins over what clients are on": {
-			fallback: netB,
-			servers:  []Server{serving("a", on(netA, "192.168.0.3"), on(netB, "192.168.1.3"))},
-			want:     published("a", "192.168.0.3"),
-		},
+		"one server":       {recorded, Attachment{}, []Server{a}, published("a", "192.168.0.3")},
+		"no server":        {recorded, Attachment{}, nil, nil},
+		"IPv4 before IPv6": {recorded, Attachment{}, []Server{serving("a", on(netA, "fd00::3", "192.168.0.3"))}, published("a", "192.168.0.3", "fd00::3")},
+		"two servers": {recorded, Attachment{}, []Server{serving("b", on(netA, "192.168.0.3")), serving("a", on(netA, "192.168.0.4"))},
+			append(published("b", "192.168.0.3"), published("a", "192.168.0.4")...)},
+
+		"Longhorn bug: not Ready":                     {recorded, Attachment{}, []Server{with(a, func(s *Server) { s.Ready = false })}, nil},
+		"Longhorn bug: Ready and terminating":         {recorded, Attachment{}, []Server{with(a, func(s *Server) { s.Terminating = true })}, nil},
+		"Longhorn bug: only the pod's own address":    {recorded, Attachment{}, []Server{serving("a", eth0)}, nil},
+		"nothing reported":                            {recorded, Attachment{}, []Server{serving("a")}, nil},
+		"no address reported":                         {recorded, Attachment{}, []Server{serving("a", on(netA))}, nil},
+		"another volume":                              {recorded, Attachment{}, []Server{with(a, func(s *Server) { s.Volume = "w" })}, nil},
+		"another interface of the network":            {recorded, Attachment{}, []Server{serving("a", on(Attachment{netA.Network, "net1"}, "192.168.0.3"))}, nil},
+		"the interface on another network":            {recorded, Attachment{}, []Server{serving("a", on(Attachment{netB.Network, netA.Interface}, "192.168.0.3"))}, nil},
+		"several interfaces":                          {recorded, Attachment{}, []Server{serving("a", eth0, on(netB, "192.168.1.3"), on(netA, "192.168.0.3"))}, published("a", "192.168.0.3")},
+		"status broken for another network":           {recorded, Attachment{}, []Server{serving("a", on(netB, "192.168.0"), on(netA, "192.168.0.3"))}, published("a", "192.168.0.3")},
+		"IPv4 in IPv6 form is published once as IPv4": {recorded, Attachment{}, []Server{serving("a", on(netA, "192.168.0.3", "::ffff:192.168.0.3"))}, published("a", "192.168.0.3")},
+		"a broken status publishes nothing": {recorded, Attachment{}, []Server{serving("a", on(netA, "192.168.0.3", "192.168.0")), serving("b", on(netA, "192.168.0.4"))},
+			published("b", "192.168.0.4")},
+		"addresses that the API refuses or no node reaches": {recorded, Attachment{}, []Server{serving("a", on(netA,
+			"fe80::1", "fe80::1%eth0", "169.254.0.3", "127.0.0.1", "::1", "0.0.0.0", "::", "224.0.0.1", "239.0.0.1", "ff02::1", "ff05::1", "255.255.255.255", "fd00::1%eth0", "::ffff:169.254.0.3",
+			"192.168.0.3"))}, published("a", "192.168.0.3")},
+
+		"a fixed address passes to the newer pod": {recorded, Attachment{}, []Server{a, with(serving("new", on(netA, "192.168.0.3")), func(s *Server) { s.Created = at(1) })},
+			published("new", "192.168.0.3")},
+		"a fixed address stays until the newer pod is Ready": {recorded, Attachment{},
+			[]Server{a, with(serving("new", on(netA, "192.168.0.3")), func(s *Server) { s.Created, s.Ready = at(1), false })}, published("a", "192.168.0.3")},
+		"one address on two pods of the same second": {recorded, Attachment{}, []Server{serving("b", on(netA, "192.168.0.3")), a}, published("a", "192.168.0.3")},
+
+		"Service with a cluster IP":                 {clusterIP, Attachment{}, []Server{serving("a", eth0, on(netA, "192.168.0.3"))}, nil},
+		"no record follows clients":                 {unrecorded, netB, []Server{serving("a", on(netA, "192.168.0.3"), on(netB, "192.168.1.3"))}, published("a", "192.168.1.3")},
+		"no record, clients on the cluster network": {unrecorded, Attachment{}, []Server{serving("a", eth0, Reported{IPs: []string{"10.42.0.7"}}, on(netA, "192.168.0.3"))}, nil},
+		"the record wins over clients":              {recorded, netB, []Server{serving("a", on(netA, "192.168.0.3"), on(netB, "192.168.1.3"))}, published("a", "192.168.0.3")},
+
+		"an old server keeps its interface":        {unrecorded, renamed, []Server{older}, published("a", "192.168.0.3")},
+		"the clients' interface of two":            {unrecorded, renamed, []Server{both}, published("a", "192.168.0.8")},
+		"an old server with a network of a volume": {unrecorded, renamed, []Server{second}, published("a", "192.168.0.3")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := test.service
-			if service.Name == "" {
-				service = headless
-			}
 			given := slices.Clone(test.servers)
-			got := Publish(service, test.servers, test.fallback)
-			if !reflect.DeepEqual(got, test.want) {
-				t.Fatalf("got  %v\nwant %v", got, test.want)
-			}
-			if !reflect.DeepEqual(test.servers, given) {
-				t.Fatalf("the servers became %v", test.servers)
-			}
+			got := Publish(test.service, test.servers, test.fallback)
+			must.True(t, reflect.DeepEqual(got, test.want), "got  %v\nwant %v", got, test.want)
+			must.True(t, reflect.DeepEqual(test.servers, given), "the servers became %v", test.servers)
 			slices.Reverse(given)
-			if again := Publish(service, given, test.fallback); !reflect.DeepEqual(again, got) {
-				t.Fatalf("in another order %v", again)
-			}
+			again := Publish(test.service, given, test.fallback)
+			must.True(t, reflect.DeepEqual(again, got), "in another order %v", again)
 		})
 	}
 }
@@ -160,36 +103,4 @@ func TestPublishTakesWhatMultusReportsOfReadyServersAndNothingElse(t *testing.T)
 func with[T any](value T, change func(*T)) T {
 	change(&value)
 	return value
-}
-
-// A server of Longhorn 1.10 keeps its interface when 1.11 names another for the same network.
-func TestServerIsPublishedOnItsOwnInterface(t *testing.T) {
-	network := Network{"kube-system", "storage-net"}
-	server := Server{
-		Pod: "share-manager-v", UID: "uid", Volume: "v", Ready: true, Network: Attachment{network, "lhnet1"},
-		Reported: []Reported{{Network: "kube-system/storage-net", Interface: "lhnet1", IPs: []string{"192.168.0.7"}}},
-	}
-	service := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}
-	published := Publish(service, []Server{server}, Attachment{network, "lhnet2"})
-	if len(published) != 1 || published[0].Address.String() != "192.168.0.7" {
-		t.Errorf("published %v", published)
-	}
-	server.Networks = []Attachment{{network, "lhnet1"}, {network, "lhnet2"}}
-	server.Reported = append(server.Reported, Reported{Network: "kube-system/storage-net", Interface: "lhnet2", IPs: []string{"192.168.0.8"}})
-	published = Publish(service, []Server{server}, Attachment{network, "lhnet2"})
-	if len(published) != 1 || published[0].Address.String() != "192.168.0.8" {
-		t.Errorf("with both interfaces, published %v", published)
-	}
-}
-
-func TestServerIsPublishedOnItsSecondNetworksInterface(t *testing.T) {
-	own, older := Attachment{netB.Network, "lhvol0"}, Attachment{netA.Network, "lhnet1"}
-	server := with(serving("a", on(own, "192.168.1.3"), on(older, "192.168.0.3")), func(s *Server) {
-		s.Network, s.Networks = own, []Attachment{own, older}
-	})
-	service := Service{Name: "v", Volume: "v", ClusterIP: ClusterIPNone}
-	got := Publish(service, []Server{server}, Attachment{netA.Network, "lhnet2"})
-	if want := published("a", "192.168.0.3"); !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
 }

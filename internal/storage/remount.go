@@ -33,12 +33,12 @@ type MountState string
 
 // States of mounts.
 const (
-	// NotOurs: no volume whose mount dies with a client.
+	// NotOurs: no mount of the pod dies with a client.
 	NotOurs MountState = "not ours"
-	// NotYet: not known to be mounted; looked at again.
+	// NotYet: not known to be mounted; judged again later.
 	NotYet MountState = "not mounted yet"
 	Alive  MountState = "alive"
-	// Unsure: it can't be told when, or in which namespace, the volume was mounted.
+	// Unsure: the time or the namespace of the mount is not known.
 	Unsure MountState = "unsure"
 	// Dead: mounted in a network namespace that is gone.
 	Dead MountState = "dead"
@@ -47,13 +47,13 @@ const (
 // Verdict on one workload.
 type Verdict struct {
 	State MountState
-	// Restart the workload. Where a dead mount is not to be restarted, Reason says why not.
+	// Restart the workload. If a dead mount is not restarted, Reason says why.
 	Restart bool
 	// Reason in a few words, the same for all pods: a metric label.
 	Reason string
 	// Detail is a sentence for people.
 	Detail string
-	// After is when to look again though nothing has happened; 0 is never.
+	// After is when to judge again without an event; 0 is never.
 	After time.Duration
 }
 
@@ -79,17 +79,16 @@ const (
 	ReasonNotRequested     = "no remount requested"
 )
 
-// remountDelay keeps requests that come in quick succession from restarting a
-// pod for each: remountRequestDelayDuration of longhorn-manager.
+// remountDelay makes one restart of several requests in quick succession:
+// remountRequestDelayDuration of longhorn-manager.
 const remountDelay = 5 * time.Second
 
-// startingUp is how soon a pod that has yet to mount its volumes is looked at again.
+// startingUp is the delay until a pod without mounts is judged again.
 const startingUp = 5 * time.Second
 
-// Judge decides about one workload on a node whose Ready client has the network
-// namespace. A mount is dead when it was made in a client's network namespace
-// before the present one began, whatever became of the client: deleted,
-// force-deleted, crashed, or given a new sandbox.
+// Judge decides about one workload on a node whose Ready client has the network namespace. A mount
+// is dead if it was made in an earlier network namespace of a client, whether that client was
+// deleted, force-deleted, crashed, or got a new sandbox.
 //
 // Source: proposal "Storage Network For RWX Volume", Kubernetes Pod Controller;
 // the auto-delete settings are Longhorn's.
@@ -129,7 +128,7 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 		strings.Join(at.dying, ", "), began)}
 }
 
-// restart adds whether the pod may be restarted, or why not.
+// restart decides whether the pod may be restarted, and why not.
 func (r Restarts) restart(w Workload, v Verdict) Verdict {
 	refuse := func(reason, why string) Verdict {
 		v.Reason, v.Detail, v.After = reason, v.Detail+"; "+why, 0
@@ -151,7 +150,7 @@ func (r Restarts) restart(w Workload, v Verdict) Verdict {
 	return v
 }
 
-// stake is what a workload loses with the network namespace of its client.
+// stake has the volumes that a workload loses with the network namespace of its client.
 type stake struct {
 	// dying are the volumes whose mounts die, unsure those whose mounts may.
 	dying, unsure []string
@@ -199,8 +198,8 @@ func (r Restarts) fateOf(m Mount, w Workload) (fate, string) {
 	return r.Mounting.fateOnNetwork(w), ""
 }
 
-// requested is the volume that is to be mounted anew, and how long that has to
-// wait. As Longhorn has it: the pod began before the request, of any access mode.
+// requested is the volume that the storage system asks to mount again, and the remaining delay. As in
+// Longhorn, the pod began before the request; the access mode does not matter.
 func requested(w Workload, r Restarts) (volume string, after time.Duration) {
 	if !r.OnRequest || w.Began.IsZero() {
 		return "", 0

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Request is what annotations ask for one volume. The zero Request leaves the
-// volume on the network that all volumes are on.
+// Request of annotations for one volume. The zero Request leaves the volume on the default network.
 type Request struct {
-	// Network asked for; zero is the one that all volumes are on.
+	// Network requested; zero is the default network.
 	Network  Network
 	Identity Identity
-	// Source names the object that asks, for messages: StorageClass fast.
+	// Source names the requesting object, for messages: StorageClass fast.
 	Source string
-	// Asker of the identity; zero where nothing is fixed.
+	// Asker of the identity; zero if nothing is fixed.
 	Asker Asker
-	// Problem says why what an annotation asks for is left out.
+	// Problem says why the request of an annotation is ignored.
 	Problem string
 }
 
-// RequestSource is an object that may ask for its volume. One without a name is not there.
+// RequestSource is an object that may have a request for its volume. Without a name it does not exist.
 type RequestSource struct {
 	Kind, Namespace, Name string
 	Annotations           map[string]string
@@ -27,7 +26,7 @@ type RequestSource struct {
 	Created               time.Time
 }
 
-// Kinds of objects that may ask for a volume.
+// Kinds of objects that may have a request for a volume.
 const (
 	ClaimKind  = "PersistentVolumeClaim"
 	VolumeKind = "PersistentVolume"
@@ -42,13 +41,12 @@ func (s RequestSource) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
-// Resolve returns what is asked for a volume by its claim, its PersistentVolume
-// and its StorageClass, in this order: the first that names a network wins.
+// Resolve returns the request for a volume of its claim, its PersistentVolume and its StorageClass,
+// in this order: the first that names a network wins.
 //
-// Addresses and MAC belong to one volume, so a class has no say in them. They
-// belong to one network too: those of an object that names another network than
-// the one that wins are left out. An annotation that can't be read asks for
-// nothing at all: half of what was meant could be worse.
+// Addresses and MAC belong to one volume, so those of a class are ignored. They also belong to one
+// network: those of an object that names another network than the winner are ignored. An unreadable
+// annotation makes the whole request empty: half of a request could be worse.
 func Resolve(claim, volume, class RequestSource) Request {
 	var r Request
 	for _, s := range []RequestSource{claim, volume, class} {

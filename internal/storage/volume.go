@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Volume is what gates need to know of one volume.
+// Volume has the facts that gates need of one volume.
 type Volume struct {
 	Name string
 	// Shared: mounted over NFS by its clients. A migratable RWX volume is a
 	// block device for live migration and is not shared (longhorn#11158).
 	Shared bool
-	// Attached, attaching or detaching: anything but surely detached.
+	// Attached: every state but surely detached.
 	Attached bool
-	// Engine is the data engine that it needs: v1 or v2.
+	// Engine is the data engine of the volume: v1 or v2.
 	Engine string
-	// Nodes that it is attached to.
+	// Nodes that the volume is attached to.
 	Nodes []string
-	// Workloads that use it, as namespace/name of pods.
+	// Workloads that use the volume: namespace/name of pods.
 	Workloads []string
-	// Request is what annotations ask for it.
+	// Request of the annotations.
 	Request Request
 }
 
-// Service is what rules need to know of a volume's Service.
+// Service has the facts that rules need of a volume's Service.
 type Service struct {
 	Namespace string
 	Name      string
 	Volume    string
-	// UID and ResourceVersion identify the revision that was seen.
+	// UID and ResourceVersion identify the revision that was read.
 	UID, ResourceVersion string
 	Created              time.Time
 	// ClusterIP as the API has it: an address, "None" or "".
@@ -48,12 +48,11 @@ type Service struct {
 // ClusterIPNone is the clusterIP of a headless Service.
 const ClusterIPNone = "None"
 
-// Headless tells whether the Service has no cluster IP by intent.
+// Headless reports whether the Service has no cluster IP by intent.
 func (s Service) Headless() bool { return s.ClusterIP == ClusterIPNone }
 
-// Network is the one value that a volume's server pod, Service and endpoint
-// derive from. A headless Service without a record was made by the storage
-// system itself: its network is the fallback, the one that clients are on.
+// Network decides a volume's server pod, Service and endpoint. The storage system made a headless
+// Service without a record: its network is the fallback, the network of the clients.
 func (s Service) Network(fallback Attachment) Attachment {
 	switch {
 	case !s.Headless():
@@ -65,9 +64,8 @@ func (s Service) Network(fallback Attachment) Attachment {
 	}
 }
 
-// Unpublished tells whether the Service is headless, without a selector, and for
-// no network: the storage system made it by a value that is not applied, while
-// the webhooks were away. Nothing is published for it.
+// Unpublished reports whether the Service is headless, without a selector and without a network:
+// the storage system made it by a value that is not applied, while the webhooks were down.
 func (s Service) Unpublished(fallback Attachment) bool {
 	return s.Headless() && !s.Selects && s.Network(fallback).IsZero()
 }
@@ -79,7 +77,7 @@ type Placement struct {
 	Identity Identity
 }
 
-// Placement is the one value that a volume's server pod derives from; see Network.
+// Placement decides a volume's server pod; see Network.
 func (s Service) Placement(fallback Attachment) Placement {
 	p := Placement{Network: s.Network(fallback)}
 	if !p.Network.IsZero() && !s.Recorded.IsZero() {
@@ -131,21 +129,20 @@ type Client struct {
 	Recorded NetworkNamespace
 }
 
-// IsOn tells whether a pod with these networks, the first and all, is on the attachment.
-// It may be on others as well. It is on the zero Attachment, the cluster network, only
-// if it asks for no network.
+// IsOn reports whether a pod with these networks is on the attachment. Only a pod that requests no
+// network is on the zero Attachment, the cluster network.
 func IsOn(first Attachment, all []Attachment, a Attachment) bool {
 	return first == a || slices.Contains(all, a)
 }
 
-// IsOn tells whether the client asks for the attachment.
+// IsOn reports whether the client asks for the attachment.
 func (c Client) IsOn(a Attachment) bool { return IsOn(c.Network, c.Networks, a) }
 
-// IsOn tells whether the server asks for the attachment.
+// IsOn reports whether the server asks for the attachment.
 func (s Server) IsOn(a Attachment) bool { return IsOn(s.Network, s.Networks, a) }
 
-// Reaches tells whether Multus reports an address of the client on the network.
-// By which interface does not matter: servers are reached by their addresses.
+// Reaches reports whether Multus reports an address of the client on the network.
+// The interface does not matter: clients reach servers by address.
 func (c Client) Reaches(network Attachment) bool {
 	same := func(a Attachment) bool { return a.Network == network.Network }
 	return same(c.Network) && c.Reported || slices.ContainsFunc(c.NetworksReported, same) || slices.ContainsFunc(c.VolumeNetworksReported, same)

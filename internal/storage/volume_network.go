@@ -25,7 +25,7 @@ func VolumeAnnotations() []string {
 	return []string{VolumeNetworkAnnotation, VolumeAddressesAnnotation, VolumeMACAnnotation}
 }
 
-// AsksForNetwork tells whether one of the annotations that ask for a network for one volume is there.
+// AsksForNetwork reports whether one of the annotations that ask for a network for one volume is there.
 func AsksForNetwork(annotations map[string]string) bool {
 	return slices.ContainsFunc(VolumeAnnotations(), func(key string) bool { _, ok := annotations[key]; return ok })
 }
@@ -44,8 +44,8 @@ func VolumeAttachment(n Network) Attachment {
 	return Attachment{Network: n, Interface: volumeInterface + hex.EncodeToString(sum[:5])}
 }
 
-// ForVolumes tells whether the attachment is one that VolumeAttachment makes: on
-// no other interface of that form has anybody but its owner a say.
+// ForVolumes reports whether VolumeAttachment made the attachment. Other interfaces
+// with a name of the same form belong to their owners, and are left alone.
 func (a Attachment) ForVolumes() bool {
 	return strings.HasPrefix(a.Interface, volumeInterface) && a == VolumeAttachment(a.Network)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
@@ -19,54 +21,24 @@ func TestInterfaceNamesOfVolumeNetworks(t *testing.T) {
 	for network, want := range map[Network]string{
 		{"team-x", "nfs"}: "team-x/nfs@fl890694b199", {"team-y", "nfs"}: "team-y/nfs@flbd23753839", {}: "",
 	} {
-		if got := VolumeAttachment(network).String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		must.Equal(t, VolumeAttachment(network).String(), want)
 	}
-	if parsed, err := ParseAttachment(netX.String()); err != nil || parsed != netX || !parsed.ForVolumes() {
-		t.Errorf("reads back as %+v, %v", parsed, err)
-	}
-	for _, other := range []Attachment{{}, {}, {Network: netX.Network, Interface: "lhnet1"}, {Network: netX.Network, Interface: netY.Interface}} {
-		if other.ForVolumes() {
-			t.Errorf("%s is taken for one of ours", other)
-		}
+	parsed, err := ParseAttachment(netX.String())
+	must.Check(t, err == nil && parsed == netX && parsed.ForVolumes(), "reads back as %+v, %v", parsed, err)
+	for _, other := range []Attachment{{}, {Network: netX.Network, Interface: "lhnet1"}, {Network: netX.Network, Interface: netY.Interface}} {
+		must.Check(t, !other.ForVolumes(), "%s is taken for one of ours", other)
 	}
 }
 
 func TestVolumeAttachments(t *testing.T) {
 	got, err := VolumeAttachments("x,"+netY.String()+",kube-system/a@lhnet1,"+netX.String()+","+netX.Network.String()+"@net1", "pod-ns")
-	if want := []Attachment{netX, netY}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v", got, err)
-	}
+	want := []Attachment{netX, netY}
+	must.Check(t, err == nil && slices.Equal(got, want), "got %v, %v", got, err)
 	if _, err := VolumeAttachments("[", "pod-ns"); !errors.Is(err, ErrNotASelection) {
 		t.Errorf("got %v", err)
 	}
 	if got, err := VolumeAttachments("", "pod-ns"); err != nil || got != nil {
 		t.Errorf("got %v, %v", got, err)
-	}
-}
-
-func TestSetManagedWithVolumeNetworks(t *testing.T) {
-	const jsonA = `{"namespace": "kube-system", "name": "a", "interface": "lhnet1"}`
-	jsonX := `{"namespace": "team-x", "name": "nfs", "interface": "` + netX.Interface + `"}`
-	for name, test := range map[string]struct {
-		annotation string
-		set        []Attachment
-		want       string
-	}{
-		"all at once":                      {set: []Attachment{netA, netX}, want: "[" + jsonA + ", " + jsonX + "]"},
-		"only one for volumes":             {set: []Attachment{{}, netX}, want: "[" + jsonX + "]"},
-		"one more, what is there stays":    {annotation: "x, kube-system/a@lhnet1", set: []Attachment{netA, netX}, want: "x, kube-system/a@lhnet1," + netX.String()},
-		"one that goes":                    {annotation: "[" + jsonA + ", " + jsonX + "]", set: []Attachment{netA}, want: "[" + jsonA + "]"},
-		"as it is":                         {annotation: "[" + jsonX + ",  " + jsonA + "]", set: []Attachment{netA, netX}, want: "[" + jsonX + ",  " + jsonA + "]"},
-		"of that form, but somebody's own": {annotation: "team-x/nfs@" + netY.Interface, set: []Attachment{netA}, want: "team-x/nfs@" + netY.Interface + ",kube-system/a@lhnet1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := SetManaged(test.annotation, "pod-ns", Longhorn().Interfaces(), test.set...)
-			if err != nil || got != test.want {
-				t.Fatalf("got  %s, %v\nwant %s", got, err, test.want)
-			}
-		})
 	}
 }
 
@@ -92,10 +64,8 @@ func TestAddPlacement(t *testing.T) {
 		},
 		"fixed in part": {annotation: "[" + a + `, "mac": "02:00:00:00:00:01"}]`, identity: both, want: "[" + a + `, "mac": "02:00:00:00:00:01", "ips": ["10.0.0.9/24", "fd00::9"]}]`},
 		"empty fields":  {annotation: "[" + a + `, "ips": [ ], "MAC": ""}]`, identity: both, want: `[{"interface":"lhnet1","name":"a","namespace":"kube-system", "ips": ["10.0.0.9/24", "fd00::9"], "mac": "02:00:00:00:00:01"}]`},
-		"other fields stay": {
-			annotation: `[{"name":"x",  "future": 1e2}, ` + a + `, "infinibandGUID": "g"}]`, identity: both,
-			want: `[{"name":"x",  "future": 1e2}, ` + a + `, "infinibandGUID": "g"` + fixed + "]",
-		},
+		"other fields stay": {annotation: `[{"name":"x",  "future": 1e2}, ` + a + `, "infinibandGUID": "g"}]`, identity: both,
+			want: `[{"name":"x",  "future": 1e2}, ` + a + `, "infinibandGUID": "g"` + fixed + "]"},
 		"other addresses there": {annotation: "[" + a + `, "ips": ["10.0.0.8"]}]`, identity: both, refused: ErrOtherIdentity},
 		"another MAC there":     {annotation: "[" + a + `, "mac": "02:00:00:00:00:02"}]`, identity: both, refused: ErrOtherIdentity},
 		"unreadable":            {annotation: "[", identity: both, refused: ErrNotASelection},
@@ -105,9 +75,7 @@ func TestAddPlacement(t *testing.T) {
 				test.want = test.annotation
 			}
 			got, err := AddPlacement(test.annotation, "pod-ns", Placement{netA, test.identity})
-			if got != test.want || !errors.Is(err, test.refused) {
-				t.Fatalf("got  %s, %v\nwant %s", got, err, test.want)
-			}
+			must.True(t, got == test.want && errors.Is(err, test.refused), "got  %s, %v\nwant %s", got, err, test.want)
 			if again, err := AddPlacement(got, "pod-ns", Placement{netA, test.identity}); test.refused == nil && (err != nil || again != got) {
 				t.Fatalf("again: %s, %v", again, err)
 			}
@@ -138,21 +106,17 @@ func FuzzAddPlacement(f *testing.F) {
 	})
 }
 
-func checkAddPlacement(t fataler, annotation string, p Placement) {
+func checkAddPlacement(t must.TB, annotation string, p Placement) {
 	got, err := AddPlacement(annotation, "pod-ns", p)
 	if err != nil {
-		if got != annotation {
-			t.Fatalf("%q: refused with %v, and yet changed to %q", annotation, err, got)
-		}
+		must.True(t, got == annotation, "%q: refused with %v, and yet changed to %q", annotation, err, got)
 		return
 	}
 	before, after := mustParse(t, annotation), mustParse(t, got)
 	if !slices.Contains(before, p.Network) {
 		before = append(before, p.Network)
 	}
-	if !reflect.DeepEqual(before, after) {
-		t.Fatalf("%q: selections were %v and are %v", annotation, before, after)
-	}
+	must.True(t, reflect.DeepEqual(before, after), "%q: selections were %v and are %v", annotation, before, after)
 	if again, err := AddPlacement(got, "pod-ns", p); err != nil || again != got {
 		t.Fatalf("added again: %q, %v; before %q", again, err, got)
 	}

@@ -13,21 +13,20 @@ type Workload struct {
 	// OptOut keeps Fairlead off the pod.
 	OptOut      bool
 	Terminating bool
-	// Began is when the kubelet took the pod on: its volumes were mounted later.
+	// Began is when the kubelet accepted the pod: its volumes were mounted later.
 	Began time.Time
-	// Mounted is when its volumes were mounted at the latest: its sandbox was made,
-	// or a container was started, only after that. Zero: not known to be mounted yet,
-	// or it may be about to be mounted anew.
+	// Mounted is the latest time of the mounts: the sandbox and containers come later.
+	// Zero: not known, or the volumes may be mounted again soon.
 	Mounted time.Time
-	// Started: a container ran at some time, so that the volumes may be mounted still.
+	// Started: a container has run, so the volumes may still be mounted.
 	Started bool
-	// Restarted: a container runs not for the first time. The node may have been
-	// booted since, and the volumes mounted anew with it.
+	// Restarted: a container has restarted. The node may have rebooted and mounted the
+	// volumes again.
 	Restarted bool
 	Mounts    []Mount
 }
 
-// Uses tells whether the workload uses the volume.
+// Uses reports whether the workload uses the volume.
 func (w Workload) Uses(volume string) bool {
 	return slices.ContainsFunc(w.Mounts, func(m Mount) bool { return m.Volume == volume })
 }

@@ -13,14 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // TB is a test, a benchmark, or a property test.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Errorf(format string, args ...any)
-}
+type TB = must.TB
 
 // Noon is when tests begin.
 var Noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -59,12 +56,7 @@ func (b *Bench) NewLeader() {
 func (b *Bench) Must(err error) { b.Helper(); Must(b.TB, err) }
 
 // Must ends a test on an error.
-func Must(t TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-}
+func Must(t TB, err error) { t.Helper(); must.Do(t, err) }
 
 // Value is a result without its error, which ends the test.
 func Value[T any](t TB) func(T, error) T {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,7 +39,9 @@ func (r *Recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note str
 		return
 	}
 	e.About = reflect.TypeOf(regarding).Elem().Name() + "/"
-	if o, err := meta.Accessor(regarding); err == nil {
+	if ref, ok := regarding.(*corev1.ObjectReference); ok {
+		e.About, e.UID = ref.Kind+"/"+ref.Name, ref.UID
+	} else if o, err := meta.Accessor(regarding); err == nil {
 		e.About, e.UID = e.About+o.GetName(), o.GetUID()
 	}
 	r.mu.Lock()
@@ -72,6 +75,17 @@ func (r *Recorder) About(texts ...string) []string {
 		}
 	}
 	return found
+}
+
+// Reasons are the reasons of the events about an object.
+func (r *Recorder) Reasons(uid types.UID) []string {
+	var reasons []string
+	for _, e := range r.All() {
+		if e.UID == uid {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	return reasons
 }
 
 // Clear forgets all events.

@@ -1,39 +1,46 @@
-// Generate writes the manifests of webhooks and policies from the profiles, so
-// that what is installed and what is served can't differ. Run by make generate.
+// Generate writes the manifests of webhooks and policies from the profiles, alerts and dashboard from their
+// description, and the parts of the Helm chart that are the same in the manifests. Run by make generate.
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/webhook"
+	"github.com/fairlead-io/fairlead/manifests/monitoring"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generate DIR")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: generate MANIFESTS CHART")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err := write(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func write(dir string) error {
+func write(manifests, chart string) error {
 	files, err := render()
 	if err != nil {
 		return err
 	}
+	if err := writeFiles(manifests, files); err != nil {
+		return err
+	}
+	if files, err = renderChart(manifests); err != nil {
+		return err
+	}
+	return writeFiles(filepath.Join(chart, chartFolder), files)
+}
+
+func writeFiles(dir string, files map[string][]byte) error {
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return err
@@ -44,25 +51,17 @@ func write(dir string) error {
 
 // render returns the files by name.
 func render() (map[string][]byte, error) {
-	mutating, validating := webhook.Registration(storage.Profiles())
-	// Patches of the same two objects: kustomize adds the entries.
-	fencingMutating, fencingValidating := webhook.FencingRegistration(profiles.All())
-	// Gates of pods are opt-in: who gives them must be able to take them away.
-	gates := fencingMutating.DeepCopy()
-	gates.Webhooks = slices.DeleteFunc(gates.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return !gatesPods(w) })
-	fencingMutating.Webhooks = slices.DeleteFunc(fencingMutating.Webhooks, gatesPods)
-	var policies []any
-	for _, p := range webhook.FencingPolicies(profiles.All()) {
-		policies = append(policies, p.Policy, p.Binding)
-	}
-	nfsMutating, nfsValidating := webhook.NFSRegistration(webhook.NFSDrivers())
+	w := newWebhooks()
 	files := map[string][]byte{}
 	for name, objects := range map[string][]any{
-		"base/webhooks.yaml":                     {mutating, validating},
-		"components/fencing/webhooks.yaml":       {fencingMutating, fencingValidating},
-		"components/fencing/policies.yaml":       policies,
-		"components/fencing-gates/webhooks.yaml": {gates},
-		"components/nfs/webhooks.yaml":           {nfsMutating, nfsValidating},
+		"base/webhooks.yaml":                     {w.longhorn.mutating, w.longhorn.validating},
+		"components/fencing/webhooks.yaml":       {w.fencing.mutating, w.fencing.validating},
+		"components/fencing/policies.yaml":       w.policies,
+		"components/fencing-gates/webhooks.yaml": {w.gates.mutating},
+		"components/nfs/webhooks.yaml":           {w.nfs.mutating, w.nfs.validating},
+
+		"components/monitoring/prometheusrule.yaml":         {monitoring.Rules(registration.Namespace)},
+		"components/fencing-monitoring/prometheusrule.yaml": {monitoring.FencingRules(registration.Namespace)},
 	} {
 		data, err := documents(objects)
 		if err != nil {
@@ -70,12 +69,12 @@ func render() (map[string][]byte, error) {
 		}
 		files[name] = data
 	}
+	dashboard, err := json.MarshalIndent(monitoring.NewDashboard(), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the dashboard: %w", err)
+	}
+	files["components/monitoring/dashboard.json"] = append(dashboard, '\n')
 	return files, nil
-}
-
-// gatesPods tells whether a webhook gives pods scheduling gates.
-func gatesPods(w admissionregistrationv1.MutatingWebhook) bool {
-	return w.NamespaceSelector != nil && w.NamespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn
 }
 
 func documents(objects []any) ([]byte, error) {

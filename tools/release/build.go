@@ -15,12 +15,18 @@ func (r *release) binary(architecture string) string {
 	return filepath.Join(r.dist, "fairlead-linux-"+architecture)
 }
 
-// build leaves out what differs between machines: paths, cgo, and what git says of the work tree.
 func (r *release) build(ctx context.Context, architecture string) error {
-	return r.run(ctx, []string{"GOOS=linux", "GOARCH=" + architecture, "GOAMD64=v1", "GOARM64=v8.0"}, r.root,
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version,
-		"-o", r.binary(architecture), "./cmd/fairlead")
+	return r.compile(ctx, "linux", architecture, r.binary(architecture))
 }
+
+// compile leaves out what differs between machines: paths, cgo, and what git says of the work tree.
+func (r *release) compile(ctx context.Context, system, architecture, file string) error {
+	return r.run(ctx, []string{"GOOS=" + system, "GOARCH=" + architecture, "GOAMD64=v1", "GOARM64=v8.0"}, r.root,
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/fairlead-io/fairlead/internal/cli.Version="+r.version,
+		"-o", file, "./cmd/fairlead")
+}
+
+func billOf(binary string) string { return binary + ".cdx.json" }
 
 // writeBills writes what each binary is made of, as CycloneDX SBOMs.
 func (r *release) writeBills(ctx context.Context) error {
@@ -34,7 +40,7 @@ func (r *release) writeBills(ctx context.Context) error {
 	for _, architecture := range architectures {
 		binary := r.binary(architecture)
 		if err := r.run(ctx, nil, r.root, tool, "bin", "-json", "-std", "-noserial", "-notimestamp",
-			"-version", r.version, "-output", binary+".cdx.json", binary); err != nil {
+			"-version", r.version, "-output", billOf(binary), binary); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // architectures of Linux that are released.
@@ -26,6 +28,9 @@ type release struct {
 	time   time.Time
 	// image and nodeImage are named in the manifests; nodeImage with its digest, if that is known.
 	image, nodeImage string
+	// imageOnly leaves out manifests and checksums. The image is pushed to the repository pushTo, if there is one.
+	imageOnly bool
+	pushTo    string
 }
 
 func main() {
@@ -44,6 +49,8 @@ func run(ctx context.Context) error {
 	flag.StringVar(&r.version, "version", "", "the release's version")
 	flag.StringVar(&r.image, "image", "ghcr.io/fairlead-io/fairlead", "the image in the manifests, without its tag")
 	flag.StringVar(&r.nodeImage, "node-image", "", "the CSI node plugin's image in the manifests, as NAME@sha256:DIGEST")
+	flag.BoolVar(&r.imageOnly, "image-only", false, "write the image, its binaries and SBOMs, and nothing else")
+	flag.StringVar(&r.pushTo, "push", "", "push the image to this repository, REGISTRY/NAME, with the version as its tag")
 	flag.Parse()
 	if err := r.complete(ctx); err != nil {
 		return err
@@ -56,6 +63,9 @@ var pinned = regexp.MustCompile(`^[^@]+@sha256:[0-9a-f]{64}$`)
 func (r *release) complete(ctx context.Context) error {
 	if r.version == "" {
 		return errors.New("-version is missing")
+	}
+	if r.pushTo != "" {
+		r.image = r.pushTo
 	}
 	if r.nodeImage != "" && !pinned.MatchString(r.nodeImage) {
 		return fmt.Errorf("-node-image=%s has no digest: give NAME@sha256:DIGEST", r.nodeImage)
@@ -84,16 +94,42 @@ func (r *release) write(ctx context.Context) error {
 			return err
 		}
 	}
-	digest, err := r.writeImage()
+	if err := r.writeBills(ctx); err != nil {
+		return err
+	}
+	digest, err := r.writeImage(ctx)
 	if err != nil {
 		return fmt.Errorf("writing the image: %w", err)
 	}
 	fmt.Printf("image %s@%s\n", r.image, digest)
+	if r.imageOnly {
+		return nil
+	}
 	if err := r.writeManifests(digest); err != nil {
 		return fmt.Errorf("writing the manifests: %w", err)
 	}
-	if err := r.writeBills(ctx); err != nil {
-		return err
+	if err := r.writeChart(digest); err != nil {
+		return fmt.Errorf("writing the chart: %w", err)
+	}
+	if err := r.writePlugins(ctx); err != nil {
+		return fmt.Errorf("writing the kubectl plugin: %w", err)
 	}
 	return writeSums(r.dist)
+}
+
+// writeImage writes the image as one OCI archive, pushes it if that is asked for, and returns its digest.
+func (r *release) writeImage(ctx context.Context) (v1.Hash, error) {
+	index, err := r.newImage()
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	if err := r.writeArchive(index); err != nil {
+		return v1.Hash{}, err
+	}
+	if r.pushTo != "" {
+		if err := r.pushImage(ctx, index, r.pushTo); err != nil {
+			return v1.Hash{}, err
+		}
+	}
+	return index.Digest()
 }

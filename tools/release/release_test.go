@@ -3,9 +3,12 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,16 +26,18 @@ func newRelease(t *testing.T) *release {
 		time: time.Unix(1700000000, 0).UTC(), image: "registry.example/fairlead",
 	}
 	for _, architecture := range architectures {
-		if err := os.WriteFile(r.binary(architecture), []byte("program for "+architecture), 0o755); err != nil {
-			t.Fatal(err)
+		for file, content := range map[string]string{r.binary(architecture): "program for ", billOf(r.binary(architecture)): "SBOM for "} {
+			if err := os.WriteFile(file, []byte(content+architecture), 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return r
 }
 
-func TestImageIsValidAndHasOnlyTheBinary(t *testing.T) {
+func TestImageIsValidAndHasBinaryAndSBOM(t *testing.T) {
 	r := newRelease(t)
-	digest, err := r.writeImage()
+	digest, err := r.writeImage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,37 +80,62 @@ func checkImage(t *testing.T, image v1.Image, architecture string) {
 		len(config.Config.Entrypoint) != 1 || config.Config.Entrypoint[0] != "/fairlead" {
 		t.Errorf("the configuration for %s is %+v", architecture, config)
 	}
+	files := filesOf(t, image)
+	want := map[string]string{
+		"fairlead": "755 program for " + architecture, "usr/": "755 ", "usr/share/": "755 ", "usr/share/sbom/": "755 ",
+		billInImage: "644 SBOM for " + architecture,
+	}
+	if !maps.Equal(files, want) {
+		t.Errorf("the image for %s has\n%v, want\n%v", architecture, files, want)
+	}
+}
+
+// filesOf returns modes and contents by name, as the layers have them.
+func filesOf(t *testing.T, image v1.Image) map[string]string {
+	t.Helper()
 	layers, err := image.Layers()
-	if err != nil || len(layers) != 1 {
-		t.Fatalf("there are %d layers (%v), want one", len(layers), err)
-	}
-	content, err := layers[0].Uncompressed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer content.Close()
-	files := tar.NewReader(content)
-	header, err := files.Next()
-	if err != nil {
-		t.Fatal(err)
+	files := map[string]string{}
+	for _, layer := range layers {
+		content, err := layer.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer content.Close()
+		for reader := tar.NewReader(content); ; {
+			header, err := reader.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if header.Uid != 0 || header.Gid != 0 {
+				t.Errorf("%s is not root's", header.Name)
+			}
+			files[header.Name] = fmt.Sprintf("%o %s", header.Mode, text)
+		}
 	}
-	program, err := io.ReadAll(files)
-	if err != nil || header.Name != "fairlead" || header.Mode != 0o755 || string(program) != "program for "+architecture {
-		t.Errorf("the layer has %s with mode %o and %q (%v)", header.Name, header.Mode, program, err)
-	}
-	if _, err := files.Next(); err != io.EOF {
-		t.Errorf("the layer has more than one file (%v)", err)
-	}
+	return files
 }
 
 func TestSameInputGivesTheSameBytes(t *testing.T) {
 	first, second := newRelease(t), newRelease(t)
 	for _, r := range []*release{first, second} {
-		digest, err := r.writeImage()
+		digest, err := r.writeImage(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.writeManifests(digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.writeChart(digest); err != nil {
 			t.Fatal(err)
 		}
 		if err := writeSums(r.dist); err != nil {
@@ -119,6 +149,37 @@ func TestSameInputGivesTheSameBytes(t *testing.T) {
 	if lines := strings.Count(string(a), "\n"); lines < 5 || strings.Contains(string(a), "  .") {
 		t.Errorf("checksums of %d files:\n%s", lines, a)
 	}
+}
+
+func TestTwoBuildsGiveOneDigest(t *testing.T) {
+	var digests []v1.Hash
+	for range 2 {
+		digest, err := builtImage(t).Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest)
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("two builds have the digests %v", digests)
+	}
+}
+
+// builtImage is the image of this machine's architecture with the real program.
+func builtImage(t *testing.T) v1.Image {
+	t.Helper()
+	r := newRelease(t)
+	if err := os.Remove(r.binary(runtime.GOARCH)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.build(t.Context(), runtime.GOARCH); err != nil {
+		t.Fatal(err)
+	}
+	image, err := r.imageFor(runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
 }
 
 func TestManifestsNameImagesByDigest(t *testing.T) {

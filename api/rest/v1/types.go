@@ -1,60 +1,60 @@
-// Package v1 has the JSON that Fairlead's REST API answers with, and that
-// `fairlead settings -o json` prints. Fields are added, never renamed or taken away.
+// Package v1 has the JSON types of Fairlead's REST API and of
+// `fairlead settings -o json`. Fields are added, never renamed or removed.
 package v1
 
 import "time"
 
-// Setting is one named value of a profile. Applied, Name and Value are as in the
-// API of Longhorn's proposal "Support non-disruptive volume-related setting updates".
+// Setting is one setting of a profile. Applied, Name and Value are as in the API of
+// Longhorn's proposal "Support non-disruptive volume-related setting updates".
 type Setting struct {
-	// Applied: what the storage system runs is built with the value.
+	// Applied: all components of the storage system are built with the value.
 	Applied bool   `json:"applied"`
 	Name    string `json:"name"`
-	// Value in force.
+	// Value in effect.
 	Value string `json:"value"`
 	// Source of the value: fairlead, the storage system's name, or default.
 	Source string `json:"source"`
-	// Reason says why it is applied, or what it waits for.
+	// Reason says why the setting is applied, or what the setting waits for.
 	Reason string `json:"reason"`
-	// Since is when Applied last changed; absent where nobody knows.
+	// Since is when Applied last changed; absent if not known.
 	Since *time.Time `json:"since,omitempty"`
-	// Blockers are the concrete things that it waits for.
+	// Blockers are the objects that the setting waits for.
 	Blockers []Blocker `json:"blockers"`
-	// Default where no resource sets a value.
+	// Default is the value if no resource sets one.
 	Default string `json:"default"`
-	// Allowed says which values are well formed, as a refusal does.
+	// Allowed describes the well-formed values, in the words of a refusal.
 	Allowed string `json:"allowed"`
-	// DangerZone: applying it restarts what serves volumes.
+	// DangerZone: applying the setting restarts components that serve volumes.
 	DangerZone bool `json:"dangerZone"`
-	// Gate says when it may be applied.
+	// Gate says when the setting may be applied.
 	Gate string `json:"gate"`
-	// Affects says what is restarted or built anew when it is applied.
+	// Affects says which components are restarted or recreated when the setting is applied.
 	Affects string `json:"affects"`
-	// Profile that it is of, and the namespace of its objects.
+	// Profile of the setting, and the Namespace of its objects.
 	Profile   string `json:"profile"`
 	Namespace string `json:"namespace"`
-	// Warnings that came back when it was changed; only in the answer to a change.
+	// Warnings about a change; only in the answer to the change.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Blocker is one concrete thing that keeps a setting from being applied.
+// Blocker is an object that delays a setting.
 type Blocker struct {
-	// Kind of the thing, such as Volume or Component.
+	// Kind of the blocker, such as Volume or Component.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Nodes it concerns.
+	// Nodes that the blocker concerns.
 	Nodes []string `json:"nodes,omitempty"`
-	// Workloads that use it, as namespace/name of pods.
+	// Workloads that use the blocker, as namespace/name of pods.
 	Workloads []string `json:"workloads,omitempty"`
-	// Message says why it blocks and what to do.
+	// Message says why the blocker delays the setting, and what to do.
 	Message string `json:"message,omitempty"`
 }
 
 // SettingList is the answer to a request for all settings.
 type SettingList struct {
 	Data []Setting `json:"data"`
-	// Unknown are the names of settings that the storage system has and this Fairlead
-	// does not know: a later version may have them in its danger zone.
+	// Unknown are the names of the storage system's settings that the running Fairlead
+	// does not know. A later version may have them in its danger zone.
 	Unknown []string `json:"unknown"`
 }
 

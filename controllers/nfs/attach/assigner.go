@@ -17,21 +17,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
-// Annotations says what is done with the node annotation <driver>/assigned-ip of the GKE driver.
+// Annotations is the mode for the node annotation <driver>/assigned-ip of the GKE driver.
 type Annotations string
 
 const (
-	// AnnotationsOff: it is ignored.
+	// AnnotationsOff: the annotation is ignored.
 	AnnotationsOff Annotations = "off"
-	// AnnotationsRead: a node that has it keeps that server while it is alive.
+	// AnnotationsRead: a node keeps the annotated server while that server is alive.
 	AnnotationsRead Annotations = "read"
-	// AnnotationsWrite: it is kept as the GKE driver does, for the driver's default service.
+	// AnnotationsWrite: the annotation is written as by the GKE driver, for the driver's default service.
 	AnnotationsWrite Annotations = "write"
 )
 
-// Driver that is served.
+// Driver served by the attacher.
 type Driver struct {
-	// Service of PersistentVolumes that name none.
+	// Service is the default for PersistentVolumes that name no service.
 	Service types.NamespacedName
 	// Annotations of nodes. Empty: AnnotationsOff.
 	Annotations Annotations
@@ -49,7 +49,7 @@ type Assigner struct {
 	Drivers map[string]Driver
 }
 
-// services are the drivers as pools know them.
+// services are the drivers with their default services, for the pools.
 func (a *Assigner) services() pools.Drivers {
 	drivers := pools.Drivers{}
 	for name, d := range a.Drivers {
@@ -58,7 +58,7 @@ func (a *Assigner) services() pools.Drivers {
 	return drivers
 }
 
-// Services of the drivers by name, for those who read VolumeAttachments.
+// Services of the drivers by name, for readers of VolumeAttachments.
 func Services(drivers map[string]Driver) pools.Drivers {
 	return (&Assigner{Drivers: drivers}).services()
 }
@@ -72,7 +72,7 @@ type missing struct {
 
 func (m missing) Unwrap() error { return m.error }
 
-// get reads from the cache, then from the API server: what is new may not be cached yet.
+// get reads from the cache, then from the API server: a new object may not be cached yet.
 func (a *Assigner) get(ctx context.Context, key client.ObjectKey, o client.Object) error {
 	err := a.Cached.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {
@@ -81,7 +81,7 @@ func (a *Assigner) get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return err
 }
 
-// node reads a node, with the server that it prefers.
+// node reads a node, with its preferred server.
 func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
 	var node corev1.Node
 	if err := a.get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {

@@ -9,20 +9,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestNodeGetsItsServerWithTheAttachment(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 1)
-	w.volume("pv", "h", pool.String())
-	l := w.leader()
+	w, l := attaching(t, serviceOf(2), 1)
 	address := l.attach("pv", "n0")
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	if !va.Status.Attached || va.Status.AttachmentMetadata[driver+"/assigned-ip"] != address || !strings.HasPrefix(address, "10.0.0.") ||
@@ -30,100 +28,73 @@ func TestNodeGetsItsServerWithTheAttachment(t *testing.T) {
 		t.Errorf("got %+v, %+v", va.ObjectMeta, va.Status)
 	}
 	l.detach("pv", "n0")
-	if err := w.Get(t.Context(), client.ObjectKeyFromObject(va), va); !apierrors.IsNotFound(err) || !slices.Equal(l.loads(), []int{0, 0}) {
-		t.Errorf("after the detach: %v, loads %v", err, l.loads())
-	}
+	must.Equal(t, w.attachment(va.Name), nil)
+	must.Equal(t, l.loads(), []int{0, 0})
 }
 
 func TestAddressCarriesThePortThatDiffers(t *testing.T) {
 	s := serviceOf(1)
 	s.Status.Backends[0].Address = "[fd00::1]:12049"
-	w := newWorld(t, s, 1)
-	w.volume("pv", "h")
-	if got := w.leader().attach("pv", "n0"); got != "[fd00::1]:12049" {
-		t.Errorf("got %q", got)
-	}
+	_, l := attaching(t, s, 1)
+	must.Equal(t, l.attach("pv", "n0"), "[fd00::1]:12049")
 }
 
-// As the GKE driver does not (lbcontroller.go: RemoveIPFromNode).
+// The GKE driver gives up the count with the first volume (lbcontroller.go: RemoveIPFromNode).
 func TestFirstUnpublishKeepsTheOtherVolumesCount(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 2)
-	w.volume("a", "a")
+	w, l := attaching(t, serviceOf(2), 2)
 	w.volume("b", "b")
-	l := w.leader()
-	first := l.attach("a", "n0")
-	if second := l.attach("b", "n0"); second != first || !slices.Equal(l.loads(), []int{0, 1}) {
-		t.Errorf("volumes of one node: %s and %s, loads %v", first, second, l.loads())
-	}
-	l.detach("a", "n0")
-	if !slices.Equal(l.loads(), []int{0, 1}) {
-		t.Errorf("loads %v while volume b is attached", l.loads())
-	}
-	if other := l.attach("a", "n1"); other == first {
-		t.Errorf("node n1 got %s, which has a node, and the other has none", other)
-	}
-	if again := l.attach("a", "n0"); again != first {
-		t.Errorf("node n0 has %s mounted and got %s", first, again)
-	}
+	first := l.attach("pv", "n0")
+	must.Equal(t, l.attach("b", "n0"), first, "second volume of a node")
+	l.detach("pv", "n0")
+	must.Equal(t, l.loads(), []int{0, 1}, "while volume b is attached")
+	other := l.attach("pv", "n1")
+	must.True(t, other != first, "node n1 got %s, which has a node, and the other has none", other)
+	must.Equal(t, l.attach("pv", "n0"), first, "node that has the server mounted")
 }
 
-// As the GKE driver does not: several pools, volumes and shares at once.
+// The GKE driver has one pool, volume and share at once.
 func TestServicesAreCountedApart(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 2)
 	other := serviceOf(1)
 	other.Name, other.Status.Backends[0].Address = "other", "10.9.0.1:2049"
+	w := newWorld(t, serviceOf(2), 2)
 	w.Must(w.Seed(t.Context(), other))
-	w.volume("a", "a")
 	w.volume("b", "b", "storage/other")
 	l := w.leader()
-	if got := l.attach("b", "n0"); got != "10.9.0.1" || !slices.Equal(l.loads(), []int{0, 0}) {
-		t.Errorf("got %s, loads of the other service %v", got, l.loads())
-	}
+	must.Equal(t, l.attach("b", "n0"), "10.9.0.1")
+	must.Equal(t, l.loads(), []int{0, 0}, "of the other service")
 }
 
-// As the GKE driver does not: counts are built once, at its start.
+// The GKE driver builds its counts once, when it starts.
 func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
-	w := newWorld(t, serviceOf(5), 40)
-	w.volume("pv", "h")
-	l := w.leader()
+	w, l := attaching(t, serviceOf(5), 40)
 	for i := range 40 {
 		l.attach("pv", fmt.Sprintf("n%d", i))
 	}
 	for i := range 30 {
 		name := fmt.Sprintf("n%d", i)
-		w.Must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		w.deleteNode(name)
 		l.detach("pv", name) // the attach-detach controller deletes the attachments of nodes that are gone
 	}
-	if got := l.pools.Summary(pool, false).Nodes; got != 10 {
-		t.Errorf("%d nodes are counted, 10 are left", got)
-	}
+	must.Equal(t, l.pools.Summary(pool, false).Nodes, 10)
 	second := w.leader() // a standby replica that leads now
-	if !slices.Equal(second.loads(), l.loads()) {
-		t.Errorf("another leader counts %v, the first %v", second.loads(), l.loads())
-	}
+	must.Equal(t, second.loads(), l.loads(), "another leader")
 	for i := range 30 {
 		w.node(fmt.Sprintf("m%d", i))
 		second.attach("pv", fmt.Sprintf("m%d", i))
 	}
-	if loads := second.loads(); loads[len(loads)-1]-loads[0] > 1 {
-		t.Errorf("loads %v after 30 new nodes", loads)
-	}
+	must.Equal(t, second.loads(), []int{8, 8, 8, 8, 8}, "after 30 new nodes")
 }
 
-// As the GKE driver does not: it reads the node's old annotation and counts nothing.
+// The GKE driver reads the node's old annotation and counts nothing.
 func TestPublishAfterUnpublishIsCounted(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 1)
+	w, l := attaching(t, serviceOf(2), 1)
 	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
-	w.volume("pv", "h")
-	l := w.leader()
 	first := l.attach("pv", "n0")
 	l.annotate("n0")
-	l.client.Cache = w.NewCache()
-	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})) // still shows the annotation
+	l.holdNode("n0") // the cache still shows the annotation
 	l.detach("pv", "n0")
-	if again := l.attach("pv", "n0"); again != first || !slices.Equal(l.loads(), []int{0, 1}) {
-		t.Errorf("got %s after %s, loads %v", again, first, l.loads())
-	}
+	must.Equal(t, l.attach("pv", "n0"), first)
+	must.Equal(t, l.loads(), []int{0, 1})
 }
 
 func (l *leader) annotate(node string) {
@@ -132,57 +103,48 @@ func (l *leader) annotate(node string) {
 	l.Must(err)
 }
 
-// As the GKE driver does not: it writes whole nodes, and leaves unlisted annotations.
-func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
-	key := csi.AddressKey(driver)
-	w := newWorld(t, serviceOf(2), 0)
-	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
-	w.node("n0", key, "192.0.2.1", "other", "kept")
-	w.volume("pv", "h")
-	l := w.leader()
-	l.annotate("n0")
-	get := func() map[string]string {
-		var n corev1.Node
-		w.Must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
-		return n.Annotations
-	}
-	if a := get(); a[key] != "" || a["other"] != "kept" {
-		t.Errorf("annotations of a node without volumes: %v", a)
-	}
-	address := l.attach("pv", "n0")
-	l.client.Cache = w.NewCache()
-	w.Must(l.client.Cache.Hold(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
-	var n corev1.Node
-	w.Must(w.Get(t.Context(), client.ObjectKey{Name: "n0"}, &n))
-	n.Labels = map[string]string{"kubelet": "wrote"} // meanwhile
-	w.Must(w.Update(t.Context(), &n))
-	l.annotate("n0")
-	if a := get(); a[key] != address || a["other"] != "kept" {
-		t.Errorf("annotations %v, want %s", a, address)
-	}
-	l.client.Cache.Release()
-	l.detach("pv", "n0")
-	l.annotate("n0")
-	if a := get(); a[key] != "" {
-		t.Errorf("annotations after the detach: %v", a)
-	}
+func (l *leader) holdNode(name string) {
+	l.Helper()
+	l.client.Cache = l.NewCache()
+	l.Must(l.client.Cache.Hold(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// As the GKE driver does not: dead addresses are handed out.
+// The GKE driver writes whole nodes, and leaves unlisted annotations.
+func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
+	key := csi.AddressKey(driver)
+	w, l := attaching(t, serviceOf(2), 0)
+	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
+	w.node("n0", key, "192.0.2.1", "other", "kept")
+	annotated := func(want string) {
+		t.Helper()
+		l.annotate("n0")
+		n := w.getNode("n0")
+		must.Equal(t, n.Annotations[key], want)
+		must.Equal(t, n.Annotations["other"], "kept")
+	}
+	annotated("")
+	address := l.attach("pv", "n0")
+	l.holdNode("n0")
+	n := w.getNode("n0")
+	n.Labels = map[string]string{"kubelet": "wrote"} // meanwhile
+	w.Must(w.Update(t.Context(), n))
+	annotated(address)
+	l.client.Cache.Release()
+	l.detach("pv", "n0")
+	annotated("")
+}
+
+// The GKE driver hands out the addresses of dead servers.
 func TestDeadServersGetNoNodes(t *testing.T) {
-	w := newWorld(t, serviceOf(2), 4)
-	w.volume("pv", "h")
+	w, _ := attaching(t, serviceOf(2), 4)
 	w.health("10.0.0.1", "Down")
 	l := w.leader()
 	for i := range 4 {
-		if got := l.attach("pv", fmt.Sprintf("n%d", i)); got != "10.0.0.2" {
-			t.Errorf("node n%d got %s, which is dead", i, got)
-		}
+		must.Equal(t, l.attach("pv", fmt.Sprintf("n%d", i)), "10.0.0.2", "node n%d", i)
 	}
 }
 
 func TestAnnotationOfALiveServerIsKept(t *testing.T) {
-	key := csi.AddressKey(driver)
 	for _, test := range []struct {
 		name, annotation string
 		mode             Annotations
@@ -197,11 +159,10 @@ func TestAnnotationOfALiveServerIsKept(t *testing.T) {
 		{"no address", "a, b", AnnotationsRead, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, serviceOf(4), 2)
+			w, _ := attaching(t, serviceOf(4), 2)
 			w.drivers[driver] = Driver{Service: pool, Annotations: test.mode}
 			w.health("10.0.0.4", "Down")
-			w.node("annotated", key, test.annotation)
-			w.volume("pv", "h")
+			w.node("annotated", csi.AddressKey(driver), test.annotation)
 			l := w.leader()
 			// So that the annotated server is not the emptiest.
 			for i := 0; l.pools.AddressNodes(pool, []string{"10.0.0.3"})[0] == 0; i++ {
@@ -218,45 +179,35 @@ func TestAnnotationOfALiveServerIsKept(t *testing.T) {
 }
 
 func TestRefusalSaysWhyAndEnds(t *testing.T) {
-	for _, test := range []struct {
-		name, want string
-		break_     func(*world)
-		mend       func(*world)
-		kind, of   string
+	withVolume := func(w *world) { w.volume("pv", "h") }
+	for want, test := range map[string]struct {
+		setUp, repair func(*world)
+		kind, of      string
 	}{
-		{"no volume", "PersistentVolume pv does not exist", func(w *world) {}, func(w *world) { w.volume("pv", "h") }, waitVolume, "pv"},
-		{"unknown service", "NFSService storage/none does not exist", func(w *world) { w.volume("pv", "h", "storage/none") }, func(w *world) {
+		"PersistentVolume pv does not exist": {func(*world) {}, withVolume, waitVolume, "pv"},
+		"NFSService storage/none does not exist": {func(w *world) { w.volume("pv", "h", "storage/none") }, func(w *world) {
 			s := serviceOf(1)
 			s.Name = "none"
 			w.Must(w.Seed(context.Background(), s))
 		}, waitService, "storage/none"},
-		{"all down", "has no server for node n0", func(w *world) {
-			w.volume("pv", "h")
+		"has no server for node n0": {func(w *world) {
+			withVolume(w)
 			w.health("10.0.0.1", "Down")
 		}, func(w *world) { w.health("10.0.0.1", "Healthy") }, waitService, "storage/pool"},
-		{"unknown node", "node n0 does not exist", func(w *world) {
-			w.volume("pv", "h")
-			w.Must(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+		"node n0 does not exist": {func(w *world) {
+			withVolume(w)
+			w.deleteNode("n0")
 		}, func(w *world) { w.node("n0") }, waitNode, "n0"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(want, func(t *testing.T) {
 			w := newWorld(t, serviceOf(1), 1)
-			test.break_(w)
+			test.setUp(w)
 			l := w.leader()
 			name := w.request("pv", "n0")
-			l.settle(name)
-			va := w.attachment(name)
-			if va.Status.Attached || va.Status.AttachError == nil || !strings.Contains(va.Status.AttachError.Message, test.want) {
-				t.Fatalf("status %+v, want %q", va.Status, test.want)
-			}
-			l.settle(name)
-			if again := w.attachment(name); again.ResourceVersion != va.ResourceVersion {
-				t.Error("the same refusal is written twice")
-			}
-			test.mend(w)
-			if waiting := l.r.waiting.take(test.kind, test.of); len(waiting) != 1 || waiting[0].Name != name {
-				t.Errorf("waiting for %s %s: %v", test.kind, test.of, waiting)
-			}
+			va := l.refused(name, want)
+			must.Equal(t, l.refused(name, want).ResourceVersion, va.ResourceVersion, "the refusal is written once")
+			test.repair(w)
+			must.Equal(t, l.r.waiting.take(test.kind, test.of), []ctrl.Request{request(name)}, "waiting for %s %s", test.kind, test.of)
 			l.settle(name)
 			if va := w.attachment(name); !va.Status.Attached || va.Status.AttachError != nil {
 				t.Errorf("status after the repair: %+v", va.Status)
@@ -265,34 +216,33 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 	}
 }
 
-func TestVolumeWithoutServiceIsRefused(t *testing.T) {
-	w := newWorld(t, serviceOf(1), 1)
-	w.drivers[driver] = Driver{}
-	w.volume("pv", "h")
-	l := w.leader()
-	name := w.request("pv", "n0")
+// refused settles an attachment, and fails unless its status has the refusal.
+func (l *leader) refused(name, want string) *storagev1.VolumeAttachment {
+	l.Helper()
 	l.settle(name)
-	if e := w.attachment(name).Status.AttachError; e == nil || !strings.Contains(e.Message, "PersistentVolume pv") {
-		t.Errorf("attachError %+v", e)
+	va := l.attachment(name)
+	if va.Status.Attached || va.Status.AttachError == nil || !strings.Contains(va.Status.AttachError.Message, want) {
+		l.Fatalf("status %+v, want %q", va.Status, want)
 	}
+	return va
+}
+
+func TestVolumeWithoutServiceIsRefused(t *testing.T) {
+	w, l := attaching(t, serviceOf(1), 1)
+	w.drivers[driver] = Driver{}
+	l.refused(w.request("pv", "n0"), "PersistentVolume pv")
 }
 
 func TestServiceBeingDeletedTakesNoNodes(t *testing.T) {
 	s := serviceOf(1)
 	s.Finalizers = []string{"fairlead.io/nfs-attachments"}
-	w := newWorld(t, s, 1)
-	w.volume("pv", "h")
-	l := w.leader()
+	w, l := attaching(t, s, 1)
 	w.Must(w.Delete(t.Context(), &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name}}))
-	name := w.request("pv", "n0")
-	l.settle(name)
-	if e := w.attachment(name).Status.AttachError; e == nil || !strings.Contains(e.Message, "being deleted") {
-		t.Errorf("attachError %+v", e)
-	}
+	l.refused(w.request("pv", "n0"), "being deleted")
 }
 
 func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
-	w, l := attaching(t, 3, 1)
+	w, l := attaching(t, serviceOf(3), 1)
 	name := w.request("pv", "n0")
 	l.client.Before = func(write fakeapi.Write) error {
 		if write.Verb == "patch/status" { // the other is faster
@@ -304,25 +254,22 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 		return nil
 	}
 	l.settle(name)
-	if at, ok := l.pools.Node(pool, "n0"); pools.AddressOf(w.attachment(name)) != "10.0.0.3" || !ok || at.Address != "10.0.0.3" {
-		t.Errorf("the attachment has %s, the pools have %+v", pools.AddressOf(w.attachment(name)), at)
-	}
+	must.Equal(t, pools.AddressOf(w.attachment(name)), "10.0.0.3")
+	at, _ := l.pools.Node(pool, "n0")
+	must.Equal(t, at.Address, "10.0.0.3", "in the pool")
 }
 
 func TestForeignAttachmentsAreLeftAlone(t *testing.T) {
-	w := newWorld(t, serviceOf(1), 1)
+	w, l := attaching(t, serviceOf(1), 1)
 	w.drivers[driver] = Driver{Service: pool, External: true}
-	w.volume("pv", "h")
-	l := w.leader()
 	name := w.request("pv", "n0")
+	before := w.attachment(name)
 	l.settle(name)
-	if va := w.attachment(name); len(va.Finalizers) > 0 || va.Status.Attached {
-		t.Errorf("the external attacher's attachment was changed: %+v", va)
-	}
+	must.Equal(t, w.attachment(name), before)
 }
 
 func TestFinalizersOfOthersAreKept(t *testing.T) {
-	w, l := attaching(t, 1, 1)
+	w, l := attaching(t, serviceOf(1), 1)
 	name := w.request("pv", "n0")
 	l.client.Before = func(fakeapi.Write) error { // meanwhile
 		l.client.Before = nil
@@ -333,30 +280,24 @@ func TestFinalizersOfOthersAreKept(t *testing.T) {
 	}
 	l.settle(name)
 	want := []string{"example.org/gate", "external-attacher/" + driver}
-	if got := w.attachment(name).Finalizers; !slices.Equal(got, want) {
-		t.Errorf("finalizers %v, want %v", got, want)
-	}
+	must.Equal(t, w.attachment(name).Finalizers, want)
 	w.Must(w.Delete(t.Context(), w.attachment(name)))
 	l.settle(name)
-	if got := w.attachment(name).Finalizers; !slices.Equal(got, want[:1]) || !slices.Equal(l.loads(), []int{0}) {
-		t.Errorf("finalizers %v after the detach, loads %v", got, l.loads())
-	}
+	must.Equal(t, w.attachment(name).Finalizers, want[:1], "after the detach")
+	must.Equal(t, l.loads(), []int{0})
 }
 
 // The finalizer may be removed by hand, or not be restored from a backup.
 func TestAttachmentOfGoneNodeIsCountedOnce(t *testing.T) {
-	w, l := attaching(t, 2, 1)
+	w, l := attaching(t, serviceOf(2), 1)
 	l.attach("pv", "n0")
-	w.Must(w.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}))
+	w.deleteNode("n0")
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	va.Finalizers = nil
 	w.Must(w.Update(t.Context(), va))
 	l.settle(va.Name)
-	if all := l.pools.Placements(pool); len(all) != 1 || all["n0"].Volumes != 1 {
-		t.Errorf("the pools have %v", all)
-	}
+	must.Equal(t, len(l.pools.Placements(pool)), 1)
+	must.Equal(t, l.pools.Placements(pool)["n0"].Volumes, 1)
 	l.detach("pv", "n0")
-	if all := l.pools.Placements(pool); len(all) != 0 {
-		t.Errorf("after the detach the pools have %v", all)
-	}
+	must.Equal(t, len(l.pools.Placements(pool)), 0, "after the detach")
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 60, 60) }
@@ -37,7 +37,6 @@ type world struct {
 	drivers map[string]Driver
 }
 
-// leader is one process.
 type leader struct {
 	*world
 	client    *fakeapi.Client
@@ -60,11 +59,11 @@ func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	return w
 }
 
-// attaching is a leader with one volume pv.
-func attaching(t testkit.TB, servers, nodes int) (*world, *leader) {
+// attaching is a leader with one volume pv, whose handle is its name.
+func attaching(t testkit.TB, service *v1alpha1.NFSService, nodes int) (*world, *leader) {
 	t.Helper()
-	w := newWorld(t, serviceOf(servers), nodes)
-	w.volume("pv", "h")
+	w := newWorld(t, service, nodes)
+	w.volume("pv", "pv")
 	return w, w.leader()
 }
 
@@ -86,6 +85,16 @@ func (w *world) node(name string, annotations ...string) {
 	w.Must(w.Create(context.Background(), n))
 }
 
+func (w *world) getNode(name string) *corev1.Node {
+	w.Helper()
+	return testkit.Get[corev1.Node](w, w.API, "", name)
+}
+
+func (w *world) deleteNode(name string) {
+	w.Helper()
+	w.Must(w.Delete(context.Background(), w.getNode(name)))
+}
+
 // volume creates a PersistentVolume. Without service it names none.
 func (w *world) volume(name, handle string, service ...string) {
 	w.Helper()
@@ -101,10 +110,7 @@ func (w *world) volume(name, handle string, service ...string) {
 func (w *world) request(pv, node string) string {
 	w.Helper()
 	name := attachmentName(driver, pv, node)
-	w.Must(w.Create(context.Background(), &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(pv)}},
-	}))
+	w.Must(w.Create(context.Background(), objects.Attachment(pv, node, driver, func(va *storagev1.VolumeAttachment) { va.Name = name })))
 	return name
 }
 
@@ -120,7 +126,6 @@ func (w *world) attachments() []storagev1.VolumeAttachment {
 	return list.Items
 }
 
-// health changes what status says of a server.
 func (w *world) health(address, health string) {
 	w.Helper()
 	testkit.Change(w.Bench, pool.Namespace, pool.Name, func(s *v1alpha1.NFSService) {
@@ -137,7 +142,6 @@ type reader struct {
 	cache.Informers
 }
 
-// leader starts a process, which knows nothing but what the API server has.
 func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
@@ -181,7 +185,6 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// attach makes and settles an attachment, and returns its address.
 func (l *leader) attach(pv, node string) string {
 	l.Helper()
 	name := l.request(pv, node)
@@ -189,7 +192,6 @@ func (l *leader) attach(pv, node string) string {
 	return pools.AddressOf(l.attachment(name))
 }
 
-// detach deletes an attachment, and settles it.
 func (l *leader) detach(pv, node string) {
 	l.Helper()
 	name := attachmentName(driver, pv, node)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -68,15 +69,10 @@ func (m *model) start(i int) {
 func (m *model) inspect() {
 	for _, va := range m.attachments() {
 		address := pools.AddressOf(&va)
-		if va.Status.Attached != (address != "") {
-			m.Fatalf("%s: attached %v with address %q", va.Name, va.Status.Attached, address)
-		}
-		if before := m.addresses[va.UID]; before != "" && before != address {
-			m.Fatalf("%s had address %s and has %s", va.Name, before, address)
-		}
-		if address != "" && !strings.HasPrefix(address, "10.0.0.") {
-			m.Fatalf("%s has %s, which the service does not have", va.Name, address)
-		}
+		must.True(m, va.Status.Attached == (address != ""), "%s: attached %v with address %q", va.Name, va.Status.Attached, address)
+		before := m.addresses[va.UID]
+		must.True(m, before == "" || before == address, "%s had address %s and has %s", va.Name, before, address)
+		must.True(m, address == "" || strings.HasPrefix(address, "10.0.0."), "%s has %s, which the service does not have", va.Name, address)
 		m.addresses[va.UID] = address
 	}
 }
@@ -119,11 +115,9 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			va.Name = attachmentName(driver, pv, node)
 			m.Must(m.leaders[process(t)].client.Cache.Hold(context.Background(), va))
 		},
-		"catch up": func(t *rapid.T) { m.leaders[process(t)].catchUp() },
-		"crash soon": func(t *rapid.T) {
-			m.lives[process(t)] = rapid.IntRange(1, 3).Draw(t, "writes")
-		},
-		"restart": func(t *rapid.T) { m.start(process(t)) },
+		"catch up":   func(t *rapid.T) { m.leaders[process(t)].catchUp() },
+		"crash soon": func(t *rapid.T) { m.lives[process(t)] = rapid.IntRange(1, 3).Draw(t, "writes") },
+		"restart":    func(t *rapid.T) { m.start(process(t)) },
 		"server": func(t *rapid.T) {
 			server := fmt.Sprintf("10.0.0.%d", rapid.IntRange(1, modelServers-1).Draw(t, "server")) // the last one stays
 			m.health(server, rapid.SampledFrom([]string{"Healthy", "Down"}).Draw(t, "health"))
@@ -145,20 +139,16 @@ func (m *model) rest(t *rapid.T) {
 	}
 	nodes := map[string]bool{}
 	for _, va := range m.attachments() {
-		if va.DeletionTimestamp != nil || !va.Status.Attached {
-			t.Fatalf("%s is not settled: %+v", va.Name, va.Status)
-		}
+		must.True(t, va.DeletionTimestamp == nil && va.Status.Attached, "%s is not settled: %+v", va.Name, va.Status)
 		nodes[va.Spec.NodeName] = true
 	}
 	l, again := m.leaders[0], m.leader()
-	if got := l.pools.Summary(pool, false).Nodes; got != len(nodes) {
-		t.Fatalf("%d nodes are counted, %d have volumes", got, len(nodes))
-	}
+	got := l.pools.Summary(pool, false).Nodes
+	must.True(t, got == len(nodes), "%d nodes are counted, %d have volumes", got, len(nodes))
 	for node := range nodes {
 		at, _ := l.pools.Node(pool, node)
-		if then, ok := again.pools.Node(pool, node); !ok || then != at {
-			t.Fatalf("node %s is at %+v, after a restart at %+v", node, at, then)
-		}
+		then, ok := again.pools.Node(pool, node)
+		must.True(t, ok && then == at, "node %s is at %+v, after a restart at %+v", node, at, then)
 	}
 	m.oneVolumeLess(t, l)
 }
@@ -173,9 +163,8 @@ func (m *model) oneVolumeLess(t *rapid.T, l *leader) {
 		}
 		before := l.pools.Summary(pool, false).Nodes
 		l.detach("a", node)
-		if then, _ := l.pools.Node(pool, node); then.Address != at.Address || l.pools.Summary(pool, false).Nodes != before {
-			t.Fatalf("node %s was at %+v and is at %+v", node, at, then)
-		}
+		then, _ := l.pools.Node(pool, node)
+		must.True(t, then.Address == at.Address && l.pools.Summary(pool, false).Nodes == before, "node %s was at %+v and is at %+v", node, at, then)
 	}
 }
 
@@ -197,9 +186,8 @@ func TestNewNodesSpreadEvenly(t *testing.T) {
 			if rapid.Bool().Draw(t, "restart") {
 				l = m.leader()
 			}
-			if loads := l.loads(); loads[len(loads)-1]-loads[0] > 1 {
-				t.Fatalf("loads %v", loads)
-			}
+			loads := l.loads()
+			must.True(t, loads[len(loads)-1]-loads[0] <= 1, "loads %v", loads)
 		}
 	})
 }

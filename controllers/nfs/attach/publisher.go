@@ -72,7 +72,8 @@ func (p *Publisher) Publish(ctx context.Context, driver, volumeHandle, nodeID st
 	return map[string]string{csi.AddressKey(driver): address}, nil
 }
 
-// assignTo assigns under the UID of the VolumeAttachment, so that its end is seen; without one, until Unpublish.
+// assignTo assigns under the UID of the VolumeAttachment, so that its deletion ends the assignment. Without a
+// VolumeAttachment, Unpublish ends the assignment.
 func (p *Publisher) assignTo(ctx context.Context, service types.NamespacedName, node assign.Node, va *storagev1.VolumeAttachment, of publication) (string, error) {
 	if va != nil {
 		return p.assign(ctx, service, node, string(va.UID))
@@ -195,7 +196,7 @@ func (p *Publisher) attachment(ctx context.Context, driver, handle, node string)
 	return &va, nil
 }
 
-// attachmentName is as Kubernetes makes it (pkg/volume/csi/csi_attacher.go: getAttachmentName).
+// attachmentName is the name that Kubernetes gives (pkg/volume/csi/csi_attacher.go: getAttachmentName).
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// settle is how soon is tried again what met a cache that was behind.
+	// settle is the delay of a retry after a stale cache.
 	settle = 50 * time.Millisecond
-	// retry is how often is tried again what waits for an event.
+	// retry is the interval of retries beside events.
 	retry = 5 * time.Second
 )
 
@@ -132,7 +132,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 	return r.services().ServiceOf(source, name)
 }
 
-// detach releases the VolumeAttachment: the node has no mount any more, and nothing is to be undone.
+// detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
 func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
 	if slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) {
 		if err := r.release(ctx, va); err != nil {
@@ -144,7 +144,7 @@ func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment)
 	return nil
 }
 
-// catchUp takes over what another process has written to the attachment.
+// catchUp takes over the address that another process has written to the attachment.
 func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment) error {
 	var live storagev1.VolumeAttachment
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(va), &live)

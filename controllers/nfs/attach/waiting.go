@@ -14,7 +14,7 @@ const (
 	waitNode    = "node"
 )
 
-// waiting are attachments that can't be made yet, by what they wait for.
+// waiting holds pending attachments by the object that they wait for.
 type waiting struct {
 	mu    sync.Mutex
 	names map[string]map[string]bool // VolumeAttachments, by kind and name
@@ -34,7 +34,7 @@ func (w *waiting) add(kind, name, attachment string) {
 	w.names[key][attachment] = true
 }
 
-// take returns who waits for an object: it has changed.
+// take removes and returns the attachments that wait for a changed object.
 func (w *waiting) take(kind, name string) []reconcile.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -38,7 +38,7 @@ func (r *Reconciler) release(ctx context.Context, va *storagev1.VolumeAttachment
 	return r.patch(ctx, va, map[string]any{"finalizers": others})
 }
 
-// refuse says why the volume is not attached; once, until the reason changes.
+// refuse writes why the volume is not attached, once for each reason.
 func (r *Reconciler) refuse(ctx context.Context, va *storagev1.VolumeAttachment, why error) error {
 	message := kit.Clip(why.Error(), maxMessage)
 	if have := va.Status.AttachError; have != nil && have.Message == message {
@@ -51,7 +51,7 @@ func (r *Reconciler) refuse(ctx context.Context, va *storagev1.VolumeAttachment,
 	return client.IgnoreNotFound(err)
 }
 
-// patch changes the metadata of just the version that was read.
+// patch changes the metadata, if the object still has the version that was read.
 func (r *Reconciler) patch(ctx context.Context, va *storagev1.VolumeAttachment, metadata map[string]any) error {
 	metadata["resourceVersion"], metadata["uid"] = va.ResourceVersion, va.UID
 	data, err := json.Marshal(map[string]any{"metadata": metadata})
@@ -61,7 +61,7 @@ func (r *Reconciler) patch(ctx context.Context, va *storagev1.VolumeAttachment, 
 	return r.Client.Patch(ctx, va, client.RawPatch(types.MergePatchType, data))
 }
 
-// patchStatus changes the status of just the version that was read.
+// patchStatus changes the status, if the object still has the version that was read.
 func (r *Reconciler) patchStatus(ctx context.Context, va *storagev1.VolumeAttachment, status map[string]any) error {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": va.ResourceVersion, "uid": va.UID}, "status": status,

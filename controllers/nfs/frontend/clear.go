@@ -15,8 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// clear deletes what this frontend has published: it would lead a foreign Service
-// to an NFS server.
+// clear deletes this frontend's slices and Endpoints: they would lead a foreign Service to an NFS server.
 func (w *Writer) clear(ctx context.Context, f Frontend) error {
 	for _, family := range addresses.Families() {
 		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))

@@ -28,11 +28,10 @@ type Writer struct {
 	Log     *slog.Logger
 }
 
-// Sync writes what a frontend should be. An error of kind Conflict means that the
-// cache is behind: an event follows.
+// Sync writes a frontend. A Conflict error means that the cache is stale: an event follows.
 //
 // The ClusterIP of the result must be recorded before clients use it: a Service
-// that is deleted by hand is created again with the recorded one.
+// that a user deletes is recreated with the recorded one.
 func (w *Writer) Sync(ctx context.Context, f Frontend) (Result, error) {
 	service, result, err := w.syncService(ctx, f)
 	if err != nil {
@@ -51,7 +50,7 @@ func (w *Writer) Sync(ctx context.Context, f Frontend) (Result, error) {
 	return result, w.syncClassic(ctx, f, service)
 }
 
-// syncService returns the Service as it is then; nil where nothing may be published.
+// syncService returns the Service after the write; nil if nothing may be published.
 func (w *Writer) syncService(ctx context.Context, f Frontend) (*corev1.Service, Result, error) {
 	want := f.service()
 	have := &corev1.Service{}
@@ -82,7 +81,7 @@ func (w *Writer) syncService(ctx context.Context, f Frontend) (*corev1.Service, 
 	return w.act(ctx, have, verdict)
 }
 
-// act does what a verdict on an existing Service says.
+// act carries out the verdict on an existing Service.
 func (w *Writer) act(ctx context.Context, have *corev1.Service, verdict publish.Verdict) (*corev1.Service, Result, error) {
 	switch verdict.Action {
 	case publish.Foreign:
@@ -97,7 +96,7 @@ func (w *Writer) act(ctx context.Context, have *corev1.Service, verdict publish.
 		} else if err != nil {
 			return nil, Result{}, err
 		}
-		// It was edited, or its server listens on another port.
+		// The Service was edited, or its server listens on another port.
 		w.Log.Info("brought a Service in line", "service", have.Name, "namespace", have.Namespace)
 		return done(verdict.Service, Result{State: Published, Service: publish.Update})
 	}
@@ -113,8 +112,7 @@ func done(service *corev1.Service, result Result) (*corev1.Service, Result, erro
 	return service, result, nil
 }
 
-// addressRefused reports whether the API server did not allocate the address that was
-// asked for: it is taken, or outside of the Service network
+// addressRefused reports whether the API server refused the requested address: it is taken, or outside the Service network
 // (k8s.io/kubernetes pkg/registry/core/service/storage/alloc.go).
 func addressRefused(err error) bool {
 	if !apierrors.IsInvalid(err) {

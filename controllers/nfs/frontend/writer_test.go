@@ -18,6 +18,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestFrontendIsPublished(t *testing.T) {
@@ -32,18 +34,15 @@ func TestFrontendIsPublished(t *testing.T) {
 	if s.Labels["storageos.com/volume-id"] != "v1" || s.Labels[publish.ServiceLabel] != "pool" || s.OwnerReferences[0].UID != "owner" {
 		t.Errorf("labels %v, owners %v", s.Labels, s.OwnerReferences)
 	}
-	if got := f.named(); !slices.Equal(got, []string{two.String()}) {
-		t.Errorf("slices name %v", got)
-	}
+	must.Equal(t, f.named(), []string{two.String()}, "slices name")
 	e := f.classic()
 	if e == nil || e.Labels[discoveryv1.LabelSkipMirror] != "true" || e.Subsets[0].Addresses[0].IP != "10.0.0.2" || e.Subsets[0].Ports[0].Port != 12049 {
 		t.Errorf("classic object: %+v", e)
 	}
 	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
 	want.ClusterIP = result.ClusterIP
-	if again := f.sync(want); again.Moved || again.Service != publish.Keep {
-		t.Errorf("got %+v", again)
-	}
+	again := f.sync(want)
+	must.True(t, !again.Moved && again.Service == publish.Keep, "got %+v", again)
 }
 
 func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
@@ -53,9 +52,7 @@ func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
 	if result.State != Published || f.service().Spec.ClusterIP != address || result.Service != publish.Create {
 		t.Errorf("got %+v, address %s, want %s", result, f.service().Spec.ClusterIP, address)
 	}
-	if f.slice().OwnerReferences[0].UID != f.service().UID {
-		t.Error("the slice still belongs to the deleted Service, and would be collected")
-	}
+	must.Equal(t, f.slice().OwnerReferences[0].UID, f.service().UID, "the slice still belongs to the deleted Service, and would be collected")
 }
 
 // The garbage collector deletes slices and Endpoints of a deleted Service at any time.
@@ -83,16 +80,12 @@ func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
 	f.Must(f.Create(t.Context(), other))
 	result := f.sync(stable(address, one))
-	if result.State != Taken || result.ClusterIP.IsValid() || !strings.Contains(result.Message, address) {
-		t.Errorf("got %+v", result)
-	}
-	if got := f.named(); len(got) > 0 || f.classic() != nil {
-		t.Errorf("still published: %v, %v", got, f.classic())
-	}
+	must.True(t, result.State == Taken && !result.ClusterIP.IsValid() && strings.Contains(result.Message, address), "got %+v", result)
+	got := f.named()
+	must.True(t, len(got) == 0 && f.classic() == nil, "still published: %v, %v", got, f.classic())
 	f.Must(f.Delete(t.Context(), other))
-	if again := f.sync(stable(address, one)); again.State != Published || again.ClusterIP.String() != address {
-		t.Errorf("the address is free again: %+v", again)
-	}
+	again := f.sync(stable(address, one))
+	must.True(t, again.State == Published && again.ClusterIP.String() == address, "the address is free again: %+v", again)
 }
 
 func TestForeignServiceIsNeverAdopted(t *testing.T) {
@@ -107,9 +100,8 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	}
 	f.Must(f.Create(t.Context(), shared))
 	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("%s %s", w.Verb, w.Object.GetName()); return nil }
-	if result := f.sync(stable("", one)); result.State != Foreign || result.ClusterIP.IsValid() || result.Message == "" {
-		t.Errorf("got %+v", result)
-	}
+	result := f.sync(stable("", one))
+	must.True(t, result.State == Foreign && !result.ClusterIP.IsValid() && result.Message != "", "got %+v", result)
 }
 
 func TestUncachedServiceIsRecognized(t *testing.T) {
@@ -141,9 +133,7 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 			want := stable(address, two)
 			want.Dead = test.dead
 			f.sync(want)
-			if !reflect.DeepEqual(f.shown, test.want) {
-				t.Errorf("slices named %v one after the other, want %v", f.shown, test.want)
-			}
+			must.True(t, reflect.DeepEqual(f.shown, test.want), "slices named %v one after the other, want %v", f.shown, test.want)
 		})
 	}
 }
@@ -158,9 +148,8 @@ func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
 	classic.Subsets[0].Addresses = append(classic.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.99"})
 	classic.Subsets[0].Ports[0].Name = "x"
 	f.Must(f.Update(t.Context(), classic))
-	if result := f.sync(stable(address, one)); !result.Moved || !slices.Equal(f.named(), []string{one.String()}) {
-		t.Errorf("got %+v, slices name %v", result, f.named())
-	}
+	result := f.sync(stable(address, one))
+	must.True(t, result.Moved && slices.Equal(f.named(), []string{one.String()}), "got %+v, slices name %v", result, f.named())
 	if e := f.classic().Subsets[0]; len(e.Addresses) != 1 || e.Ports[0].Name != "nfs" || *f.slice().Ports[0].Name != "nfs" {
 		t.Errorf("Endpoints %+v, slice %+v", e, f.slice().Ports)
 	}
@@ -170,25 +159,20 @@ func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.sync(stable("", one))
 	result := f.sync(stable("10.96.9.9", one))
-	if result.State != WrongAddress || result.ClusterIP.IsValid() || len(f.named()) > 0 {
-		t.Errorf("got %+v, slices name %v", result, f.named())
-	}
+	must.True(t, result.State == WrongAddress && !result.ClusterIP.IsValid() && len(f.named()) == 0, "got %+v, slices name %v", result, f.named())
 }
 
 func TestFrontendWithoutBackendNamesNothing(t *testing.T) {
 	f, address := publishedOne(t)
-	if result := f.sync(stable(address, netip.AddrPort{})); result.State != Published || len(f.named()) > 0 || len(f.classic().Subsets) > 0 {
-		t.Errorf("got %+v, slices name %v", result, f.named())
-	}
+	result := f.sync(stable(address, netip.AddrPort{}))
+	must.True(t, result.State == Published && len(f.named()) == 0 && len(f.classic().Subsets) == 0, "got %+v, slices name %v", result, f.named())
 }
 
 func TestClassicObjectGoesWhenSwitchedOff(t *testing.T) {
 	f, address := publishedOne(t)
 	f.w.Classic = false
 	f.sync(stable(address, one))
-	if f.classic() != nil {
-		t.Error("the Endpoints object is still there")
-	}
+	must.True(t, f.classic() == nil, "the Endpoints object is still there")
 }
 
 func TestRemoveSparesOtherOwners(t *testing.T) {
@@ -198,7 +182,5 @@ func TestRemoveSparesOtherOwners(t *testing.T) {
 	f.Must(f.w.Remove(t.Context(), other))
 	f.service() // still there
 	f.Must(f.w.Remove(t.Context(), stable(address, one)))
-	if f.service() != nil || len(f.named()) > 0 {
-		t.Error("the Service or its slices are still there")
-	}
+	must.True(t, f.service() == nil && len(f.named()) == 0, "the Service or its slices are still there")
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-// ServiceAnnotation of a VolumeAttachment is the NFSService that it was attached to,
-// as <namespace>/<name>: it is known even when the PersistentVolume is gone.
+// ServiceAnnotation of a VolumeAttachment names its NFSService, as <namespace>/<name>. The annotation stays when the
+// PersistentVolume is gone.
 const ServiceAnnotation = volume.AttachedServiceAnnotation
 
-// Drivers are the CSI drivers served, with the service of PersistentVolumes that name none.
+// Drivers are the CSI drivers served, each with its default service.
 type Drivers map[string]types.NamespacedName
 
 // ErrNoService is returned where a volume names no NFSService, or not as <namespace>/<name>.
@@ -58,7 +58,7 @@ func AddressOf(va *storagev1.VolumeAttachment) string {
 	return va.Status.AttachmentMetadata[csi.AddressKey(va.Spec.Attacher)]
 }
 
-// NodeOf is a node with its zone. A node that is gone has a name only.
+// NodeOf is a node with its zone. A missing node has only a name.
 func NodeOf(ctx context.Context, reader client.Reader, name string) assign.Node {
 	var node corev1.Node
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {

@@ -36,7 +36,7 @@ type Observer struct {
 // NeedLeaderElection makes the manager run it in every replica.
 func (*Observer) NeedLeaderElection() bool { return false }
 
-// Synced is closed once the pools hold all that there was at the start.
+// Synced is closed once the pools hold all objects of the first lists.
 func (o *Observer) Synced() <-chan struct{} {
 	o.once.Do(func() { o.synced = make(chan struct{}) })
 	return o.synced
@@ -81,7 +81,7 @@ func (o *Observer) Start(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), registered...) {
 		return nil
 	}
-	// The kinds were not read in one order: now all are there.
+	// The kinds were read in any order. Now all are complete.
 	if err := o.Pools.Rebuild(func() ([]Attachment, error) { return o.Attachments(ctx) }); err != nil {
 		return fmt.Errorf("reading VolumeAttachments: %w", err)
 	}
@@ -107,7 +107,7 @@ func handlers[T client.Object](observe, forget func(T)) toolscache.ResourceEvent
 	}
 }
 
-// Observe takes over what a VolumeAttachment says.
+// Observe takes over the state of a VolumeAttachment.
 func (o *Observer) Observe(ctx context.Context, va *storagev1.VolumeAttachment) {
 	a, ok := o.attachment(ctx, va)
 	switch {
@@ -178,7 +178,7 @@ func (o *Observer) wait(va *storagev1.VolumeAttachment, pv string) {
 	o.unresolved[pv][va.Name] = va
 }
 
-// volume looks again at what waits for a PersistentVolume.
+// volume observes the attachments that wait for a PersistentVolume.
 func (o *Observer) volume(ctx context.Context, pv string) {
 	o.mu.Lock()
 	waiting := o.unresolved[pv]
@@ -189,7 +189,7 @@ func (o *Observer) volume(ctx context.Context, pv string) {
 	}
 }
 
-// Attachments are all that are cached and have an address.
+// Attachments are all cached attachments with an address.
 func (o *Observer) Attachments(ctx context.Context) ([]Attachment, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := o.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

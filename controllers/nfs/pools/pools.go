@@ -24,7 +24,7 @@ type Pools struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]*pool
 	held  map[Key]holding
-	// changed are called when nodes of a service came, moved or went.
+	// changed are the callbacks of OnChange.
 	changed []func(service types.NamespacedName, node string)
 }
 
@@ -126,7 +126,7 @@ func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) 
 	return address, err
 }
 
-// Record takes over an attachment as the API server has it, whatever Attach returned.
+// Record takes over an attachment from the API server, which may differ from the result of Attach.
 func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, address string) {
 	if address == "" {
 		return
@@ -172,7 +172,7 @@ func (p *Pools) detach(key Key) (holding, bool) {
 	return h, true
 }
 
-// Held returns what the pools know of an attachment.
+// Held returns an attachment in the pools.
 func (p *Pools) Held(key Key) (service types.NamespacedName, node, address string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -65,17 +65,13 @@ func TestAddressesFollowTheExposure(t *testing.T) {
 func TestUnknownServiceTakesNoNodes(t *testing.T) {
 	p := New()
 	p.Record(svcKey, node("n"), "k", "10.0.0.1")
-	if _, err := p.Attach(svcKey, node("m"), "l"); !errors.Is(err, ErrUnknownService) {
-		t.Errorf("got %v", err)
-	}
+	_, err := p.Attach(svcKey, node("m"), "l")
+	must.True(t, errors.Is(err, ErrUnknownService), "got %v", err)
 	p.SetService(service("PerNode", 2))
-	if p.Summary(svcKey, false).Nodes != 1 {
-		t.Error("the node that was attached before is lost")
-	}
+	must.Equal(t, p.Summary(svcKey, false).Nodes, 1, "the node that was attached before is lost")
 	p.RemoveService(svcKey)
-	if at, ok := p.Node(svcKey, "n"); !ok || at.Backend.IsValid() {
-		t.Errorf("a node of a removed service is at %+v", at)
-	}
+	at, ok := p.Node(svcKey, "n")
+	must.True(t, ok && !at.Backend.IsValid(), "a node of a removed service is at %+v", at)
 }
 
 func TestChangesAreReported(t *testing.T) {
@@ -85,14 +81,10 @@ func TestChangesAreReported(t *testing.T) {
 	p.SetService(service("PerNode", 2))
 	address, _ := p.Attach(svcKey, node("n"), "k")
 	p.Record(svcKey, node("n"), "k", address) // the attacher's own write comes back
-	if changes != 1 {
-		t.Errorf("%d changes after one attachment, want 1", changes)
-	}
+	must.Equal(t, changes, 1, "changes after one attachment, want 1")
 	p.Detach("k")
 	p.Detach("k")
-	if changes != 2 {
-		t.Errorf("%d changes after its end, want 2", changes)
-	}
+	must.Equal(t, changes, 2, "changes after its end, want 2")
 }
 
 // A rebuild from the attachments moves no node and keeps all counts.
@@ -107,9 +99,8 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 			if rapid.Bool().Draw(t, fmt.Sprintf("attach%d", i)) {
 				address, err := p.Attach(svcKey, node(name), key)
 				must.Do(t, err)
-				if before, ok := have[key]; ok && before.Address != address {
-					t.Fatalf("attachment %s got %s after %s", key, address, before.Address)
-				}
+				before, ok := have[key]
+				must.True(t, !ok || before.Address == address, "attachment %s got %s after %s", key, address, before.Address)
 				have[key] = Attachment{svcKey, node(name), key, address}
 			} else {
 				p.Detach(key)
@@ -127,13 +118,10 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, at := range p.Placements(svcKey) {
-			if again, ok := q.Node(svcKey, name); !ok || again != at {
-				t.Fatalf("node %s is at %+v, after a restart at %+v", name, at, again)
-			}
+			again, ok := q.Node(svcKey, name)
+			must.True(t, ok && again == at, "node %s is at %+v, after a restart at %+v", name, at, again)
 		}
-		if p.Summary(svcKey, false).Nodes != q.Summary(svcKey, false).Nodes {
-			t.Fatal("the number of nodes changed")
-		}
+		must.True(t, p.Summary(svcKey, false).Nodes == q.Summary(svcKey, false).Nodes, "the number of nodes changed")
 	})
 }
 

@@ -6,15 +6,15 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
-// Summary is what a service's status says of its nodes.
+// Summary is the part of a service's status about its nodes.
 type Summary struct {
 	Nodes int
 	Loads []assign.Load
-	// Plan of what should move, and can only move by remounting or when servers return.
+	// Plan of moves that need a remount, or a server's return.
 	Plan assign.Plan
 }
 
-// Summary of a service. excess also plans what is above the average and its slack.
+// Summary of a service. excess also plans moves of nodes above the average and its slack.
 func (p *Pools) Summary(service types.NamespacedName, excess bool) Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
-// Targets are the servers that a service's status names, with the addresses by
-// which nodes reach them: nothing is handed out that is not recorded.
+// Targets are the servers in a service's status, with the addresses by which nodes reach them. Only recorded addresses are
+// assigned.
 func Targets(service *v1alpha1.NFSService) []assign.Target {
 	exposure := nfs.Exposure(cmp.Or(service.Spec.Exposure, string(nfs.PerNodeStable)))
 	status := &service.Status

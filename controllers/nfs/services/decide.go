@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
-// decide writes into status where addresses should lead.
+// decide writes into status which backend each address should point to.
 func (p *pass) decide(status *v1alpha1.NFSServiceStatus) {
 	switch p.spec.Exposure {
 	case nfs.Stable:

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -30,11 +29,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 var key = types.NamespacedName{Namespace: "storage", Name: "pool"}
 
-// fixture is the controller over a fake API.
 type fixture struct {
 	*testkit.Bench
 	r      *Reconciler
@@ -121,32 +121,28 @@ func (f *fixture) probe(results map[string]string) {
 	f.Clock.Step(gather)
 }
 
-// healthy reports that backends answer, and reconciles.
-func (f *fixture) healthy(backends ...string) {
+// probes reports the same result of backends several times, and reconciles.
+func (f *fixture) probes(times int, message string, backends []string) {
 	f.Helper()
-	f.reconcile()
-	for range 2 {
-		results := map[string]string{}
-		for _, b := range backends {
-			results[b] = ""
-		}
+	results := map[string]string{}
+	for _, b := range backends {
+		results[b] = message
+	}
+	for range times {
 		f.probe(results)
 	}
 	f.reconcile()
 }
 
-// kill lets backends fail as often as takes them out, and reconciles.
-func (f *fixture) kill(backends ...string) {
+// healthy reports that backends answer, and reconciles.
+func (f *fixture) healthy(backends ...string) {
 	f.Helper()
-	for range 3 {
-		results := map[string]string{}
-		for _, b := range backends {
-			results[b] = "does not answer"
-		}
-		f.probe(results)
-	}
 	f.reconcile()
+	f.probes(2, "", backends)
 }
+
+// kill lets backends fail as often as takes them out, and reconciles.
+func (f *fixture) kill(backends ...string) { f.Helper(); f.probes(3, "does not answer", backends) }
 
 func (f *fixture) get() *v1alpha1.NFSService {
 	f.Helper()
@@ -174,13 +170,10 @@ func (f *fixture) backend(address string) v1alpha1.NFSBackendStatus {
 	f.Helper()
 	list := f.get().Status.Backends
 	i := slices.IndexFunc(list, func(b v1alpha1.NFSBackendStatus) bool { return b.Address == address+":2049" })
-	if i < 0 {
-		f.Fatalf("there is no backend %s", address)
-	}
+	must.True(f, i >= 0, "there is no backend %s", address)
 	return list[i]
 }
 
-// published are the addresses that the slices of a Service name.
 func (f *fixture) published(service string) []string {
 	f.Helper()
 	list := testkit.Published(f, f.API, key.Namespace, service)
@@ -201,10 +194,9 @@ func (f *fixture) attach(node, volume string) string {
 	name := node + "-" + volume
 	address, err := f.r.Pools.Attach(key, assign.Node{Name: node}, name)
 	f.Must(err)
-	va := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{pools.ServiceAnnotation: key.String()}, Finalizers: []string{pools.Finalizer(csi.DefaultDriver)}},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: csi.DefaultDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)}},
-	}
+	va := objects.Attachment(volume, node, csi.DefaultDriver)
+	va.Name, va.UID, va.Finalizers = name, types.UID(name), []string{pools.Finalizer(csi.DefaultDriver)}
+	va.Annotations = map[string]string{pools.ServiceAnnotation: key.String()}
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(csi.DefaultDriver): address}}
 	f.Must(f.Seed(context.Background(), va))
 	return address
@@ -212,7 +204,6 @@ func (f *fixture) attach(node, volume string) string {
 
 func (f *fixture) noted(parts ...string) bool { return len(f.Events.About(parts...)) > 0 }
 
-// specOf has backends by address.
 func specOf(exposure string, addresses ...string) v1alpha1.NFSServiceSpec {
 	s := v1alpha1.NFSServiceSpec{Exposure: exposure, Port: 2049}
 	for _, a := range addresses {
@@ -227,8 +218,6 @@ func readSettings(t *testing.T, in v1alpha1.NFSServiceSpec) health.Settings {
 	t.Helper()
 	in.Backends = []v1alpha1.NFSBackend{{Address: "10.0.0.1"}}
 	parsed, problems := spec.Read(&v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: in})
-	if len(problems) > 0 {
-		t.Fatal(problems.Err())
-	}
+	must.Do(t, problems.Err())
 	return parsed.Health
 }

@@ -7,28 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // mounted is an attachment with an address. The external attacher writes no annotations.
 func (f *fixture) mounted(driver string, annotations map[string]string) {
 	f.Helper()
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
-	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{"service": key.String()}}
+	pv := objects.Volume("v", driver, "v", "v")
+	pv.Spec.CSI.VolumeAttributes = map[string]string{"service": key.String()}
 	f.Must(f.Create(context.Background(), pv))
-	va := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1-v", Annotations: annotations},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}},
-	}
+	va := objects.Attachment("v", "n1", driver)
+	va.Annotations = annotations
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(driver): "10.96.0.1"}}
 	f.Must(f.Seed(context.Background(), va))
 }
 
-// unread fails to read PersistentVolumes.
 type unread struct{ client.Reader }
 
 func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -45,15 +43,12 @@ func TestServiceStaysWhileItsUsersAreUnreadable(t *testing.T) {
 	f.Client.Cache.Absent(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}})
 	f.r.Live = unread{f.API}
 	f.Must(f.Delete(t.Context(), f.get()))
-	if _, err := f.r.Reconcile(t.Context(), requestOf()); err == nil {
-		t.Error("the pass is not tried again")
-	}
+	_, err := f.r.Reconcile(t.Context(), requestOf())
+	must.True(t, err != nil, "the pass is not tried again")
 	f.get()
 	f.Client.Cache.Release() // the cache has the volume: nothing else is to be read
 	f.reconcile()
-	if c := f.condition("Ready"); c.Reason != reasonDeleted {
-		t.Errorf("Ready %+v", c)
-	}
+	f.notReady(reasonDeleted)
 }
 
 func TestServiceStaysWhileARemovedDriverHasIt(t *testing.T) {
@@ -61,7 +56,5 @@ func TestServiceStaysWhileARemovedDriverHasIt(t *testing.T) {
 	f.mounted("nfs.lb.csi.storage.gke.io", map[string]string{"fairlead.io/nfs-attached-service": key.String()})
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
-	if c := f.condition("Ready"); c.Reason != reasonDeleted {
-		t.Errorf("Ready %+v", c)
-	}
+	f.notReady(reasonDeleted)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
-// pass is one look at a service.
+// pass is one reconciliation of a service.
 type pass struct {
 	*Reconciler
 	*state
@@ -30,7 +30,7 @@ type pass struct {
 	members []nfs.Member
 	// moves of slots, and of the stable address, that this pass made.
 	moves []move
-	// faults say which Services cannot be published.
+	// faults are the Services that cannot be published.
 	faults []fault
 	// failed are errors of writing Services.
 	failed []error
@@ -44,7 +44,7 @@ type move struct {
 	nodes    int
 }
 
-// run returns when to look again without an event.
+// run returns the delay until the next pass, if no event comes first.
 func (p *pass) run(ctx context.Context) (time.Duration, error) {
 	if gone, err := p.life(ctx); gone || err != nil {
 		return 0, err
@@ -88,14 +88,13 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	}
 	if len(problems) == 0 {
 		p.good = &parsed
-		// Servers that the ClusterIPs can't reach are left out, and said.
+		// Servers that the ClusterIPs can't reach are left out and reported.
 		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, 0, merged)
 	}
 	return merged, true
 }
 
-// recorded are the backends in status: the spec has problems, and the last good one
-// is not known any more.
+// recorded are the backends in status, for a spec with problems when the last good spec is unknown.
 func (p *pass) recorded(parsed spec.Service) []nfs.Backend {
 	p.spec = parsed
 	p.Servers.Use(p.key, "")

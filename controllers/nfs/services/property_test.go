@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 60, 40) }
@@ -59,9 +60,8 @@ func newPublishing(t *rapid.T, outer *testing.T) *publishing {
 func (p *publishing) inspect() {
 	status := p.get().Status
 	check := func(name, address string) {
-		if before := p.addresses[name]; before != "" && before != address {
-			p.t.Fatalf("%s had address %s recorded and has %s", name, before, address)
-		}
+		before := p.addresses[name]
+		must.True(p.t, before == "" || before == address, "%s had address %s recorded and has %s", name, before, address)
 		p.addresses[name] = address
 	}
 	check("pool", status.Address)
@@ -74,15 +74,11 @@ func (p *publishing) inspect() {
 	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
 			named[s.Labels[discoveryv1.LabelServiceName]]++
-			if !slices.Contains(p.servers, e.Addresses[0]) {
-				p.t.Fatalf("slice %s names %s", s.Name, e.Addresses[0])
-			}
+			must.True(p.t, slices.Contains(p.servers, e.Addresses[0]), "slice %s names %s", s.Name, e.Addresses[0])
 		}
 	}
 	for name, n := range named {
-		if n > 1 {
-			p.t.Fatalf("%d servers are named for Service %s", n, name)
-		}
+		must.True(p.t, n <= 1, "%d servers are named for Service %s", n, name)
 	}
 }
 
@@ -120,9 +116,8 @@ func (p *publishing) rest() {
 		if down[backend] { // the guard keeps another in use
 			p.t.Fatalf("%s leads to %s, which is down: %+v", name, backend, s.Status.Backends)
 		}
-		if got := p.published(name); len(got) != 1 || got[0]+":2049" != backend {
-			p.t.Fatalf("Service %s publishes %v, recorded is %s", name, got, backend)
-		}
+		got := p.published(name)
+		must.True(p.t, len(got) == 1 && got[0]+":2049" == backend, "Service %s publishes %v, recorded is %s", name, got, backend)
 	}
 }
 

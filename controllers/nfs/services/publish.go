@@ -62,7 +62,7 @@ func (p *pass) publish(ctx context.Context, next *v1alpha1.NFSServiceStatus) err
 	return nil
 }
 
-// outline is the status as it was, with addresses as they will lead.
+// outline is the earlier status with the new targets of its addresses.
 func (p *pass) outline(next *v1alpha1.NFSServiceStatus) *v1alpha1.NFSServiceStatus {
 	outline := p.service.Status.DeepCopy()
 	outline.Address, outline.Backend = next.Address, next.Backend
@@ -98,7 +98,7 @@ func owner(service *v1alpha1.NFSService) metav1.OwnerReference {
 	}
 }
 
-// sync writes frontends side by side. One that fails does not stop the others.
+// sync writes frontends in parallel. A failure of one does not stop the others.
 func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend.Result, []error) {
 	results := make([]frontend.Result, len(fronts))
 	failed := make([]error, len(fronts))
@@ -135,7 +135,7 @@ func (p *pass) confirm(ctx context.Context, fronts []frontend.Frontend) error {
 
 var errBehind = errors.New("the cache is behind")
 
-// recordAddress writes the ClusterIP of a Service, or why its recorded one leads nowhere.
+// recordAddress records the ClusterIP of a Service, or the fault of the recorded one.
 func recordAddress(status *v1alpha1.NFSServiceStatus, slot int, result frontend.Result) {
 	address, unpublished := &status.Address, &status.Unpublished
 	if slot >= 0 {

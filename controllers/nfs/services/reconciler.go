@@ -42,7 +42,7 @@ type Reconciler struct {
 	// parallel is how many Services of a service are written at once; 0: defaultParallel.
 	parallel int
 	metrics  *metrics
-	// trigger asks for a pass after a while.
+	// trigger requests a pass after a while.
 	trigger func(types.NamespacedName, time.Duration)
 
 	mu     sync.Mutex
@@ -52,9 +52,9 @@ type Reconciler struct {
 const (
 	// gather is how long results of probes are gathered: those of one outage belong together.
 	gather = 100 * time.Millisecond
-	// settle is how soon a pass is repeated whose cache was behind.
+	// settle is the delay before a pass is repeated because the cache was stale.
 	settle = 50 * time.Millisecond
-	// refused is how soon a Service is tried again that could not be published.
+	// refused is the delay before a Service that could not be published is tried again.
 	refused = 5 * time.Second
 	// counting is how often numbers of nodes are written, at most.
 	counting = time.Second
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	p := &pass{Reconciler: r, key: request.NamespacedName, state: s, service: &service, now: r.Clock.Now()}
 	after, err := p.run(ctx)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: settle}, nil // the cache is behind
+		return ctrl.Result{RequeueAfter: settle}, nil // the cache is stale
 	}
 	return ctrl.Result{RequeueAfter: after}, err
 }

@@ -18,15 +18,15 @@ import (
 
 // Servers are the endpoints of Services of server pods.
 type Servers interface {
-	// Use says which Service an NFSService reads; empty: none.
+	// Use sets the Service that an NFSService reads; empty: none.
 	Use(service types.NamespacedName, server string)
 	// Slices of the Service that an NFSService reads; false: not read yet. Then the
 	// NFSService is reconciled once they are.
 	Slices(service types.NamespacedName) ([]discoveryv1.EndpointSlice, bool)
 }
 
-// Watches watch the EndpointSlices of just the Services that NFSServices name:
-// memory does not grow with the cluster's Services.
+// Watches watches the EndpointSlices of the Services that NFSServices name, and no others: memory does not grow with the
+// cluster's Services.
 type Watches struct {
 	Client client.WithWatch
 	// changed is called with an NFSService whose servers changed.

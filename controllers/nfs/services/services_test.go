@@ -1,6 +1,7 @@
 package services
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,49 +11,46 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestStableServiceIsPublished(t *testing.T) {
 	f := running(t, "Stable", 2)
-	s := f.get()
-	if s.Status.Address != f.kubeService("pool").Spec.ClusterIP || s.Status.ObservedGeneration != 1 || s.Status.HealthyBackends != 2 {
-		t.Errorf("status %+v", s.Status)
-	}
-	if got := f.published("pool"); len(got) != 1 || got[0]+":2049" != s.Status.Backend {
-		t.Errorf("published %v, status names %s", got, s.Status.Backend)
-	}
-	if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionTrue {
-		t.Errorf("Ready: %+v", c)
-	}
+	s := f.get().Status
+	must.Equal(t, s.Address, f.kubeService("pool").Spec.ClusterIP)
+	must.Equal(t, f.published("pool"), []string{strings.TrimSuffix(s.Backend, ":2049")})
+	must.Equal(t, s.ObservedGeneration, 1)
+	must.Equal(t, s.HealthyBackends, 2)
+	must.Equal(t, f.condition(v1alpha1.NFSReady).Status, metav1.ConditionTrue)
 }
 
 func TestFailoverKeepsTheAddress(t *testing.T) {
 	f := running(t, "Stable", 3)
 	address, first := f.get().Status.Address, f.published("pool")[0]
-	f.kill(first)
-	s := f.get()
-	if got := f.published("pool"); len(got) != 1 || got[0] == first || s.Status.Address != address {
-		t.Errorf("published %v after %s died, address %s, before %s", got, first, s.Status.Address, address)
-	}
-	if b := f.backend(first); b.Health != "Down" || b.LastError != "does not answer" || b.Since == nil {
-		t.Errorf("backend %+v", b)
-	}
-	if !f.noted("Warning BackendDown", first, "does not answer") {
-		t.Errorf("events %v", f.Events.Notes())
-	}
-	second := f.published("pool")[0]
+	second := f.failsOver(first)
+	must.Equal(t, f.get().Status.Address, address)
+	b := f.backend(first)
+	must.True(t, b.Health == "Down" && b.LastError == "does not answer" && b.Since != nil, "backend %+v", b)
+	must.Equal(t, f.noted("Warning BackendDown", first, "does not answer"), true, "events %v", f.Events.Notes())
 	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
-	if got := f.published("pool"); got[0] != second {
-		t.Errorf("the return of %s moved the address from %s to %s", first, second, got[0])
-	}
+	must.Equal(t, f.published("pool"), []string{second}, "after the return of %s", first)
+}
+
+// failsOver kills the published server, and returns the next.
+func (f *fixture) failsOver(first string) string {
+	f.Helper()
+	f.kill(first)
+	got := f.published("pool")
+	must.True(f, len(got) == 1 && got[0] != first, "published %v after %s died", got, first)
+	return got[0]
 }
 
 func TestSlotsAreRecordedBeforeTheirServices(t *testing.T) {
@@ -67,13 +65,9 @@ func TestSlotsAreRecordedBeforeTheirServices(t *testing.T) {
 	counts := map[string]int{}
 	for i, slot := range f.get().Status.Slots {
 		counts[slot.Backend]++
-		if service := f.kubeService(fmt.Sprintf("pool-slot-%d", i)); service.Spec.ClusterIP != slot.Address {
-			t.Errorf("slot %d has address %s, its Service %s", i, slot.Address, service.Spec.ClusterIP)
-		}
+		must.Equal(t, f.kubeService(fmt.Sprintf("pool-slot-%d", i)).Spec.ClusterIP, slot.Address, "slot %d", i)
 	}
-	if counts["10.0.0.1:2049"] != 4 || counts["10.0.0.2:2049"] != 4 {
-		t.Errorf("slots by backend: %v", counts)
-	}
+	must.Equal(t, counts, map[string]int{"10.0.0.1:2049": 4, "10.0.0.2:2049": 4}, "slots by backend")
 }
 
 func TestDeathMovesOnlyTheSlotsOfTheDead(t *testing.T) {
@@ -91,30 +85,39 @@ func TestDeathMovesOnlyTheSlotsOfTheDead(t *testing.T) {
 		if dead == (after.Slots[i].Backend == before.Slots[i].Backend) || after.Slots[i].Address != before.Slots[i].Address {
 			t.Errorf("slot %d was %+v and is %+v", i, before.Slots[i], after.Slots[i])
 		}
-		if got := f.published(fmt.Sprintf("pool-slot-%d", i)); len(got) != 1 || got[0]+":2049" != after.Slots[i].Backend {
-			t.Errorf("slot %d publishes %v, recorded is %s", i, got, after.Slots[i].Backend)
-		}
+		must.Equal(t, f.published(fmt.Sprintf("pool-slot-%d", i)), []string{strings.TrimSuffix(after.Slots[i].Backend, ":2049")}, "slot %d", i)
 	}
-	if !f.noted("Normal Moved", "slot", "Down") {
-		t.Errorf("events %v", f.Events.Notes())
-	}
-	if after.Nodes != 12 {
-		t.Errorf("%d nodes", after.Nodes)
-	}
+	must.Equal(t, f.noted("Normal Moved", "slot", "Down"), true, "events %v", f.Events.Notes())
+	must.Equal(t, after.Nodes, 12)
 }
 
 func TestFewerSlotsAreNeverMade(t *testing.T) {
 	f := running(t, "PerNodeStable", 2)
-	f.change(func(s *v1alpha1.NFSService) { s.Spec.Slots = ptr.To[int32](10) })
-	f.reconcile()
-	if got := len(f.get().Status.Slots); got != 10 {
-		t.Errorf("%d slots, want 10", got)
+	for _, slots := range []int32{10, 3} {
+		f.change(func(s *v1alpha1.NFSService) { s.Spec.Slots = &slots })
+		f.reconcile()
+		must.Equal(t, len(f.get().Status.Slots), 10, "slots")
 	}
-	f.change(func(s *v1alpha1.NFSService) { s.Spec.Slots = ptr.To[int32](3) })
-	f.reconcile()
-	if got, c := len(f.get().Status.Slots), f.condition(v1alpha1.NFSReady); got != 10 || c.Reason != reasonInvalidSpec || !strings.Contains(c.Message, "spec.slots") {
-		t.Errorf("%d slots, %+v", got, c)
+	f.notReady(reasonInvalidSpec, "spec.slots")
+}
+
+// notReady fails unless condition Ready is false for a reason, with a message that has the texts.
+func (f *fixture) notReady(reason string, texts ...string) {
+	f.Helper()
+	c := f.condition(v1alpha1.NFSReady)
+	missing := func(text string) bool { return !strings.Contains(c.Message, text) }
+	if c.Status != metav1.ConditionFalse || c.Reason != reason || slices.ContainsFunc(texts, missing) {
+		f.Errorf("Ready %+v, want reason %s and %q", c, reason, texts)
 	}
+}
+
+func (f *fixture) steal(name string) (address string, thief *corev1.Service) {
+	f.Helper()
+	address = f.kubeService(name).Spec.ClusterIP
+	f.Must(f.Delete(context.Background(), f.kubeService(name)))
+	thief = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
+	f.Must(f.Create(context.Background(), thief))
+	return address, thief
 }
 
 func TestDeletedServiceReturnsWithRecordedAddress(t *testing.T) {
@@ -123,53 +126,35 @@ func TestDeletedServiceReturnsWithRecordedAddress(t *testing.T) {
 	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
 	f.restart()
 	f.reconcile()
-	if got := f.kubeService("pool").Spec.ClusterIP; got != address || f.get().Status.Address != address {
-		t.Errorf("address %s, recorded %s, before %s", got, f.get().Status.Address, address)
-	}
+	must.Equal(t, f.kubeService("pool").Spec.ClusterIP, address)
+	must.Equal(t, f.get().Status.Address, address)
 }
 
 func TestTakenAddressIsReported(t *testing.T) {
 	f := running(t, "Stable", 1)
-	address := f.get().Status.Address
-	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
-	f.Must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}))
+	address, _ := f.steal("pool")
 	f.reconcile()
-	c := f.condition(v1alpha1.NFSReady)
-	if c.Status != metav1.ConditionFalse || c.Reason != "AddressTaken" || !f.noted("Warning AddressTaken", address) || f.get().Status.Address != address {
-		t.Errorf("Ready %+v, events %v, address %s", c, f.Events.Notes(), f.get().Status.Address)
-	}
-	if got := f.published("pool"); len(got) > 0 {
-		t.Errorf("published: %v", got)
-	}
+	f.notReady("AddressTaken")
+	must.Equal(t, f.noted("Warning AddressTaken", address), true, "events %v", f.Events.Notes())
+	must.Equal(t, f.get().Status.Address, address)
+	must.Equal(t, f.published("pool"), nil)
 }
 
 // A node that mounted the address would reach the Service that has it now.
 func TestTakenAddressIsNotGivenToNodes(t *testing.T) {
 	for exposure, name := range map[string]string{"Stable": "pool", "PerNodeStable": "pool-slot-1"} {
-		spec := specOf(exposure, "10.0.0.1", "10.0.0.2")
-		if exposure == "PerNodeStable" {
-			spec.Slots = ptr.To[int32](2)
-		}
-		f := newFixture(t, spec)
-		f.healthy("10.0.0.1", "10.0.0.2")
-		address := f.kubeService(name).Spec.ClusterIP
-		f.Must(f.Delete(t.Context(), f.kubeService(name)))
-		thief := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: "thief"}, Spec: corev1.ServiceSpec{ClusterIP: address}}
-		f.Must(f.Create(t.Context(), thief))
-		if f.reconcile() == 0 {
-			t.Errorf("%s: the address is not tried again, and no event will come", exposure)
-		}
-		for i := range 4 {
+		f := running(t, exposure, 2)
+		address, thief := f.steal(name)
+		must.True(t, f.reconcile() != 0, "%s: the address is not tried again, and no event will come", exposure)
+		for i := range 16 {
 			got, err := f.r.Pools.Attach(key, assign.Node{Name: fmt.Sprintf("n%d", i)}, fmt.Sprint(i))
-			if got == address || (err != nil) != (exposure == "Stable") {
-				t.Errorf("%s: node n%d gets %q, %v", exposure, i, got, err)
-			}
+			must.True(t, got != address && (err != nil) == (exposure == "Stable"), "%s: node n%d gets %q, %v", exposure, i, got, err)
 		}
 		f.Must(f.Delete(t.Context(), thief))
 		f.reconcile()
-		if got, err := f.r.Pools.Attach(key, assign.Node{Name: "n9"}, "9"); err != nil || got != address {
-			t.Errorf("%s: once the address is back, a node gets %q, %v", exposure, got, err)
-		}
+		got, err := f.r.Pools.Attach(key, assign.Node{Name: "n99"}, "99")
+		must.Do(t, err)
+		must.Equal(t, got, address, "%s: once the address is back", exposure)
 	}
 }
 
@@ -177,9 +162,9 @@ func TestForeignServiceIsReported(t *testing.T) {
 	f := newFixture(t, specOf("Stable", "10.0.0.1"))
 	f.Must(f.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "pool"}}))
 	f.healthy("10.0.0.1")
-	if c := f.condition(v1alpha1.NFSReady); c.Reason != "ForeignService" || f.get().Status.Address != "" || len(f.published("pool")) > 0 {
-		t.Errorf("Ready %+v, status %+v", c, f.get().Status)
-	}
+	f.notReady("ForeignService")
+	must.Equal(t, f.get().Status.Address, "")
+	must.Equal(t, f.published("pool"), nil)
 }
 
 func TestStaleCacheNeverCostsTheAddress(t *testing.T) {
@@ -196,14 +181,10 @@ func TestStaleCacheNeverCostsTheAddress(t *testing.T) {
 	f.Must(f.Delete(t.Context(), f.kubeService("pool")))
 	f.r.states = nil // a new leader
 	result, err := f.r.Reconcile(t.Context(), requestOf())
-	if err != nil || result.RequeueAfter != settle {
-		t.Fatalf("a pass with a stale cache: %+v, %v", result, err)
-	}
+	must.True(t, err == nil && result.RequeueAfter == settle, "a pass with a stale cache: %+v, %v", result, err)
 	f.Client.Cache = nil
 	f.reconcile()
-	if got := f.kubeService("pool").Spec.ClusterIP; got != address {
-		t.Errorf("address %s, recorded was %s", got, address)
-	}
+	must.Equal(t, f.kubeService("pool").Spec.ClusterIP, address)
 }
 
 func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
@@ -218,17 +199,11 @@ func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
 				f.restart()
 			}
 			f.reconcile()
-			c := f.condition(v1alpha1.NFSReady)
-			if c.Reason != reasonInvalidSpec || !strings.Contains(c.Message, "spec.backends[0].address") || !strings.Contains(c.Message, "spec.backends[1].weight") {
-				t.Errorf("Ready %+v", c)
-			}
-			if s := f.get().Status; f.published("pool")[0] != first || len(s.Backends) != 2 || s.ObservedGeneration != 2 {
-				t.Errorf("published %v, status %+v", f.published("pool"), s)
-			}
-			f.kill(first) // failover still works
-			if got := f.published("pool"); len(got) != 1 || got[0] == first {
-				t.Errorf("published %v after %s died", got, first)
-			}
+			f.notReady(reasonInvalidSpec, "spec.backends[0].address", "spec.backends[1].weight")
+			must.Equal(t, f.published("pool"), []string{first})
+			must.Equal(t, len(f.get().Status.Backends), 2)
+			must.Equal(t, f.get().Status.ObservedGeneration, 2)
+			f.failsOver(first)
 		})
 	}
 }
@@ -239,10 +214,8 @@ func TestHealthSurvivesARestart(t *testing.T) {
 	before := f.get()
 	f.restart()
 	f.reconcile()
-	after := f.get()
-	if after.ResourceVersion != before.ResourceVersion || f.backend("10.0.0.3").Health != "Down" {
-		t.Errorf("a restart changed status from %+v to %+v", before.Status, after.Status)
-	}
+	must.Equal(t, f.get(), before)
+	must.Equal(t, f.backend("10.0.0.3").Health, "Down")
 }
 
 func TestProberIsSuspectedIfAllFail(t *testing.T) {
@@ -251,18 +224,18 @@ func TestProberIsSuspectedIfAllFail(t *testing.T) {
 	if c := f.condition(v1alpha1.NFSProberSuspected); c.Status != metav1.ConditionTrue || c.Message == "" || !f.noted("Warning "+reasonManyFail) {
 		t.Errorf("ProberSuspected %+v, events %v", c, f.Events.Notes())
 	}
-	if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonNoneHealthy {
-		t.Errorf("Ready %+v", c)
-	}
+	f.notReady(reasonNoneHealthy)
 	for _, b := range f.get().Status.Backends {
-		if b.Health != "Failing" {
-			t.Errorf("backend %+v", b)
-		}
+		must.Equal(t, b.Health, "Failing", "health of %s", b.Address)
 	}
 	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
-	if c := f.condition(v1alpha1.NFSProberSuspected); c.Status != metav1.ConditionFalse {
-		t.Errorf("ProberSuspected %+v", c)
-	}
+	must.Equal(t, f.condition(v1alpha1.NFSProberSuspected).Status, metav1.ConditionFalse, "ProberSuspected")
+}
+
+func endpoints(port int32, list ...discoveryv1.Endpoint) []discoveryv1.EndpointSlice {
+	return []discoveryv1.EndpointSlice{{
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: &port}}, Endpoints: list,
+	}}
 }
 
 func TestServerPodsAreBackends(t *testing.T) {
@@ -270,13 +243,9 @@ func TestServerPodsAreBackends(t *testing.T) {
 	spec.Backends = []v1alpha1.NFSBackend{{Address: "10.0.0.9", Weight: ptr.To[int32](3)}}
 	f := newFixture(t, spec)
 	f.reconcile()
-	if got := len(f.get().Status.Backends); got != 0 {
-		t.Errorf("%d backends before the Service's endpoints were read", got)
-	}
-	f.slices["servers"] = []discoveryv1.EndpointSlice{{
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To[int32](12049)}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Zone: ptr.To("a")}, {Addresses: []string{"10.1.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
-	}}
+	must.Equal(t, len(f.get().Status.Backends), 0, "backends before the endpoints were read")
+	f.slices["servers"] = endpoints(12049, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, Zone: ptr.To("a")},
+		discoveryv1.Endpoint{Addresses: []string{"10.1.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}})
 	f.reconcile()
 	list := f.get().Status.Backends
 	if len(list) != 2 || list[0].Weight != 3 || list[0].Source != "static" || list[1].Address != "10.1.0.1:12049" || list[1].Zone != "a" || list[1].Source != "service" {
@@ -294,9 +263,7 @@ func TestNodesThatNeedARemountAreNamed(t *testing.T) {
 	if c.Status != metav1.ConditionFalse || c.Reason != reasonRemount || !strings.Contains(c.Message, "n1 (Down: "+address) {
 		t.Errorf("Balanced %+v", c)
 	}
-	if b := f.backend(address); b.Nodes != 1 {
-		t.Errorf("a mounted node was moved: %+v", b)
-	}
+	must.Equal(t, f.backend(address).Nodes, 1, "nodes of the dead server, which cannot move")
 }
 
 func TestDeletedServiceStaysWhileAttached(t *testing.T) {
@@ -304,23 +271,14 @@ func TestDeletedServiceStaysWhileAttached(t *testing.T) {
 	f.attach("n1", "v")
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
-	if c := f.condition(v1alpha1.NFSReady); c.Reason != reasonDeleted || !strings.Contains(c.Message, "n1") || len(f.published("pool")) != 1 {
-		t.Errorf("Ready %+v, published %v", c, f.published("pool"))
-	}
-	first := f.published("pool")[0]
-	f.kill(first) // failover still works
-	if got := f.published("pool"); len(got) != 1 || got[0] == first {
-		t.Errorf("published %v after %s died", got, first)
-	}
-	var va storagev1.VolumeAttachment
-	f.Must(f.Get(t.Context(), client.ObjectKey{Name: "n1-v"}, &va))
+	f.notReady(reasonDeleted, "n1")
+	f.failsOver(f.published("pool")[0])
+	va := testkit.Get[storagev1.VolumeAttachment](f, f.API, "", "n1-v")
 	va.Finalizers = nil
-	f.Must(f.Update(t.Context(), &va))
-	f.Must(f.Delete(t.Context(), &va))
+	f.Must(f.Update(t.Context(), va))
+	f.Must(f.Delete(t.Context(), va))
 	f.reconcile()
-	if err := f.Get(t.Context(), key, &v1alpha1.NFSService{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the NFSService is still there: %v", err)
-	}
+	must.Equal(t, f.get(), nil)
 }
 
 func TestNumbersOfNodesAreWrittenOnceASecond(t *testing.T) {
@@ -332,14 +290,12 @@ func TestNumbersOfNodesAreWrittenOnceASecond(t *testing.T) {
 		f.attach(fmt.Sprintf("n%d", i), "v")
 		f.reconcile()
 	}
-	if wait := f.reconcile(); writes != 1 || wait <= 0 || wait > counting {
-		t.Errorf("%d writes, the next in %s", writes, wait)
-	}
+	wait := f.reconcile()
+	must.True(t, writes == 1 && wait > 0 && wait <= counting, "%d writes, the next in %s", writes, wait)
 	f.Clock.Step(counting)
 	f.reconcile()
-	if got := f.get().Status.Nodes; got != 10 || writes != 2 {
-		t.Errorf("%d nodes after %d writes", got, writes)
-	}
+	got := f.get().Status.Nodes
+	must.True(t, got == 10 && writes == 2, "%d nodes after %d writes", got, writes)
 }
 
 func TestStaleStatusIsNotActedOn(t *testing.T) {
@@ -350,9 +306,7 @@ func TestStaleStatusIsNotActedOn(t *testing.T) {
 	f.kill(first)
 	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("%s of %T by a stale cache", w.Verb, w.Object); return nil }
 	result, err := f.r.Reconcile(t.Context(), requestOf())
-	if err != nil || result.RequeueAfter != settle {
-		t.Errorf("got %+v, %v", result, err)
-	}
+	must.True(t, err == nil && result.RequeueAfter == settle, "got %+v, %v", result, err)
 }
 
 func TestHungServerIsOutInTime(t *testing.T) {
@@ -372,22 +326,15 @@ func TestProbersArePooledByPace(t *testing.T) {
 	f.reconcile()
 	f.change(func(s *v1alpha1.NFSService) { s.Spec.Health.Interval = &metav1.Duration{Duration: time.Minute} })
 	f.reconcile()
-	var paces []time.Duration
+	targets := map[time.Duration]int{}
 	for at, has := range f.r.Probing.paces {
-		paces = append(paces, at.interval.Round(time.Second))
-		if len(has.targets) != 2 {
-			t.Errorf("%d targets", len(has.targets))
-		}
+		targets[at.interval.Round(time.Second)] = len(has.targets)
 	}
-	if !slices.Equal(paces, []time.Duration{time.Minute}) {
-		t.Errorf("paces %v", paces)
-	}
+	must.Equal(t, targets, map[time.Duration]int{time.Minute: 2}, "targets by interval")
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()
-	if len(f.r.Probing.paces) > 0 {
-		t.Errorf("a service that is gone is still probed: %v", f.r.Probing.paces)
-	}
+	must.Equal(t, len(f.r.Probing.paces), 0, "paces of a service that is gone")
 }
 
 func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {
@@ -395,30 +342,19 @@ func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {
 		f := running(t, exposure, 1)
 		f.change(func(s *v1alpha1.NFSService) { s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "fd00::1"}} })
 		f.reconcile()
-		if c := f.condition(v1alpha1.NFSReady); c.Status != metav1.ConditionFalse || c.Reason != reasonUnreachable {
-			t.Errorf("%s: Ready %+v", exposure, c)
-		}
+		f.notReady(reasonUnreachable)
 	}
 }
 
 func TestDiscoveredBackendsOfTwoFamiliesAreReported(t *testing.T) {
-	spec := specOf("Stable", "10.0.0.1")
-	f := newFixture(t, spec)
-	f.healthy("10.0.0.1")
-	f.slices["servers"] = []discoveryv1.EndpointSlice{{
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("nfs"), Port: ptr.To[int32](2049)}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}},
-	}}
+	f := running(t, "Stable", 1)
+	f.slices["servers"] = endpoints(2049, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}})
 	f.change(func(s *v1alpha1.NFSService) {
 		s.Spec.Backends, s.Spec.ServerService = []v1alpha1.NFSBackend{{Address: "fd00::1"}}, &v1alpha1.NFSServerService{Name: "servers"}
 	})
 	f.healthy("10.1.0.1")
-	if c := f.condition(v1alpha1.NFSReady); c.Reason != reasonInvalidSpec || !strings.Contains(c.Message, "fd00::1") {
-		t.Errorf("Ready %+v", c)
-	}
-	if got := f.published("pool"); !slices.Equal(got, []string{"10.1.0.1"}) {
-		t.Errorf("published %v", got)
-	}
+	f.notReady(reasonInvalidSpec, "fd00::1")
+	must.Equal(t, f.published("pool"), []string{"10.1.0.1"})
 }
 
 func TestOneServiceThatFailsStopsNoOther(t *testing.T) {
@@ -429,24 +365,17 @@ func TestOneServiceThatFailsStopsNoOther(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := f.r.Reconcile(t.Context(), requestOf())
-	if err == nil {
-		t.Error("the pass is not tried again")
-	}
 	for range 2 {
-		f.probe(map[string]string{"10.0.0.1": "", "10.0.0.2": ""})
-	}
-	if _, err := f.r.Reconcile(t.Context(), requestOf()); err == nil {
-		t.Error("the pass is not tried again")
+		_, err := f.r.Reconcile(t.Context(), requestOf())
+		must.True(t, err != nil, "the pass is not tried again")
+		for range 2 {
+			f.probe(map[string]string{"10.0.0.1": "", "10.0.0.2": ""})
+		}
 	}
 	s := f.get().Status
-	if c := f.condition(v1alpha1.NFSReady); c.Reason != string(notWritten) || !strings.Contains(c.Message, "pool-slot-0") {
-		t.Errorf("Ready %+v", c)
-	}
+	f.notReady(string(notWritten), "pool-slot-0")
 	if s.HealthyBackends != 2 || s.Slots[0].Address != "" || s.Slots[1].Address == "" || len(f.published("pool-slot-1")) != 1 {
 		t.Errorf("status %+v", s)
 	}
-	if address := f.attach("n0", "v"); address == "" {
-		t.Error("no node can be attached")
-	}
+	f.attach("n0", "v")
 }

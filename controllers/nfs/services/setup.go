@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
@@ -44,11 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)
 	}
 	published := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		name := o.GetLabels()[publish.ServiceLabel]
-		if name == "" {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+		return kit.RequestIn(o.GetNamespace(), o.GetLabels()[publish.ServiceLabel])
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-services").
 		For(&v1alpha1.NFSService{}).
@@ -71,7 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// prepare makes what is kept from one pass to the next.
+// prepare connects the parts and registers the metrics.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
 	r.Probing.report = r.observe
@@ -80,7 +77,7 @@ func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	return err
 }
 
-// ask asks for a pass after a while. Before the controller runs, nothing is to be asked for.
+// ask requests a pass after a while. Before the controller runs, it does nothing.
 func (r *Reconciler) ask(key types.NamespacedName, after time.Duration) {
 	r.mu.Lock()
 	trigger := r.trigger

@@ -21,9 +21,8 @@ func discovered(list []discoveryv1.EndpointSlice, family discoveryv1.AddressType
 	return nfs.FromEndpointSlices(list, family, portName)
 }
 
-// family of the servers to discover, since a server with two addresses is one
-// server: that of the recorded ClusterIPs, of the static backends, of the
-// recorded backends, else the first that the slices have.
+// family of the servers to discover, since a server with two addresses is one server. In order: the family of the recorded
+// ClusterIPs, of the static backends, of the recorded backends, of the first slice.
 func (p *pass) family(list []discoveryv1.EndpointSlice) discoveryv1.AddressType {
 	var texts []string
 	for _, s := range p.service.Status.Slots {

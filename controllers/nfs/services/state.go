@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
-// state is what is kept of a service between two passes. All of it can be lost.
+// state of a service between two passes. A restart may lose it.
 type state struct {
 	uid types.UID
 	// good is the last spec without problems.
@@ -31,7 +31,7 @@ type state struct {
 	table   *health.Table
 	pending []health.Result
 	changes []health.Change
-	// flushing: pending results are due to be judged.
+	// flushing: a flush of pending results is scheduled.
 	flushing bool
 	shown    *v1alpha1.NFSServiceStatus // for metrics
 }
@@ -96,8 +96,8 @@ func (s *state) add(result health.Result) bool {
 	return due
 }
 
-// flush judges the results together, so that the order in which probes ended does
-// not decide who is taken out. It reports whether the status must change.
+// flush passes pending results to the table together, so that the order in which probes ended decides nothing. It reports
+// whether the status must change.
 func (s *state) flush() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,7 +60,7 @@ func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
 		record, _ := p.table.Record(m.Addr)
 		b := v1alpha1.NFSBackendStatus{
 			Address: m.Addr.String(), Source: string(m.Source), Weight: m.Weight, Zone: m.Zone, Drain: m.Drain,
-			// The health that this pass went by: a later change has a pass of its own.
+			// The health that this pass decided on: a later change has a pass of its own.
 			Health: m.Health.String(), Nodes: int32(nodes[m.Addr.String()]), LastError: p.errorOf(m.Addr),
 		}
 		if !record.Since.IsZero() && record.Health == m.Health {

@@ -11,8 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
-// caps tries the least that a user needs to ask, and to block. An address that
-// nobody has is blocked.
+// caps tries the least rights for asking and for blocking. It blocks an address without a client.
 func (s *show) caps(ctx context.Context) error {
 	image := ceph.NewImage("caps")
 	if err := s.CreateImage(ctx, image); err != nil {
@@ -58,7 +57,7 @@ func (s *show) caps(ctx context.Context) error {
 				return fmt.Errorf("%q: may it %s? %t was expected: %w", try.caps, what, may, err)
 			}
 		}
-		s.tell("%q: %v", try.caps, try.may)
+		s.report("%q: %v", try.caps, try.may)
 	}
 	return errors.Join(s.Unblock(ctx, nobody), s.UnblockAddress(ctx, nobody.Addr()))
 }

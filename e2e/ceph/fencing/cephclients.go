@@ -99,7 +99,7 @@ func (s *show) cephClients(ctx context.Context) error {
 				return fmt.Errorf("the address of %s is not among %v", daemon, report.Servers)
 			}
 		}
-		s.tell("answered in %s, with the right to ask an MDS: %t: open are %s", short(time.Since(began)), cephFS, strings.Join(open, ", "))
+		s.report("answered in %s, with the right to ask an MDS: %t: open are %s", short(time.Since(began)), cephFS, strings.Join(open, ", "))
 	}
 	return nil
 }
@@ -132,8 +132,8 @@ func persistentVolume(name, driver string, attributes map[string]string) *corev1
 }
 
 // serve starts the server where commands are given, and waits until it can be reached.
-func (s *show) serve(ctx context.Context) (*ceph.Process, cephclients.Asker, error) {
-	none := cephclients.Asker{}
+func (s *show) serve(ctx context.Context) (*ceph.Process, cephclients.Reporter, error) {
+	none := cephclients.Reporter{}
 	directory := func(name string) string { return filepath.Join(s.Directory, "ceph-clients", name) }
 	ca, err := certtest.New()
 	if err != nil {
@@ -179,5 +179,5 @@ func (s *show) serve(ctx context.Context) (*ceph.Process, cephclients.Asker, err
 		}
 		return err == nil, nil
 	})
-	return process, cephclients.Asker{ClusterID: "rook-ceph", Ask: cephclients.Ask("https://"+address, directory("controller"))}, err
+	return process, cephclients.Reporter{ClusterID: "rook-ceph", Ask: cephclients.Ask("https://"+address, directory("controller"))}, err
 }

@@ -55,7 +55,7 @@ func (s *show) cephfs(ctx context.Context) error {
 		s.Node2.WriteFile(ctx, filepath.Join(where2, "file"), answer)); err != nil {
 		return err
 	}
-	s.tell("%s has mounted %s and %s %s; both have written", s.Node1.Name, volume1, s.Node2.Name, volume10)
+	s.report("%s has mounted %s and %s %s; both have written", s.Node1.Name, volume1, s.Node2.Name, volume10)
 	stat, err := s.Ceph(ctx, cephcli.MDSStatArgs()...)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *show) cephfs(ctx context.Context) error {
 	if err := errors.Join(s.clientsOf(ctx, volume1, s.Node1.Address), s.clientsOf(ctx, volume10, s.Node2.Address)); err != nil {
 		return err
 	}
-	s.tell("the MDS names the address of each, by the path that it has mounted")
+	s.report("the MDS names the address of each, by the path that it has mounted")
 	if s.capture != "" {
 		if err := s.captureMDSs(ctx); err != nil {
 			return err
@@ -75,25 +75,25 @@ func (s *show) cephfs(ctx context.Context) error {
 	if err := s.BlockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("ceph osd blocklist add %s", s.Node1.Address)
+	s.report("ceph osd blocklist add %s", s.Node1.Address)
 	if err := s.clientsOf(ctx, volume1); err != nil {
 		return err
 	}
-	s.tell("the MDS has ended its session by itself")
+	s.report("the MDS has ended its session by itself")
 	err = s.Node1.WriteFile(ctx, filepath.Join(where1, "file"), answer)
 	if err == nil {
 		return errors.New("a blocked client has written")
 	}
-	s.tell("its writes fail: %v", err)
+	s.report("its writes fail: %v", err)
 	where, mount, err := s.Node2.Mount(ctx, volume1)
 	if err != nil {
 		return err
 	}
-	// The blocked client had the file open; what is left of it doesn't hold it.
+	// The blocked client had the file open; the file is not locked by it.
 	if err := s.Node2.WriteFile(ctx, filepath.Join(where, "file"), answer); err != nil {
 		return err
 	}
-	s.tell("%s has mounted the volume, and written the same file", s.Node2.Name)
+	s.report("%s has mounted the volume, and written the same file", s.Node2.Name)
 	ceph.Unmount(mount)
 	if err := s.Node2.WriteFile(ctx, filepath.Join(where2, "file"), answer); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (s *show) cephfs(ctx context.Context) error {
 		return err
 	}
 	if err := s.Node1.WriteFile(ctx, filepath.Join(where1, "file"), answer); err == nil {
-		s.tell("LET IN AGAIN, THE OLD MOUNT WRITES AGAIN")
+		s.report("UNBLOCKED, THE OLD MOUNT WRITES AGAIN")
 	} else {
-		s.tell("let in again: the old mount stays as it is: %v", err)
+		s.report("unblocked: the old mount does not recover: %v", err)
 	}
 	ceph.Unmount(mount1)
 	where1, mount1, err = s.Node1.Mount(ctx, volume1)
@@ -115,11 +115,11 @@ func (s *show) cephfs(ctx context.Context) error {
 	if err := s.Node1.WriteFile(ctx, filepath.Join(where1, "file"), answer); err != nil {
 		return err
 	}
-	s.tell("a new mount on %s has written", s.Node1.Name)
+	s.report("a new mount on %s has written", s.Node1.Name)
 	return nil
 }
 
-// captureMDSs keeps what two active MDSs tell, and goes back to one.
+// captureMDSs records the output of two active MDSs, and returns to one.
 func (s *show) captureMDSs(ctx context.Context) error {
 	actives := func(number int) error {
 		if _, err := s.Ceph(ctx, "fs", "set", ceph.FileSystem(), "max_mds", fmt.Sprint(number)); err != nil {
@@ -159,11 +159,11 @@ func (s *show) goneCephFS(ctx context.Context) error {
 	if err := s.clientsOf(ctx, volume1, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("%s has mounted %s", s.Node1.Name, volume1)
+	s.report("%s has mounted %s", s.Node1.Name, volume1)
 	mount.Kill()
 	if err := s.clientsOf(ctx, volume1); err != nil {
 		return err
 	}
-	s.tell("it is told of no more; it was killed at the line before")
+	s.report("it is listed no more; it was killed at the line before")
 	return nil
 }

@@ -29,7 +29,7 @@ func (s *show) daemons(ctx context.Context) error {
 	}
 	defer ceph.Unmount(mount)
 	file := filepath.Join(where, "file")
-	s.tell("%s writes to an image and a file system, with two copies on two OSDs", s.Node2.Name)
+	s.report("%s writes to an image and a file system, with two copies on two OSDs", s.Node2.Name)
 	if err := s.osd(ctx, writer); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *show) osd(ctx context.Context, writer *ceph.Process) error {
 	if up, err := s.OSDsUp(ctx); err != nil || up != 2 {
 		return fmt.Errorf("%d OSDs are up: %w", up, err)
 	}
-	s.tell("OSD: 10 s at a blocked address: it is up, and two copies are written")
+	s.report("OSD: 10 s at a blocked address: it is up, and two copies are written")
 	s.Daemon(osd).Terminate()
 	<-s.Daemon(osd).Done()
 	if err := s.WaitOSDs(ctx, 1); err != nil {
@@ -70,7 +70,7 @@ func (s *show) osd(ctx context.Context, writer *ceph.Process) error {
 	if err := s.clean(ctx); err != nil {
 		return err
 	}
-	s.tell("OSD: restarted there: it is up again, and all placement groups are clean")
+	s.report("OSD: restarted there: it is up again, and all placement groups are clean")
 	return s.getsOn(ctx, writer)
 }
 
@@ -93,7 +93,7 @@ func (s *show) mon(ctx context.Context, writer *ceph.Process, file string) error
 	if err := errors.Join(s.getsOn(ctx, writer), s.Node2.WriteFile(ctx, file, answer)); err != nil {
 		return err
 	}
-	s.tell("MON: at a blocked address: it answers, and writes go on")
+	s.report("MON: at a blocked address: it answers, and writes go on")
 	return nil
 }
 
@@ -111,12 +111,12 @@ func (s *show) mgr(ctx context.Context) error {
 		return err
 	}
 	if hosts, err := cephcli.ParseMgrMetadata(metadata); err != nil || !slices.Contains(hosts, s.Host(mgr).Address) {
-		return fmt.Errorf("%s is not told of as where a manager is: %v, %w", s.Host(mgr).Address, hosts, err)
+		return fmt.Errorf("%s is not listed as the host of a manager: %v, %w", s.Host(mgr).Address, hosts, err)
 	}
 	if err := s.BlockAddress(ctx, s.Host(mgr).Address); err != nil {
 		return err
 	}
-	s.tell("MGR: its address is blocked")
+	s.report("MGR: its address is blocked")
 	time.Sleep(40 * time.Second)
 	state := "it runs"
 	if !s.Daemon(mgr).Running() {
@@ -127,14 +127,14 @@ func (s *show) mgr(ctx context.Context) error {
 	if _, err := s.Ceph(ctx, "pg", "stat"); err != nil {
 		answers = "DOESN'T ANSWER"
 	}
-	s.tell("MGR: 40 s later %s and %s; its RBD module has tried to come back %d times", state, answers, during-before)
+	s.report("MGR: 40 s later %s and %s; its RBD module has tried to come back %d times", state, answers, during-before)
 	if err := s.UnblockAddress(ctx, s.Host(mgr).Address); err != nil {
 		return err
 	}
 	time.Sleep(3 * time.Second)
 	settled := counted(s.Log(mgr), again)
 	time.Sleep(3 * time.Second)
-	s.tell("MGR: let in again; it has tried %d times in the last 3 s", counted(s.Log(mgr), again)-settled)
+	s.report("MGR: unblocked; it has tried %d times in the last 3 s", counted(s.Log(mgr), again)-settled)
 	return nil
 }
 
@@ -158,19 +158,19 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 	}
 	blocked := s.Host("mds." + active)
 	if mdss, err := s.MDSs(ctx); err != nil || !slices.Contains(mdss.Addresses, blocked.Address) {
-		return fmt.Errorf("%s is not told of as where an MDS is: %v, %w", blocked.Address, mdss.Addresses, err)
+		return fmt.Errorf("%s is not listed as the host of an MDS: %v, %w", blocked.Address, mdss.Addresses, err)
 	}
 	before := s.starts(ctx, blocked)
 	if err := s.BlockAddress(ctx, blocked.Address); err != nil {
 		return err
 	}
-	s.tell("MDS: the address of mds.%s is blocked, the other one's is not", active)
+	s.report("MDS: the address of mds.%s is blocked, the other one's is not", active)
 	began := time.Now()
 	wrote := s.Node2.WriteFile(ctx, file, 30*time.Second)
 	if wrote == nil {
-		s.tell("MDS: a file is written after %s", short(time.Since(began)))
+		s.report("MDS: a file is written after %s", short(time.Since(began)))
 	} else {
-		s.tell("MDS: a file is NOT written: %v", wrote)
+		s.report("MDS: a file is NOT written: %v", wrote)
 	}
 	time.Sleep(time.Until(began.Add(30 * time.Second)))
 	now, err := s.ActiveMDS(ctx)
@@ -180,7 +180,7 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 	if now == "" {
 		now = "none of the two"
 	}
-	s.tell("MDS: within 30 s mds.%s has started anew %d times, the monitor has blocked each of them for a day; active is %s",
+	s.report("MDS: within 30 s mds.%s has restarted %d times, the monitor has blocked each start for a day; active is %s",
 		active, s.starts(ctx, blocked)-before, now)
 	if err := s.UnblockAddress(ctx, blocked.Address); err != nil {
 		return err
@@ -188,11 +188,11 @@ func (s *show) mds(ctx context.Context, writer *ceph.Process, file string) error
 	if err := s.WaitFileSystem(ctx); err != nil {
 		return err
 	}
-	s.tell("MDS: let in again; active is there")
+	s.report("MDS: unblocked; an MDS is active")
 	if err := s.Node2.WriteFile(ctx, file, time.Minute); err != nil {
-		s.tell("MDS: the client does not write: %v", err)
+		s.report("MDS: the client does not write: %v", err)
 	} else {
-		s.tell("MDS: the client writes")
+		s.report("MDS: the client writes")
 	}
 	return s.getsOn(ctx, writer)
 }

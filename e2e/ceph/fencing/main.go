@@ -3,7 +3,7 @@
 // Ceph's own daemons where one is at a blocked address. Each step is held
 // against what Fairlead takes for granted, and fails if it isn't so.
 //
-// What is told of daemons is seen and not held against anything, but for OSDs.
+// The lines about daemons are observations, checked only for OSDs.
 package main
 
 import (
@@ -37,10 +37,10 @@ func main() {
 		s := &show{timeline: t, capture: *capture, binary: *binary}
 		err := s.run(ctx, directory, *ipv6, *slow)
 		if err != nil {
-			t.tell("FAILED: %v", err)
+			t.report("FAILED: %v", err)
 			return ceph.ErrFailedInside
 		}
-		t.tell("done")
+		t.report("done")
 		return nil
 	})
 	if err == nil {
@@ -63,18 +63,18 @@ type show struct {
 func (s *show) run(ctx context.Context, directory string, ipv6, slow bool) error {
 	s.title("a Ceph of one machine")
 	var err error
-	if s.Cluster, err = ceph.Start(ctx, directory, ipv6, func(line string) { s.tell("%s", line) }); err != nil {
+	if s.Cluster, err = ceph.Start(ctx, directory, ipv6, func(line string) { s.report("%s", line) }); err != nil {
 		return err
 	}
 	steps := []struct {
 		title string
 		do    func(context.Context) error
 	}{
-		{"an image's client, blocked and let in again", s.address},
+		{"an image's client, blocked and unblocked", s.address},
 		{"the same by a range, as Ceph's CSI driver does it", s.byRange},
-		{"how long a client that is gone is told of", s.gone},
+		{"how long a deleted client is listed", s.gone},
 		{"a node that is cut off", s.cutOff},
-		{"a node that is cut off, and let in again too early", s.tooEarly},
+		{"a disconnected node, unblocked too early", s.tooEarly},
 		{"a client of a file system", s.cephfs},
 		{"what a user has to be allowed: to ask for clients, to block", s.caps},
 		{"fairlead ceph-clients asked by mutual TLS, with a user that may only read", s.cephClients},
@@ -84,7 +84,7 @@ func (s *show) run(ctx context.Context, directory string, ipv6, slow bool) error
 		steps = append(steps, struct {
 			title string
 			do    func(context.Context) error
-		}{"how long a killed client of a file system is told of", s.goneCephFS})
+		}{"how long a killed client of a file system is listed", s.goneCephFS})
 	}
 	for _, step := range steps {
 		s.title(step.title)

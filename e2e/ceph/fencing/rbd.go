@@ -51,7 +51,7 @@ func (s *show) getsOn(ctx context.Context, p *ceph.Process) error {
 	})
 }
 
-// fails waits until a writer has ended as one that is blocked does.
+// fails waits until a writer has ended like a blocked one.
 func (s *show) fails(ctx context.Context, p *ceph.Process) error {
 	select {
 	case <-p.Done():
@@ -66,11 +66,11 @@ func (s *show) fails(ctx context.Context, p *ceph.Process) error {
 	return nil
 }
 
-// refused tells whether a new client is kept out.
+// refused returns an error if a new client is accepted.
 func refused(err error) error {
 	var failed *ceph.CommandError
 	if err == nil {
-		return errors.New("it was let in")
+		return errors.New("the new client was accepted")
 	}
 	if !errors.As(err, &failed) || !strings.Contains(failed.Stderr, shutdown) {
 		return fmt.Errorf("it failed, but not because it is blocked: %w", err)
@@ -101,41 +101,41 @@ func (s *show) address(ctx context.Context) error {
 	if err := s.keep("rbd-status.json", status); err != nil {
 		return err
 	}
-	s.tell("%s writes to %s; rbd status says %s", s.Node1.Name, image, bytes.TrimSpace(status))
+	s.report("%s writes to %s; rbd status says %s", s.Node1.Name, image, bytes.TrimSpace(status))
 	if err := s.BlockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("ceph osd blocklist add %s", s.Node1.Address)
+	s.report("ceph osd blocklist add %s", s.Node1.Address)
 	if err := s.fails(ctx, first); err != nil {
 		return err
 	}
-	s.tell("its writes fail: %s", shutdown)
+	s.report("its writes fail: %s", shutdown)
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.tell("the watcher is gone")
+	s.report("the watcher is gone")
 	if err := s.covered(ctx, s.Node1.Address); err != nil {
 		return err
 	}
 	if err := refused(s.Node1.Write(ctx, image)); err != nil {
 		return err
 	}
-	s.tell("a new client on %s is refused", s.Node1.Name)
+	s.report("a new client on %s is refused", s.Node1.Name)
 	if err := s.Node2.Write(ctx, image); err != nil {
 		return err
 	}
-	s.tell("%s has written to the image", s.Node2.Name)
+	s.report("%s has written to the image", s.Node2.Name)
 	for _, blocked := range s.own(ctx) {
-		s.tell("Ceph has blocked %s itself, as the lock was taken from it, until %s", blocked.Client, blocked.Until.Format("15:04:05 of 2006-01-02"))
+		s.report("Ceph has blocked %s itself, as the lock was taken from it, until %s", blocked.Client, blocked.Until.Format("15:04:05 of 2006-01-02"))
 	}
 	if err := s.UnblockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("ceph osd blocklist rm %s", s.Node1.Address)
+	s.report("ceph osd blocklist rm %s", s.Node1.Address)
 	if err := s.Node1.Write(ctx, image); err != nil {
 		return err
 	}
-	s.tell("a new client on %s has written", s.Node1.Name)
+	s.report("a new client on %s has written", s.Node1.Name)
 	return nil
 }
 
@@ -152,19 +152,19 @@ func (s *show) byRange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell("%s writes to %s", s.Node1.Name, image)
+	s.report("%s writes to %s", s.Node1.Name, image)
 	clients := single(s.Node1.Address)
 	if err := s.Block(ctx, clients, time.Hour); err != nil {
 		return err
 	}
-	s.tell("ceph osd blocklist range add %s", clients)
+	s.report("ceph osd blocklist range add %s", clients)
 	if err := s.fails(ctx, first); err != nil {
 		return err
 	}
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.tell("its writes fail, the watcher is gone")
+	s.report("its writes fail, the watcher is gone")
 	if err := s.covered(ctx, s.Node1.Address); err != nil {
 		return err
 	}
@@ -174,14 +174,14 @@ func (s *show) byRange(ctx context.Context) error {
 	if err := s.Node2.Write(ctx, image); err != nil {
 		return err
 	}
-	s.tell("%s is refused, %s has written", s.Node1.Name, s.Node2.Name)
+	s.report("%s is refused, %s has written", s.Node1.Name, s.Node2.Name)
 	if err := s.Unblock(ctx, clients); err != nil {
 		return err
 	}
 	if err := s.Node1.Write(ctx, image); err != nil {
 		return err
 	}
-	s.tell("range rm: a new client on %s has written", s.Node1.Name)
+	s.report("range rm: a new client on %s has written", s.Node1.Name)
 	return nil
 }
 
@@ -194,19 +194,19 @@ func (s *show) gone(ctx context.Context) error {
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.tell("a client that ended tidily is told of no more")
+	s.report("a client that ended tidily is told of no more")
 	if process, err = s.Node1.StartWriter(image); err != nil {
 		return err
 	}
 	if err := s.watched(ctx, image, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("another writes")
+	s.report("another writes")
 	process.Kill()
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.tell("and is told of no more; it was killed at the line before")
+	s.report("and is told of no more; it was killed at the line before")
 	return nil
 }
 
@@ -218,26 +218,26 @@ func (s *show) cutOff(ctx context.Context) error {
 	if err := s.Node1.Unplug(ctx); err != nil {
 		return err
 	}
-	s.tell("%s writes to %s, and its cable is pulled", s.Node1.Name, image)
+	s.report("%s writes to %s, and its cable is pulled", s.Node1.Name, image)
 	time.Sleep(3 * time.Second)
 	if err := s.watched(ctx, image, s.Node1.Address); err != nil {
 		return err
 	}
-	s.tell("it is told of as before")
+	s.report("it is told of as before")
 	if err := s.BlockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.tell("blocked: the watcher is gone, whether or not the node can hear of it")
+	s.report("blocked: the watcher is gone, whether or not the node can hear of it")
 	if err := s.Node1.Plug(ctx); err != nil {
 		return err
 	}
 	if err := s.fails(ctx, process); err != nil {
 		return err
 	}
-	s.tell("the cable is back: its writes fail")
+	s.report("the cable is back: its writes fail")
 	return s.UnblockAddress(ctx, s.Node1.Address)
 }
 
@@ -260,12 +260,12 @@ func (s *show) tooEarly(ctx context.Context) error {
 		if err := s.watched(ctx, image); err != nil {
 			return err
 		}
-		s.tell("%s is cut off and blocked while it writes to %s", s.Node1.Name, image)
+		s.report("%s is cut off and blocked while it writes to %s", s.Node1.Name, image)
 		if taken {
 			if err := s.Node2.Write(ctx, image); err != nil {
 				return err
 			}
-			s.tell("%s writes to the image", s.Node2.Name)
+			s.report("%s writes to the image", s.Node2.Name)
 		}
 		if err := s.UnblockAddress(ctx, s.Node1.Address); err != nil {
 			return err
@@ -273,12 +273,12 @@ func (s *show) tooEarly(ctx context.Context) error {
 		if err := s.Node1.Plug(ctx); err != nil {
 			return err
 		}
-		s.tell("it is let in again, and after that its cable is back")
+		s.report("it is unfenced, and after that its cable is back")
 		if taken {
 			if err := s.fails(ctx, process); err != nil {
 				return err
 			}
-			s.tell("the old client's writes fail: who took its lock had blocked that one client first")
+			s.report("the old client's writes fail: who took its lock had blocked that one client first")
 			continue
 		}
 		if err := s.watched(ctx, image, s.Node1.Address); err != nil {
@@ -291,7 +291,7 @@ func (s *show) tooEarly(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.tell("THE OLD CLIENT WRITES ON, as %s, before as %s: a fence that is taken back while the node is away was none",
+		s.report("THE OLD CLIENT WRITES ON, as %s, before as %s: a fence that is taken back while the node is away was none",
 			bytes.TrimSpace(after), bytes.TrimSpace(before))
 		process.Terminate()
 	}

@@ -18,7 +18,7 @@ func (t *timeline) title(text string) {
 }
 
 // tell prints a line with the time since the start and since the line before.
-func (t *timeline) tell(format string, args ...any) {
+func (t *timeline) report(format string, args ...any) {
 	now := time.Now()
 	if t.last.IsZero() {
 		t.last = t.began

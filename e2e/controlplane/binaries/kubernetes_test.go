@@ -44,7 +44,7 @@ require k8s.io/kubernetes v1.31.1
 	}
 }
 
-func TestOnlyAnotherKubernetesIsBuiltInItsOwnModule(t *testing.T) {
+func TestOtherKubernetesIsBuiltInItsOwnModule(t *testing.T) {
 	pinned, err := controlplane.PinnedVersions()
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func apiServer() Component {
 	return Component{Name: APIServer, Version: "v1.36.3", VersionArgs: []string{"--version"}, Minors: []Minor{{1, 36}}}
 }
 
-func TestTheFirstProgramOfTheSameMinorVersionIsUsed(t *testing.T) {
+func TestFirstProgramOfSameMinorVersionIsUsed(t *testing.T) {
 	older, same, later := t.TempDir(), t.TempDir(), t.TempDir()
 	program(t, older, APIServer, "Kubernetes v1.35.9")
 	want := program(t, same, APIServer, "Kubernetes v1.36.1")
@@ -35,7 +35,7 @@ func TestTheFirstProgramOfTheSameMinorVersionIsUsed(t *testing.T) {
 	}
 }
 
-func TestNothingSuitableMeansNotFound(t *testing.T) {
+func TestUnsuitableProgramsAreNotFound(t *testing.T) {
 	folder := t.TempDir()
 	path := program(t, folder, APIServer, "Kubernetes v1.32.4-dispatcher")
 	if got, found := locate(t.Context(), apiServer(), []string{folder}); found {
@@ -65,7 +65,7 @@ func TestKubebuilderAssetsComeBeforePath(t *testing.T) {
 	}
 }
 
-func TestAnAdoptedProgramIsUsedUntilItChanges(t *testing.T) {
+func TestAdoptedProgramIsUsedUntilItChanges(t *testing.T) {
 	elsewhere, cache := t.TempDir(), t.TempDir()
 	path := program(t, elsewhere, APIServer, "Kubernetes v1.36.1")
 	target := filepath.Join(cache, APIServer)

@@ -2,7 +2,7 @@ package binaries
 
 import "testing"
 
-func TestTheMinorVersionIsReadFromWhatProgramsPrint(t *testing.T) {
+func TestMinorVersionIsReadFromOutput(t *testing.T) {
 	for text, want := range map[string]Minor{
 		"Kubernetes v1.36.3":                                 {1, 36},
 		"etcd Version: 3.6.8\nGit SHA: Not provided":         {3, 6},
@@ -17,7 +17,7 @@ func TestTheMinorVersionIsReadFromWhatProgramsPrint(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReleaseIsNotAccepted(t *testing.T) {
+func TestInvalidReleaseIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"Client Version: v1.36.4-dispatcher\nKustomize Version: v5.8.1",
 		"Kubernetes v1.36.0-rc.1",

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestTheCacheIsWhereTheEnvironmentSays(t *testing.T) {
+func TestCacheDirectoryFollowsEnvironment(t *testing.T) {
 	for name, c := range map[string]struct{ cache, xdg, want string }{
 		"FAIRLEAD_CACHE first":       {"/c", "/x", "/c/controlplane"},
 		"XDG_CACHE_HOME next":        {"", "/x", "/x/fairlead/controlplane"},
@@ -31,7 +31,7 @@ func TestTheCacheIsWhereTheEnvironmentSays(t *testing.T) {
 	}
 }
 
-func TestTheKeyDependsOnTheGoVersion(t *testing.T) {
+func TestKeyDependsOnGoVersion(t *testing.T) {
 	one, err := Key("go1.26.0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTheKeyDependsOnTheGoVersion(t *testing.T) {
 	}
 }
 
-func TestOneHoldsTheLockAtATime(t *testing.T) {
+func TestLockIsExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := TryLock(path)
 	if err != nil {

@@ -55,7 +55,12 @@ func (s setup) apiServer() process.Spec {
 	if s.options.ServiceCIDRs[0].Addr().Is6() {
 		advertise = netip.IPv6Loopback().String()
 	}
-	return s.spec(binaries.APIServer, append(s.auditFlags(),
+	optional := s.auditFlags()
+	if len(s.options.Forwards) > 0 {
+		// kwok is the kubelet of every node; see nodes.KubeletHere.
+		optional = append(optional, "--kubelet-preferred-address-types=InternalDNS")
+	}
+	return s.spec(binaries.APIServer, append(optional,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
 		"--advertise-address="+advertise,
 		// A loopback address can't be an endpoint.
@@ -135,12 +140,17 @@ func (s setup) kwok() process.Spec {
 	if s.options.FastNodeLoss {
 		leaseSeconds = 8
 	}
-	spec := s.spec(binaries.Kwok,
-		"--kubeconfig="+s.files.componentKubeconfig(binaries.Kwok),
-		"--config="+s.files.stages(),
-		"--manage-nodes-with-label-selector="+nodes.ManageSelector,
+	args := []string{
+		"--kubeconfig=" + s.files.componentKubeconfig(binaries.Kwok),
+		"--config=" + s.files.stages(),
+		"--manage-nodes-with-label-selector=" + nodes.ManageSelector,
 		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
-	)
+	}
+	if len(s.options.Forwards) > 0 {
+		args = append(args, "--server-address="+loopback(s.ports.Kubelet), fmt.Sprintf("--node-port=%d", s.ports.Kubelet),
+			"--tls-cert-file="+s.credentials.server.CertificateFile, "--tls-private-key-file="+s.credentials.server.KeyFile)
+	}
+	spec := s.spec(binaries.Kwok, args...)
 	// Otherwise kwok would also read the configuration in the user's home.
 	spec.Env = []string{"KWOK_WORKDIR=" + s.files.path("kwok")}
 	return spec

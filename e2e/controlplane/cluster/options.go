@@ -29,7 +29,9 @@ type Options struct {
 	AuditWrites bool
 	// NoAttacher leaves VolumeAttachments to the attachers of CSI drivers.
 	NoAttacher bool
-	Cache      cachedir.Cache
+	// Forwards are ports of pods that can be reached by kubectl port-forward.
+	Forwards []Forward
+	Cache    cachedir.Cache
 }
 
 // Defaults are the options of an ordinary cluster.

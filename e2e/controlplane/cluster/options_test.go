@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAllProblemsOfTheOptionsAreToldAtOnce(t *testing.T) {
+func TestAllOptionErrorsAreReported(t *testing.T) {
 	options := Defaults()
 	options.Nodes = -1
 	options.ClusterDomain = "Not A Domain"
@@ -22,7 +22,7 @@ func TestAllProblemsOfTheOptionsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheDefaultsNeedOnlyAFolder(t *testing.T) {
+func TestDefaultsNeedOnlyAFolder(t *testing.T) {
 	options := Defaults()
 	options.Dir = t.TempDir()
 	if err := options.Validate(); err != nil {
@@ -41,5 +41,17 @@ func TestPortsAreDifferentAndFree(t *testing.T) {
 			t.Errorf("port %d is a double or out of range", port)
 		}
 		seen[port] = true
+	}
+}
+
+func TestForwardsAreRead(t *testing.T) {
+	got, err := ParseForward("fairlead-system:9444=20001")
+	if want := (Forward{"fairlead-system", 9444, 20001}); err != nil || got != want {
+		t.Errorf("got %+v (%v), want %+v", got, err, want)
+	}
+	for _, text := range []string{"", "9444=20001", "a:b=c", "A_B:1=2", "a:99999999999999999999=1"} {
+		if _, err := ParseForward(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
 	}
 }

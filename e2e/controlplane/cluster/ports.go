@@ -51,12 +51,14 @@ type Ports struct {
 	APIServer         int `json:"kube-apiserver"`
 	ControllerManager int `json:"kube-controller-manager"`
 	Scheduler         int `json:"kube-scheduler"`
+	// Kubelet is where the API server finds the kubelets of all nodes, if Options.Forwards has any.
+	Kubelet int `json:"kubelet"`
 }
 
 func choosePorts() (Ports, error) {
-	free, err := freePorts(5)
+	free, err := freePorts(6)
 	if err != nil {
 		return Ports{}, err
 	}
-	return Ports{Etcd: free[0], EtcdPeer: free[1], APIServer: free[2], ControllerManager: free[3], Scheduler: free[4]}, nil
+	return Ports{Etcd: free[0], EtcdPeer: free[1], APIServer: free[2], ControllerManager: free[3], Scheduler: free[4], Kubelet: free[5]}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
 	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
@@ -89,6 +90,9 @@ func (s starter) startRest(ctx context.Context, c clients) error {
 	if err != nil {
 		return err
 	}
+	for _, forward := range s.options.Forwards {
+		stages = append(stages, forward.configuration()...)
+	}
 	if err := os.WriteFile(s.files.stages(), stages, 0o644); err != nil {
 		return fmt.Errorf("writing kwok's stages: %w", err)
 	}
@@ -114,8 +118,12 @@ func (s starter) startRest(ctx context.Context, c clients) error {
 }
 
 func (s starter) createNodes(ctx context.Context, c clients) error {
+	var change []func(*corev1.Node)
+	if len(s.options.Forwards) > 0 {
+		change = append(change, nodes.KubeletHere)
+	}
 	for n := 1; n <= s.options.Nodes; n++ {
-		if err := nodes.Create(ctx, c.typed, n, s.versions.Kubernetes); err != nil {
+		if err := nodes.Create(ctx, c.typed, n, s.versions.Kubernetes, change...); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestAWaitThatFailsSaysWhatWasMissing(t *testing.T) {
+func TestFailedWaitHasLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := await(t.Context(), "the moon", time.Minute, func(context.Context) error { return errors.New("it is new moon") })
 		for _, part := range []string{"the moon", "1m0s", "it is new moon"} {
@@ -20,7 +20,7 @@ func TestAWaitThatFailsSaysWhatWasMissing(t *testing.T) {
 	})
 }
 
-func TestAWaitEndsWithTheCauseOfItsContext(t *testing.T) {
+func TestWaitEndsWithCauseOfContext(t *testing.T) {
 	cause := errors.New("etcd died")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestConversionWebhooksAreTakenOut(t *testing.T) {
+func TestConversionWebhooksAreRemoved(t *testing.T) {
 	crds, err := decodeCRDs([]byte(`---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

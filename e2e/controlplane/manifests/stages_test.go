@@ -23,7 +23,7 @@ var additions = map[string]string{
 `,
 }
 
-func TestOurStagesAreKwoksWithOneAdditionEach(t *testing.T) {
+func TestStagesExtendKwokStages(t *testing.T) {
 	folder, err := module{path: controlplane.KwokModule}.download(t.Context(), "..")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestOurStagesAreKwoksWithOneAdditionEach(t *testing.T) {
 	}
 }
 
-func TestOurStagesTakeThePlaceOfKwoks(t *testing.T) {
+func TestStagesReplaceKwokStages(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, stageFolder), 0o755); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 )
 
-func TestTheLongestDelayCounts(t *testing.T) {
+func TestLongestDelayCounts(t *testing.T) {
 	network := func(text string) *netv1.NetworkAttachmentDefinition {
 		n := &netv1.NetworkAttachmentDefinition{}
 		n.Annotations = map[string]string{DelayAnnotation: text}
@@ -36,7 +36,7 @@ func TestTheLongestDelayCounts(t *testing.T) {
 	}
 }
 
-func TestADelayBeginsWithTheFirstQuestion(t *testing.T) {
+func TestDelayBeginsWithFirstRequest(t *testing.T) {
 	waits := newWaits()
 	start := time.Now()
 	for _, c := range []struct {

@@ -54,14 +54,14 @@ func TestAddressesComeFromTheRangesOfTheNetwork(t *testing.T) {
 	}
 }
 
-func TestAConfigurationListIsReadByItsFirstPlugin(t *testing.T) {
+func TestConfigurationListUsesFirstPlugin(t *testing.T) {
 	from, err := parseConfig(`{"plugins":[{"type":"macvlan","ipam":{"type":"host-local","subnet":"10.1.0.0/24"}},{"type":"tuning"}]}`)
 	if err != nil || len(from.pools) != 1 {
 		t.Errorf("addressing is %v, %v; want one pool", from, err)
 	}
 }
 
-func TestABrokenConfigurationIsRefused(t *testing.T) {
+func TestBrokenConfigurationIsRefused(t *testing.T) {
 	for _, config := range []string{
 		"", "{", `{"ipam":{"type":"calico-ipam"}}`, `{"ipam":{"type":"host-local","subnet":"10.0.0.0"}}`,
 		`{"ipam":{"type":"host-local","subnet":"10.0.0.0/24","rangeStart":"10.0.1.1"}}`,
@@ -97,7 +97,7 @@ func TestAddressesAreUniqueAmongLivePodsAndReused(t *testing.T) {
 	}
 }
 
-func TestAskedTwiceTheLedgerAnswersTheSame(t *testing.T) {
+func TestLedgerRepeatsItsAnswer(t *testing.T) {
 	ledger := newLedger()
 	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/24"}`)
 	first, err := ledger.assign("pod", "net1", from, nil)
@@ -125,7 +125,7 @@ func TestRequestedAddressesReplaceThoseOfTheirFamily(t *testing.T) {
 	}
 }
 
-func TestAnAddressTwoPodsAskedForIsFreeWhenBothAreGone(t *testing.T) {
+func TestSharedAddressIsFreeWhenBothPodsAreGone(t *testing.T) {
 	ledger := newLedger()
 	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/24"}`)
 	for _, pod := range []types.UID{"a", "b"} {
@@ -152,7 +152,7 @@ func TestAdoptedAddressesAreNotGivenAgain(t *testing.T) {
 	}
 }
 
-func TestANewSandboxGetsOtherAddressesIfThereAreAny(t *testing.T) {
+func TestNewSandboxGetsOtherAddresses(t *testing.T) {
 	ledger := newLedger()
 	// Two host addresses beside the gateway's.
 	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/29","rangeEnd":"10.1.0.3"}`)
@@ -176,7 +176,7 @@ func TestANewSandboxGetsOtherAddressesIfThereAreAny(t *testing.T) {
 	}
 }
 
-func TestAFormerAddressIsBetterThanNone(t *testing.T) {
+func TestFormerAddressIsGivenIfNoOtherIsFree(t *testing.T) {
 	ledger := newLedger()
 	from := mustParse(t, `{"type":"host-local","subnet":"10.1.0.0/29","rangeEnd":"10.1.0.2"}`)
 	for range 2 {

@@ -29,7 +29,7 @@ func TestBothFormsOfTheRequestAreRead(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeReadIsRefused(t *testing.T) {
+func TestUnreadableRequestIsRefused(t *testing.T) {
 	for _, annotation := range []string{"a/b/c", "/a", "a,,b", "@eth1", "[{]", `{"name":"a"}`, `[{"namespace":"a"}]`, "two words"} {
 		if elements, err := parseRequest(annotation, "pods"); err == nil {
 			t.Errorf("%q is read as %v, want an error", annotation, elements)

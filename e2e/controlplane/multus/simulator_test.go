@@ -76,7 +76,7 @@ func (w world) attached(t *testing.T) (*corev1.Pod, netv1.NetworkStatus) {
 	return pod, statuses[1]
 }
 
-func TestANewSandboxIsAttachedAnew(t *testing.T) {
+func TestNewSandboxIsAttachedAgain(t *testing.T) {
 	pod := runningPod()
 	pod.Annotations[netv1.NetworkAttachmentAnnot] = `[{"name":"storage","ips":["fd00:1::77"],"mac":"02:00:00:00:00:01"}]`
 	w := newWorld(t, pod)
@@ -107,7 +107,7 @@ func TestANewSandboxIsAttachedAnew(t *testing.T) {
 	}
 }
 
-func TestALateNetworkIsGivenLater(t *testing.T) {
+func TestLateNetworkIsAttachedLater(t *testing.T) {
 	pod := runningPod()
 	pod.Annotations[DelayAnnotation] = "1h"
 	w := newWorld(t, pod)

@@ -23,7 +23,7 @@ func runningPod() *corev1.Pod {
 	}
 }
 
-func TestTheStatusIsWrittenAsMultusWritesIt(t *testing.T) {
+func TestStatusIsWrittenLikeMultus(t *testing.T) {
 	pod := runningPod()
 	element := netv1.NetworkSelectionElement{Namespace: "kube-system", Name: "storage", InterfaceRequest: "lhnet1", MacRequest: "02:00:00:00:00:01"}
 	addresses := []netip.Addr{netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("fd00:1::2")}

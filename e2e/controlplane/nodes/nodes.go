@@ -31,12 +31,22 @@ func Name(n int) string { return fmt.Sprintf("node-%d", n) }
 
 // Create makes one node. One that exists already is left as it is: it comes
 // from an earlier run in the same folder.
-func Create(ctx context.Context, client kubernetes.Interface, n int, kubeletVersion string) error {
-	_, err := client.CoreV1().Nodes().Create(ctx, build(n, kubeletVersion), metav1.CreateOptions{})
+func Create(ctx context.Context, client kubernetes.Interface, n int, kubeletVersion string, change ...func(*corev1.Node)) error {
+	node := build(n, kubeletVersion)
+	for _, f := range change {
+		f(node)
+	}
+	_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating node %s: %w", Name(n), err)
 	}
 	return nil
+}
+
+// KubeletHere gives a node the name of this machine as an address, by which the API server reaches kwok. No storage
+// system and no CNI takes a DNS name for a node's address.
+func KubeletHere(node *corev1.Node) {
+	node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "localhost"})
 }
 
 func build(n int, kubeletVersion string) *corev1.Node {

@@ -30,7 +30,7 @@ func TestNoTwoNodesShareAnAddress(t *testing.T) {
 	}
 }
 
-func TestANodeWithItsFirstTaintIsNotReady(t *testing.T) {
+func TestNodeWithInitialTaintIsNotReady(t *testing.T) {
 	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 	if !Ready(node) {
 		t.Error("a node that says so is not Ready")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnAuthorityIsKeptInItsFolder(t *testing.T) {
+func TestAuthorityIsKeptInItsFolder(t *testing.T) {
 	folder := t.TempDir()
 	first, err := Open(folder)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestAnAuthorityIsKeptInItsFolder(t *testing.T) {
 	}
 }
 
-func TestTheServiceAccountKeyIsKept(t *testing.T) {
+func TestServiceAccountKeyIsKept(t *testing.T) {
 	folder := t.TempDir()
 	pair, err := ServiceAccountKey(folder)
 	if err != nil {

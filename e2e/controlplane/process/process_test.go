@@ -17,7 +17,7 @@ func script(t *testing.T, name, commands string) Spec {
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-func TestADeathIsToldWithTheEndOfTheLog(t *testing.T) {
+func TestProcessDeathReportsEndOfLog(t *testing.T) {
 	group := NewGroup()
 	defer group.Stop(time.Second)
 	if _, err := group.Start(script(t, "survivor", "exec sleep 60")); err != nil {
@@ -40,7 +40,7 @@ func TestADeathIsToldWithTheEndOfTheLog(t *testing.T) {
 	}
 }
 
-func TestTheLastStartedStopsFirstAndNothingIsLeft(t *testing.T) {
+func TestProcessesStopInReverseOrder(t *testing.T) {
 	folder := t.TempDir()
 	order := filepath.Join(folder, "order")
 	group := NewGroup()
@@ -77,7 +77,7 @@ func TestTheLastStartedStopsFirstAndNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotStopIsKilled(t *testing.T) {
+func TestProcessThatDoesNotStopIsKilled(t *testing.T) {
 	process, err := Start(script(t, "stubborn", `trap "" TERM; while :; do sleep 0.05; done`))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestWhoDoesNotStopIsKilled(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
+func TestMissingProgramIsAnError(t *testing.T) {
 	spec := script(t, "nothing", "")
 	spec.Path = "/no/such/program"
 	if _, err := Start(spec); err == nil {

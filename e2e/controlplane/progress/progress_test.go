@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestElapsedReadsTheWayPeopleSayIt(t *testing.T) {
+func TestElapsedFormat(t *testing.T) {
 	for duration, want := range map[time.Duration]string{
 		0:                                     "0.0s",
 		340 * time.Millisecond:                "0.3s",
@@ -27,7 +27,7 @@ func TestElapsedReadsTheWayPeopleSayIt(t *testing.T) {
 	}
 }
 
-func TestALongStepSaysThatItIsStillAlive(t *testing.T) {
+func TestLongStepReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		err := New(&out, 15*time.Second).Do(3, 8, "building kube-apiserver v1.36.3", func() error {
@@ -50,7 +50,7 @@ func TestALongStepSaysThatItIsStillAlive(t *testing.T) {
 	})
 }
 
-func TestAQuickStepTakesOneLine(t *testing.T) {
+func TestQuickStepPrintsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		err := New(&out, 15*time.Second).DoQuick(1, 4, "etcd", func() error {
@@ -66,7 +66,7 @@ func TestAQuickStepTakesOneLine(t *testing.T) {
 	})
 }
 
-func TestAFailedStepIsNotReportedAsDone(t *testing.T) {
+func TestFailedStepIsNotReportedAsDone(t *testing.T) {
 	var out bytes.Buffer
 	failure := errors.New("no")
 	if err := New(&out, time.Hour).Do(1, 2, "building etcd", func() error { return failure }); err != failure {

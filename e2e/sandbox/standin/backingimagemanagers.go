@@ -6,9 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
-const backingImageManagerImage = "longhornio/backing-image-manager:" + defaultRelease
+const backingImageManagerImage = "longhornio/backing-image-manager:" + release.Default
 
 // createBackingImageManager makes that of the disk of a node.
 func (l Longhorn) createBackingImageManager(ctx context.Context, node string) error {

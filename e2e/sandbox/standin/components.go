@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
 // InstallComponents makes what longhorn-manager runs beside the CSI plugin,
@@ -112,7 +114,7 @@ func (l Longhorn) componentsReady(ctx context.Context) error {
 	}
 	for _, node := range s.storageNodes {
 		for engine, setting := range map[string]string{engineV1: "v1-data-engine", engineV2: "v2-data-engine"} {
-			if switchedOn(s.settings[setting]) && s.manager(node.GetName(), engine) == nil {
+			if release.SwitchedOn(s.settings[setting]) && s.manager(node.GetName(), engine) == nil {
 				return fmt.Errorf("the instance manager of %s on %s: %w", engine, node.GetName(), errNotReady)
 			}
 		}

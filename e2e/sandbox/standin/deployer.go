@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Longhorn's longhorn-driver-deployer, as in app/driver.go and csi/deployment_util.go of v1.7.2, runs once whenever its
@@ -32,7 +33,7 @@ const (
 // DeployPlugin deploys the CSI driver's object and the CSI plugin's DaemonSet.
 func (l Longhorn) DeployPlugin(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: storage.Longhorn().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
+		ObjectMeta: metav1.ObjectMeta{Name: longhorn.Profile().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
 	}
 	if err := l.deploy(ctx, driver); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (l Longhorn) DeployPlugin(ctx context.Context) error {
 
 // UpgradePlugin deploys the CSI plugin as another version of Longhorn does: the DaemonSet is deleted and created.
 func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
-	release, err := FindRelease(version)
+	release, err := release.Find(version)
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func (l Longhorn) pluginDaemonSet(ctx context.Context) (*appsv1.DaemonSet, error
 		return nil, fmt.Errorf("reading the CSI plugin: %w", err)
 	}
 	template := &ds.Spec.Template
-	template.Spec.Containers[2].Image = l.release.image("longhorn-manager")
-	template.Annotations = withNetwork(nil, l.release.rwxAnnotation(values))
+	template.Spec.Containers[2].Image = l.release.Image("longhorn-manager")
+	template.Annotations = release.WithNetwork(nil, l.release.RWXAnnotation(values))
 	return ds, values.buildTemplate(ds, template)
 }
 
@@ -78,7 +79,7 @@ func (l Longhorn) deploy(ctx context.Context, o client.Object) error {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[commitAnnotation], annotations[versionAnnotation] = "", l.release.version
+	annotations[commitAnnotation], annotations[versionAnnotation] = "", l.release.Version
 	o.SetAnnotations(annotations)
 	existing, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
@@ -89,7 +90,7 @@ func (l Longhorn) deploy(ctx context.Context, o client.Object) error {
 		return fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
 	}
 	if err == nil {
-		if existing.GetAnnotations()[versionAnnotation] == l.release.version {
+		if existing.GetAnnotations()[versionAnnotation] == l.release.Version {
 			return nil
 		}
 		if err := l.remove(ctx, existing); err != nil {

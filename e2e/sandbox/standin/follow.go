@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // FollowAttachments attaches and detaches volumes as Kubernetes' attachments
@@ -51,7 +51,7 @@ func (l Longhorn) attachments(ctx context.Context) (map[string]string, error) {
 	}
 	nodes := map[string]string{}
 	for _, va := range list.Items {
-		if name := va.Spec.Source.PersistentVolumeName; name != nil && va.Spec.Attacher == storage.Longhorn().Driver {
+		if name := va.Spec.Source.PersistentVolumeName; name != nil && va.Spec.Attacher == longhorn.Profile().Driver {
 			nodes[*name] = va.Spec.NodeName
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
 // Data engines.
@@ -23,7 +25,7 @@ const (
 	engineV2 = "v2"
 )
 
-const instanceManagerImage = "longhornio/longhorn-instance-manager:" + defaultRelease
+const instanceManagerImage = "longhornio/longhorn-instance-manager:" + release.Default
 
 // disableV2Label on a node keeps the v2 data engine off it.
 const disableV2Label = "node.longhorn.io/disable-v2-data-engine"
@@ -52,7 +54,7 @@ func instanceManagerLabels(node, engine string) map[string]string {
 // on, and removes those of one that is switched off once they run nothing.
 func (l Longhorn) followEngines(ctx context.Context, s *survey) error {
 	enabled := map[string]bool{
-		engineV1: switchedOn(s.settings["v1-data-engine"]), engineV2: switchedOn(s.settings["v2-data-engine"]),
+		engineV1: release.SwitchedOn(s.settings["v1-data-engine"]), engineV2: release.SwitchedOn(s.settings["v2-data-engine"]),
 	}
 	for _, node := range s.storageNodes {
 		for engine, on := range enabled {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Longhorn does what longhorn-manager would do with its objects, as far as
@@ -29,7 +29,7 @@ import (
 type Longhorn struct {
 	client    client.WithWatch
 	namespace string
-	release   Release
+	release   release.Release
 	// restartIdle: idle instance managers are restarted when a setting of their pods changes.
 	restartIdle bool
 	// out gets the failures of background work.
@@ -37,8 +37,8 @@ type Longhorn struct {
 }
 
 // NewLonghorn returns the stand-in for longhorn-manager of a release. It reports to out what fails in the background.
-func NewLonghorn(c client.WithWatch, version Release, out io.Writer) Longhorn {
-	return Longhorn{client: c, namespace: storage.Longhorn().Namespace, release: version, out: out}
+func NewLonghorn(c client.WithWatch, version release.Release, out io.Writer) Longhorn {
+	return Longhorn{client: c, namespace: longhorn.Profile().Namespace, release: version, out: out}
 }
 
 // SeedSettings leaves the settings as longhorn-manager does, all applied, and deploys the CSI plugin.
@@ -59,6 +59,8 @@ type Volume struct {
 	Migratable bool
 	// Claim in namespace default, empty for none.
 	Claim string
+	// For is a claim that exists and has no volume yet, in place of Claim.
+	For *corev1.PersistentVolumeClaim
 	// PersistentVolume's name where it is not the volume's, as with one made by hand.
 	PersistentVolume string
 	// Engine is the data engine; empty is v1.
@@ -126,7 +128,7 @@ func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {
 
 // createShareManager follows createShareManagerForVolume in controller/volume_controller.go.
 func (l Longhorn) createShareManager(ctx context.Context, volume *unstructured.Unstructured) error {
-	image := l.release.image("longhorn-share-manager")
+	image := l.release.Image("longhorn-share-manager")
 	sm := l.object("ShareManager", volume.GetName())
 	sm.SetLabels(serverLabels(volume.GetName(), image))
 	sm.SetOwnerReferences(volumeOwner(volume))
@@ -159,12 +161,17 @@ func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.
 			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, StorageClassName: "longhorn",
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: storage.Longhorn().Driver, VolumeHandle: v.Name, FSType: "ext4", VolumeAttributes: attributes,
+				Driver: longhorn.Profile().Driver, VolumeHandle: v.Name, FSType: "ext4", VolumeAttributes: attributes,
 			}},
 		},
 	}
 	if v.Claim != "" {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "default", Name: v.Claim}
+	}
+	if c := v.For; c != nil {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace, Name: c.Name, UID: c.UID}
+		pv.Spec.StorageClassName = *c.Spec.StorageClassName
+		pv.Spec.Capacity = c.Spec.Resources.Requests
 	}
 	return pv
 }
@@ -195,7 +202,7 @@ func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...
 		for _, w := range workloads {
 			namespace, pod, _ := strings.Cut(w, "/")
 			list = append(list, map[string]any{"podName": pod, "podStatus": "Running"})
-			status["kubernetesStatus"] = map[string]any{"namespace": namespace, "pvName": volume, "workloadsStatus": list}
+			status["kubernetesStatus"] = map[string]any{"namespace": namespace, "pvName": volume, "workloadsStatus": list, "lastPodRefAt": ""}
 		}
 	}
 	if err := l.status(ctx, "Volume", volume, status); err != nil {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
 // managerPod is what the pods of instance managers and backing image managers
@@ -79,7 +81,7 @@ func (l Longhorn) restartIfIdle(ctx context.Context, s *survey, o *unstructured.
 // builtAlike compares what Longhorn compares of an instance manager's pod.
 func builtAlike(a, b *corev1.Pod) bool {
 	return a.Annotations[tolerationsAnnotation] == b.Annotations[tolerationsAnnotation] &&
-		a.Annotations[networksAnnotation] == b.Annotations[networksAnnotation] &&
+		a.Annotations[release.NetworksAnnotation] == b.Annotations[release.NetworksAnnotation] &&
 		a.Spec.PriorityClassName == b.Spec.PriorityClassName && maps.Equal(a.Spec.NodeSelector, b.Spec.NodeSelector) &&
 		alike(&a.Spec.Containers[0], &b.Spec.Containers[0]) && logsOf(a) == logsOf(b)
 }

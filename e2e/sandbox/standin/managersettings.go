@@ -7,25 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-)
 
-// Settings that instance managers are built by.
-const (
-	guaranteedCPU    = "guaranteed-instance-manager-cpu"
-	managerProbe     = "instance-manager-pod-liveness-probe-timeout"
-	logPath          = "log-path"
-	cpuMask          = "data-engine-cpu-mask"
-	cpuCores         = "data-engine-number-of-cpu-cores"
-	cpuIsolation     = "data-engine-cpu-isolation-enabled"
-	memorySize       = "data-engine-memory-size"
-	hugepagesEnabled = "data-engine-hugepage-enabled"
-	interruptMode    = "data-engine-interrupt-mode-enabled"
-	largePool        = "data-engine-iobuf-large-pool-size"
-	smallPool        = "data-engine-iobuf-small-pool-size"
-
-	formerCPU     = "v2-data-engine-guaranteed-instance-manager-cpu"
-	formerCPUMask = "v2-data-engine-cpu-mask"
-	formerMemory  = "v2-data-engine-hugepage-limit"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
 // ofEngine is what a setting says for one data engine: GetSettingValueExistedByDataEngine in datastore/longhorn.go.
@@ -42,12 +25,6 @@ func ofEngine(value, engine string) string {
 
 func ofV2(value string) string { return ofEngine(value, engineV2) }
 
-// switchedOn and decimal read values as Longhorn does, in any spelling: parseSettingSingleBool and parseSettingSingleInt in types/setting.go.
-func switchedOn(value string) bool {
-	on, err := strconv.ParseBool(strings.TrimSpace(value))
-	return err == nil && on
-}
-
 func decimal(value string) string {
 	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil {
@@ -59,10 +36,10 @@ func decimal(value string) string {
 // buildManager gives an instance manager what it has from v1.10 on, of both data engines.
 func (v settingValues) buildManager(pod *corev1.Pod) {
 	container := &pod.Spec.Containers[0]
-	if seconds, err := strconv.ParseInt(v[managerProbe], 10, 32); err == nil {
+	if seconds, err := strconv.ParseInt(v[release.ManagerProbe], 10, 32); err == nil {
 		container.LivenessProbe.TimeoutSeconds, container.LivenessProbe.PeriodSeconds = int32(seconds), int32(seconds)+1
 	}
-	if directory, has := v[logPath]; has {
+	if directory, has := v[release.LogPath]; has {
 		const name = "log"
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
 			Name: name, MountPath: "/log", MountPropagation: ptr.To(corev1.MountPropagationHostToContainer),

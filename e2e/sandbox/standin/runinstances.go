@@ -72,33 +72,6 @@ func (l Longhorn) setInstances(ctx context.Context, volume string, spec func(*un
 	return l.waitInstances(ctx, volume)
 }
 
-var errNoManager = errors.New("the node has no instance manager for it")
-
-// AddReplica begins a rebuild: a new replica starts on the node. It never ends;
-// the replica stops when the volume is detached.
-func (l Longhorn) AddReplica(ctx context.Context, volume, node string) error {
-	managers, err := l.list(ctx, "InstanceManager")
-	if err != nil {
-		return err
-	}
-	v := l.object("Volume", volume)
-	if err := l.client.Get(ctx, client.ObjectKeyFromObject(v), v); err != nil {
-		return fmt.Errorf("reading volume %s: %w", volume, err)
-	}
-	engine := text(v, "spec", "dataEngine")
-	if managerOn(managers, node, engine) == nil {
-		return fmt.Errorf("adding a replica of %s on %s: %w", volume, node, errNoManager)
-	}
-	replicas, err := l.list(ctx, "Replica", client.MatchingLabels{volumeLabel: volume})
-	if err != nil {
-		return err
-	}
-	if err := l.createReplica(ctx, len(replicas), volume, engine, node, stateRunning, ""); err != nil {
-		return err
-	}
-	return l.waitInstances(ctx, volume)
-}
-
 // waitInstances waits until the volume's instances are as they are to be. Those
 // of an instance manager whose pod is being made anew are to wait for it.
 func (l Longhorn) waitInstances(ctx context.Context, volume string) error {

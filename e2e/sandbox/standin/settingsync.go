@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // SyncSettings does what controller/setting_controller.go of Longhorn v1.7.2 does, until the context ends: each event of
@@ -82,9 +82,9 @@ var errGate = errors.New("there are attached volumes: it will be eventually appl
 // syncSetting follows syncDangerZoneSettingsForManagedComponents.
 func (l Longhorn) syncSetting(ctx context.Context, name string) error {
 	switch name {
-	case storageNetwork:
+	case release.StorageNetwork:
 		return l.updateNetworks(ctx, l.volumesDetached)
-	case l.release.rwxSetting():
+	case l.release.RWXSetting():
 		return l.updateNetworks(ctx, l.rwxVolumesDetached)
 	case "taint-toleration", "system-managed-components-node-selector", "priority-class":
 		return l.updateComponents(ctx, name)
@@ -100,16 +100,18 @@ func (l Longhorn) updateNetworks(ctx context.Context, gate func(context.Context)
 		return err
 	}
 	var ds appsv1.DaemonSet
-	if err := l.client.Get(ctx, cluster.DaemonSetKey(storage.Longhorn()), &ds); err != nil {
+	if err := l.client.Get(ctx, cluster.DaemonSetKey(longhorn.Profile()), &ds); err != nil {
 		return fmt.Errorf("reading the CSI plugin's DaemonSet: %w", err) // so nothing is applied until the driver is deployed
 	}
-	rwx, wanted := l.release.rwxAnnotation(values), cniAnnotation(values[storageNetwork], storageInterface)
-	clientsDiffer := ds.Spec.Template.Annotations[networksAnnotation] != rwx[networksAnnotation]
+	rwx, wanted := l.release.RWXAnnotation(values), release.CNIAnnotation(values[release.StorageNetwork], release.StorageInterface)
+	clientsDiffer := ds.Spec.Template.Annotations[release.NetworksAnnotation] != rwx[release.NetworksAnnotation]
 	pods, err := l.podsOf(ctx, "instance-manager", "backing-image-manager")
 	if err != nil {
 		return err
 	}
-	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Annotations[networksAnnotation] == wanted[networksAnnotation] })
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		return p.Annotations[release.NetworksAnnotation] == wanted[release.NetworksAnnotation]
+	})
 	if !clientsDiffer && len(pods) == 0 {
 		return nil
 	}
@@ -117,7 +119,7 @@ func (l Longhorn) updateNetworks(ctx context.Context, gate func(context.Context)
 		return err
 	}
 	if clientsDiffer {
-		ds.Spec.Template.Annotations = withNetwork(ds.Spec.Template.Annotations, rwx)
+		ds.Spec.Template.Annotations = release.WithNetwork(ds.Spec.Template.Annotations, rwx)
 		if err := l.client.Update(ctx, &ds); err != nil {
 			return fmt.Errorf("updating the CSI plugin's DaemonSet: %w", err)
 		}
@@ -135,7 +137,7 @@ func pass(ctx context.Context, gate func(context.Context) (bool, error)) error {
 
 // volumesDetached is the gate of all volumes.
 func (l Longhorn) volumesDetached(ctx context.Context) (bool, error) {
-	if l.release.gatesByState {
+	if l.release.GatesByState {
 		volumes, err := l.list(ctx, "Volume")
 		attached := slices.ContainsFunc(volumes, func(v unstructured.Unstructured) bool { return text(&v, "status", "state") != "detached" })
 		return !attached, err
@@ -165,7 +167,7 @@ func (l Longhorn) rwxVolumesDetached(ctx context.Context) (bool, error) {
 	for i := range volumes {
 		v := &volumes[i]
 		migratable, _, _ := unstructured.NestedBool(v.Object, "spec", "migratable")
-		if text(v, "spec", "accessMode") == "rwx" && !(migratable && l.release.skipsMigratable) && asked[v.GetName()] {
+		if text(v, "spec", "accessMode") == "rwx" && !(migratable && l.release.SkipsMigratable) && asked[v.GetName()] {
 			return false, nil
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 const tolerationsAnnotation = "longhorn.io/last-applied-tolerations"
@@ -56,7 +57,7 @@ func (v settingValues) buildOnStorageNetwork(pod *corev1.Pod) error {
 	if err := v.build(pod); err != nil {
 		return err
 	}
-	maps.Copy(pod.Annotations, cniAnnotation(v[storageNetwork], storageInterface))
+	maps.Copy(pod.Annotations, release.CNIAnnotation(v[release.StorageNetwork], release.StorageInterface))
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (l Longhorn) syncEndpointsOnce(ctx context.Context, name string) error {
 	if !ofShareManager || e.DeletionTimestamp != nil {
 		return nil
 	}
-	return l.fillEndpoints(ctx, &e, l.release.published(values))
+	return l.fillEndpoints(ctx, &e, l.release.Published(values))
 }
 
 // fillEndpoints follows syncShareManager, which asks neither for readiness nor for phase. A pod without an address

@@ -13,7 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // A shared volume is served as controller/share_manager_controller.go of Longhorn v1.7.2 serves it. All is built by
@@ -67,7 +68,7 @@ func (l Longhorn) cleanUpService(ctx context.Context, sm *unstructured.Unstructu
 	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), &service); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, name := range []string{storageNetwork, l.release.rwxSetting()} {
+	for _, name := range []string{release.StorageNetwork, l.release.RWXSetting()} {
 		var setting longhorn.Setting
 		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, &setting); err != nil {
 			return fmt.Errorf("reading setting %s: %w", name, err)
@@ -76,7 +77,7 @@ func (l Longhorn) cleanUpService(ctx context.Context, sm *unstructured.Unstructu
 			return nil
 		}
 	}
-	if headless := service.Spec.ClusterIP == corev1.ClusterIPNone; headless == (l.release.rwxNetwork(values) != "") {
+	if headless := service.Spec.ClusterIP == corev1.ClusterIPNone; headless == (l.release.RWXNetwork(values) != "") {
 		return nil
 	}
 	if err := client.IgnoreNotFound(l.client.Delete(ctx, &service)); err != nil {
@@ -96,7 +97,7 @@ func (l Longhorn) shareService(sm *unstructured.Unstructured, values settingValu
 			Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049, Protocol: corev1.ProtocolTCP}},
 		},
 	}
-	if l.release.rwxNetwork(values) != "" {
+	if l.release.RWXNetwork(values) != "" {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 	} else {
 		service.Spec.Selector = shareLabels(sm.GetName())
@@ -122,7 +123,7 @@ func canonicalImage(image string) string {
 
 // sharePod follows createPodManifest, and createShareManagerPod for its network.
 func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) (*corev1.Pod, error) {
-	image := l.release.image("longhorn-share-manager")
+	image := l.release.Image("longhorn-share-manager")
 	mounts, volumes := hostMounts(
 		hostMount{name: "host-dev", path: "/dev"}, hostMount{name: "host-sys", path: "/sys"},
 		hostMount{name: "host-proc", path: "/host/proc", host: "/proc"}, hostMount{name: "lib-modules", path: "/lib/modules", readOnly: true},
@@ -150,7 +151,7 @@ func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) 
 	if err := values.build(pod); err != nil {
 		return nil, err
 	}
-	maps.Copy(pod.Annotations, l.release.rwxAnnotation(values))
+	maps.Copy(pod.Annotations, l.release.RWXAnnotation(values))
 	return pod, nil
 }
 
@@ -218,7 +219,7 @@ func (l Longhorn) endpoint(ctx context.Context, sm *unstructured.Unstructured, v
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("reading the Service of %s: %w", sm.GetName(), err)
-	case l.release.rwxNetwork(values) != "":
+	case l.release.RWXNetwork(values) != "":
 		return fmt.Sprintf("nfs://%[1]s.%[2]s.svc.cluster.local/%[1]s", sm.GetName(), sm.GetNamespace()), nil
 	case service.Spec.IPFamilies[0] == corev1.IPv6Protocol:
 		return fmt.Sprintf("nfs://[%s]/%s", service.Spec.ClusterIP, sm.GetName()), nil

@@ -11,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
 // EngineImageDaemonSet installs the engine's binary on every node.
 const EngineImageDaemonSet = "engine-image-" + engineImageName
 
 const (
-	engineImage     = "longhornio/longhorn-engine:" + defaultRelease
+	engineImage     = "longhornio/longhorn-engine:" + release.Default
 	engineImageName = "ei-51cc7b9c" // by GetEngineImageChecksumName
 )
 

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // EnableV2 switches the v2 data engine on, and waits for its instance managers.
@@ -35,25 +36,25 @@ func (l Longhorn) EnableV2(ctx context.Context) error {
 func (v settingValues) runV2(pod *corev1.Pod) {
 	container := &pod.Spec.Containers[0]
 	args := []string{"instance-manager", "--spdk-log", "all", "--spdk-cpumask", v.mask()}
-	cores, numbered := v[cpuCores]
+	cores, numbered := v[release.CpuCores]
 	if numbered {
 		args = append(args, "--spdk-core-number", decimal(ofV2(cores)))
 	}
-	_, former := v[formerCPUMask]
+	_, former := v[release.FormerCPUMask]
 	memory, pages := v.memory()
 	if !former {
 		args = append(args, "--spdk-memory-size", memory)
 	}
-	for _, pool := range []struct{ setting, standard string }{{largePool, "1024"}, {smallPool, "8192"}} {
+	for _, pool := range []struct{ setting, standard string }{{release.LargePool, "1024"}, {release.SmallPool, "8192"}} {
 		if size := decimal(ofV2(v[pool.setting])); size != "" && size != pool.standard {
 			args = append(args, "--"+strings.Replace(pool.setting, "data-engine", "spdk", 1), size)
 		}
 	}
 	args = append(args, "--enable-spdk", "--debug", "daemon", "--spdk-enabled", "--listen", "0.0.0.0:8500")
-	if switchedOn(ofV2(v[interruptMode])) {
+	if release.SwitchedOn(ofV2(v[release.InterruptMode])) {
 		args = append(args, "--spdk-interrupt-mode")
 	}
-	if switchedOn(ofV2(v[cpuIsolation])) {
+	if release.SwitchedOn(ofV2(v[release.CpuIsolation])) {
 		args = append(args, "--enable-irq-affinity", "--enable-workqueue-affinity")
 	}
 	if pages == "0" {
@@ -75,16 +76,16 @@ func (v settingValues) runV2(pod *corev1.Pod) {
 
 // mask is empty where there is a number of cores.
 func (v settingValues) mask() string {
-	if cores := decimal(ofV2(v[cpuCores])); cores != "" && cores != "0" {
+	if cores := decimal(ofV2(v[release.CpuCores])); cores != "" && cores != "0" {
 		return ""
 	}
-	return cmp.Or(ofV2(v[cpuMask]), v[formerCPUMask], "0x3")
+	return cmp.Or(ofV2(v[release.CpuMask]), v[release.FormerCPUMask], "0x3")
 }
 
 // memory in MiB, and how much of it is huge pages.
 func (v settingValues) memory() (size, pages string) {
-	size = decimal(cmp.Or(ofV2(v[memorySize]), v[formerMemory], "2048"))
-	if pages := ofV2(v[hugepagesEnabled]); pages != "" && !switchedOn(pages) {
+	size = decimal(cmp.Or(ofV2(v[release.MemorySize]), v[release.FormerMemory], "2048"))
+	if pages := ofV2(v[release.HugepagesEnabled]); pages != "" && !release.SwitchedOn(pages) {
 		return size, "0"
 	}
 	return size, size

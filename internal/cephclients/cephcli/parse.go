@@ -13,7 +13,7 @@ import (
 
 var errIncomplete = errors.New("the answer lacks what was asked for")
 
-// ParseStatus returns the addresses at which an image is open. None is no error.
+// ParseStatus returns the addresses of an image's clients. No clients is no error.
 func ParseStatus(output []byte) ([]netip.Addr, error) {
 	var status struct {
 		Watchers *[]struct {
@@ -30,7 +30,7 @@ func ParseStatus(output []byte) ([]netip.Addr, error) {
 	return addresses("rbd status", texts...)
 }
 
-// ParseClientLs returns from where each directory is mounted, by the path that clients say they have mounted.
+// ParseClientLs returns the addresses of the clients of each directory, by the path that the clients report.
 func ParseClientLs(output []byte) (map[string][]netip.Addr, error) {
 	var sessions []struct {
 		Inst string `json:"inst"` // client.5096 10.99.0.12:0/2687151374
@@ -58,7 +58,7 @@ func ParseClientLs(output []byte) (map[string][]netip.Addr, error) {
 // MDSs are the servers of file systems.
 type MDSs struct {
 	Addresses []netip.Addr // standbys too
-	// Ranks of each file system whose ranks are all served: else some of its clients could not be named.
+	// Ranks of each file system. A file system with an unserved rank is left out, since some clients are unknown.
 	Ranks map[string][]int
 }
 
@@ -67,7 +67,7 @@ type mds struct {
 	Addr  string `json:"addr"`
 }
 
-// ParseMDSStat reads where the servers of file systems are, and what they serve.
+// ParseMDSStat reads the addresses and ranks of the servers of file systems.
 func ParseMDSStat(output []byte) (MDSs, error) {
 	var stat struct {
 		FSMap struct {
@@ -135,7 +135,7 @@ func addresses(command string, texts ...string) ([]netip.Addr, error) {
 		for entry := range strings.SplitSeq(entries, ",") {
 			match := append(entity.FindStringSubmatch(entry), "", "")
 			at, err := netip.ParseAddrPort(match[1])
-			// 0.0.0.0 is how Ceph writes that it does not know.
+			// Ceph writes 0.0.0.0 for an unknown address.
 			if ip := at.Addr().Unmap(); err == nil && !ip.IsUnspecified() && !ip.IsMulticast() {
 				found = append(found, ip)
 				continue

@@ -35,9 +35,7 @@ func TestAnswersOfARealCeph(t *testing.T) {
 		mounted, err := ParseClientLs(captured(t, family, "client-ls.json"))
 		must.Do(t, err)
 		for i, at := range []string{"/volumes/csi/csi-vol-1/4f2e", "/volumes/csi/csi-vol-1/4f2e-0"} {
-			if !slices.Equal(mounted[at], nodes[i:i+1]) {
-				t.Errorf("%s: %s is mounted from %v", family, at, mounted[at])
-			}
+			must.Equal(t, mounted[at], nodes[i:i+1], "%s: %s is mounted from", family, at)
 		}
 		for file, ranks := range map[string][]int{"mds-stat.json": {0}, "mds-stat-two.json": {0, 1}} {
 			mdss, err := ParseMDSStat(captured(t, family, file))

@@ -1,8 +1,8 @@
-// Package cephcli has the few questions that Ceph's commands are asked, and reads their answers: who has an RBD
-// image or a CephFS directory open, and where Ceph's servers are. It starts no process.
+// Package cephcli has the arguments of Ceph's commands, and parses their output: the clients of an RBD image or a CephFS
+// directory, and the addresses of Ceph's servers. It starts no process.
 //
-// Fencing goes by these answers, so the parsers fail rather than guess: no answer is an error and not "no clients",
-// and an address that can't be read is an error and not left out.
+// Fencing relies on the results, so the parsers fail rather than guess. A missing answer or an unreadable address is an
+// error.
 package cephcli
 
 import (
@@ -15,7 +15,7 @@ import (
 // MaxVolumes is how many volumes a request may name.
 const MaxVolumes = 32
 
-// Request has volumes by names of the caller's.
+// Request names volumes. The caller chooses the keys.
 type Request map[string]Volume
 
 // Volume is an RBD image, or else a directory of a file system.
@@ -27,19 +27,19 @@ type Volume struct {
 	Path       string `json:"path,omitempty"`
 }
 
-// Answer has what was found, by the request's names. Servers are Ceph's managers and metadata servers.
+// Answer has the results by the request's keys. Servers are Ceph's managers and metadata servers.
 type Answer struct {
 	Clients map[string]Found `json:"clients"`
 	Servers Found            `json:"servers"`
 }
 
-// Found are addresses, or why they are not known.
+// Found has addresses, or the reason why they are unknown.
 type Found struct {
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	Problem   string       `json:"problem,omitempty"`
 }
 
-// Validate refuses what may not be in a request.
+// Validate refuses a request that is too large or has a bad volume.
 func (r Request) Validate() error {
 	if len(r) > MaxVolumes {
 		return fmt.Errorf("%d volumes in one request, more than %d", len(r), MaxVolumes)
@@ -52,10 +52,10 @@ func (r Request) Validate() error {
 	return nil
 }
 
-// word takes less than Ceph does: nothing that looks like an option, a snapshot, a path or a rank.
+// word is stricter than Ceph: it matches no option, snapshot, path or rank.
 var word = regexp.MustCompile(`^[A-Za-z0-9._+=][A-Za-z0-9._+=-]{0,254}$`)
 
-// Validate refuses what a command could take for something else. The path is in no command.
+// Validate refuses names that a command could misread. The path is in no command.
 func (v Volume) Validate() error {
 	words := []string{v.Pool, v.Image}
 	if v.FileSystem != "" {

@@ -47,13 +47,9 @@ func TestCommandsOfVolumes(t *testing.T) {
 			t.Errorf("%q, %v, want %q", got, v.Validate(), want)
 		}
 	}
-	if got := strings.Join(ClientLsArgs("my-fs", 1), " "); got != "tell mds.my-fs:1 client ls --format=json" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, strings.Join(ClientLsArgs("my-fs", 1), " "), "tell mds.my-fs:1 client ls --format=json")
 	for _, path := range []string{"/", "/volumes/csi/csi-vol-1/4f2e", "/data dir/"} {
-		if err := (Volume{FileSystem: "f", Path: path}).Validate(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, (Volume{FileSystem: "f", Path: path}).Validate())
 	}
 }
 

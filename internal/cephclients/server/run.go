@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// commandTimeout: ceph waits without an end for a monitor that is not there.
+	// commandTimeout is needed since ceph waits forever for a missing monitor.
 	commandTimeout = 5 * time.Second
-	// maxOutput: one session of CephFS is about 1.5 KB, so some twenty thousand at one server. What is cut off
-	// is no JSON any more, and so an error.
+	// maxOutput has room for about twenty thousand sessions of one CephFS server, at 1.5 KB each. Truncated output is
+	// invalid JSON, and so an error.
 	maxOutput    = 32 << 20
 	maxComplaint = 300
 )
@@ -32,7 +32,7 @@ func Local(ctx context.Context, program string, args ...string) ([]byte, error) 
 	return output.taken, nil
 }
 
-// bounded takes as much as it may, and drops the rest.
+// bounded is a buffer that drops output beyond its limit.
 type bounded struct {
 	taken []byte
 	most  int

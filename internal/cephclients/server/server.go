@@ -1,4 +1,4 @@
-// Package server answers who has volumes of Ceph open, by running Ceph's own commands.
+// Package server lists the clients of Ceph volumes, by running Ceph's own commands.
 package server
 
 import (
@@ -54,7 +54,7 @@ func Handler(run Run) http.Handler {
 	})
 }
 
-// answer asks about all volumes and servers; each may fail for itself.
+// answer asks about all volumes and servers. A failure of one does not affect the others.
 func answer(ctx context.Context, run Run, request cephcli.Request) cephcli.Answer {
 	a := cephcli.Answer{Clients: map[string]cephcli.Found{}}
 	var lock sync.Mutex
@@ -88,7 +88,7 @@ func answer(ctx context.Context, run Run, request cephcli.Request) cephcli.Answe
 	return a
 }
 
-// clientsOf a file system, by the path that they have mounted. Each of its servers knows its own.
+// clientsOf a file system, by mounted path. Each metadata server knows only its own clients.
 func clientsOf(ctx context.Context, run Run, fileSystem string, ranks []int) (map[string][]netip.Addr, error) {
 	if len(ranks) == 0 {
 		return nil, fmt.Errorf("not all of file system %s is served, or it is not known", fileSystem)
@@ -115,7 +115,7 @@ func ask[T any](ctx context.Context, run Run, program string, args []string, par
 	return parse(output)
 }
 
-// found keeps what is known beside a problem.
+// found combines addresses with the error, if there is one.
 func found(addresses []netip.Addr, err error) cephcli.Found {
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	f := cephcli.Found{Addresses: slices.Compact(addresses)}

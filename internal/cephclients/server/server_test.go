@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // scripted answers commands by their words; all others fail.
@@ -73,15 +75,9 @@ func TestClientsOfImagesAndDirectories(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{"a[192.168.1.1]false", "free[]false", "lost[]true", "v[192.168.1.1 192.168.1.2]false", "w[]false", "x[]true"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if fmt.Sprint(answer.Servers) != "{[192.168.9.1 192.168.9.2 192.168.9.3 192.168.9.4] }" {
-		t.Errorf("servers %v", answer.Servers)
-	}
-	if len(s.asked) != 7 {
-		t.Errorf("a file system is asked more than once: %q", s.asked)
-	}
+	must.Equal(t, got, want)
+	must.Equal(t, fmt.Sprint(answer.Servers), "{[192.168.9.1 192.168.9.2 192.168.9.3 192.168.9.4] }", "servers %v", answer.Servers)
+	must.Equal(t, len(s.asked), 7, "a file system is asked more than once: %q", s.asked)
 }
 
 // A rank that does not answer may have clients that no answer names.
@@ -121,9 +117,7 @@ func TestCommandsOfAllRequestsShareTheirPlaces(t *testing.T) {
 			go handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"a":{"pool":"p","image":"a"},"b":{"pool":"p","image":"b"},"c":{"pool":"p","image":"c"}}`)))
 		}
 		synctest.Wait()
-		if len(running) != commandsAtOnce {
-			t.Errorf("%d commands run at once", len(running))
-		}
+		must.Equal(t, len(running), commandsAtOnce, "commands run at once")
 		close(release)
 	})
 }

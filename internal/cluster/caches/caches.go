@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// WebhookCache holds the network records. Whatever else rules need is read live,
-// and seldom; who may hold a volume has watches of its own (WatchHolders).
+// WebhookCache holds the network records. The rules read other objects live, and
+// rarely. Holders of volumes have their own watches (WatchHolders).
 func WebhookCache(profiles []storage.Profile) cache.Options {
 	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -35,9 +35,9 @@ func WebhookCache(profiles []storage.Profile) cache.Options {
 	return options
 }
 
-// ControllerCache holds what the controllers read: the objects of the storage
-// systems, in their namespaces, and of the cluster's volumes and nodes the few
-// fields that are read. It grows with nodes and storage objects, not with pods.
+// ControllerCache holds the objects of the storage systems, in their namespaces, and
+// the few fields in use of the cluster's volumes and nodes. The cache grows with
+// nodes and storage objects, not with pods.
 func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.Options, error) {
 	nodes, volumes, classes := SlimNode, SlimPersistentVolume, SlimStorageClass
 	if fencing.On() {
@@ -62,13 +62,13 @@ func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.
 	if fencing.On() {
 		cacheFencing(options.ByObject, pods, fencing)
 	}
-	if len(pods) > 0 { // none would be all
+	if len(pods) > 0 { // an empty map would select all namespaces
 		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods}
 	}
 	return options, nil
 }
 
-// cacheProfiles adds what the duties of shared volumes read.
+// cacheProfiles adds the objects that the duties of shared volumes read.
 func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, profiles []storage.Profile) error {
 	services, deployments := map[string]cache.Config{}, map[string]cache.Config{}
 	for _, p := range profiles {
@@ -112,7 +112,7 @@ func inNamespaces(profiles []storage.Profile) map[string]cache.Config {
 	return namespaces
 }
 
-// The slim copies are for reading only; nothing is ever written back from them.
+// The slim copies are read-only: writing one back would drop fields.
 
 func SlimPersistentVolume(object any) (any, error) {
 	if pv, ok := object.(*corev1.PersistentVolume); ok {
@@ -125,7 +125,7 @@ func SlimPersistentVolume(object any) (any, error) {
 		}
 		if csi := pv.Spec.CSI; csi != nil {
 			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: common(csi.Driver), VolumeHandle: csi.VolumeHandle}
-			for _, key := range []string{MigratableAttribute, EngineAttribute} {
+			for _, key := range []string{longhorn.MigratableAttribute, longhorn.EngineAttribute} {
 				if value, ok := csi.VolumeAttributes[key]; ok {
 					if slim.CSI.VolumeAttributes == nil {
 						slim.CSI.VolumeAttributes = map[string]string{}
@@ -140,7 +140,7 @@ func SlimPersistentVolume(object any) (any, error) {
 	return object, nil
 }
 
-// ClaimMetadata stands for the claims of the cluster, which are many: only their metadata is read.
+// ClaimMetadata is an object to read a claim's metadata into. Clusters have many claims, so only metadata is read.
 func ClaimMetadata() *metav1.PartialObjectMetadata {
 	var claim metav1.PartialObjectMetadata
 	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind))
@@ -167,7 +167,7 @@ func SlimStorageClass(object any) (any, error) {
 	return object, nil
 }
 
-// volumeAnnotations are those that ask for a network for one volume; nil when there is none.
+// volumeAnnotations returns the annotations that request a per-volume network; nil if there are none.
 func volumeAnnotations(annotations map[string]string) map[string]string {
 	var kept map[string]string
 	for _, key := range storage.VolumeAnnotations() {
@@ -189,7 +189,7 @@ func SlimVolumeAttachment(object any) (any, error) {
 	return object, nil
 }
 
-// slimMeta tells which object it is, and how old.
+// slimMeta keeps the identity and the times of an object.
 func slimMeta(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
@@ -197,5 +197,5 @@ func slimMeta(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// common is a text that many objects have: it is in memory once.
+// common returns a text that many objects share: equal texts use the same memory.
 func common(text string) string { return unique.Make(text).Value() }

@@ -15,19 +15,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// What can't be cached as it says would end the controller as it starts.
+// A wrong cache option would end the controller at its start.
 func TestControllerCacheFitsItsKinds(t *testing.T) {
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	cluster := []string{"PersistentVolume", "StorageClass", "VolumeAttachment", "Node", "PriorityClass", "NodeFence", "CSINode", "CSIDriver"}
 	for gvk := range scheme.AllKnownTypes() {
@@ -47,9 +47,9 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		profiles []storage.Profile
 		fencing  config.Fencing
 	}{
-		"shared volumes": {storage.Profiles(), config.Fencing{}},
+		"shared volumes": {builtin.Profiles(), config.Fencing{}},
 		"fencing":        {nil, fenced},
-		"both":           {storage.Profiles(), fenced},
+		"both":           {builtin.Profiles(), fenced},
 	} {
 		options, err := caches.ControllerCache(test.profiles, test.fencing)
 		if err != nil {
@@ -69,7 +69,7 @@ func TestFencingCachesWhatItMayList(t *testing.T) {
 		for _, s := range profiles.All() {
 			fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: "of-" + s.Name, Mode: mode})
 		}
-		for _, served := range [][]storage.Profile{nil, storage.Profiles()} {
+		for _, served := range [][]storage.Profile{nil, builtin.Profiles()} {
 			options, err := caches.ControllerCache(served, fenced)
 			if err != nil {
 				t.Fatal(mode, err)
@@ -97,9 +97,8 @@ func TestFencingCachesWhatItMayList(t *testing.T) {
 	}
 }
 
-// Of a pod that may use a volume without attachment the record of its node needs nothing
-// but where it is.
-func TestOfPlacedPodsLittleIsKept(t *testing.T) {
+// Of a pod that may use a volume without attachment, the record of its node needs only the place.
+func TestPlacedPodsAreCachedSlim(t *testing.T) {
 	options := caches.UnattachedPodsCache()
 	if !options.DefaultLabelSelector.Matches(labels.Set{fence.UnattachedLabel: "true"}) || options.DefaultLabelSelector.Matches(labels.Set{"app": "x"}) {
 		t.Errorf("selects %s", options.DefaultLabelSelector)

@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// SlimPods keep of all pods what is read of clients and servers, and of those
-// that settings decide how they are built that too.
+// SlimPods returns a transform that keeps the fields of client and server pods that are in
+// use. Of pods whose build depends on settings, it also keeps the fields of the build.
 func SlimPods(profiles []storage.Profile) func(any) (any, error) {
 	var components []labels.Selector
 	for _, p := range profiles {
@@ -37,7 +38,7 @@ func SlimPods(profiles []storage.Profile) func(any) (any, error) {
 	}
 }
 
-// slimStatuses keep when containers were started.
+// slimStatuses keeps the start times of containers.
 func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	slim := make([]corev1.ContainerStatus, 0, len(statuses))
 	for _, s := range statuses {
@@ -46,11 +47,11 @@ func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return slim
 }
 
-// keepBuilt keeps what Component.Built is read from.
+// keepBuilt keeps the fields that Component.Built is read from.
 func keepBuilt(slim, whole *corev1.PodSpec) {
 	slim.Tolerations, slim.NodeSelector, slim.PriorityClassName = whole.Tolerations, whole.NodeSelector, whole.PriorityClassName
 	for _, v := range whole.Volumes {
-		if v.Name == LogVolume && v.HostPath != nil {
+		if v.Name == longhorn.LogVolume && v.HostPath != nil {
 			slim.Volumes = append(slim.Volumes, v)
 		}
 	}
@@ -71,7 +72,7 @@ func SlimNode(object any) (any, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp, Labels: node.Labels},
 			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		}
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, Hugepages} {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, longhorn.Hugepages} {
 			if amount, ok := node.Status.Allocatable[name]; ok {
 				if slim.Status.Allocatable == nil {
 					slim.Status.Allocatable = corev1.ResourceList{}
@@ -100,8 +101,8 @@ func slimPriorityClass(object any) (any, error) {
 	return object, nil
 }
 
-// slimObject drops metadata that nobody reads of the storage system's objects,
-// of which there are several for each volume.
+// slimObject drops metadata that no rule reads. The storage system has several
+// objects for each volume.
 func slimObject(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)

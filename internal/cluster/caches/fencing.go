@@ -23,12 +23,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// cacheFencing adds what fencing reads: of all pods only those of the fenced
-// storage systems, and those that wait for a fence; and CSIAddonsNodes of their namespaces.
+// cacheFencing adds the objects that fencing reads. Of pods, these are only the pods of the
+// fenced storage systems and the pods that wait for a fence.
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
 	addons := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
-		addons[p.Namespace] = cache.Config{} // of a profile that is off too: they are watched all the same
+		addons[p.Namespace] = cache.Config{} // also if the profile's mode is off: the controller watches them
 		if p.Mode == config.Off {
 			continue
 		}
@@ -67,8 +67,8 @@ func (m *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// FencedNode keeps beside what slimNode keeps by what a node is known, and which
-// volumes it says it uses.
+// FencedNode is SlimNode that also keeps the node's identity and addresses, and the
+// volumes that its kubelet reports.
 func FencedNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -98,7 +98,7 @@ func FencedNode(object any) (any, error) {
 	return slim, nil
 }
 
-// fencedCSINode keeps how drivers call a node.
+// fencedCSINode keeps the drivers' IDs of a node.
 func fencedCSINode(object any) (any, error) {
 	n, ok := object.(*storagev1.CSINode)
 	if !ok {
@@ -111,7 +111,7 @@ func fencedCSINode(object any) (any, error) {
 	return slim, nil
 }
 
-// commonRecord keeps a record whole, and what many records have in common once.
+// commonRecord keeps a whole NodeFence; texts that many of them share use the same memory.
 func commonRecord(object any) (any, error) {
 	if n, ok := object.(*v1alpha1.NodeFence); ok {
 		n.ManagedFields = nil
@@ -123,10 +123,11 @@ func commonRecord(object any) (any, error) {
 	return object, nil
 }
 
-// placeAttributes tell where a volume is in its storage cluster: Ceph is asked for its clients by them.
+// placeAttributes locate a volume in its Ceph cluster, to ask Ceph for the volume's clients.
 var placeAttributes = []string{"pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
 
-// FencedVolume keeps beside what slimPersistentVolume keeps whose a volume is; and where, if that is asked for.
+// FencedVolume is SlimPersistentVolume that also keeps the volume's storage cluster, Secret and mode, and with
+// places the volume's location in the storage cluster.
 func FencedVolume(places bool) func(any) (any, error) {
 	var same sharedMaps
 	return func(object any) (any, error) {
@@ -148,7 +149,7 @@ func FencedVolume(places bool) func(any) (any, error) {
 		pv.Annotations, pv.Spec.VolumeMode = same.of(merged(pv.Annotations, secrets)), mode
 		if pv.Spec.CSI != nil {
 			pv.Spec.CSI.VolumeAttributes = same.of(merged(pv.Spec.CSI.VolumeAttributes, whose))
-			if where != nil { // hardly two volumes have it
+			if where != nil { // locations are unique, so sharing the map saves nothing
 				pv.Spec.CSI.VolumeAttributes = merged(pv.Spec.CSI.VolumeAttributes, where)
 			}
 		}
@@ -156,10 +157,10 @@ func FencedVolume(places bool) func(any) (any, error) {
 	}
 }
 
-// sharedMaps has each of a few small maps once.
+// sharedMaps returns one shared map for equal maps.
 type sharedMaps struct{ byText sync.Map }
 
-// of is the map that has the same entries.
+// of returns the shared map with the same entries.
 func (s *sharedMaps) of(entries map[string]string) map[string]string {
 	if len(entries) == 0 {
 		return nil
@@ -168,7 +169,7 @@ func (s *sharedMaps) of(entries map[string]string) map[string]string {
 	return shared.(map[string]string)
 }
 
-// FencedClass keeps beside what slimStorageClass keeps whose its volumes are.
+// FencedClass is SlimStorageClass that also keeps the storage cluster and the Secret of its volumes.
 func FencedClass(object any) (any, error) {
 	c, ok := object.(*storagev1.StorageClass)
 	if !ok {
@@ -181,7 +182,7 @@ func FencedClass(object any) (any, error) {
 	return slim, err
 }
 
-// kept are the entries of some keys; nil when there is none.
+// kept returns the entries of some keys; nil if there are none.
 func kept(all map[string]string, keys ...string) map[string]string {
 	var some map[string]string
 	for _, key := range keys {
@@ -201,8 +202,8 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// StoragePod keeps of a storage system's pods where they are, their addresses and owners, whether
-// they fence by themselves, and whether they wait for a fence like any other.
+// StoragePod keeps a storage pod's metadata, node and addresses, its scheduling gates, and whether the driver
+// fences by itself.
 func StoragePod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
@@ -215,7 +216,7 @@ func StoragePod(object any) (any, error) {
 	return object, nil
 }
 
-// GatedPod keeps of a pod that waits its gates and its claims.
+// GatedPod keeps the scheduling gates and the claims of a pod that waits.
 func GatedPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		slim := &corev1.Pod{

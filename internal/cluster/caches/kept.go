@@ -1,20 +1,6 @@
 package caches
 
-import corev1 "k8s.io/api/core/v1"
-
-// Longhorn's StorageClass parameters, kept in the PersistentVolume's volumeAttributes.
-const (
-	MigratableAttribute = "migratable"
-	EngineAttribute     = "dataEngine"
-)
-
-const (
-	// logVolume is the instance managers' volume of logs.
-	LogVolume = "log"
-	Hugepages = corev1.ResourceName(corev1.ResourceHugePagesPrefix + "2Mi")
-)
-
-// Annotations and attributes that say whose a volume is.
+// Annotations and attributes that name a volume's storage cluster and Secret.
 const (
 	ClusterIDAttribute = "clusterID"
 	// Written by the external-provisioner.

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// selfFencing is the argument by which ceph-csi (v3.15.0 and later) blocks a lost node's address
-// itself, in ControllerUnpublishVolume, and unblocks it again without asking for a reboot. Both
-// plugins, the controller's and the nodes', are given it.
+// selfFencing is the argument that makes ceph-csi (v3.15.0 and later) block a lost node's address in
+// ControllerUnpublishVolume. ceph-csi later unblocks the address without requiring a reboot. Both the
+// controller plugin and the node plugin have the argument.
 const selfFencing = "enable-fencing"
 
-// FencesItself tells whether a container of the pod has the argument, as Go's package flag reads it.
+// FencesItself reports whether a container of the pod has the argument, as Go's package flag parses it.
 func FencesItself(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(append(slices.Clone(c.Command), c.Args...), func(arg string) bool {
@@ -27,7 +27,7 @@ func FencesItself(pod *corev1.Pod) bool {
 	})
 }
 
-// selfFencingOnly are the containers of a pod by which fencesItself goes.
+// selfFencingOnly reduces a pod's containers to the argument that FencesItself checks.
 func selfFencingOnly(pod *corev1.Pod) []corev1.Container {
 	if !FencesItself(pod) {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// UnattachedPodsCache holds the pods that may use volumes without attachment, by their
-// label, wherever they are: which node they are on, and how far they are. It is one
-// of its own, since a cache selects the pods of all namespaces by one selector only.
+// UnattachedPodsCache holds the node and phase of pods that may use volumes without
+// attachment. It selects them by label in all namespaces. The cache is separate, since a
+// cache has only one selector for pods of all namespaces.
 func UnattachedPodsCache() cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -20,7 +20,7 @@ func UnattachedPodsCache() cache.Options {
 	}
 }
 
-// placedPod keeps of a pod where it is.
+// placedPod keeps the node and the phase of a pod.
 func placedPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		return &corev1.Pod{

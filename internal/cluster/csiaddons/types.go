@@ -1,6 +1,6 @@
 // Package csiaddons holds the fields of csi-addons' objects
-// (csiaddons.openshift.io/v1alpha1) that Fairlead reads and writes. Its own Go
-// module would bring its operator's dependencies along.
+// (csiaddons.openshift.io/v1alpha1) that Fairlead reads and writes. The csi-addons Go
+// module is not used, because it requires the dependencies of its operator.
 //
 // +kubebuilder:object:generate=true
 package csiaddons
@@ -25,7 +25,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// NetworkFence asks a CSI driver to refuse, or to accept again, what some addresses write.
+// NetworkFence asks a CSI driver to block or unblock writes from some addresses.
 //
 // +kubebuilder:object:root=true
 type NetworkFence struct {
@@ -51,13 +51,13 @@ type NetworkFenceSpec struct {
 	Parameters            map[string]string `json:"parameters,omitempty"`
 }
 
-// Secret that the driver fences with.
+// Secret with the driver's credentials for fencing.
 type Secret struct {
 	Name      string `json:"name,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// NetworkFenceStatus is what came of it. It has no observed generation.
+// NetworkFenceStatus is the result of the request. It has no observed generation.
 type NetworkFenceStatus struct {
 	Result  string `json:"result,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -81,7 +81,7 @@ type NetworkFenceClass struct {
 	Spec              NetworkFenceClassSpec `json:"spec,omitempty"`
 }
 
-// NetworkFenceClassSpec is of one driver.
+// NetworkFenceClassSpec configures fencing with one driver.
 type NetworkFenceClassSpec struct {
 	Provisioner string            `json:"provisioner"`
 	Parameters  map[string]string `json:"parameters,omitempty"`
@@ -111,14 +111,14 @@ type CSIAddonsNodeSpec struct {
 	Driver CSIAddonsNodeDriver `json:"driver"`
 }
 
-// CSIAddonsNodeDriver is a driver on a node. NodeID is the driver's name of the node.
+// CSIAddonsNodeDriver is a driver on a node. NodeID is the driver's name for the node.
 type CSIAddonsNodeDriver struct {
 	Name     string `json:"name"`
 	EndPoint string `json:"endpoint"`
 	NodeID   string `json:"nodeID"`
 }
 
-// CSIAddonsNodeStatus says which clients the node has.
+// CSIAddonsNodeStatus lists the node's clients.
 type CSIAddonsNodeStatus struct {
 	State                    string                     `json:"state,omitempty"`
 	NetworkFenceClientStatus []NetworkFenceClientStatus `json:"networkFenceClientStatus,omitempty"`

@@ -30,7 +30,7 @@ func (r *FenceReader) fenceClasses(ctx context.Context) (fenceClasses, error) {
 	return classes.Items, nil
 }
 
-// class to fence an identity with: the first by name that is for it.
+// class is the first NetworkFenceClass, by name, that is for an identity.
 func (c fenceClasses) class(id identityKey) string {
 	for i := range c {
 		if classIdentity(&c[i]) == id {
@@ -52,13 +52,12 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 	return identityKey{c.Spec.Provisioner, c.Spec.Parameters[caches.ClusterIDAttribute]}
 }
 
-// connected is the state of a CSIAddonsNode that csi-addons can ask now. While it
-// can't, the list of clients stays as it was, and so may be of before a restart.
+// connected is the state of a CSIAddonsNode while csi-addons has a connection to its sidecar. In other states the list of
+// clients is stale.
 const connected = "Connected"
 
-// clients that csi-addons reports of a driver on the node that the driver calls nodeID. Only the
-// driver's own workloads are believed: CSIAddonsNodes in its namespace that a DaemonSet with a
-// pod on the node owns. Those of a driver's controller, which mounts nothing, have a Pod as
+// clients are the addresses that csi-addons reports for a driver on the node. Only CSIAddonsNodes in the driver's
+// namespace count, owned by a DaemonSet with a pod on the node. A CSIAddonsNode of the driver's controller has another
 // owner (v0.14.0: sidecar/internal/csiaddonsnode, getCSIAddonsNode).
 func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityKey, namespace string) (clientID string, cidrs []string, err error) {
 	nodeID, owners := cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[namespace])
@@ -92,7 +91,7 @@ func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityK
 	return clientID, cidrs, nil
 }
 
-// owners are the DaemonSets that pods are of.
+// owners are the UIDs of the DaemonSets that own the pods.
 func owners(pods []corev1.Pod) map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for i := range pods {
@@ -103,9 +102,9 @@ func owners(pods []corev1.Pod) map[types.UID]bool {
 	return uids
 }
 
-// networkFences are all of the cluster, Fairlead's and others', or some of them.
-// missing tells that there is no such kind, so that nobody can be asked to fence; one
-// without classes fences by driver and secret.
+// networkFences lists the cluster's NetworkFences, Fairlead's and others'. missing reports
+// that the kind does not exist, so that no fence can be requested. Versions of csi-addons
+// without NetworkFenceClasses fence by driver and Secret.
 func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
 	var list csiaddons.NetworkFenceList
 	if err := r.records.List(ctx, &list, which...); lists.NotInstalled(err) {

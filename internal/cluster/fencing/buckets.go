@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Buckets is a cache with indexes in which few objects have each value. A cache keeps a set for each value of an index, of
-// some 400 bytes. So here values share sets, by their hash, and objects that were not asked for are dropped.
+// Buckets saves memory in a cache with indexes of many values: a cache keeps a set of some 400 bytes for each value. Here
+// values with one hash share a set, and List drops the objects with other values.
 type Buckets struct {
 	client.Reader
-	// fields are the indexes, by list and field: several kinds have fields of one name.
+	// fields are the indexes by type of list and field, since kinds may share the name of a field.
 	fields map[string]client.IndexerFunc
 	cache  client.FieldIndexer
 }
 
-// bucketCount is such that of 100,000 objects each bucket has six.
+// bucketCount gives about six objects per bucket with 100,000 objects.
 const bucketCount = 1 << 14
 
 // NewBuckets adds indexes to a cache.

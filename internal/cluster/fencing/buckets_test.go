@@ -5,25 +5,24 @@ import (
 	"testing"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-// Values share buckets, and kinds have fields of one name: what was asked for is found, and no more.
-func TestBucketsHoldWhatIsAskedFor(t *testing.T) {
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+// Values share buckets, and kinds share names of fields. A list still returns only the requested objects.
+func TestBucketsReturnRequestedObjects(t *testing.T) {
+	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 	buckets := NewBuckets(nil, fenceIndexes{builder})
 	for _, index := range HolderIndexes() {
-		if err := buckets.IndexField(t.Context(), index.Object, index.Field, index.Keys); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, buckets.IndexField(t.Context(), index.Object, index.Field, index.Keys))
 	}
 	same := map[string][]string{} // volumes by bucket
 	var two []string
@@ -34,12 +33,12 @@ func TestBucketsHoldWhatIsAskedFor(t *testing.T) {
 		}
 	}
 	for i, name := range two {
-		builder.WithObjects(ofVolume(fmt.Sprint("va-", i), name, "node-1"), remembering(fmt.Sprint("node-", i), "Healthy", name, "pvc-other"))
+		builder.WithObjects(objects.Attachment(name, "node-1", rbd), remembering(fmt.Sprint("node-", i), "Healthy", name, "pvc-other"))
 	}
 	buckets.Reader = builder.Build()
 	for i, name := range two {
 		var attachments storagev1.VolumeAttachmentList
-		if err := buckets.List(t.Context(), &attachments, client.MatchingFields{heldVolume: name}); err != nil || len(attachments.Items) != 1 || attachments.Items[0].Name != fmt.Sprint("va-", i) {
+		if err := buckets.List(t.Context(), &attachments, client.MatchingFields{heldVolume: name}); err != nil || len(attachments.Items) != 1 || *attachments.Items[0].Spec.Source.PersistentVolumeName != name {
 			t.Errorf("%s: got %+v, %v", name, attachments.Items, err)
 		}
 		var records v1alpha1.NodeFenceList
@@ -48,10 +47,8 @@ func TestBucketsHoldWhatIsAskedFor(t *testing.T) {
 		}
 	}
 	var both, all v1alpha1.NodeFenceList
-	if err := buckets.List(t.Context(), &both, client.MatchingFields{heldVolume: "pvc-other"}); err != nil || len(both.Items) != 2 {
-		t.Errorf("got %+v, %v", both.Items, err)
-	}
-	if err := buckets.List(t.Context(), &all); err != nil || len(all.Items) != 2 {
-		t.Errorf("got %+v, %v", all.Items, err)
-	}
+	err := buckets.List(t.Context(), &both, client.MatchingFields{heldVolume: "pvc-other"})
+	must.True(t, err == nil && len(both.Items) == 2, "got %+v, %v", both.Items, err)
+	err = buckets.List(t.Context(), &all)
+	must.True(t, err == nil && len(all.Items) == 2, "got %+v, %v", all.Items, err)
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// candidates tell by name who may hold a volume. They decide nothing: whoever they name is read live.
+// candidates name the nodes that may hold a volume. They decide nothing: each named node is read live.
 type candidates interface {
-	// holders are the names of nodes that may have or had a volume.
+	// holders names the nodes that may have or had a volume.
 	holders(context.Context, fence.Volume) ([]string, error)
-	// recordsOf are the names of the records of the machines that have or had a node's name.
+	// recordsOf names the records of the machines that have or had a node's name.
 	recordsOf(ctx context.Context, node string) ([]string, error)
 	// nodes counts all nodes.
 	nodes(context.Context) (int, error)
 }
 
-// cachedCandidates are found in a cache with the indexes of HolderIndexes.
+// cachedCandidates finds candidates in a cache with the indexes of HolderIndexes.
 type cachedCandidates struct{ client.Reader }
 
 func (c cachedCandidates) holders(ctx context.Context, v fence.Volume) (names []string, _ error) {
 	if v.Name != "" {
 		var fences v1alpha1.NodeFenceList
 		if err := c.List(ctx, &fences, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("who held volume %s: %w", v.Name, err)
+			return nil, fmt.Errorf("looking for the NodeFences that hold volume %s: %w", v.Name, err)
 		}
 		for i := range fences.Items {
 			names = append(names, NodeOfFence(&fences.Items[i]))
 		}
 		var attachments storagev1.VolumeAttachmentList
 		if err := c.List(ctx, &attachments, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("where volume %s is attached: %w", v.Name, err)
+			return nil, fmt.Errorf("looking for the VolumeAttachments of volume %s: %w", v.Name, err)
 		}
 		for i := range attachments.Items {
 			names = append(names, attachments.Items[i].Spec.NodeName)
@@ -45,7 +45,7 @@ func (c cachedCandidates) holders(ctx context.Context, v fence.Volume) (names []
 	if v.Handle != "" {
 		var nodes corev1.NodeList
 		if err := c.List(ctx, &nodes, client.MatchingFields{volumeInUse: fence.UniqueName(v.Driver, v.Handle)}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("who uses volume %s: %w", v.Name, err)
+			return nil, fmt.Errorf("looking for the Nodes that use volume %s: %w", v.Name, err)
 		}
 		for i := range nodes.Items {
 			names = append(names, nodes.Items[i].Name)

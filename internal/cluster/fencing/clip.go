@@ -2,16 +2,16 @@ package fencing
 
 import "strings"
 
-// maxMessage is as much of what others say as gets into a record: it is told again in
-// events, and a record has room for many.
+// maxMessage limits a message of another program in a record, in bytes. A record may have
+// many messages, and events repeat them.
 const maxMessage = 512
 
-// Clip cuts a message that is longer than so many bytes, between two characters.
-func Clip(message string, most int) string {
+// Clip shortens a message to a maximum of bytes, without splitting a character.
+func Clip(message string, maximum int) string {
 	const more = "..."
 	message = strings.ToValidUTF8(message, "?")
-	if len(message) <= most {
+	if len(message) <= maximum {
 		return message
 	}
-	return strings.ToValidUTF8(message[:most-len(more)], "") + more
+	return strings.ToValidUTF8(message[:maximum-len(more)], "") + more
 }

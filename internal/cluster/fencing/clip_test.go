@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestClip(t *testing.T) {
@@ -15,14 +16,12 @@ func TestClip(t *testing.T) {
 		"012345ääää":    "012345...",
 		"bad \xff text": "bad ? text",
 	} {
-		if got := Clip(message, 10); got != want {
-			t.Errorf("%q: got %q, want %q", message, got, want)
-		}
+		must.Equal(t, Clip(message, 10), want, "%q", message)
 	}
 }
 
-// A driver may quote all that a command has printed: a record must not grow by it.
-func TestWhatADriverSaysIsCut(t *testing.T) {
+// A driver may quote the whole output of a command. Records stay small.
+func TestDriverMessageIsCut(t *testing.T) {
 	said := strings.Repeat("ä", 100_000)
 	got := FenceObject(&csiaddons.NetworkFence{Status: csiaddons.NetworkFenceStatus{Result: "Failed", Message: said}}).Message
 	if len(got) > maxMessage || len(got) < maxMessage-8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "ä...") {

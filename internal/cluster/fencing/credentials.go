@@ -30,9 +30,8 @@ func storageClassIdentity(c *storagev1.StorageClass) identityKey {
 	return identityKey{c.Provisioner, c.Parameters[caches.ClusterIDAttribute]}
 }
 
-// secret to fence an identity with: that of a volume of it, else that of a class.
-// A static volume has none, and shares its storage with others; all volumes are
-// looked through only where nothing else helps.
+// secret to fence an identity with: from one of the node's volumes, else from a StorageClass. Static volumes have no
+// secret. So if a secret is needed, it is taken from any volume of the identity.
 func (r *FenceReader) secret(ctx context.Context, s ledgerSources, id identityKey, needed bool) (*v1alpha1.SecretReference, error) {
 	of := func(v fence.Volume) bool {
 		return v.Secret != nil && v.Driver == id.driver && v.ClusterID == id.clusterID
@@ -64,7 +63,7 @@ func (r *FenceReader) secret(ctx context.Context, s ledgerSources, id identityKe
 	return first.Secret, nil
 }
 
-// classSecret is the secret of a class, if it is the same for all its volumes.
+// classSecret is the secret of a StorageClass; nil if it differs between volumes.
 func classSecret(c *storagev1.StorageClass) *v1alpha1.SecretReference {
 	name, namespace := c.Parameters[caches.ProvisionerSecretName], c.Parameters[caches.ProvisionerSecretNamespace]
 	if name == "" || namespace == "" || strings.Contains(name+namespace, "${") {

@@ -19,21 +19,20 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// HolderReader gathers what the gates of fencing judge by. Which nodes may hold a
-// volume is looked up in caches, since nothing else can be asked for it; what is
-// believed of each of them is read live.
+// HolderReader reads the holders of volumes, for the gates of fencing. Caches only name the nodes that may hold a volume,
+// since the API server has no such index. The state of each node is read live.
 type HolderReader struct {
 	live       client.Reader
 	candidates candidates
-	// holdings are the candidates where the reader has watches of its own; else nil.
+	// holdings are the candidates of a reader with watches of its own; nil without watches.
 	holdings *holdings
 	watches  []*watched
-	// heavy has a place for each that reads all nodes.
+	// heavy limits how many calls read all nodes at once.
 	heavy *semaphore.Weighted
 }
 
-// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
-// Over a Live one it reads whole objects, and takes turns with the other reviews.
+// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes. With a lists.Live
+// reader, it shares that reader's limit of heavy lists.
 func NewHolderReader(live, cached client.Reader) *HolderReader {
 	return newHolderReader(live, cachedCandidates{cached})
 }
@@ -48,14 +47,14 @@ func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
 const (
 	// atOnce is how many nodes are read at a time.
 	atOnce = 8
-	// each, and no more, of a volume's holders are read one by one. Where a shared volume
-	// is on hundreds of nodes, two requests for each would take longer than an admission may.
+	// each is the largest number of holders that are read one by one. A shared volume may be on hundreds of nodes: two
+	// requests for each would exceed the timeout of an admission.
 	each = 16
-	// share of all nodes, as one in so many, that is worth reading all of them at once.
+	// share: all nodes are listed if the holders are at least one in share of them.
 	share = 8
 )
 
-// Holders are the machines that have or had a volume, each as it is now.
+// Holders reads the machines that have or had a volume.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
 	candidates, err := r.candidates.holders(ctx, v)
 	if err != nil {
@@ -112,7 +111,7 @@ func sortedHolders(holders []fence.Holder) []fence.Holder {
 	return holders
 }
 
-// holderNames are the names of nodes that may have or had a volume, and of the records of each that are in an incident.
+// holderNames names the nodes that may have or had a volume, each with its records that are in an incident.
 func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []string) (map[string]map[string]bool, error) {
 	names := map[string]map[string]bool{}
 	add := func(node string, records ...string) {
@@ -126,7 +125,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 	for _, name := range candidates {
 		add(name)
 	}
-	// What was written a moment ago may not be in the caches; those in an incident are few.
+	// Caches may lack the latest writes. Records in an incident are few, so they are read live.
 	lost, err := r.unhealthy(ctx)
 	if err != nil {
 		return nil, err
@@ -140,11 +139,11 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 	return names, nil
 }
 
-// manyNodes, of which each kubelet writes the status every five minutes, change so often that
-// waiting for a change takes no longer than reading all of them.
+// manyNodes change so often that waiting for a change takes no longer than listing all nodes: each kubelet writes the
+// status every five minutes.
 const manyNodes = 1000
 
-// watchesMany tells whether the reader has a watch of Nodes with a change every few hundred milliseconds.
+// watchesMany reports whether the reader watches at least manyNodes.
 func (r *HolderReader) watchesMany() bool {
 	if r.holdings == nil {
 		return false
@@ -153,15 +152,15 @@ func (r *HolderReader) watchesMany() bool {
 	return err == nil && known >= manyNodes
 }
 
-// leaveOutQuiet takes away the names of nodes that keep nobody from a volume with many writers: nodes that are there,
-// without taint, and whose records are Healthy.
+// leaveOutQuiet removes nodes that do not block other nodes from a volume with many writers: nodes that exist,
+// have no taint, and have a Healthy record.
 func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
 		return len(incidents) == 0 && r.holdings.isQuiet(name)
 	})
 }
 
-// unhealthy NodeFences, live.
+// unhealthy reads the NodeFences that are not Healthy, live.
 func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, error) {
 	notHealthy, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
 	if err != nil {
@@ -178,7 +177,7 @@ func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, err
 	return list.Items, nil
 }
 
-// Present reads the machine that is a node now, and what is on record of it.
+// Present reads the machine that has a node name now, and its record.
 func (r *HolderReader) Present(ctx context.Context, name string) (fence.Node, fence.Record, error) {
 	sakes, _, err := r.namesakes(ctx, name, nil, "")
 	if err != nil {
@@ -188,7 +187,7 @@ func (r *HolderReader) Present(ctx context.Context, name string) (fence.Node, fe
 	return sakes.Node, record, nil
 }
 
-// HoldersOf reads all machines of one node's name that have or had a volume, which is on record or shown under that.
+// HoldersOf reads the machines of one node name that have or had a volume.
 func (r *HolderReader) HoldersOf(ctx context.Context, v fence.Volume, name string) ([]fence.Holder, error) {
 	return r.holdersOf(ctx, v, name, nil)
 }
@@ -201,8 +200,8 @@ func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name strin
 	return sakes.Holders(v, inUse), nil
 }
 
-// namesakes reads a node and its records: the one of the node's name, those that are known to be of it, and those named.
-// Volume is a unique name.
+// namesakes reads a node and its records: the record with the node's name, those in the caches, and the given ones. inUse
+// is whether the node's kubelet uses the volume, which is a unique name.
 func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
 	sakes.Node = fence.Node{Name: name}
 	var node corev1.Node
@@ -235,10 +234,10 @@ func usesVolume(node *corev1.Node, volume string) bool {
 	return slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
 }
 
-// listed reads all nodes and records, and returns those of some names.
+// listed lists all nodes and records, and returns the holders among the names.
 func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[string]map[string]bool) ([]fence.Holder, error) {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("waiting to read who may hold volume %s: %w", v.Name, err)
+		return nil, fmt.Errorf("waiting to read the holders of volume %s: %w", v.Name, err)
 	}
 	defer r.heavy.Release(1)
 	of, inUse := map[string]*fence.Namesakes{}, map[string]bool{}

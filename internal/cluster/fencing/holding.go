@@ -26,8 +26,7 @@ type attachedVolume struct {
 	created      time.Time
 }
 
-// attachedTo are the attachments of protected drivers on a node, those being
-// deleted included.
+// attachedTo lists the attachments of protected drivers on a node, terminating ones too.
 func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node string, which ...client.ListOption) ([]attachedVolume, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := from.List(ctx, &list, which...); err != nil {
@@ -36,7 +35,7 @@ func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node s
 	var attached []attachedVolume
 	for i := range list.Items {
 		va := &list.Items[i]
-		// An inline volume has no PersistentVolume, and none is of a driver of today.
+		// Inline volumes (migrated in-tree drivers) have no PersistentVolume. No protected driver has them.
 		if va.Spec.NodeName == node && va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
 			attached = append(attached, attachedVolume{va.Name, *va.Spec.Source.PersistentVolumeName, va.CreationTimestamp.Time})
 		}
@@ -45,8 +44,8 @@ func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node s
 	return attached, nil
 }
 
-// attachedAndNode reads attachments before the node: who sees that an attachment is gone must not miss that its node was
-// lost before.
+// attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
+// then never missed.
 func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
 	attached, err := r.attachedTo(ctx, r.objects, name, r.by(attachedNode, name)...)
 	if err != nil {
@@ -55,7 +54,8 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	node := &corev1.Node{}
 	found, err := get(ctx, r.nodes, name, node)
 	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
-		// No Node lists what it uses any more, so all is read live, once: nothing is attached to a node that is gone.
+		// No volumesInUse is left to check a stale cache against. A deleted node gets no new attachments, so one live read is
+		// enough.
 		attached, err = r.attachedTo(ctx, lists.NewLive(r.live), name)
 	}
 	if err != nil || !found {
@@ -66,7 +66,7 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !r.decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
 		return attached, node, nil
 	}
-	// A cache that is late may show what was detached by force, and may still be written to from here.
+	// A stale cache may still show a force-detached volume as attached, although the node may write to the volume.
 	if attached, err = r.stillAttached(ctx, attached); err != nil {
 		return nil, nil, err
 	}
@@ -78,12 +78,12 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	return attached, node, nil
 }
 
-// newestIsGone tells whether it is on record that the last machine of a name has no Node any more.
+// newestIsGone reports whether the newest record of a name says that its machine has no Node.
 func newestIsGone(records []fence.Record) bool {
 	return len(records) > 0 && slices.MaxFunc(records, func(a, b fence.Record) int { return cmp.Compare(a.Status.Ordinal, b.Status.Ordinal) }).Status.Gone
 }
 
-// stillAttached are the attachments that are there now.
+// stillAttached returns the attachments that still exist, by live reads.
 func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume) ([]attachedVolume, error) {
 	var now []attachedVolume
 	for _, a := range cached {
@@ -97,9 +97,9 @@ func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume
 	return now, nil
 }
 
-// seen is what is left on a node, whichever machine it is of.
+// seen is what the cluster shows under a node name. It may belong to several machines.
 type seen struct {
-	// unresolved: the node uses a volume that was found nowhere.
+	// unresolved: the node uses a volume whose PersistentVolume was not found.
 	unresolved bool
 	volumes    []fence.Volume
 	attached   []attachedVolume
@@ -108,7 +108,7 @@ type seen struct {
 	unattached []string
 }
 
-// seenOn joins all that shows volumes under a node's name.
+// seenOn collects all volumes, attachments and pods under a node name.
 func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *corev1.Node, attached []attachedVolume) (seen, error) {
 	s := seen{attached: attached}
 	found := map[string]fence.Volume{}
@@ -143,13 +143,13 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 	return s, nil
 }
 
-// left says what is left on the node of a machine. What is left under a name that another machine has is that machine's.
+// left fills in what is left on the node. If another machine has the node's name now, all of it belongs to that machine.
 func (s seen) left(f *fence.Facts) {
 	if f.Replaced {
 		return
 	}
-	asked := firstAsked(f)
-	older := func(created time.Time) bool { return f.Node.Ready && !asked.IsZero() && !created.After(asked) }
+	requested := firstRequested(f)
+	older := func(created time.Time) bool { return f.Node.Ready && !requested.IsZero() && !created.After(requested) }
 	for _, a := range s.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
@@ -166,25 +166,24 @@ func (s seen) left(f *fence.Facts) {
 	}
 }
 
-// firstAsked is when the first of the fences was asked for: an attachment that is
-// newer is none of those that the node was fenced for. One of the same second may be.
-// Attachments are dated by the API server's clock, so the NetworkFence's own date counts, if that is there.
-func firstAsked(f *fence.Facts) time.Time {
+// firstRequested is when the first fence was requested: newer attachments are not from before the loss. Attachments are
+// dated by the API server's clock, so the NetworkFence's creation time counts, if it exists. Times are in whole seconds.
+func firstRequested(f *fence.Facts) time.Time {
 	var first time.Time
 	for _, r := range f.Status.Fences {
-		asked := r.Since.Time
+		requested := r.Since.Time
 		if i := slices.IndexFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Name == r.Name && !n.Created.IsZero() }); i >= 0 {
-			asked = f.Fences[i].Created
+			requested = f.Fences[i].Created
 		}
-		if first.IsZero() || asked.Before(first) {
-			first = asked
+		if first.IsZero() || requested.Before(first) {
+			first = requested
 		}
 	}
 	return first
 }
 
-// findVolume looks for a PersistentVolume by name. One that the cache has not seen
-// yet may already be attached.
+// findVolume looks for a PersistentVolume by name. A volume may be attached before the cache has seen its
+// PersistentVolume, so a live read follows.
 func (r *FenceReader) findVolume(ctx context.Context, name string, found map[string]fence.Volume) error {
 	if _, known := found[name]; known {
 		return nil
@@ -200,11 +199,11 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 			return nil
 		}
 	}
-	return nil // deleted, though it is attached: nobody can mount it again
+	return nil // deleted although attached: no pod can mount the volume again
 }
 
-// findHandles looks for the volumes that the node itself says it uses. A volume that the cache has not seen yet
-// is named by its attachment, if there is one: Kubernetes names an attachment by volume and node. Else it stays unresolved.
+// findHandles looks for the volumes that the Node lists by driver and handle. If the cache has no such PersistentVolume,
+// the attachment names it: its name follows from volume and node. Without an attachment, the volume stays unresolved.
 func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) (unresolved bool, err error) {
 	names := volumesInUse(node)
 	slices.Sort(names)
@@ -237,7 +236,7 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 	return unresolved, nil
 }
 
-// attachmentName is how Kubernetes names a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).
+// attachmentName is the name that Kubernetes gives a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
@@ -252,7 +251,7 @@ func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map
 		}
 		for i := range list.Items {
 			pv := &list.Items[i]
-			// A volume that is Released still names the claim of that name that was there before.
+			// A Released volume still names its deleted claim, and a new claim may have that name.
 			if pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound || !r.Protects(pv.Spec.CSI.Driver) {
 				continue
 			}
@@ -263,8 +262,8 @@ func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map
 	return names, nil
 }
 
-// podsOn lists the node's pods where they can tell more than attachments do: of
-// a node in an incident, and where a driver does without attachments.
+// podsOn lists the node's pods if attachments alone do not show all volumes: in an incident, or if a protected driver
+// uses no attachments.
 func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods []corev1.Pod, unattached []string, err error) {
 	record, _ := sakes.Present()
 	if sakes.Node.Ready && !sakes.Node.OutOfService && (record.Status.Phase == "" || record.Status.Phase == v1alpha1.NodeHealthy) {
@@ -276,7 +275,7 @@ func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods 
 	return pods, unattached, err
 }
 
-// withoutAttachment are the protected drivers that do without attachments.
+// withoutAttachment lists the protected drivers that use no attachments.
 func (r *FenceReader) withoutAttachment(ctx context.Context) ([]string, error) {
 	var list storagev1.CSIDriverList
 	if err := r.objects.List(ctx, &list); err != nil {

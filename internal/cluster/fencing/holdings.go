@@ -13,16 +13,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// holdings keep who may hold which volume, as NodeFences, VolumeAttachments and Nodes show it: names alone, since there
-// may be 100,000 volumes. Volumes are kept as hashes: two volumes with one hash would only name a node too many.
+// holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
+// names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many.
 type holdings struct {
 	seed maphash.Seed
-	// version that the watch of Nodes has reached.
+	// version is the resource version that the watch of Nodes has reached.
 	version atomic.Pointer[string]
 
 	mu      sync.RWMutex
 	volumes map[uint64][]trace
-	// shown is what Nodes and NodeFences showed last, by name. An attachment shows the same as long as it is there.
+	// shown is the last state of Nodes and NodeFences, by name. Attachments are missing: their node and volume never change.
 	shown map[kind]map[string]*shown
 	// records are the names of NodeFences, by node.
 	records map[string][]string
@@ -43,24 +43,24 @@ const (
 	ofAttachments
 )
 
-// shown is what one object shows.
+// shown is what one object says of volumes on a node.
 type shown struct {
 	name, node string
 	volumes    []uint64
-	// machine is the system UUID of a node, and of the machine that a record is of.
+	// machine is the system UUID of the Node, or of the record's machine.
 	machine string
 	// incident: the node has the out-of-service taint, or the record is not Healthy.
 	incident bool
 }
 
-// trace that a volume has left on a node, in an object.
+// trace names an object that shows a volume on a node.
 type trace struct {
 	node   unique.Handle[string]
 	object uint64 // hash of its name
 	kind   kind
 }
 
-// nodesVersion is a NodesVersion.
+// nodesVersion implements NodesVersion.
 func (h *holdings) nodesVersion(context.Context) string { return ptr.Deref(h.version.Load(), "") }
 
 func (h *holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
@@ -69,7 +69,7 @@ func (h *holdings) trace(k kind, s *shown) trace {
 	return trace{unique.Make(s.node), h.hash(s.name), k}
 }
 
-// put what an object shows now in the place of what it showed.
+// put replaces the last state of an object.
 func (h *holdings) put(k kind, is *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *holdings) add(k kind, is *shown) {
 	}
 }
 
-// drop an object, which showed this.
+// drop removes an object's last state from all indexes.
 func (h *holdings) drop(k kind, name string, was *shown) {
 	if was == nil {
 		return
@@ -116,7 +116,7 @@ func (h *holdings) drop(k kind, name string, was *shown) {
 	}
 }
 
-// remove an object that is deleted. The last that an attachment showed is what it always did.
+// remove a deleted object. The state of an attachment never changes, so an attachment needs no last state.
 func (h *holdings) remove(k kind, last *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,8 +180,8 @@ func (h *holdings) nodes(context.Context) (int, error) {
 	return len(h.shown[ofNodes]), nil
 }
 
-// isQuiet tells whether a node is there, without the out-of-service taint, and is the one machine that is on
-// record under its name, as Healthy.
+// isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is its own and
+// Healthy.
 func (h *holdings) isQuiet(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -12,17 +12,19 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 func inUse(handle string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(fence.UniqueName(rbd, handle))
 }
 
-// After any changes, what is kept is what the objects show.
+// After any changes, the holdings match the objects.
 func TestHoldingsFollowChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHoldings()
-		objects := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}}
+		shown := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}}
 		watches := h.watches(nil, ofCeph)
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 		volumes := func() []string {
@@ -46,20 +48,20 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				now = record
 			case ofAttachments:
 				volume := pick("volume", "a", "b")
-				now = ofVolume("va-"+name+volume, volume, name)
+				now = objects.Attachment(volume, name, rbd)
 			}
-			before := objects[w.kind][now.GetName()]
+			before := shown[w.kind][now.GetName()]
 			switch {
 			case deletes && before != nil:
-				delete(objects[w.kind], now.GetName())
+				delete(shown[w.kind], now.GetName())
 				_ = w.Delete(before)
 			case !deletes:
-				objects[w.kind][now.GetName()] = now
+				shown[w.kind][now.GetName()] = now
 				_ = w.Update(now)
 			}
 			if rapid.IntRange(0, 9).Draw(t, "relist") == 0 {
 				w.listed = nil
-				for _, o := range objects[w.kind] {
+				for _, o := range shown[w.kind] {
 					w.listed = append(w.listed, w.show(o))
 				}
 				_ = w.Replace(nil, "1")
@@ -68,18 +70,18 @@ func TestHoldingsFollowChanges(t *testing.T) {
 		left := 0
 		for _, v := range []string{"a", "b", "c"} {
 			want := map[string]bool{}
-			for _, o := range objects[ofNodes] {
+			for _, o := range shown[ofNodes] {
 				if slices.Contains(o.(*corev1.Node).Status.VolumesInUse, inUse(v)) {
 					want[o.GetName()] = true
 				}
 			}
-			for _, o := range objects[ofRecords] {
+			for _, o := range shown[ofRecords] {
 				status := o.(*v1alpha1.NodeFence).Status
 				if slices.ContainsFunc(status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
 					want[status.NodeName] = true
 				}
 			}
-			for _, o := range objects[ofAttachments] {
+			for _, o := range shown[ofAttachments] {
 				if spec := o.(*storagev1.VolumeAttachment).Spec; *spec.Source.PersistentVolumeName == v {
 					want[spec.NodeName] = true
 				}
@@ -89,31 +91,28 @@ func TestHoldingsFollowChanges(t *testing.T) {
 			for _, name := range names {
 				got[name] = true
 			}
-			if !maps.Equal(got, want) {
-				t.Fatalf("volume %s: got %v, want %v", v, got, want)
-			}
+			must.True(t, maps.Equal(got, want), "volume %s: got %v, want %v", v, got, want)
 			left += len(want)
 		}
 		for _, node := range []string{"n-1", "n-2"} {
 			var want []string
-			for _, o := range objects[ofRecords] {
+			for _, o := range shown[ofRecords] {
 				if o.(*v1alpha1.NodeFence).Status.NodeName == node {
 					want = append(want, o.GetName())
 				}
 			}
 			got, _ := h.recordsOf(t.Context(), node)
 			slices.Sort(got)
-			if slices.Sort(want); !slices.Equal(got, want) {
-				t.Fatalf("records of %s: got %v, want %v", node, got, want)
-			}
+			slices.Sort(want)
+			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)
 		}
-		if known, _ := h.nodes(t.Context()); known != len(objects[ofNodes]) || left == 0 && len(h.volumes) > 0 {
-			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(objects[ofNodes]), len(h.volumes))
+		if known, _ := h.nodes(t.Context()); known != len(shown[ofNodes]) || left == 0 && len(h.volumes) > 0 {
+			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(shown[ofNodes]), len(h.volumes))
 		}
 	})
 }
 
-// Only nodes that keep nobody from a shared file system are not read live.
+// Nodes that can't hold a shared file system from other nodes are not read live.
 func TestQuietNodesAreLeftOut(t *testing.T) {
 	node, record := using("n", inUse("a")), remembering("n", "Healthy", "pv-a")
 	node.Status.NodeInfo.SystemUUID, record.Status.Node.SystemUUID = "machine", "machine"
@@ -142,9 +141,8 @@ func TestQuietNodesAreLeftOut(t *testing.T) {
 		r := waysToFindHolders(t)["watches"](c, c)
 		names, incident := map[string]map[string]bool{"n": nil}, map[string]map[string]bool{"n": {"n": true}}
 		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
-			if r.leaveOutQuiet(*of); (len(*of) == 1) != kept {
-				t.Errorf("%s: got %v", name, *of)
-			}
+			r.leaveOutQuiet(*of)
+			must.True(t, (len(*of) == 1) == kept, "%s: got %v", name, *of)
 		}
 	}
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
 
-// Fields that candidates are found by: the name of a PersistentVolume, and the
-// unique name that nodes list a volume by, whole: volumes may begin alike.
+// Fields of the indexes of candidates: heldVolume has the name of a PersistentVolume, and volumeInUse its unique name on
+// Nodes.
 const (
 	heldVolume  = "fairlead.io/volume"
 	volumeInUse = "fairlead.io/in-use"
-	// recordedNode is the name of the node that a NodeFence is of.
+	// recordedNode has the node name of a NodeFence.
 	recordedNode = "fairlead.io/node"
 )
 
-// HolderIndex is one index that candidates are found by.
+// HolderIndex is one index of candidates.
 type HolderIndex struct {
 	Object client.Object
 	Field  string
 	Keys   client.IndexerFunc
 }
 
-// HolderIndexes that a HolderReader needs of its cache.
+// HolderIndexes are the indexes that a HolderReader needs in its cache.
 func HolderIndexes() []HolderIndex {
 	return []HolderIndex{
 		{&v1alpha1.NodeFence{}, heldVolume, func(o client.Object) (names []string) {
@@ -51,7 +51,7 @@ func HolderIndexes() []HolderIndex {
 	}
 }
 
-// Fields of the indexes by which a look at one node reads what is on that node, and no more.
+// Fields of the indexes with which a FenceReader reads the objects of one node only.
 const (
 	attachedNode = "fairlead.io/attached-node"
 	podNode      = "fairlead.io/pod-node"
@@ -59,7 +59,7 @@ const (
 	driverNodeID = "fairlead.io/driver-node-id"
 )
 
-// FenceIndexes are those that an indexed FenceReader needs of its cache, beside IndexAddons.
+// FenceIndexes are the indexes that a FenceReader needs in its cache, besides that of IndexAddons.
 func FenceIndexes() []HolderIndex {
 	return append(HolderIndexes(),
 		HolderIndex{&storagev1.VolumeAttachment{}, attachedNode, func(o client.Object) []string {
@@ -78,8 +78,8 @@ func FenceIndexes() []HolderIndex {
 	)
 }
 
-// IndexAddons makes a cached reader find CSIAddonsNodes by their node. It is apart from the others, since
-// a kind that is not installed can't be indexed.
+// IndexAddons adds the index of CSIAddonsNodes by node. FenceIndexes lacks that index, since a kind that is not installed
+// can't be indexed.
 func (r *FenceReader) IndexAddons(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &csiaddons.CSIAddonsNode{}, driverNodeID, func(o client.Object) []string {
 		d := o.(*csiaddons.CSIAddonsNode).Spec.Driver
@@ -92,7 +92,7 @@ func (r *FenceReader) IndexAddons(ctx context.Context, indexer client.FieldIndex
 	return nil
 }
 
-// by selects objects with an index, or all where there is none: the caller drops what it did not ask for.
+// by selects objects with an index. Without indexes it selects all, so the caller must filter.
 func (r *FenceReader) by(field, value string, more ...client.ListOption) []client.ListOption {
 	options := append(slices.Clone(more), client.UnsafeDisableDeepCopy)
 	if r.indexed {
@@ -101,14 +101,13 @@ func (r *FenceReader) by(field, value string, more ...client.ListOption) []clien
 	return options
 }
 
-// HandleIndex finds PersistentVolumes by driver and handle, as FenceHandle writes
-// them, in the controller's cache.
+// HandleIndex is the index of PersistentVolumes by FenceHandle in the controller's cache.
 const HandleIndex = "spec.csi.volumeHandle"
 
 // FenceHandle is the key of HandleIndex.
 func FenceHandle(driver, handle string) string { return driver + "^" + handle }
 
-// IndexHandles makes HandleIndex work.
+// IndexHandles adds HandleIndex to a cache.
 func IndexHandles(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, HandleIndex, func(o client.Object) []string {
 		pv, ok := o.(*corev1.PersistentVolume)

@@ -18,19 +18,18 @@ import (
 // identityKey is a storage system that a node is a client of.
 type identityKey struct{ driver, clusterID string }
 
-// ledgerSources are what addresses are read from, for one node.
+// ledgerSources is what the addresses of one node's storage clients are read from.
 type ledgerSources struct {
 	view    *FenceView
 	addons  fenceClasses
 	classes []storagev1.StorageClass
-	// nodeIDs of the node by driver, where a driver has said how it calls it.
+	// nodeIDs has the node's ID for each registered driver.
 	nodeIDs map[string]string
 	// pods of the storage systems on the node, by namespace.
 	pods map[string][]corev1.Pod
 }
 
-// ledger is what the sources say now of a node that is Ready: each storage
-// identity that may be used on it, and the addresses by which it is known there.
+// ledger reads the sources for a Ready node: each storage identity that the node may use, and its addresses.
 func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.StorageIdentity, error) {
 	s := ledgerSources{view: v}
 	var err error
@@ -64,8 +63,7 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.Stor
 	return ledger, nil
 }
 
-// identities that a node may come to use: those of its volumes, and of all
-// classes that volumes and fences are made by.
+// identities that a node may come to use: those of its volumes, of all StorageClasses, and of all NetworkFenceClasses.
 func (r *FenceReader) identities(s ledgerSources) []identityKey {
 	seen := map[identityKey]bool{}
 	for _, h := range s.view.Facts.Holding {
@@ -89,8 +87,8 @@ func (r *FenceReader) identities(s ledgerSources) []identityKey {
 	return all
 }
 
-// identity asks the configured source. Another one may know the node by an address that
-// Ceph's clients do not have, and a fence of that address stops nothing.
+// identity reads the configured source only. Another source may name an address that Ceph's clients do not use, and a
+// fence of such an address stops nothing.
 func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identityKey) (v1alpha1.StorageIdentity, error) {
 	i := v1alpha1.StorageIdentity{Driver: id.driver, ClusterID: id.clusterID, Class: s.addons.class(id)}
 	p, _ := r.profile(id.driver)
@@ -110,9 +108,8 @@ func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identity
 	return i, err
 }
 
-// profileAddresses are those that the driver's pods on the node have on the configured
-// network, or the node's own; or why there is none. The address of a pod on the cluster
-// network is neither: the storage sees another one, which many pods share.
+// profileAddresses are the addresses of the driver's client pods on the node: on the configured network, or of the node
+// itself; else the problem. An address on the cluster network never counts: the storage sees an address that many pods share.
 func profileAddresses(p config.FencingProfile, driver string, node *corev1.Node, pods []corev1.Pod) (cidrs []string, problem string) {
 	clients := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
 		return !slices.ContainsFunc(p.Storage().ClientPods(driver), func(set map[string]string) bool { return matches(set, pod.Labels) })
@@ -138,15 +135,15 @@ func profileAddresses(p config.FencingProfile, driver string, node *corev1.Node,
 			}
 		}
 		if problem != "" {
-			return nil, problem // an address that is not known would not be fenced
+			return nil, problem // a fence of the other addresses would miss this pod
 		}
 		cidrs = append(cidrs, of...)
 	}
 	return cidrs, ""
 }
 
-// clientAddresses in CIDR form, each once. What can't be read stays as it is, so
-// that fencing is refused by it instead of done without it.
+// clientAddresses in CIDR form, each once. An address that can't be parsed stays, so that fencing is refused because of
+// it, not done without it.
 func clientAddresses(source string, texts []string) []v1alpha1.ClientAddress {
 	var addresses []v1alpha1.ClientAddress
 	slices.Sort(texts)

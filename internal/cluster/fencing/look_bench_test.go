@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/fairlead-io/fairlead/bench/apiserver"
@@ -13,6 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // BenchmarkFenceLook measures one look at a healthy node with 20 volumes, in clusters of several sizes: it
@@ -22,9 +25,7 @@ func BenchmarkFenceLook(b *testing.B) {
 		reader := fenceReader(b, nodes)
 		look := func() {
 			views, err := reader.Views(b.Context(), "node-007", time.Unix(0, 0))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			if len(views) != 1 || len(views[0].Facts.Holding) != 20 || len(views[0].Facts.Ledger) != 1 || len(views[0].Facts.Ledger[0].Addresses) != 1 {
 				b.Fatalf("the node is not as it should be: %+v", views[0].Facts)
 			}
@@ -42,19 +43,12 @@ func BenchmarkFenceLook(b *testing.B) {
 // fenceReader reads from a cache as the fencing controller's.
 func fenceReader(tb testing.TB, nodes int) *fencing.FenceReader {
 	tb.Helper()
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	scheme := testkit.Value[*runtime.Scheme](tb)(cluster.NewScheme())
 	server, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 20})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	configured := fencingOfBench()
 	options, err := caches.ControllerCache(nil, configured)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	options.Scheme = scheme
 	var reader *fencing.FenceReader
 	apiserver.StartCache(tb, server, options, func(objects cache.Cache) error {

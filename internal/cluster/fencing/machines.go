@@ -21,19 +21,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// NodesVersion is the resource version that a cache of Nodes has reached; "" is not known.
+// NodesVersion returns the resource version that a cache of Nodes has reached; "" if unknown.
 type NodesVersion func(context.Context) string
 
 const (
-	// catchUp is how long a cache of Nodes is waited for. In a large cluster some kubelet writes its
-	// Node at any moment (each does every 5 minutes at least), so the cache is there in much less.
+	// catchUp limits the wait for a cache of Nodes. In a large cluster the cache needs much less, since kubelets write all
+	// the time: each at least every 5 minutes.
 	catchUp = time.Second
-	// lookAtCache is how often the cache is looked at meanwhile.
+	// lookAtCache is how often the cache is checked meanwhile.
 	lookAtCache = time.Millisecond
 )
 
-// caughtUp tells whether a cache of Nodes is as good as a live read: it has reached the version that Nodes had when the API
-// server was asked for that. The API server sends a watch all changes in the order of their versions
+// caughtUp reports whether a cache of Nodes is as good as a live read: it has reached the present version of Nodes. A
+// watch gets all changes in the order of their versions
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions).
 func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bool, error) {
 	var now metav1.PartialObjectMetadataList
@@ -48,8 +48,8 @@ func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bo
 	return failed == nil, nil
 }
 
-// otherNodes are all nodes.
-func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
+// allNodes reads all nodes, fresh if the reader decides.
+func (r *FenceReader) allNodes(ctx context.Context) ([]fence.Node, error) {
 	var list corev1.NodeList
 	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -66,8 +66,8 @@ func (r *FenceReader) otherNodes(ctx context.Context) ([]fence.Node, error) {
 	return nodes, nil
 }
 
-// nodesNow are all nodes as new as the API server has them now: those of a small cluster are listed, and of a large one the
-// cache has them once it has caught up. A cache that does not is not waited for.
+// nodesNow refreshes cached Nodes to the state of the API server. A small cluster is listed. In a large cluster the cache
+// may catch up; if it does not in time, all Nodes are listed.
 func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) error {
 	if len(cached.Items) <= lists.LargePage {
 		var all corev1.NodeList
@@ -85,8 +85,8 @@ func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) err
 	return lists.NewLive(r.live).List(ctx, cached)
 }
 
-// unsettled are the records of all machines in an incident, as they are now: by them an address stays blocked. A record is
-// labelled before the incident of its machine is recorded, and until the incident is over.
+// unsettled reads the records of all machines in an incident, live: they keep addresses blocked. The label is written
+// before the incident is recorded, and changed after the incident is over.
 func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, error) {
 	if !r.decides {
 		return nil, nil
@@ -102,16 +102,16 @@ func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, erro
 	return list.Items, nil
 }
 
-// otherRecords are all records. Those of healthy machines may be late: their addresses are what csi-addons reported minutes
-// ago, and the Nodes are read too.
-func (r *FenceReader) otherRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
+// allRecords reads all records. Those of healthy machines may be stale: their addresses are minutes old in any case, and
+// the Nodes are read too.
+func (r *FenceReader) allRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	var list v1alpha1.NodeFenceList
 	err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing NodeFences: %w", err)
 	}
 	if r.decides {
-		if list.Items, err = r.asTheyAre(ctx, unsettled, list.Items, settled); err != nil {
+		if list.Items, err = r.refreshed(ctx, unsettled, list.Items, settled); err != nil {
 			return nil, err
 		}
 	}
@@ -122,8 +122,8 @@ func settled(n *v1alpha1.NodeFence) bool {
 	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
 }
 
-// asTheyAre are the unsettled records, and the cached ones: as they are now, but for some that may be late.
-func (r *FenceReader) asTheyAre(ctx context.Context, unsettled, cached []v1alpha1.NodeFence, late func(*v1alpha1.NodeFence) bool) ([]v1alpha1.NodeFence, error) {
+// refreshed joins the unsettled records with the cached ones. The cached ones are read again, unless they may be stale.
+func (r *FenceReader) refreshed(ctx context.Context, unsettled, cached []v1alpha1.NodeFence, mayBeStale func(*v1alpha1.NodeFence) bool) ([]v1alpha1.NodeFence, error) {
 	all, known := slices.Clone(unsettled), map[string]bool{}
 	for i := range unsettled {
 		known[unsettled[i].Name] = true
@@ -132,7 +132,7 @@ func (r *FenceReader) asTheyAre(ctx context.Context, unsettled, cached []v1alpha
 		n := &cached[i]
 		switch {
 		case known[n.Name]:
-		case late(n):
+		case mayBeStale(n):
 			all = append(all, *n)
 		default:
 			var now v1alpha1.NodeFence
@@ -146,7 +146,7 @@ func (r *FenceReader) asTheyAre(ctx context.Context, unsettled, cached []v1alpha
 	return all, nil
 }
 
-// VersionOfNodes is what the cache's store of Nodes has reached.
+// VersionOfNodes is the NodesVersion of a cache.
 func VersionOfNodes(objects cache.Informers) NodesVersion {
 	return func(ctx context.Context) string {
 		informer, err := objects.GetInformer(ctx, &corev1.Node{})

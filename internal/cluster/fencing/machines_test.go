@@ -3,7 +3,6 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,9 +16,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-// nodePages are lists of nodes as the API server sends them, each of whom has an address of the source.
+// nodePages are pages of nodes from the API server. The nodes' addresses show their source.
 type nodePages struct {
 	client.Reader
 	address  string
@@ -43,7 +44,7 @@ func (p *nodePages) List(_ context.Context, list client.ObjectList, options ...c
 	}
 	nodes.Items = nil
 	for i := from; i < to; i++ {
-		nodes.Items = append(nodes.Items, *fencedNodeObject(fmt.Sprint("node-", i), p.address))
+		nodes.Items = append(nodes.Items, *nodeAt(fmt.Sprint("node-", i), p.address))
 	}
 	nodes.ResourceVersion, nodes.Continue = "1000", ""
 	if to < p.count {
@@ -52,7 +53,7 @@ func (p *nodePages) List(_ context.Context, list client.ObjectList, options ...c
 	return nil
 }
 
-// A stale cache is never the source of other nodes' addresses.
+// Other nodes' addresses never come from a stale cache.
 func TestNodesAreAsNewAsALiveList(t *testing.T) {
 	const live, cached = "192.168.1.1", "192.168.1.2"
 	for name, test := range map[string]struct {
@@ -78,24 +79,18 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 					looks++
 					return test.versions[min(looks, len(test.versions))-1]
 				}
-				nodes, err := NewFenceReader(config.Fencing{}, objects, objects, server).Live(version).otherNodes(t.Context())
-				if err != nil || len(nodes) != test.nodes {
-					t.Fatalf("got %d nodes, %v", len(nodes), err)
-				}
+				nodes, err := NewFenceReader(config.Fencing{}, objects, objects, server).Live(version).allNodes(t.Context())
+				must.True(t, err == nil && len(nodes) == test.nodes, "got %d nodes, %v", len(nodes), err)
 				for _, n := range nodes {
-					if n.Addresses[len(n.Addresses)-1].String() != test.want {
-						t.Fatalf("%s has %s, want %s", n.Name, n.Addresses, test.want)
-					}
+					must.True(t, n.Addresses[len(n.Addresses)-1].String() == test.want, "%s has %s, want %s", n.Name, n.Addresses, test.want)
 				}
-				if len(server.requests) != test.requests {
-					t.Errorf("asked the API server %d times: %v", len(server.requests), server.requests)
-				}
+				must.True(t, len(server.requests) == test.requests, "asked the API server %d times: %v", len(server.requests), server.requests)
 			})
 		})
 	}
 }
 
-// Only records of healthy machines may come from a cache that is late.
+// Only records of healthy machines may come from a stale cache.
 func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	unlabelled := remembering("unlabelled", "Fenced")
 	unlabelled.Labels = nil
@@ -105,24 +100,18 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	live := withHolders(t, remembering("lost", "Fenced"), remembering("back", "Healthy"), remembering("new", "Lost"), remembering("healthy", "Healthy"), unlabelled, hidden)
 	r := NewFenceReader(config.Fencing{}, cached, cached, live).Live(nil)
 	unsettled, err := r.unsettled(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := r.otherRecords(t.Context(), unsettled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	records, err := r.allRecords(t.Context(), unsettled)
+	must.Do(t, err)
 	got := map[string]v1alpha1.NodeFencePhase{}
 	for _, o := range records {
 		got[o.Name] = o.Status.Phase
 	}
 	want := map[string]v1alpha1.NodeFencePhase{"lost": "Fenced", "back": "Healthy", "new": "Lost", "healthy": "Healthy", "unlabelled": "Fenced", "hidden": "Fenced"}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	must.Equal(t, got, want)
 }
 
-// Looks share the pods of a moment ago, and no older ones; and none where a pod's own address may be fenced.
+// Looks share one read of pods for a moment. Nothing is shared if a fence may block a pod's own address.
 func TestPodsAreSharedForAMoment(t *testing.T) {
 	for name, test := range map[string]struct {
 		network string
@@ -150,40 +139,35 @@ func TestPodsAreSharedForAMoment(t *testing.T) {
 					}
 					got = append(got, lists)
 				}
-				if !slices.Equal(got, test.want) {
-					t.Errorf("listed pods %v times, want %v", got, test.want)
-				}
+				must.True(t, slices.Equal(got, test.want), "listed pods %v times, want %v", got, test.want)
 			})
 		})
 	}
 }
 
-// The node has mounted a volume that no cache has heard of.
+// The node has mounted a volume that is in no cache yet.
 func TestVolumeInUseIsFoundThroughItsAttachment(t *testing.T) {
-	pv := fencedPV("pvc-new", rbd, "rook-ceph")
+	pv := objects.CephVolume("pvc-new", rbd, "rook-ceph")
 	va := attachedAt(pv.Name, rbd, "node-1", fenceNoon)
 	va.Name = attachmentName(rbd, pv.Spec.CSI.VolumeHandle, "node-1")
-	node := fencedNodeObject("node-1", "192.168.1.1")
+	node := nodeAt("node-1", "192.168.1.1")
 	node.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(rbd, pv.Spec.CSI.VolumeHandle))}
 	cached := fenceWorld{}.reader(t)
 	live := fenceWorld{objects: []client.Object{node, pv, va}}.reader(t)
 	cached.live = live.live
 	v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)
-	if h := v.Facts.Holding; len(h) != 1 || h[0].PersistentVolume != pv.Name {
-		t.Errorf("got %+v", h)
-	}
+	h := v.Facts.Holding
+	must.True(t, len(h) == 1 && h[0].PersistentVolume == pv.Name, "got %+v", h)
 }
 
 func TestAttachmentsAreNamedAsKubernetesDoes(t *testing.T) {
 	const want = "csi-fdef298eb16db6fa42906ef1ff09a93a7f3028f8290cc9d71628ff91c237bfa7" // printf handledrivernode | sha256sum
-	if got := attachmentName("driver", "handle", "node"); got != want {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, attachmentName("driver", "handle", "node"), want)
 }
 
-// The Node that listed it is deleted, and the cache has not heard of the attachment.
+// The Node that listed the volume is deleted, and the cache has no attachment yet.
 func TestAttachmentsOfDeletedNodeAreReadLiveUntilRecorded(t *testing.T) {
-	pv := fencedPV("pvc-new", rbd, "rook-ceph")
+	pv := objects.CephVolume("pvc-new", rbd, "rook-ceph")
 	va := attachedAt(pv.Name, rbd, "node-1", fenceNoon)
 	record := &v1alpha1.NodeFence{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{UID: "uid-1", BootID: "boot-1", SystemUUID: "machine-1"}}}
 	record.Name = "node-1"
@@ -192,8 +176,7 @@ func TestAttachmentsOfDeletedNodeAreReadLiveUntilRecorded(t *testing.T) {
 		cached := fenceWorld{objects: []client.Object{pv, record.DeepCopy()}}.reader(t)
 		cached.live = fenceWorld{objects: []client.Object{pv, va.DeepCopy(), record.DeepCopy()}}.reader(t).live
 		v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)
-		if h := v.Facts.Holding; len(h) != want {
-			t.Errorf("recorded as gone: %v: holds %+v", gone, h)
-		}
+		h := v.Facts.Holding
+		must.True(t, len(h) == want, "recorded as gone: %v: holds %+v", gone, h)
 	}
 }

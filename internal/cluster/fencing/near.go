@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// near are those of all nodes and records that can matter to a machine: who has one of its addresses or its system UUID, or
-// its name, and who is in an incident. In a large cluster that is a handful. Where Ceph is asked who its clients are, any
-// machine may be one.
+// near returns the nodes and records that can matter to a machine: those with its name, its system UUID or one of its
+// addresses, and those in an incident. In a large cluster these are few. With the cross-check, any node may be a client
+// that Ceph names, so all count.
 func (r *FenceReader) near(f *fence.Facts, around *surroundings, records []v1alpha1.NodeFence) ([]fence.Node, []v1alpha1.NodeFence) {
 	if r.config.CephClients.Mode == config.CrossCheck {
 		return around.nodes, records
@@ -50,7 +50,7 @@ func (r *FenceReader) near(f *fence.Facts, around *surroundings, records []v1alp
 	return nodes, of
 }
 
-// addressesOf a machine, by all that is known: what its record and its sources say, and what is blocked of it.
+// addressesOf a machine: those on record, those that its sources report, and those that its fences block.
 func addressesOf(f *fence.Facts) (addresses map[netip.Addr]bool, cidrs map[string]bool) {
 	addresses, cidrs = map[netip.Addr]bool{}, map[string]bool{}
 	add := func(text string) {

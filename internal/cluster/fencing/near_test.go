@@ -9,9 +9,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestNearAreAllThatCanMatter(t *testing.T) {
+func TestNearKeepsAllThatMatter(t *testing.T) {
 	const address = "10.0.0.1"
 	a := netip.MustParseAddr(address)
 	identities := []v1alpha1.StorageIdentity{{Driver: rbd, ClusterID: "a", Addresses: []v1alpha1.ClientAddress{{CIDR: address + "/32"}}}}
@@ -48,14 +49,12 @@ func TestNearAreAllThatCanMatter(t *testing.T) {
 			r := &FenceReader{config: config.Fencing{CephClients: config.CephClients{Mode: c.asks}}}
 			around := &surroundings{nodes: []fence.Node{o.node}, pods: &podsAround{clients: map[string][]netip.Addr{"node-2": o.client}}}
 			_, records := r.near(&c.mine, around, []v1alpha1.NodeFence{o.record})
-			if got := len(records) == 1; got != c.want {
-				t.Errorf("got %v", got)
-			}
+			must.Equal(t, len(records) == 1, c.want)
 		})
 	}
 }
 
-// A machine is its Node and its record: neither is left out alone.
+// A machine's Node and record are kept or left out together.
 func TestNearKeepsNodeAndRecordTogether(t *testing.T) {
 	a := netip.MustParseAddr("10.0.0.1")
 	mine := fence.Facts{Node: fence.Node{Name: "node-1"}, Ledger: []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}}
@@ -79,7 +78,6 @@ func TestNearKeepsNodeAndRecordTogether(t *testing.T) {
 	for _, n := range near {
 		of = append(of, n.Name)
 	}
-	if want := []string{"node-0", "node-1", "node-2", "node-4", "node-6", "node-8"}; !slices.Equal(names, want) || !slices.Equal(of, want) {
-		t.Errorf("got %v and %v", names, of)
-	}
+	want := []string{"node-0", "node-1", "node-2", "node-4", "node-6", "node-8"}
+	must.True(t, slices.Equal(names, want) && slices.Equal(of, want), "got %v and %v", names, of)
 }

@@ -12,14 +12,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
-// FenceNodeChanged tells whether anything changed that fencing reads of a node. One that
-// is cordoned is drained, mostly.
+// FenceNodeChanged reports whether a Node changed in what fencing reads. Cordoning counts, since a drain mostly follows.
 func FenceNodeChanged(was, is *corev1.Node) bool {
 	return was.Spec.Unschedulable != is.Spec.Unschedulable || !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
 }
 
-// NodesByID are the nodes that a driver calls so: all that say so, or else the one
-// of that name.
+// NodesByID names the nodes that may have a driver's node ID: those whose CSINode has it, and the node of that name.
 func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]string, error) {
 	var list storagev1.CSINodeList
 	if err := r.objects.List(ctx, &list, r.by(driverNodeID, FenceHandle(driver, id))...); err != nil {
@@ -34,7 +32,7 @@ func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]strin
 	return names, nil
 }
 
-// AttachedNodes are the nodes that a PersistentVolume is attached to.
+// AttachedNodes names the nodes that a PersistentVolume is attached to.
 func (r *FenceReader) AttachedNodes(ctx context.Context, volume string) ([]string, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := r.objects.List(ctx, &list, r.by(heldVolume, volume)...); err != nil {
@@ -49,7 +47,7 @@ func (r *FenceReader) AttachedNodes(ctx context.Context, volume string) ([]strin
 	return names, nil
 }
 
-// Within tells whether a namespace is one of the storage systems'.
+// Within reports whether a namespace is that of a protected storage system.
 func (r *FenceReader) Within(namespace string) bool {
 	return slices.ContainsFunc(r.profiles(), func(p config.FencingProfile) bool { return p.Namespace == namespace })
 }

@@ -43,7 +43,7 @@ func FenceNode(n *corev1.Node) fence.Node {
 	return node
 }
 
-// namesInUse are what a node's kubelet says it uses: also what it waits for.
+// namesInUse are the unique names that the kubelet reports in use. It reports volumes that it waits for too.
 func namesInUse(n *corev1.Node) []string {
 	var names []string
 	for _, name := range n.Status.VolumesInUse {
@@ -52,7 +52,7 @@ func namesInUse(n *corev1.Node) []string {
 	return names
 }
 
-// namesAttached are what the attach-detach controller has attached to a node.
+// namesAttached are the unique names that the attach-detach controller reports attached.
 func namesAttached(n *corev1.Node) []string {
 	var names []string
 	for _, a := range n.Status.VolumesAttached {
@@ -61,10 +61,10 @@ func namesAttached(n *corev1.Node) []string {
 	return names
 }
 
-// volumesInUse are both.
+// volumesInUse are namesInUse and namesAttached.
 func volumesInUse(n *corev1.Node) []string { return append(namesInUse(n), namesAttached(n)...) }
 
-// FenceVolume is what fencing reads of a PersistentVolume, of whatever kind.
+// FenceVolume is what fencing reads of a PersistentVolume, CSI or not.
 func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
 	v := fence.Volume{Name: pv.Name, Block: ptr.Deref(pv.Spec.VolumeMode, "") == corev1.PersistentVolumeBlock}
 	for _, m := range pv.Spec.AccessModes {
@@ -95,7 +95,7 @@ func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 	return f
 }
 
-// NetworkFenceObject is the object of a fence, to be created.
+// NetworkFenceObject is the object to create for a fence.
 func NetworkFenceObject(f fence.NetworkFence) *csiaddons.NetworkFence {
 	n := &csiaddons.NetworkFence{Spec: csiaddons.NetworkFenceSpec{
 		NetworkFenceClassName: f.Class, Driver: f.Driver, FenceState: csiaddons.Fenced,

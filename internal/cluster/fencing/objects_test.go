@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Taints of one key and several effects stand beside one another: an operator's is not Fairlead's.
-func TestWhoseTheOutOfServiceTaintIs(t *testing.T) {
+// A node may have several taints with one key and different effects, from an operator and from Fairlead.
+func TestOwnerOfOutOfServiceTaint(t *testing.T) {
 	own := corev1.Taint{Key: fence.OutOfServiceTaint, Value: fence.OwnTaintValue, Effect: corev1.TaintEffectNoExecute}
 	operators := corev1.Taint{Key: fence.OutOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoSchedule}
 	namesake := corev1.Taint{Key: "example.com/other", Value: fence.OwnTaintValue}

@@ -38,19 +38,19 @@ type podsAround struct {
 }
 
 func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
-	if s.nodes, err = r.otherNodes(ctx); err != nil {
+	if s.nodes, err = r.allNodes(ctx); err != nil {
 		return s, err
 	}
 	s.pods, err = r.podsAround(ctx)
-	s.read = time.Now() // what comes after counts: whoever reads again would take as long
+	s.read = time.Now() // the duration of the read does not count: another read would take as long
 	return s, err
 }
 
-// sharedFor is how long looks share what one of them has read of pods: when a rack is lost, many looks come at once.
+// sharedFor is how long looks share one read of the storage's pods: when a rack is lost, many looks come at once.
 const sharedFor = time.Second
 
-// SharingPods is the same reader, but looks that come together read the storage's pods once. What it misses for a moment, a
-// busy cache would not have seen yet either.
+// SharingPods is the same reader, but looks within sharedFor share one read of the storage's pods. A busy cache may lag as
+// much.
 func (r *FenceReader) SharingPods() *FenceReader {
 	sharing := *r
 	sharing.shared = &atomic.Pointer[podsAround]{}
@@ -72,7 +72,7 @@ func (r *FenceReader) podsAround(ctx context.Context) (*podsAround, error) {
 	return now, err
 }
 
-// ownAddresses: the addresses that are fenced are pods' own; that of a pod which has ended may be another pod's already.
+// ownAddresses: fences block addresses of pods. The address of an ended pod may belong to another pod already.
 func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
 
 func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
@@ -90,7 +90,7 @@ func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
 		for i := range pods {
 			pod := &pods[i]
 			addresses := podAddresses(pod)
-			// Every pod of the storage system, not only its clients: none may lose its address.
+			// All pods of the storage system count, not only its clients: no fence may block any of them.
 			if node := pod.Spec.NodeName; node != "" {
 				s.clients[node] = append(s.clients[node], addresses...)
 			}
@@ -113,7 +113,7 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 		}
 		once = &now
 	}
-	records, err := r.otherRecords(ctx, v.unsettled)
+	records, err := r.allRecords(ctx, v.unsettled)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 	return nil
 }
 
-// storagePods of a storage system that run or will.
+// storagePods of a storage system that have not ended.
 func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string, which ...client.ListOption) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := from.List(ctx, &list, append(which, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
@@ -141,7 +141,7 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return cluster.Ended(&pod) }), nil
 }
 
-// storagePodsOn one node, by namespace; and by profile a pod that fences by itself, on any node.
+// storagePodsOn one node, by namespace; and for each profile a pod, on any node, of a driver that fences by itself.
 func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
 	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
 	for _, p := range r.profiles() {
@@ -161,7 +161,7 @@ func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespa
 	return byNamespace, selfFencing, nil
 }
 
-// nodeIDs are the names that drivers have for a node.
+// nodeIDs are the IDs of a node, by driver.
 func (r *FenceReader) nodeIDs(ctx context.Context, node string) (map[string]string, error) {
 	var csi storagev1.CSINode
 	if _, err := get(ctx, r.objects, node, &csi); err != nil {
@@ -183,7 +183,7 @@ func matches(set, labels map[string]string) bool {
 	return len(set) > 0
 }
 
-// podAddresses are all that a pod has, on every network.
+// podAddresses are a pod's addresses on all networks.
 func podAddresses(pod *corev1.Pod) []netip.Addr {
 	var texts []string
 	for _, ip := range pod.Status.PodIPs {
@@ -191,7 +191,7 @@ func podAddresses(pod *corev1.Pod) []netip.Addr {
 	}
 	reported, err := storage.ReportedInterfaces(pod.Annotations)
 	if err != nil {
-		reported = nil // as if nothing had been reported yet
+		reported = nil // as if Multus had reported nothing yet
 	}
 	for _, i := range reported {
 		texts = append(texts, i.IPs...)
@@ -207,7 +207,7 @@ func hostAddresses(pod *corev1.Pod) []netip.Addr {
 	return parsed(texts)
 }
 
-// addressesOn one network, on whatever interface Multus reports for it.
+// addressesOn one network, by Multus' report, on any interface.
 func addressesOn(pod *corev1.Pod, network string) []string {
 	reported, err := storage.ReportedInterfaces(pod.Annotations)
 	if err != nil {
@@ -235,7 +235,7 @@ func parsed(texts []string) []netip.Addr {
 	return addresses
 }
 
-// firstOf the pods that fence by themselves, by name; "" is none.
+// firstOf the pods of drivers that fence by themselves, by name; "" is none.
 func firstOf(pods []corev1.Pod) (first string) {
 	for i := range pods {
 		if name := pods[i].Name; caches.FencesItself(&pods[i]) && (first == "" || name < first) {

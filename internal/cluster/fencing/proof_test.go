@@ -9,19 +9,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // Ceph's clients may be on another interface than the one that the Node object names.
 func TestNodeAddressIsNoProof(t *testing.T) {
-	node, class, host := fencedNodeObject("node-1", "192.168.1.1"), fencedStorageClass("block", rbdDriver, "one", "provisioner"), fencedClient("csi-rbdplugin", "node-1")
-	silent := addonsNode("a", rbdDriver, "node-1", "fast", "10.20.0.1/32")
+	node, class, host := nodeAt("node-1", "192.168.1.1"), objects.CephClass("block", rbd, "one", "provisioner"), objects.ClientPod("csi-rbdplugin", "node-1")
+	silent := objects.AddonsNode("a", rbd, "node-1", "fast", "10.20.0.1/32")
 	silent.Status.State = "Failed"
-	for name, objects := range map[string][]client.Object{
-		"its sidecar is not connected": {fenceClass("fast", rbdDriver, "one"), silent, addonsNode("b", rbdDriver, "node-2", "fast", "10.20.0.2/32")},
+	for name, all := range map[string][]client.Object{
+		"its sidecar is not connected": {objects.FenceClass("fast", rbd, "one"), silent, objects.AddonsNode("b", rbd, "node-2", "fast", "10.20.0.2/32")},
 		"no class":                     {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			view := fenceWorld{objects: append(append(objects, node, class, host), used(rbdDriver, "one")...)}.facts(t, "node-1")
+			view := fenceWorld{objects: append(append(all, node, class, host), used(rbd, "one")...)}.facts(t, "node-1")
 			if l := view.Facts.Ledger; len(l) != 1 || len(l[0].Addresses) > 0 || l[0].Problem == "" {
 				t.Fatalf("got %q", written(view.Facts.Ledger))
 			}
@@ -29,10 +31,10 @@ func TestNodeAddressIsNoProof(t *testing.T) {
 	}
 }
 
-// CSIAddonsNodes that a tenant, or a workload that is gone, has left are not believed. Who owns
-// them: kubernetes-csi-addons v0.14.0, sidecar/internal/csiaddonsnode, getCSIAddonsNode.
+// CSIAddonsNodes of tenants or of deleted workloads are ignored. Source of the owner references: kubernetes-csi-addons
+// v0.14.0, sidecar/internal/csiaddonsnode, getCSIAddonsNode.
 func TestOnlyDriversWorkloadsAreBelieved(t *testing.T) {
-	own := addonsNode("own", rbdDriver, "node-1", "fast", "10.20.0.1/32")
+	own := objects.AddonsNode("own", rbd, "node-1", "fast", "10.20.0.1/32")
 	want := []string{"rbd/one: CSIAddonsNode 10.20.0.1/32 id fsid class fast secret rook-ceph/provisioner"}
 	for name, change := range map[string]func(*csiaddons.CSIAddonsNode){
 		"another namespace": func(n *csiaddons.CSIAddonsNode) { n.Namespace = "tenant" },
@@ -43,18 +45,16 @@ func TestOnlyDriversWorkloadsAreBelieved(t *testing.T) {
 		"a DaemonSet of before": func(n *csiaddons.CSIAddonsNode) { n.OwnerReferences[0].UID = "of-before" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			stray := addonsNode("a-stray", rbdDriver, "node-1", "fast", "10.20.0.66/32")
+			stray := objects.AddonsNode("a-stray", rbd, "node-1", "fast", "10.20.0.66/32")
 			change(stray)
-			objects := []client.Object{
-				fencedNodeObject("node-1", "192.168.1.1"), fencedStorageClass("block", rbdDriver, "one", "provisioner"),
-				fencedClient("csi-rbdplugin", "node-1"), fenceClass("fast", rbdDriver, "one"), stray,
+			all := []client.Object{
+				nodeAt("node-1", "192.168.1.1"), objects.CephClass("block", rbd, "one", "provisioner"),
+				objects.ClientPod("csi-rbdplugin", "node-1"), objects.FenceClass("fast", rbd, "one"), stray,
 			}
-			if got := written(fenceWorld{objects: append(slices.Clone(objects), own)}.facts(t, "node-1").Facts.Ledger); !slices.Equal(got, want) {
-				t.Errorf("beside the driver's own: %q", got)
-			}
-			if got := written(fenceWorld{objects: append(objects, used(rbdDriver, "one")...)}.facts(t, "node-1").Facts.Ledger); len(got) != 1 || strings.Contains(got[0], "10.20.0.66") {
-				t.Errorf("instead of the driver's own: %q", got)
-			}
+			got := written(fenceWorld{objects: append(slices.Clone(all), own)}.facts(t, "node-1").Facts.Ledger)
+			must.True(t, slices.Equal(got, want), "beside the driver's own: %q", got)
+			got = written(fenceWorld{objects: append(all, used(rbd, "one")...)}.facts(t, "node-1").Facts.Ledger)
+			must.True(t, len(got) == 1 && !strings.Contains(got[0], "10.20.0.66"), "instead of the driver's own: %q", got)
 		})
 	}
 }

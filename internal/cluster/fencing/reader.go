@@ -23,22 +23,22 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// nodes and records are where the node itself, and NodeFences and NetworkFences, are read; objects is where
-	// all else is. Each is a cache or the API server.
+	// nodes reads the node itself, records reads NodeFences and NetworkFences, and objects reads all else. Each is a cache
+	// or the API server.
 	nodes, records, objects client.Reader
-	// decides: what a stale cache could harm with is read with live. Then there is a nodesVersion.
+	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
 	decides      bool
 	nodesVersion NodesVersion
-	// once is what was read of the whole cluster, for one incident; nil is to read it each time.
+	// once is one read of the whole cluster, kept for one incident; nil: each look reads.
 	once *surroundings
-	// shared are pods that another look has read; nil is to read them each time.
+	// shared has the pods that another look has read; nil: each look reads.
 	shared *atomic.Pointer[podsAround]
-	// volumes is the cache with ClaimIndex and HandleIndex: what is read of a
-	// PersistentVolume never changes.
+	// volumes is the cache with ClaimIndex and HandleIndex. A cache suffices: the fields that are read of a PersistentVolume
+	// never change.
 	volumes client.Reader
-	// live reads the pods of a node, which are not cached.
+	// live is the API server. The pods of a node are not cached.
 	live client.Reader
-	// indexed: objects is a cache with FenceIndexes; and addonsIndexed, with those of IndexAddons too.
+	// indexed: objects is a cache with FenceIndexes. addonsIndexed: it also has the index of IndexAddons.
 	indexed       bool
 	addonsIndexed *atomic.Bool
 }
@@ -66,20 +66,18 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 	return &fresh
 }
 
-// Live is the same reader for decisions that may harm. It asks the API server for what a stale cache could harm with:
-// the node, NetworkFences, the records of machines in an incident, and all nodes' addresses. What else it reads may be late:
-//   - VolumeAttachments: a volume can be mounted only once the kubelet has written it to the Node (volumesInUse), which is
-//     read live, and after the attachments. Of a Node that is gone, all are read live until that is on record. A volume whose attachment is shown
-//     though it is gone is only held for longer, unless the node works and did not reboot: then each attachment is read by name.
-//   - What csi-addons and pods report as addresses of a Ready node: that is as old as their last report in any case.
+// Live is the same reader for decisions that may do harm. It reads live: the node, NetworkFences, the records of machines
+// in an incident, and the addresses of all nodes. Other reads may be stale:
+//   - VolumeAttachments. The kubelet writes a volume to the Node before it mounts it, and the Node is read after the
+//     attachments. A stale attachment only holds its volume for longer. See attachedAndNode for the exceptions.
+//   - Addresses of a Ready node from csi-addons and pods: they are as old as the last report in any case.
 func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
 	live := r.WithLiveNode()
 	live.records, live.decides, live.nodesVersion = r.live, true, nodes
 	return live
 }
 
-// ForIncident is the same reader, but it reads once what is in the whole cluster, other than records. It is not for use
-// by several at once.
+// ForIncident is the same reader with one read of the whole cluster, except records. It is not for concurrent use.
 func (r *FenceReader) ForIncident(ctx context.Context) (*FenceReader, error) {
 	once, err := r.surroundings(ctx)
 	if err != nil {
@@ -90,7 +88,8 @@ func (r *FenceReader) ForIncident(ctx context.Context) (*FenceReader, error) {
 	return &reader, nil
 }
 
-// Renewed is the same reader, having read again what is older than a moment: Ceph was asked, or other incidents came first.
+// Renewed is the same reader with a new read of the cluster, if the last one is older than sharedFor: asking Ceph, or
+// other incidents, may have taken long.
 func (r *FenceReader) Renewed(ctx context.Context) (*FenceReader, error) {
 	if r.once != nil && time.Since(r.once.read) < sharedFor {
 		return r, nil
@@ -98,32 +97,31 @@ func (r *FenceReader) Renewed(ctx context.Context) (*FenceReader, error) {
 	return r.ForIncident(ctx)
 }
 
-// FenceView is what is seen of one machine.
+// FenceView is what the cluster shows of one machine.
 type FenceView struct {
 	Facts fence.Facts
-	// Record is nil where there is none, and Node where another machine or none has the name.
+	// Record is nil if the machine has none. Node is nil if no machine or another machine has the name.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
-	// Unattached are the protected drivers without attachments; only read of a healthy node.
+	// Unattached are the protected drivers that use no attachments; only read for a healthy node.
 	Unattached []string
-	// Leaving: some of what is held is there only for a while yet.
+	// Leaving: the node will soon release some of its volumes.
 	Leaving bool
-	// Cordoned is when the node was first seen so; zero if it is not.
+	// Cordoned is when the node was first seen cordoned; zero if it is not.
 	Cordoned time.Time
-	// Unresolved: the node uses a volume that was found nowhere, so it is not known which volumes it holds.
+	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
-	// volumes that are on the node, and what of them is attached.
+	// volumes on the node, and its attachments.
 	volumes  []fence.Volume
 	attached []attachedVolume
-	// named: there are NetworkFences that were made for the node.
+	// named: NetworkFences name the node.
 	named bool
-	// unsettled are the records of all machines in an incident, where they were read live.
+	// unsettled are the records of all machines in an incident, if read live.
 	unsettled []v1alpha1.NodeFence
 }
 
-// Views gather what is known of a node name: one view for each machine that has or had it, the earliest
-// first, and the one without a record last. Records are read first: if one is
-// still of that version when it is written, all that was read is newer.
+// Views returns one view for each machine that has or had a node name, the earliest first, and a machine without a record
+// last. Records are read first: if a write of a record meets no conflict, all other reads were newer than the record.
 func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
 	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
 	unsettled, err := r.unsettled(ctx)
@@ -150,8 +148,8 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	if f, missing := sakes.Missing(policy); missing {
 		views = append(views, &FenceView{Facts: f})
 	}
-	// A leader that hung may have made one after all was over, or a record was lost.
-	// And a fence of another node may shut this node out.
+	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
+	// another node may block this node.
 	fences, noCSIAddons, err := r.networkFences(ctx)
 	if err != nil {
 		return nil, err
@@ -180,12 +178,12 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	return views, nil
 }
 
-// AskStorage asks the storage itself about a node that may be fenced. The error is about what was not answered,
-// and so is not checked.
+// AskStorage asks the storage itself about a node that may be fenced. The error names the questions without an answer;
+// what they ask is not checked.
 type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 
-// recordsOf all machines that have or had a node's name, the earliest first. The first of them has the node's name,
-// mostly, and others a label.
+// recordsOf reads the records of all machines that have or had a node's name, the earliest first. The first record mostly
+// has the node's name, and later ones have a label.
 func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	var first v1alpha1.NodeFence
 	found, err := get(ctx, r.records, name, &first)
@@ -197,8 +195,8 @@ func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.N
 		return nil, fmt.Errorf("listing the NodeFences of node %s: %w", name, err)
 	}
 	if r.decides {
-		is := func(n *v1alpha1.NodeFence) bool { return n.Name == name } // it was read
-		if labelled.Items, err = r.asTheyAre(ctx, unsettled, labelled.Items, is); err != nil {
+		isFirst := func(n *v1alpha1.NodeFence) bool { return n.Name == name } // already read
+		if labelled.Items, err = r.refreshed(ctx, unsettled, labelled.Items, isFirst); err != nil {
 			return nil, err
 		}
 	}
@@ -225,7 +223,7 @@ func (r *FenceReader) labelled(node string) client.ListOption {
 	return client.MatchingLabels{fence.NodeLabel: fence.LabelValue(node)}
 }
 
-// NodeOfFence is the name of the node that a NodeFence is of.
+// NodeOfFence is the node name of a NodeFence's machine.
 func NodeOfFence(n *v1alpha1.NodeFence) string {
 	return cmp.Or(n.Status.NodeName, n.Labels[fence.NodeLabel], n.Name)
 }
@@ -237,11 +235,11 @@ func FenceRecord(n *v1alpha1.NodeFence) fence.Record {
 	return r
 }
 
-// ErrNodeGone: there is no Node object of a name.
+// ErrNodeGone: no Node has the name.
 var ErrNodeGone = errors.New("is gone")
 
-// FenceFacts gathers all facts of the machine that is a node now, as they are at that time: also what a
-// fence could hurt, and who has its volumes open, whether or not one is due.
+// FenceFacts reads all facts of the machine that has a node name now, whether or not it is to be fenced: also what a fence
+// could hurt, and the clients of its volumes.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
 		r, err := r.ForIncident(ctx)
@@ -258,31 +256,30 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 		}
 		view := views[i]
 		if ask != nil {
-			// Without an answer nothing is checked, as when the node is fenced; then it is logged.
+			// A missing answer is ignored here, as in an incident, where it is logged.
 			view.Facts.Report, _ = ask(ctx, view.Facts)
 		}
 		return view.Facts, r.addOthers(ctx, view)
 	}
 }
 
-// Quiet tells whether the machine is healthy and was, and
-// there is no NetworkFence for its node: then nothing but its own record is of interest. One that
-// was tainted, or lost while Fairlead did not look, is looked at live once more: a stale cache may still show a force-deleted attachment; its volume would then be dropped by mistake.
+// Quiet reports whether the machine is and was healthy, without a NetworkFence: then only its own record matters. After a
+// taint or a missed loss, it is read live once more. A stale cache may still show a force-deleted attachment, whose
+// volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
-// alone tells whether other nodes and their fences have no part in what becomes of
-// this one: nothing was fenced yet, and all there is to say is that it is lost, or
-// not, or to be fenced.
+// alone reports whether a decision needs no other nodes: the node has no fences yet, and the only question is whether the
+// node is healthy, lost or to be fenced.
 func (v *FenceView) alone() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	watched := s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || s.Phase == v1alpha1.NodeLost
 	return watched && len(s.Fences) == 0 && !(n.Ready && v.named)
 }
 
-// get reads a cluster-scoped object that may not be there.
+// get reads a cluster-scoped object, and reports whether it exists.
 func get(ctx context.Context, from client.Reader, name string, into client.Object) (bool, error) {
 	err := from.Get(ctx, client.ObjectKey{Name: name}, into)
 	if apierrors.IsNotFound(err) {
@@ -315,7 +312,7 @@ func (r *FenceReader) profile(driver string) (config.FencingProfile, bool) {
 	return config.FencingProfile{}, false
 }
 
-// Protects tells whether a driver's volumes are protected by the configuration.
+// Protects reports whether the configuration protects a driver's volumes.
 func (r *FenceReader) Protects(driver string) bool {
 	_, ok := r.profile(driver)
 	return ok

@@ -9,10 +9,11 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Two machines have had one name: by the index of a cache and by the label, the same is found.
-func TestTheRecordsOfANodeNameAreFound(t *testing.T) {
+// Two machines have had one name. The index of a cache and the label find the same records.
+func TestRecordsOfNodeNameAreFound(t *testing.T) {
 	first, second, of11 := remembering("node-1", "Drained", "pv-a"), remembering("node-1-2", "Healthy", "pv-b"), remembering("node-11", "Healthy")
 	second.Labels[fence.NodeLabel], second.Status.NodeName, second.Status.Ordinal = "node-1", "node-1", 1
 	taken := remembering("node-2", "Healthy")
@@ -33,9 +34,7 @@ func TestTheRecordsOfANodeNameAreFound(t *testing.T) {
 	} {
 		sakes := fence.Namesakes{}
 		unsettled, err := test.unsettled(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		records, err := test.recordsOf(t.Context(), test.node, &sakes, unsettled)
 		var got []string
 		for i := range records {
@@ -47,8 +46,8 @@ func TestTheRecordsOfANodeNameAreFound(t *testing.T) {
 	}
 }
 
-// The gate sees both machines of a name, also where caches have not heard of the one in an incident.
-func TestTheHoldersOfANodeNameAreItsMachines(t *testing.T) {
+// The gate sees both machines of a name, even if the caches lack the machine in an incident.
+func TestHoldersOfNodeNameAreItsMachines(t *testing.T) {
 	node := using("n")
 	node.Status.NodeInfo.SystemUUID = "second"
 	first, second := remembering("n", "Lost", "pv-a"), remembering("n-2", "Healthy")
@@ -56,9 +55,7 @@ func TestTheHoldersOfANodeNameAreItsMachines(t *testing.T) {
 	live := withHolders(t, node, first, second)
 	check := func(t *testing.T, name string, holders []fence.Holder, err error) {
 		t.Helper()
-		if err != nil || len(holders) != 2 {
-			t.Fatalf("%s: got %+v, %v", name, holders, err)
-		}
+		must.True(t, err == nil && len(holders) == 2, "%s: got %+v, %v", name, holders, err)
 		present, gone := holders[0], holders[1]
 		if gone.Node.Exists {
 			present, gone = gone, present
@@ -76,7 +73,6 @@ func TestTheHoldersOfANodeNameAreItsMachines(t *testing.T) {
 			check(t, name+", "+way+", all listed", holders, err)
 		}
 	}
-	if n, record, err := NewHolderReader(live, live).Present(t.Context(), "n"); err != nil || n.Name != "n" || record.Name != "n-2" {
-		t.Errorf("got %+v, %+v, %v", n, record, err)
-	}
+	n, record, err := NewHolderReader(live, live).Present(t.Context(), "n")
+	must.True(t, err == nil && n.Name == "n" && record.Name == "n-2", "got %+v, %+v, %v", n, record, err)
 }

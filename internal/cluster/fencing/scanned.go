@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Scanned answers lists by an index without a cache: it reads all objects of the kind, once, and looks through
-// them. It is for commands that end soon.
+// Scanned answers lists by an index without a cache: it reads all objects of a kind once, and filters them. It is for
+// commands that end soon.
 type Scanned struct {
 	client.Reader
 	indexes map[string]client.IndexerFunc
@@ -20,12 +20,12 @@ type Scanned struct {
 	read map[reflect.Type][]runtime.Object
 }
 
-// NewScanned is a reader of the API server, or of pages of it.
+// NewScanned returns a reader over the API server.
 func NewScanned(live client.Reader) *Scanned {
 	return &Scanned{Reader: live, indexes: map[string]client.IndexerFunc{}, read: map[reflect.Type][]runtime.Object{}}
 }
 
-// IndexField implements client.FieldIndexer. The name of a field is unlike that of another kind's.
+// IndexField implements client.FieldIndexer. Two kinds must not share a field with different keys.
 func (s *Scanned) IndexField(_ context.Context, _ client.Object, field string, keys client.IndexerFunc) error {
 	s.indexes[field] = keys
 	return nil
@@ -40,7 +40,7 @@ func (s *Scanned) List(ctx context.Context, list client.ObjectList, options ...c
 	}
 	asked := o.FieldSelector.Requirements()
 	if len(asked) != 1 || s.indexes[asked[0].Field] == nil {
-		return s.Reader.List(ctx, list, options...) // a field that the API server selects by
+		return s.Reader.List(ctx, list, options...) // the API server selects by the field
 	}
 	kind := reflect.TypeOf(list)
 	if _, known := s.read[kind]; !known {

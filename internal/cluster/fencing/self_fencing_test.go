@@ -6,9 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func TestArgumentsThatHaveCephCSIFence(t *testing.T) {
+func TestArgumentsThatEnableCephCSIFencing(t *testing.T) {
 	for _, test := range []struct {
 		command, args []string
 		fences        bool
@@ -21,13 +23,11 @@ func TestArgumentsThatHaveCephCSIFence(t *testing.T) {
 		{nil, []string{"--enable-fencing-of-others", "--type=rbd"}, false},
 		{nil, nil, false},
 	} {
-		pod := fencedClient("csi-rbdplugin", "node-1", func(p *corev1.Pod) {
+		pod := objects.ClientPod("csi-rbdplugin", "node-1", func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Name: "driver-registrar"}, {Name: "csi-rbdplugin", Command: test.command, Args: test.args}}
 		})
 		slim, err := caches.StoragePod(pod.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if caches.FencesItself(pod) != test.fences || caches.FencesItself(slim.(*corev1.Pod)) != test.fences {
 			t.Errorf("%q %q: got %t, %t of the cache's copy", test.command, test.args, caches.FencesItself(pod), caches.FencesItself(slim.(*corev1.Pod)))
 		}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,10 +19,12 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// A list, an event of another node and a bookmark each move the version on.
-func TestCacheTellsTheVersionOfItsNodes(t *testing.T) {
+// A list, an event of another node and a bookmark each raise the version.
+func TestCacheReportsVersionOfNodes(t *testing.T) {
 	const node = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"node-1","resourceVersion":"%s"}}`
 	events := make(chan string)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,14 +50,9 @@ func TestCacheTellsTheVersionOfItsNodes(t *testing.T) {
 	}))
 	defer server.Close()
 	defer server.CloseClientConnections()
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	options, err := caches.ControllerCache(nil, fencingOfBench())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	maps.DeleteFunc(options.ByObject, func(o client.Object, _ cache.ByObject) bool {
 		_, node := o.(*corev1.Node)
 		return !node
@@ -63,9 +61,7 @@ func TestCacheTellsTheVersionOfItsNodes(t *testing.T) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	options.Scheme, options.Mapper = scheme, mapper
 	objects, err := cache.New(&rest.Config{Host: server.URL}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel() // before the server ends: else it is asked again
 	go func() { _ = objects.Start(ctx) }()

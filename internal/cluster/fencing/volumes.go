@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Volume reads a PersistentVolume; nil is none.
+// Volume reads a PersistentVolume; nil if there is none.
 func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
 	var pv corev1.PersistentVolume
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, &pv)
@@ -26,7 +26,7 @@ func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, 
 	return &v, nil
 }
 
-// BoundVolume reads the volume of a claim; nil where it is not bound.
+// BoundVolume reads the volume of a claim; nil if the claim is not bound.
 func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string) (*fence.Volume, error) {
 	var pvc corev1.PersistentVolumeClaim
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: claim}, &pvc)
@@ -39,8 +39,7 @@ func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string)
 	return r.Volume(ctx, pvc.Spec.VolumeName)
 }
 
-// Attached tells whether Kubernetes attaches a driver's volumes: then there is an
-// attachment to hold. It does where nobody says otherwise.
+// Attached reports whether a driver's volumes have VolumeAttachments (attachRequired, true by default).
 func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error) {
 	var d storagev1.CSIDriver
 	err := r.live.Get(ctx, client.ObjectKey{Name: driver}, &d)

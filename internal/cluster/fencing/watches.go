@@ -21,18 +21,18 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// watched feeds holdings with the objects of one kind. It is the store of a cache.Reflector that keeps no objects.
+// watched feeds the objects of one kind to holdings. As the store of a cache.Reflector, it keeps no objects.
 type watched struct {
 	*holdings
 	kind kind
 	api  client.WithWatch
-	// object is an empty one, and empty a list.
+	// object is an empty object of the kind, and empty makes an empty list.
 	object client.Object
 	empty  func() client.ObjectList
-	// show is what an object shows; nil is nothing.
+	// show returns what an object says of volumes; nil: nothing.
 	show func(runtime.Object) *shown
 
-	// listed waits for Replace. It is filled page by page, so that no list is ever in memory as a whole.
+	// listed is for Replace. It is filled page by page, so that no whole list is in memory.
 	listed []*shown
 	synced atomic.Bool
 }
@@ -91,7 +91,7 @@ func (w *watched) run(ctx context.Context) {
 	}}, w.object, w, cache.ReflectorOptions{}).RunWithContext(ctx)
 }
 
-// pagedLists keep a Reflector from streaming what is there into a store of its own, where all objects would be held.
+// pagedLists keeps a Reflector from streaming the first list into a store of its own, which would hold all objects.
 type pagedLists struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is asked by cache.Reflector.
@@ -102,7 +102,7 @@ func (w *watched) list(ctx context.Context) (runtime.Object, error) {
 	list, version := w.empty(), ""
 	w.listed = nil
 	err := lists.EachPage(ctx, w.api, list, func() error {
-		if version == "" { // what changed while the pages were read is watched once more
+		if version == "" { // the watch repeats the changes since the first page
 			version = list.GetResourceVersion()
 		}
 		return meta.EachListItem(list, func(o runtime.Object) error {
@@ -113,7 +113,7 @@ func (w *watched) list(ctx context.Context) (runtime.Object, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing who holds volumes: %w", err)
+		return nil, fmt.Errorf("listing objects of kind %T: %w", w.object, err)
 	}
 	none := w.empty()
 	none.SetResourceVersion(version)
@@ -151,7 +151,7 @@ func (w *watched) Delete(object any) error {
 // Resync implements cache.ReflectorStore.
 func (w *watched) Resync() error { return nil }
 
-// UpdateResourceVersion implements cache.ResourceVersionUpdater: all changes up to this version have come.
+// UpdateResourceVersion implements cache.ResourceVersionUpdater: all changes up to the version were received.
 func (w *watched) UpdateResourceVersion(version string) {
 	if w.kind == ofNodes {
 		w.version.Store(&version)
@@ -175,7 +175,7 @@ func (r *HolderReader) Start(ctx context.Context) error {
 	return all.Wait()
 }
 
-// Synced tells whether all kinds have been listed once.
+// Synced reports whether all kinds have been listed once.
 func (r *HolderReader) Synced() bool {
 	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
 }

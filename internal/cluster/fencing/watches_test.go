@@ -3,7 +3,6 @@ package fencing_test
 import (
 	"context"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // slow is a client whose watch of Nodes is behind.
@@ -33,30 +34,19 @@ func (c slow) Watch(ctx context.Context, list client.ObjectList, opts ...client.
 	}), nil
 }
 
-// A taint counts from the moment it is written, also for a volume whose 1,000 holders are not read one by one.
+// A taint counts as soon as it is written, even for a volume with 1,000 holders, which are not read one by one.
 func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 	const nodes = 1000
-	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	still, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 1, Holders: nodes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server, err := apiserver.NewChanging(still)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	listening := httptest.NewServer(server)
 	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme, Mapper: still.Mapper()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	reader := fencing.WatchHolders(slow{api}, api, func(driver string) bool { return driver == apiserver.CephDriver })
-	if reader.Synced() {
-		t.Error("synced before anything was listed")
-	}
+	must.True(t, !reader.Synced(), "synced before anything was listed")
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- reader.Start(ctx) }()
@@ -82,21 +72,15 @@ func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 		})
 		want = append(want, name)
 		holders, err := reader.Holders(t.Context(), shared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var got []string
 		for _, h := range holders {
-			if !h.Node.OutOfService {
-				t.Errorf("%s was read, and is not tainted", h.Node.Name)
-			}
+			must.True(t, h.Node.OutOfService, "%s was read, and is not tainted", h.Node.Name)
 			got = append(got, h.Node.Name)
 		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("got %v, want %v", got, want)
-		}
+		must.Equal(t, got, want)
 	}
-	// A volume of one writer is held by whoever is not Ready too.
+	// A node that is not Ready also holds its volumes with one writer.
 	shared.AccessModes = []string{"ReadWriteOnce"}
 	if holders, err := reader.Holders(t.Context(), shared); err != nil || len(holders) != nodes {
 		t.Errorf("got %d holders, %v", len(holders), err)

@@ -1,2 +1,2 @@
-// Package lists reads large lists from the API server in pages, and keeps only the fields that are used.
+// Package lists reads large lists from the API server page by page, and keeps only the fields in use.
 package lists

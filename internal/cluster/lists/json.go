@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// jsonLists lists Longhorn's objects, which the API server has only as JSON. An
-// engine alone may have hundreds of snapshots in its status: whatever its Go type
-// has no field for is skipped while it arrives.
+// jsonLists lists Longhorn's objects, which the API server serves only as JSON. A
+// single engine may have hundreds of snapshots in its status. The decoder skips
+// fields that the Go type does not have.
 type jsonLists struct {
 	api        rest.Interface
 	mapper     meta.RESTMapper
@@ -49,7 +49,7 @@ func (j *jsonLists) each(ctx context.Context, list client.ObjectList, visit func
 		func(body io.Reader) (string, error) { return decodeList(body, field.Type.Elem(), visit) })
 }
 
-// eachStreamed requests page after page, and has each decoded while it arrives.
+// eachStreamed requests page after page, and decodes each page while receiving it.
 func eachStreamed(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, options []client.ListOption,
 	adjust func(*rest.Request) *rest.Request, decode func(io.Reader) (next string, _ error),
 ) error {
@@ -76,8 +76,8 @@ func eachStreamed(ctx context.Context, api rest.Interface, parameters runtime.Pa
 	}
 }
 
-// lenient: the API server has checked what it sends. Managed fields are most of
-// an object's metadata; no rule reads them or owners.
+// lenient options suit lists, which the API server has validated. They skip owners and
+// managed fields: no rule reads them, and managed fields are most of the metadata.
 var lenient = jsonv2.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
@@ -86,7 +86,7 @@ var lenient = jsonv2.JoinOptions(
 	)),
 )
 
-// decodeList visits the items of a list in JSON, and returns where the next page begins.
+// decodeList visits the items of a JSON list, and returns the continue token of the next page.
 func decodeList(body io.Reader, item reflect.Type, visit func(runtime.Object) error) (next string, err error) {
 	d := jsontext.NewDecoder(body, lenient)
 	err = eachName(d, func(name string) error {
@@ -112,7 +112,7 @@ func decodeList(body io.Reader, item reflect.Type, visit func(runtime.Object) er
 	return next, err
 }
 
-// eachName calls for each name of an object, to read its value.
+// eachName calls read for each name of a JSON object; read consumes the value.
 func eachName(d *jsontext.Decoder, read func(name string) error) error {
 	if start, err := d.ReadToken(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func eachName(d *jsontext.Decoder, read func(name string) error) error {
 	return err
 }
 
-// eachItem calls for each value of an array, to read it. null is an empty one.
+// eachItem calls read for each value of a JSON array; read consumes the value. null is an empty array.
 func eachItem(d *jsontext.Decoder, read func() error) error {
 	start, err := d.ReadToken()
 	if err != nil || start.Kind() == 'n' {

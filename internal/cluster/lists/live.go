@@ -18,31 +18,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Live reads from the API server with little memory: long lists come in pages,
-// and the longest are cut down to the fields that are read.
+// and objects of the longest lists are reduced to the fields in use.
 type Live struct {
 	client.Reader
-	// streams read the kinds with the longest lists; what none reads comes through Reader.
+	// streams read the kinds with the longest lists. Reader reads all other kinds.
 	streams []streamed
 	Turns   *semaphore.Weighted
 }
 
-// streamed decodes lists of some kinds while they arrive.
+// streamed decodes lists of some kinds while receiving them.
 type streamed interface {
 	reads(client.ObjectList) bool
 	each(context.Context, client.ObjectList, func(runtime.Object) error, ...client.ListOption) error
 }
 
-// NewLive pages through what a client of the API server reads.
+// NewLive returns a reader that pages through the lists of an API server's client.
 func NewLive(api client.Reader) *Live {
 	return &Live{Reader: api, Turns: semaphore.NewWeighted(HeavyAtOnce)}
 }
 
-// Streaming decodes Longhorn's objects, and the Kubernetes kinds with many objects, while they arrive.
+// Streaming returns a copy that decodes lists of Longhorn's kinds, and of Kubernetes kinds with many objects, while receiving them.
 func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper meta.RESTMapper, scheme *runtime.Scheme) (*Live, error) {
 	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
 	core, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind(storage.VolumeKind), false, false, config, codecs, connection)
@@ -63,15 +63,15 @@ func (l *Live) Streaming(config *rest.Config, connection *http.Client, mapper me
 }
 
 const (
-	// page of big objects, and largePage of small ones, that is in memory while all are read.
+	// Page is the page size of lists of big objects, LargePage of lists of small objects.
 	Page, LargePage = 100, 500
-	// heavyAtOnce is how many may read all of something at a time: the webhook
-	// has little memory, and many reviews come at once.
+	// HeavyAtOnce is how many callers may read whole lists at a time: the webhook has
+	// little memory, and many reviews arrive at once.
 	HeavyAtOnce = 2
 )
 
-// Turn waits for one of the few places of those that gather much. It is over
-// when the returned function is called.
+// Turn waits until few other callers read whole lists. The returned function ends
+// the turn.
 func (l *Live) Turn(ctx context.Context) (end func(), _ error) {
 	if err := l.Turns.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a turn to read many objects: %w", err)
@@ -86,7 +86,7 @@ func (l *Live) List(ctx context.Context, list client.ObjectList, options ...clie
 		if o, ok := o.(metav1.Object); ok {
 			o.SetManagedFields(nil)
 		}
-		kept := reflect.New(reflect.TypeOf(o).Elem()) // neither the page nor the visited object is
+		kept := reflect.New(reflect.TypeOf(o).Elem()) // the page and the visited object are not kept
 		kept.Elem().Set(reflect.ValueOf(o).Elem())
 		all = append(all, kept.Interface().(runtime.Object))
 		return nil
@@ -108,12 +108,12 @@ func (l *Live) each(ctx context.Context, list client.ObjectList, visit func(runt
 	return EachPage(ctx, l.Reader, list, func() error { return meta.EachListItem(list, visit) }, options...)
 }
 
-// EachPage reads all objects of a kind, each page into the same list.
+// EachPage reads all objects of a kind page by page, and calls take after each page.
 func EachPage(ctx context.Context, from client.Reader, list client.ObjectList, take func() error, options ...client.ListOption) error {
 	empty := reflect.ValueOf(list).Elem()
 	kind := list.GetObjectKind().GroupVersionKind()
 	for next := ""; ; {
-		empty.SetZero() // what was taken of the last page may be kept
+		empty.SetZero() // take may keep objects of the last page
 		list.GetObjectKind().SetGroupVersionKind(kind)
 		if err := from.List(ctx, list, append(options[:len(options):len(options)], client.Limit(pageOf(list)), client.Continue(next))...); err != nil {
 			return err
@@ -135,8 +135,8 @@ func pageOf(list client.ObjectList) int64 {
 	return Page
 }
 
-// ForEach visits all objects of a list, for reading only: page by page where they
-// come from the API server. An object is valid until take returns.
+// ForEach visits all objects of a list, page by page if they come from the API
+// server. The objects are read-only, and valid until take returns.
 func ForEach[T client.Object](ctx context.Context, from client.Reader, list client.ObjectList, take func(T), options ...client.ListOption) error {
 	visit := func(o runtime.Object) error {
 		take(o.(T))

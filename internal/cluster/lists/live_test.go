@@ -16,46 +16,35 @@ import (
 	"github.com/fairlead-io/fairlead/bench/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// readers are one that reads whole lists and one that pages, over the same API server.
+// readers of the same API server: one reads whole lists, one reads pages.
 func readers(t *testing.T, handler http.Handler, mapper meta.RESTMapper) (whole, paged *cluster.Reader, live *lists.Live) {
 	t.Helper()
 	listening := httptest.NewServer(handler)
 	t.Cleanup(listening.Close)
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &rest.Config{Host: listening.URL, QPS: -1}
 	connection, err := rest.HTTPClientFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	api, err := client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
-	profile := storage.Longhorn()
-	if live, err = lists.NewLive(api).Streaming(c, connection, mapper, scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	profile := longhorn.Profile()
+	live, err = lists.NewLive(api).Streaming(c, connection, mapper, scheme)
+	must.Do(t, err)
 	return cluster.NewReader(profile, api, api), cluster.NewReader(profile, live, live), live
 }
 
 func serving(t *testing.T, size apiserver.Size) *apiserver.Server {
 	t.Helper()
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server, err := apiserver.New(scheme, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return server
 }
 
@@ -76,9 +65,7 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := read(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got, err := read(paged); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("got  %+v, %v\nwant %+v", got, err, want)
 			}
@@ -86,18 +73,16 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 	}
 	requests, err := paged.Requests(t.Context())
 	if err != nil || len(requests.ByVolume) != 3 || len(requests.ClassOf) != 1100 {
-		t.Errorf("%d ask and %d have a class, %v; else the comparison shows nothing", len(requests.ByVolume), len(requests.ClassOf), err)
+		t.Errorf("%d ask and %d have a class, %v; the comparison proves nothing", len(requests.ByVolume), len(requests.ClassOf), err)
 	}
 }
 
-// What an announcement goes by is what instance managers report.
+// An announcement takes the instances that instance managers report.
 func TestAnnouncementsReadNoEngines(t *testing.T) {
 	server := serving(t, apiserver.Size{PersistentVolumes: 10, Volumes: 10, Nodes: 2, Snapshots: 1})
 	_, paged, _ := readers(t, server, server.Mapper())
 	whole, err := paged.Components(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before := len(server.Lists())
 	announced, err := paged.Announcing().Components(t.Context())
 	if err != nil || !reflect.DeepEqual(announced, whole) {
@@ -109,12 +94,11 @@ func TestAnnouncementsReadNoEngines(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(announced, func(c catalog.Component) bool { return len(c.Uses) > 0 }) {
-		t.Error("nothing is in use, so nothing is compared")
+		t.Error("no instance manager is in use: the comparison proves nothing")
 	}
 }
 
-// A page that ends early, or is of another kind, is an error: taken for the end
-// of the list it would hide volumes.
+// A page that ends early, or is of another kind, must not pass for the end of the list: it would hide volumes.
 func TestBrokenPagesAreErrors(t *testing.T) {
 	server := serving(t, apiserver.Size{PersistentVolumes: 20, Volumes: 20, Nodes: 1})
 	for name, test := range map[string]struct {
@@ -144,7 +128,7 @@ func TestBrokenPagesAreErrors(t *testing.T) {
 	}
 }
 
-func TestNothingInstalledIsNoMatch(t *testing.T) {
+func TestMissingKindIsNoMatch(t *testing.T) {
 	server := serving(t, apiserver.Size{Nodes: 1})
 	_, _, live := readers(t, server, meta.NewDefaultRESTMapper(nil))
 	if err := live.List(t.Context(), &longhorn.VolumeList{}); !meta.IsNoMatchError(err) {

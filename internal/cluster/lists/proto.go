@@ -17,19 +17,19 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	nfsvolume "github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// fieldMask is what is kept of a message. The numbers of fields are those of
+// fieldMask selects the fields of a message to keep. The field numbers are those of
 // generated.proto in k8s.io/api and k8s.io/apimachinery.
 type fieldMask struct {
-	// fields that are kept, whole where their mask is nil.
+	// fields to keep. A nil mask keeps the whole field.
 	fields map[protowire.Number]*fieldMask
-	// dropped fields; with any, all others are kept.
+	// dropped fields. If there are any, all other fields are kept.
 	dropped []protowire.Number
-	// keys, or names, that are kept, where the message is one entry of a map or of a list of names.
+	// keys selects entries by key or name, if the message is an entry of a map or of a list of named objects.
 	keys []string
 }
 
@@ -49,11 +49,11 @@ var (
 		}},
 		3: {fields: map[protowire.Number]*fieldMask{1: nil}}, // status: phase
 	}}
-	// A pod's status and, but for managed fields, metadata are kept whole.
+	// A pod's status is kept whole; so are its metadata except for managed fields.
 	keptPod = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: {dropped: []protowire.Number{17}},
 		2: {fields: map[protowire.Number]*fieldMask{
-			1: {keys: []string{caches.LogVolume}},
+			1: {keys: []string{longhorn.LogVolume}},
 			// containers without command, ports, variables, mounts, lifecycle, contexts, other probes
 			2: {dropped: []protowire.Number{3, 6, 7, 9, 12, 15, 19, 21, 22}},
 			7: nil, 10: nil, 11: nil, // nodeSelector, nodeName, hostNetwork
@@ -77,7 +77,7 @@ var (
 	}}
 	keptCSI = &fieldMask{fields: map[protowire.Number]*fieldMask{
 		1: nil, 2: nil, // driver, volumeHandle
-		5: {keys: []string{caches.MigratableAttribute, caches.EngineAttribute, nfsvolume.ServiceAttribute}},
+		5: {keys: []string{longhorn.MigratableAttribute, longhorn.EngineAttribute, nfsvolume.ServiceAttribute}},
 	}}
 )
 
@@ -86,15 +86,14 @@ const (
 	protobufMetadata = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// protoLists lists Kubernetes' own kinds of which a cluster may have very many, of
-// claims the metadata. Each object is cut down to the fields that are read before
-// anything is allocated for it.
+// protoLists lists Kubernetes kinds with very many objects; of claims only the metadata.
+// Each object is reduced to the fields in use before it is decoded.
 type protoLists struct {
 	core, storage rest.Interface
 	parameters    runtime.ParameterCodec
 }
 
-// protoKind is how one kind is listed.
+// protoKind says how to list one kind.
 type protoKind struct {
 	resource, accept string
 	mask             *fieldMask
@@ -103,7 +102,7 @@ type protoKind struct {
 	storage bool
 }
 
-// unmarshaler is what is generated for every type of Kubernetes itself.
+// unmarshaler is implemented by the generated code of every Kubernetes type.
 type unmarshaler interface {
 	runtime.Object
 	Reset()
@@ -135,7 +134,7 @@ func (p *protoLists) reads(list client.ObjectList) bool {
 	return ok
 }
 
-// each calls with the same object for all that it visits.
+// each visits all objects. It reuses one object for all visits.
 func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
 	kind, _ := protoKindOf(list)
 	var kept []byte
@@ -157,7 +156,7 @@ func (p *protoLists) each(ctx context.Context, list client.ObjectList, visit fun
 		func(body io.Reader) (string, error) { return decodeProtoList(body, take) })
 }
 
-// appendKept appends what the mask keeps of a message.
+// appendKept appends the fields of a message that the mask keeps.
 func (m *fieldMask) appendKept(to, message []byte) ([]byte, error) {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
@@ -190,7 +189,7 @@ func (m *fieldMask) appendKept(to, message []byte) ([]byte, error) {
 	return to, nil
 }
 
-// appendMessage appends a message that is cut down, with its length before it.
+// appendMessage appends a reduced message, preceded by its length.
 func (m *fieldMask) appendMessage(to, message []byte) ([]byte, error) {
 	begin := len(to)
 	to, err := m.appendKept(to, message)
@@ -201,7 +200,7 @@ func (m *fieldMask) appendMessage(to, message []byte) ([]byte, error) {
 	return slices.Insert(to, begin, protowire.AppendVarint(length[:0], uint64(len(to)-begin))...), nil
 }
 
-// hasKey tells whether an entry, whose key or name is its first field, is kept.
+// hasKey reports whether the mask keeps an entry. The entry's key or name is its first field.
 func (m *fieldMask) hasKey(entry []byte) bool {
 	number, kind, tag := protowire.ConsumeTag(entry)
 	if tag < 0 || number != 1 || kind != protowire.BytesType {
@@ -213,15 +212,15 @@ func (m *fieldMask) hasKey(entry []byte) bool {
 
 var (
 	errNotProtobuf = errors.New("the API server did not answer in protobuf")
-	// protobufMagic begins what is encoded so (k8s.io/apimachinery pkg/runtime/serializer/protobuf).
+	// protobufMagic is the prefix of Kubernetes protobuf (k8s.io/apimachinery pkg/runtime/serializer/protobuf).
 	protobufMagic = [4]byte{'k', '8', 's', 0}
 )
 
-// mostOfAnObject is more than the API server stores of one.
+// mostOfAnObject is above the size limit of objects in the API server, in bytes.
 const mostOfAnObject = 16 << 20
 
-// decodeProtoList calls with each item of a list in protobuf, which is valid
-// until the call returns, and returns where the next page begins.
+// decodeProtoList calls take with each item of a protobuf list, and returns the continue
+// token of the next page. An item is valid until take returns.
 func decodeProtoList(body io.Reader, take func(item []byte) error) (next string, err error) {
 	stream := &protoStream{r: bufio.NewReaderSize(body, 64<<10)}
 	var magic [4]byte
@@ -231,8 +230,8 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 	if magic != protobufMagic {
 		return "", errNotProtobuf
 	}
-	// The envelope (runtime.Unknown) has the list in field 2. A list has its
-	// metadata in field 1, where 3 is the next page, and the items in field 2.
+	// The envelope (runtime.Unknown) has the list in field 2. A list has its metadata
+	// in field 1 (with the continue token in field 3) and its items in field 2.
 	found := false
 	err = stream.fields(-1, func(number protowire.Number, size int) error {
 		if number != 2 {
@@ -262,15 +261,15 @@ func decodeProtoList(body io.Reader, take func(item []byte) error) (next string,
 	return next, err
 }
 
-// protoStream reads messages while they arrive.
+// protoStream reads messages from a stream.
 type protoStream struct {
 	r    *bufio.Reader
 	at   int
 	item []byte
 }
 
-// fields calls for each field of a message of a size; -1 is until the stream
-// ends. The call reads or skips the field.
+// fields calls read for each field of a message of size bytes; -1 means until the
+// stream ends. read consumes or skips the field.
 func (s *protoStream) fields(size int, read func(number protowire.Number, size int) error) error {
 	for end := s.at + size; size < 0 || s.at < end; {
 		tag, err := s.varint()

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestListedObjectsKeepWhatIsRead(t *testing.T) {
+func TestListedObjectsKeepTheFieldsThatAreRead(t *testing.T) {
 	read := metav1.ObjectMeta{
 		Namespace: "n", Name: "a", UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.Unix(1, 0),
 		Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"},
@@ -58,7 +60,7 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 				Spec:       storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
 			},
 		},
-		{ // which of two volumes came first with an address
+		{ // the age decides which volume gets an address
 			&corev1.PersistentVolumeList{},
 			&corev1.PersistentVolume{ObjectMeta: whole, Spec: corev1.PersistentVolumeSpec{StorageClassName: "c", MountOptions: []string{"o"}}},
 			&corev1.PersistentVolume{
@@ -66,12 +68,12 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 				Spec:       corev1.PersistentVolumeSpec{StorageClassName: "c"},
 			},
 		},
-		{ // which NFSService an attached volume is of
+		{ // the NFSService of an attached volume
 			&storagev1.VolumeAttachmentList{},
 			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"fairlead.io/nfs-attached-service": "a/b", "other": "c"}}},
 			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"fairlead.io/nfs-attached-service": "a/b"}}},
 		},
-		{ // which NFSService a volume is of
+		{ // the NFSService of a volume
 			&corev1.PersistentVolumeList{},
 			&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 				CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h", VolumeAttributes: map[string]string{"service": "a/b", "share": "/c"}},
@@ -83,9 +85,7 @@ func TestListedObjectsKeepWhatIsRead(t *testing.T) {
 	} {
 		kind, _ := protoKindOf(test.list)
 		message, err := test.object.(interface{ Marshal() ([]byte, error) }).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if message, err = kind.mask.appendKept(nil, message); err == nil {
 			err = kind.object.Unmarshal(message)
 		}

@@ -20,28 +20,28 @@ import (
 	nfsvolume "github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
-// NFSReader reads NFSServices, and which nodes have their volumes.
+// NFSReader reads NFSServices and the attachments of their volumes.
 type NFSReader struct {
 	objects client.Reader
 	drivers map[string]types.NamespacedName
 }
 
-// NewNFSReader reads through objects. drivers are the NFS CSI drivers that Fairlead
-// serves, each with the NFSService of volumes that name none; the empty name is none.
+// NewNFSReader returns a reader. drivers has the NFS CSI drivers that Fairlead serves,
+// each with its default NFSService; an empty name is no default.
 func NewNFSReader(objects client.Reader, drivers map[string]types.NamespacedName) *NFSReader {
 	return &NFSReader{objects, drivers}
 }
 
-// Drivers that Fairlead serves, sorted.
+// Drivers returns the drivers that Fairlead serves, sorted.
 func (r *NFSReader) Drivers() []string { return slices.Sorted(maps.Keys(r.drivers)) }
 
-// Default is the NFSService of a driver's volumes that name none, and whether Fairlead serves the driver.
+// Default returns a driver's default NFSService, and whether Fairlead serves the driver.
 func (r *NFSReader) Default(driver string) (types.NamespacedName, bool) {
 	key, ok := r.drivers[driver]
 	return key, ok
 }
 
-// Turn is Live.Turn, where the reader reads from the API server.
+// Turn is Live.Turn if the reader reads from the API server. Otherwise it returns at once.
 func (r *NFSReader) Turn(ctx context.Context) (end func(), _ error) {
 	if live, ok := r.objects.(*lists.Live); ok {
 		return live.Turn(ctx)
@@ -49,7 +49,7 @@ func (r *NFSReader) Turn(ctx context.Context) (end func(), _ error) {
 	return func() {}, nil
 }
 
-// Service returns an NFSService, nil if there is none.
+// Service returns an NFSService, or nil if there is none.
 func (r *NFSReader) Service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
 	var s v1alpha1.NFSService
 	if err := r.objects.Get(ctx, key, &s); apierrors.IsNotFound(err) {
@@ -76,14 +76,14 @@ func (r *NFSReader) Services(ctx context.Context) ([]v1alpha1.NFSService, error)
 // NFSAttachment is a volume of an NFSService on a node.
 type NFSAttachment struct {
 	Node, PersistentVolume, Driver string
-	// Address that the node was given (VolumeAttachment.status.attachmentMetadata,
-	// key csi.AddressKey); empty before it is attached.
+	// Address of the server for the node (VolumeAttachment.status.attachmentMetadata,
+	// key csi.AddressKey); empty before the volume is attached.
 	Address string
 	// Detaching: the VolumeAttachment is being deleted.
 	Detaching bool
 }
 
-// NFSUse is what uses one NFSService.
+// NFSUse is the use of one NFSService.
 type NFSUse struct {
 	// Volumes are the PersistentVolumes of the service, sorted.
 	Volumes []string
@@ -91,8 +91,8 @@ type NFSUse struct {
 	Attachments []NFSAttachment
 }
 
-// Use returns the use of every NFSService that a PersistentVolume names, or that
-// the attacher has attached a volume of. It reads all PersistentVolumes, then all VolumeAttachments.
+// Use returns the use of every NFSService with a PersistentVolume or an attached
+// volume. It reads all PersistentVolumes, then all VolumeAttachments.
 func (r *NFSReader) Use(ctx context.Context) (map[types.NamespacedName]NFSUse, error) {
 	use, serviceOf := map[types.NamespacedName]NFSUse{}, map[string]types.NamespacedName{}
 	err := lists.ForEach(ctx, r.objects, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
@@ -112,7 +112,7 @@ func (r *NFSReader) Use(ctx context.Context) (map[types.NamespacedName]NFSUse, e
 			return
 		}
 		name := ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
-		// What the attacher recorded holds, also when the PersistentVolume is gone.
+		// The attacher's record counts, even if the PersistentVolume is gone.
 		key, err := nfsvolume.ParseService(a.Annotations[nfsvolume.AttachedServiceAnnotation])
 		if err != nil {
 			var ok bool

@@ -13,13 +13,12 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestUseOfNFSServices(t *testing.T) {
 	scheme, err := cluster.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pv := func(name, driver, service string) *corev1.PersistentVolume {
 		attributes := map[string]string{"service": service}
 		if service == "" {
@@ -47,9 +46,7 @@ func TestUseOfNFSServices(t *testing.T) {
 	).Build()
 	reader := NewNFSReader(lists.NewLive(objects), map[string]types.NamespacedName{"d": {}, "e": {Namespace: "b", Name: "files"}})
 	use, err := reader.Use(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const want = "map[a/files:{[pv-1] [{node-1 pv-1 d  false} {node-2 pv-1 d 10.0.0.1 false} {node-3 gone d 10.0.0.5 false}]} b/files:{[pv-2] [{node-1 pv-2 e 10.0.0.2 false}]}]"
 	if got := fmt.Sprint(use); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -30,7 +30,7 @@ func Check(c *csi.VolumeCapability) error {
 	return nil
 }
 
-// ReadOnly says whether the access mode allows reading only.
+// ReadOnly reports whether the access mode allows reading only.
 func ReadOnly(c *csi.VolumeCapability) bool {
 	switch c.GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:

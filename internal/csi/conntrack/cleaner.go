@@ -14,8 +14,7 @@ import (
 // client recreates the old entry.
 var passes = []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second}
 
-// between is the time between two reads of what is published, at least: many Services
-// change together, and each read costs in proportion to all of them.
+// between is the least time between two reads of the Services: many of them change together, and each read covers all.
 const between = 500 * time.Millisecond
 
 // Table is the node's connection tracking.

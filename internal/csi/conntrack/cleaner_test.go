@@ -34,6 +34,13 @@ type table struct {
 	err     error
 }
 
+// change lets a test write while the cleaner may read.
+func (t *table) change(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
+}
+
 func (t *table) Delete(choose func(Entry) bool) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,104 +50,91 @@ func (t *table) Delete(choose func(Entry) bool) (int, error) {
 	return before - len(t.entries), t.err
 }
 
-func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
+// inBubble runs a Cleaner in fake time. change tells it that the frontends may have changed.
+func inBubble(t *testing.T, c *Cleaner, f func(change func())) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
-		now := Frontends{address: {first}, second: {first}}
-		entries := &table{began: time.Now(), entries: []Entry{{address, first}, {second, first}, {second, next}}}
-		counter, err := NewCounter(prometheus.NewRegistry())
-		must.Do(t, err)
-		c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries, Log: slog.New(slog.DiscardHandler), Deleted: counter}
+		c.Log = slog.New(slog.DiscardHandler)
 		changes, ended := make(chan struct{}), make(chan struct{})
 		go func() { c.Run(ctx, changes); close(ended) }()
-		changes <- struct{}{}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		changes <- struct{}{} // nothing changed
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		want := []string{"0s 1", "1s 0", "3s 0", "10s 0", "30s 0"}
-		if !slices.Equal(entries.log, want) {
-			t.Errorf("at the start %q", entries.log)
-		}
-
-		entries.log, entries.began = nil, time.Now()
-		now = Frontends{address: {next}, second: {first}}
-		changes <- struct{}{}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		entries.mu.Lock() // before kube-proxy follows; and one of an address that did not change
-		entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next})
-		entries.err = errors.New("interrupted")
-		entries.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if want := []string{"0s 1", "1s 0", "3s 1", "10s 0", "30s 0"}; !slices.Equal(entries.log, want) {
-			t.Errorf("after a change %q", entries.log)
-		}
-
-		now = Frontends{second: {first}} // no server is left: what there is may come back
-		entries.mu.Lock()
-		entries.entries = append(entries.entries, Entry{address, first})
-		entries.mu.Unlock()
-		changes <- struct{}{}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(entries.log) != 5 {
-			t.Errorf("without a server %q", entries.log)
-		}
-		entries.mu.Lock()
-		entries.entries, entries.log, entries.began = []Entry{{address, next}, {second, first}}, nil, time.Now()
-		entries.mu.Unlock()
-		now = Frontends{address: {first}, second: {first}}
-		changes <- struct{}{}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		now = Frontends{address: {first}, second: {next}} // another address, while the first is not done with
-		changes <- struct{}{}
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
-		entries.mu.Lock()
-		entries.entries = append(entries.entries, Entry{address, next})
-		entries.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if want := []string{"0s 1", "1s 0", "2s 1", "3s 1", "5s 0", "12s 0", "32s 0"}; !slices.Equal(entries.log, want) {
-			t.Errorf("after two changes %q", entries.log)
-		}
-		var m dto.Metric
-		if err := counter.Write(&m); err != nil || m.GetCounter().GetValue() != 6 {
-			t.Errorf("%v, %v", m.GetCounter(), err)
-		}
+		f(func() { changes <- struct{}{} })
 		stop()
 		<-ended
 	})
 }
 
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
+	var now Frontends
+	entries := &table{entries: []Entry{{address, first}, {second, first}, {second, next}}}
+	counter, err := NewCounter(prometheus.NewRegistry())
+	must.Do(t, err)
+	c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries, Deleted: counter}
+	inBubble(t, c, func(change func()) {
+		begin := func(f Frontends) {
+			now = f
+			change()
+		}
+		entries.change(func() { entries.began = time.Now() })
+		for range 2 { // the second time nothing has changed
+			begin(Frontends{address: {first}, second: {first}})
+			pass(time.Minute)
+		}
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "3s 0", "10s 0", "30s 0"}, "at the start")
+
+		entries.change(func() { entries.log, entries.began = nil, time.Now() })
+		begin(Frontends{address: {next}, second: {first}})
+		pass(2 * time.Second)
+		// Before kube-proxy follows; and one of an address that did not change.
+		entries.change(func() {
+			entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next})
+			entries.err = errors.New("interrupted")
+		})
+		pass(time.Minute)
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "3s 1", "10s 0", "30s 0"}, "after a change")
+
+		entries.change(func() { entries.entries = append(entries.entries, Entry{address, first}) })
+		begin(Frontends{second: {first}}) // no server is left: what there is may come back
+		pass(time.Minute)
+		must.Equal(t, len(entries.log), 5, "deletions without a server")
+
+		entries.change(func() {
+			entries.entries, entries.log, entries.began = []Entry{{address, next}, {second, first}}, nil, time.Now()
+		})
+		begin(Frontends{address: {first}, second: {first}})
+		pass(2 * time.Second)
+		begin(Frontends{address: {first}, second: {next}}) // another address, while the first is not done with
+		pass(time.Millisecond)
+		entries.change(func() { entries.entries = append(entries.entries, Entry{address, next}) })
+		pass(time.Minute)
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "2s 1", "3s 1", "5s 0", "12s 0", "32s 0"}, "after two changes")
+	})
+	var m dto.Metric
+	must.Do(t, counter.Write(&m))
+	must.Equal(t, m.GetCounter().GetValue(), 6, "deleted")
+}
+
 // A new NFSService has dozens of Services and slices, and each node hears of each.
 func TestManyChangesAreReadTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(context.Background())
-		reads, changed := 0, time.Time{}
-		entries := &table{}
-		c := &Cleaner{Frontends: func(context.Context) (Frontends, error) {
-			reads, changed = reads+1, time.Now()
-			return Frontends{netip.AddrPortFrom(address.Addr(), uint16(reads)): {first}}, nil
-		}, Table: entries, Log: slog.New(slog.DiscardHandler)}
-		changes, ended := make(chan struct{}), make(chan struct{})
-		go func() { c.Run(ctx, changes); close(ended) }()
+	reads, read := 0, time.Time{}
+	c := &Cleaner{Table: &table{}, Frontends: func(context.Context) (Frontends, error) {
+		reads, read = reads+1, time.Now()
+		return Frontends{netip.AddrPortFrom(address.Addr(), uint16(reads)): {first}}, nil
+	}}
+	inBubble(t, c, func(change func()) {
 		var last time.Time
 		for range 100 {
-			changes <- struct{}{}
+			change()
 			last = time.Now()
 			time.Sleep(10 * time.Millisecond)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if reads > 4 || changed.Before(last) {
-			t.Errorf("%d reads, the last %s after the last change", reads, changed.Sub(last))
+		pass(time.Second)
+		if reads > 4 || read.Before(last) {
+			t.Errorf("%d reads, the last %s after the last change", reads, read.Sub(last))
 		}
-		stop()
-		<-ended
 	})
 }

@@ -1,4 +1,4 @@
-// Package conntrack forgets connections to NFS servers that an address has left.
+// Package conntrack deletes connection tracking entries that lead to former servers of an address.
 //
 // A client of a Stable or PerNodeStable service mounts a ClusterIP. When the address
 // is repointed, new connections reach the new server. A connection that exists keeps

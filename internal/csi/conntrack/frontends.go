@@ -13,12 +13,12 @@ import (
 // which each points. An address without a server is not in it.
 type Frontends map[netip.AddrPort][]netip.AddrPort
 
-// Entry is a TCP connection as the kernel tracks it: where the client sent it, and
-// who answers.
+// Entry is a TCP connection as the kernel tracks it: the address that the client connected to, and the server that
+// answers.
 type Entry struct{ Destination, Replier netip.AddrPort }
 
-// IsStale says whether the entry leads to a server that its address has left. An
-// address without servers keeps its entries: its server may come back.
+// IsStale reports whether the entry leads to a former server of its address. An address without servers keeps its entries,
+// since its server may return.
 func (f Frontends) IsStale(e Entry) bool {
 	servers := f[e.Destination]
 	return len(servers) > 0 && e.Replier != e.Destination && !slices.Contains(servers, e.Replier)

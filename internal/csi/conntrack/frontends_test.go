@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func service(name string, port int32, ips ...string) corev1.Service {
@@ -62,9 +64,7 @@ func TestFrontendsJoinServicesAndSlices(t *testing.T) {
 	want := []string{
 		"10.96.0.1:2049[10.0.0.1:12049 10.0.0.2:12049 10.0.0.3:12049]", "10.96.0.2:2049[10.0.0.5:2049]", "[fd00::2]:2049[[fd00::5]:2049]",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, got, want)
 }
 
 func TestOnlyLeftServersAreStale(t *testing.T) {
@@ -78,18 +78,14 @@ func TestOnlyLeftServersAreStale(t *testing.T) {
 		{"10.96.0.9:2049", "10.0.0.2:2049"}:  false,
 		{"10.0.0.2:2049", "10.0.0.2:2049"}:   false, // mounted directly
 	} {
-		if got := f.IsStale(Entry{netip.MustParseAddrPort(text[0]), netip.MustParseAddrPort(text[1])}); got != want {
-			t.Errorf("%v: %t", text, got)
-		}
+		must.Equal(t, f.IsStale(Entry{netip.MustParseAddrPort(text[0]), netip.MustParseAddrPort(text[1])}), want, "%v", text)
 	}
 }
 
 func TestChangedAreFrontendsWithOtherServers(t *testing.T) {
 	a, b, c := netip.MustParseAddrPort("10.96.0.1:1"), netip.MustParseAddrPort("10.96.0.2:1"), netip.MustParseAddrPort("10.96.0.3:1")
 	now := Frontends{a: {b}, b: {c}}
-	if got := show(now.Changed(Frontends{a: {b}, b: {a}, c: {a}})); !slices.Equal(got, show(Frontends{b: {c}})) {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, show(now.Changed(Frontends{a: {b}, b: {a}, c: {a}})), show(Frontends{b: {c}}))
 	if !maps.EqualFunc(now.Changed(nil), now, slices.Equal[[]netip.AddrPort]) {
 		t.Error("at the start all are new")
 	}

@@ -41,7 +41,7 @@ type filter struct {
 
 type connection struct{ client, destination *net.TCPAddr }
 
-// MatchConntrackFlow says whether the entry is to be deleted.
+// MatchConntrackFlow reports whether the entry is to be deleted.
 func (f *filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	to := flow.Forward
 	if to.Protocol != unix.IPPROTO_TCP || !f.choose(Entry{Destination: addrPort(to.DstIP, to.DstPort), Replier: addrPort(flow.Reverse.SrcIP, flow.Reverse.SrcPort)}) {

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // publisher notes what it was asked, and fails with err.
@@ -59,9 +61,7 @@ func TestPublishAsksThePublisher(t *testing.T) {
 	if _, err := s.ControllerPublishVolume(context.Background(), &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: "n", VolumeCapability: reader}); err != nil {
 		t.Error(err)
 	}
-	if got := strings.Join(p.log, "; "); got != "publish dvnfalse; publish dvntrue" {
-		t.Error(got)
-	}
+	must.Equal(t, strings.Join(p.log, "; "), "publish dvnfalse; publish dvntrue")
 }
 
 // The GKE driver refuses a request without a node; the spec says: from all nodes.
@@ -71,9 +71,7 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 	if _, err := s.ControllerUnpublishVolume(context.Background(), &csi.ControllerUnpublishVolumeRequest{VolumeId: "v"}); err != nil {
 		t.Error(err)
 	}
-	if got := strings.Join(p.log, "; "); got != "unpublish dv" {
-		t.Error(got)
-	}
+	must.Equal(t, strings.Join(p.log, "; "), "unpublish dv")
 }
 
 // The GKE driver answers Internal for a node that does not exist.
@@ -91,9 +89,7 @@ func TestErrorsOfThePublisherHaveTheirCodes(t *testing.T) {
 	} {
 		s := &Server{Driver: "d", Publisher: &publisher{err: fmt.Errorf("node n: %w", c.err)}}
 		_, err := s.ControllerPublishVolume(c.ctx, &csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: "n", VolumeCapability: shared})
-		if status.Code(err) != c.code {
-			t.Errorf("%v: %v", c.err, err)
-		}
+		must.Equal(t, status.Code(err), c.code, "%v: %v", c.err, err)
 	}
 }
 
@@ -116,9 +112,7 @@ func TestInvalidRequestsReachNoPublisher(t *testing.T) {
 		errs = append(errs, err)
 	}
 	for i, err := range errs {
-		if status.Code(err) != codes.InvalidArgument {
-			t.Errorf("%d: %v", i, err)
-		}
+		must.Equal(t, status.Code(err), codes.InvalidArgument, "%d: %v", i, err)
 	}
 	if len(p.log) != 0 {
 		t.Error(p.log)

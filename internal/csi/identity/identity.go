@@ -13,9 +13,9 @@ import (
 type Server struct {
 	csi.UnimplementedIdentityServer
 	Driver, Version string
-	// Controller says whether the driver has Controller RPCs, on this socket or another.
+	// Controller reports whether the driver has Controller RPCs, on this socket or another.
 	Controller bool
-	// Topology says whether the driver's nodes have zones: NodeGetInfo may only then name one.
+	// Topology reports whether the driver's nodes have zones: NodeGetInfo may only then name one.
 	Topology bool
 }
 
@@ -43,7 +43,7 @@ func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 	return resp, nil
 }
 
-// Probe says that the driver is ready: it asks nothing of anyone to become so.
+// Probe returns ready at once: the driver needs no preparation.
 func (s *Server) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -9,7 +9,7 @@ import (
 // ErrTimeout: the operation did not end in time; it may still take effect.
 var ErrTimeout = errors.New("no answer in time")
 
-// Kinds of failures of commands, by what they write.
+// Kinds of failures of commands, by their output.
 var (
 	ErrDenied      = errors.New("denied by the server")
 	ErrInvalid     = errors.New("refused as invalid")
@@ -39,7 +39,7 @@ var texts = []struct {
 	{ErrNoExport, []string{"no such file or directory"}},
 }
 
-// kindOf is the kind of what a command wrote; nil if it is none of the known.
+// kindOf is the kind of failure in a command's output; nil if unknown.
 func kindOf(output string) error {
 	output = strings.ToLower(output)
 	for _, t := range texts {

@@ -76,7 +76,7 @@ func (h *Host) ReadAhead(m Mount) (int, error) {
 	return kb, nil
 }
 
-// SetReadAhead writes it. No shell is involved, as it is in the GKE driver.
+// SetReadAhead writes the read-ahead of the mount's BDI. The GKE driver uses a shell for that.
 func (h *Host) SetReadAhead(m Mount, kb int) error {
 	f, err := os.OpenFile(h.bdi(m), os.O_WRONLY, 0)
 	if err == nil {

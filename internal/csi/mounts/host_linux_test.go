@@ -37,9 +37,7 @@ func TestCommandsGetTheirArguments(t *testing.T) {
 		}
 	}
 	got, _ := os.ReadFile(file)
-	if want := "mount -t nfs -o vers=3,ro 10.0.0.1:/a b /t\nmount -t nfs s /t\numount -c -i /t\numount -f -c -i /t\n"; string(got) != want {
-		t.Errorf("%s", got)
-	}
+	must.Equal(t, string(got), "mount -t nfs -o vers=3,ro 10.0.0.1:/a b /t\nmount -t nfs s /t\numount -c -i /t\numount -f -c -i /t\n", "%s", got)
 }
 
 // mount(8) runs mount.nfs, and it is that which waits for the server.
@@ -163,9 +161,7 @@ func TestDeadIsWhatNeverComesBack(t *testing.T) {
 		"stat: cannot read file system information for '/t': Input/output error":                  false,
 		"stat: cannot read file system information for '/t': Permission denied":                   false,
 	} {
-		if got := errors.Is(kindOf(text), ErrDead); got != want {
-			t.Errorf("%s: %t", text, got)
-		}
+		must.Equal(t, errors.Is(kindOf(text), ErrDead), want, "%s", text)
 	}
 }
 

@@ -46,7 +46,7 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// octal says whether the three digits are one byte.
+// octal reports whether the three digits are one byte.
 func octal(digits string) bool {
 	for _, d := range []byte(digits) {
 		if d < '0' || d > '7' {

@@ -58,9 +58,7 @@ func FuzzUnescape(f *testing.F) {
 	f.Add(`\777\04`)
 	f.Fuzz(func(t *testing.T, text string) {
 		escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(text)
-		if got := unescape(escaped); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+		must.Equal(t, unescape(escaped), text, "became")
 		unescape(text)
 	})
 }
@@ -81,9 +79,7 @@ func TestReadAheadIsWrittenWhereMountInfoSays(t *testing.T) {
 	if kb, err := h.ReadAhead(m); kb != 128 || err != nil {
 		t.Errorf("%d, %v", kb, err)
 	}
-	if err := h.SetReadAhead(m, 15360); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, h.SetReadAhead(m, 15360))
 	if text, _ := os.ReadFile(file); !strings.HasPrefix(string(text), "15360") {
 		t.Errorf("%q", text)
 	}

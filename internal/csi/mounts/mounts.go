@@ -19,7 +19,7 @@ type Mount struct {
 	Options, SuperOptions []string
 }
 
-// IsNFS says whether the mount is of an NFS client: the kernel's, or a helper in user
+// IsNFS reports whether the mount is of an NFS client: the kernel's, or a helper in user
 // space, whose type mountinfo shows as fuse.nfs.
 func (m Mount) IsNFS() bool {
 	return m.FsType == "nfs" || m.FsType == "nfs4" || strings.HasSuffix(m.FsType, ".nfs")
@@ -46,12 +46,12 @@ type System interface {
 	Chmod(ctx context.Context, path string, mode uint32) error
 	// ReadAhead returns the read-ahead of the mount's device in KiB, without asking a server.
 	ReadAhead(m Mount) (int, error)
-	// SetReadAhead writes it. The kernel keeps whole pages.
+	// SetReadAhead sets that read-ahead. The kernel rounds to whole pages.
 	SetReadAhead(m Mount, kb int) error
 }
 
-// Shares says whether another mount has the same superblock, and so the same
-// connections: forcing one of them off fails the requests of all.
+// Shares reports whether another mount has the same superblock, and so the same connections. A forced unmount fails the
+// requests of all these mounts.
 func Shares(list []Mount, m Mount) (Mount, bool) {
 	for _, other := range list {
 		if other.Major == m.Major && other.Minor == m.Minor && other.Target != m.Target {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// calls may hang. One key has at most one call: later callers wait for the same.
+// calls may hang. At most one call runs for a key: later callers wait for that call.
 type calls struct {
 	mu      sync.Mutex
 	running map[string]*call

@@ -11,9 +11,8 @@ import (
 // difference names the first visible difference between a mount and a request; empty if
 // there is none. It compares what mountinfo shows, and asks no server.
 //
-// Of the NFS options it compares those that decide whether the kernel gives a mount a
-// superblock of its own (nfs_compare_super). The others may be those of an earlier
-// mount of the same export, or what the server has negotiated (rsize, wsize).
+// Only the NFS options that give a mount its own superblock are compared (nfs_compare_super). Other options may come from
+// an earlier mount of the same export, or from negotiation with the server (rsize, wsize).
 func difference(have mounts.Mount, want *request) string {
 	if have.Source != want.source {
 		return fmt.Sprintf("its source is %s, not %s", have.Source, want.source)
@@ -37,7 +36,7 @@ func difference(have mounts.Mount, want *request) string {
 // perMount are flags of a mount; mountinfo shows their "no" form only.
 var perMount = map[string]bool{"suid": true, "dev": true, "exec": true, "diratime": true}
 
-// compared maps an option to what it decides. Options that are missing are not compared.
+// compared maps an option to its key in decisions. Missing options are not compared.
 var compared = map[string]string{
 	"vers": "version", "nfsvers": "version", "v3": "version", "v4": "version", "v4.0": "version", "v4.1": "version", "v4.2": "version",
 	"proto": "transport", "tcp": "transport", "udp": "transport", "rdma": "transport",
@@ -46,7 +45,7 @@ var compared = map[string]string{
 	"suid": "suid", "nosuid": "suid", "dev": "dev", "nodev": "dev", "exec": "exec", "noexec": "exec", "diratime": "diratime", "nodiratime": "diratime",
 }
 
-// decisions are the options that are compared, by what they decide, in one spelling.
+// decisions are the compared options of a mount, each in one spelling.
 func decisions(list []string) map[string]string {
 	result, minor := map[string]string{}, ""
 	for _, option := range list {
@@ -78,7 +77,7 @@ func decisions(list []string) map[string]string {
 	return result
 }
 
-// agree says whether what mountinfo shows is what was asked for.
+// agree reports whether what mountinfo shows is what was asked for.
 func agree(key, have, want string) bool {
 	switch key {
 	case "version": // vers=4 takes any minor version; the kernel shows 4.0 for it too

@@ -109,7 +109,7 @@ func address(text string) func(*csi.NodePublishVolumeRequest) {
 
 func readOnly(r *csi.NodePublishVolumeRequest) { r.Readonly = true }
 
-func exists(t *testing.T, path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

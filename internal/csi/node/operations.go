@@ -11,9 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// operations lets one operation run per target. An operation that hangs keeps its
-// target until it ends, and is named in the errors of later calls. Nothing else can
-// keep a target: not a deadline, not a panic.
+// operations lets one operation run per target. A hanging operation keeps its target until the operation ends, and later
+// calls name it in their errors. A panic ends the operation too.
 type operations struct {
 	mu      sync.Mutex
 	running map[string]operation

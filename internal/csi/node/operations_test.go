@@ -10,6 +10,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The GKE driver keeps its lock while a server hangs, and every retry is Aborted.
@@ -74,7 +76,5 @@ func TestOneOperationRunsPerTarget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if most.Load() != 1 {
-		t.Errorf("%d at a time", most.Load())
-	}
+	must.Equal(t, most.Load(), 1, "at a time")
 }

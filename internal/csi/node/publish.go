@@ -54,15 +54,15 @@ func (s *Server) publish(ctx context.Context, r *request) error {
 	return s.mount(ctx, r, real)
 }
 
-// republish compares what is mounted at the target. It returns true if that was dead
-// and is unmounted, so that the share can be mounted again.
+// republish compares the existing mount at the target with the request. It returns true after it has unmounted a dead
+// mount: the share is then mounted again.
 func (s *Server) republish(ctx context.Context, r *request, real string, have mounts.Mount) (again bool, err error) {
 	if !have.IsNFS() {
 		return false, foreign(r.target, have)
 	}
 	probe, cancel := context.WithTimeout(ctx, s.Timeouts.Probe)
 	defer cancel()
-	// A server that does not answer may come back: its mounts wait for it, and are kept.
+	// A silent server may answer again, so its mounts are kept.
 	if _, err := s.System.Statfs(probe, real); errors.Is(err, mounts.ErrDead) {
 		s.Log.Warn("The mount is dead and is replaced", "target", r.target, "source", have.Source, "error", err)
 		if err := s.unmountAll(ctx, real); err != nil {
@@ -103,7 +103,7 @@ func (s *Server) mount(ctx context.Context, r *request, real string) error {
 	return err
 }
 
-// finish sets what is not an option of mount(8): read-ahead and mode.
+// finish sets the read-ahead and the mode, which are no options of mount(8).
 func (s *Server) finish(ctx context.Context, r *request, real string, have mounts.Mount) error {
 	if r.readAheadKB != nil {
 		if err := s.setReadAhead(have, *r.readAheadKB); err != nil {
@@ -136,9 +136,8 @@ func (s *Server) setReadAhead(m mounts.Mount, kb int) error {
 	return err
 }
 
-// uncertain tells the kubelet that the share may be mounted: it unpublishes the share
-// if the pod goes. Codes that the kubelet takes as final would leak the mount
-// (isFinalError in pkg/volume/csi/csi_client.go of Kubernetes 1.36).
+// uncertain is an error with which the kubelet treats the share as possibly mounted, and unpublishes it if the pod is deleted. A
+// final error would leak the mount (isFinalError in pkg/volume/csi/csi_client.go of Kubernetes 1.36).
 func uncertain(err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }

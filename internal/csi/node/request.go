@@ -24,7 +24,7 @@ type request struct {
 	options     []string
 	readOnly    bool
 	readAheadKB *int
-	// mode of the mounted directory; 0 leaves it as the server has it.
+	// mode to set on the mounted directory; 0: unchanged.
 	mode uint32
 }
 
@@ -89,7 +89,7 @@ func readVolume(attributes map[string]string, mountOptions []string) (volume.Vol
 	return volume.Read("volumeAttributes", attributes, "mountOptions", mountOptions, values)
 }
 
-// checkPath refuses what no kubelet asks for.
+// checkPath refuses paths that no kubelet sends.
 func checkPath(field, path, kubeletDir string) error {
 	switch {
 	case path == "":

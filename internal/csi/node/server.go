@@ -21,9 +21,9 @@ const ZoneKey = "topology.kubernetes.io/zone"
 type Timeouts struct {
 	// Mount and Unmount are for one run of mount(8) or umount(8).
 	Mount, Unmount time.Duration
-	// Stat is how long a server may take to say how full it is, or to set a mode.
+	// Stat is how long a server may take to report usage or to set a mode.
 	Stat time.Duration
-	// Probe is how long a mount that is there already may take to show that it is not dead.
+	// Probe is how long the check of an existing mount may take.
 	Probe time.Duration
 	// Grace is how long a call waits, after its deadline, for an operation that was killed.
 	Grace time.Duration
@@ -53,7 +53,7 @@ type Server struct {
 // Register adds the server to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { csi.RegisterNodeServer(r, s) }
 
-// NodeGetCapabilities lists what works.
+// NodeGetCapabilities lists the RPCs and features of the node plugin.
 func (s *Server) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	resp := &csi.NodeGetCapabilitiesResponse{}
 	for _, t := range []csi.NodeServiceCapability_RPC_Type{csi.NodeServiceCapability_RPC_GET_VOLUME_STATS, csi.NodeServiceCapability_RPC_VOLUME_CONDITION} {

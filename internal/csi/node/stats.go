@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
-// NodeGetVolumeStats tells how full the share is and whether the mount works. Nothing
+// NodeGetVolumeStats returns the share's usage and the mount's condition. Nothing
 // is cached: the GKE driver caches by volume, and is wrong about a second path for ten minutes.
 func (s *Server) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if req.GetVolumeId() == "" {
@@ -37,7 +37,7 @@ func (s *Server) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	defer cancel()
 	usage, err := s.System.Statfs(limited, real)
 	if err != nil {
-		// Without usage: a kubelet that reads conditions accepts that.
+		// The response has no usage. Kubelets that read conditions accept that.
 		return &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: true, Message: s.abnormal(have, err)}}, nil
 	}
 	return &csi.NodeGetVolumeStatsResponse{

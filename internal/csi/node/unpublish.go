@@ -59,7 +59,7 @@ func (s *Server) unmountAll(ctx context.Context, target string) error {
 		}
 		s.Log.Info("Unmounting a share", "source", have.Source, "target", target)
 		if err := s.unmount(ctx, target, have); err != nil {
-			// umount(8) may have taken the mount off before it began to wait for the server.
+			// umount(8) may have detached the mount before it waited for the server.
 			if now, mounted, again := mounts.At(s.System, target); again != nil || mounted && now.ID == have.ID {
 				return errors.Join(err, again)
 			}
@@ -68,16 +68,15 @@ func (s *Server) unmountAll(ctx context.Context, target string) error {
 	return fmt.Errorf("%s is still mounted after %d times umount: see what mounts it with: grep %s /proc/self/mountinfo", target, maxStacked, target)
 }
 
-// pauses are how long to wait before each run of umount(8). Processes that were killed,
-// and requests that were aborted, take a moment to let the mount go.
+// pauses are the delays before each run of umount(8): killed processes and aborted requests release the mount with a
+// delay.
 var (
 	pauses       = []time.Duration{0, 200 * time.Millisecond}
 	forcedPauses = []time.Duration{0, 200 * time.Millisecond, time.Second}
 )
 
-// unmount tries the plain way, then with force if only a silent server is in the way.
-// Never lazily: a mount that is out of sight may still write after the volume counts
-// as detached.
+// unmount tries umount, and umount -f if the only obstacle is a silent server. It is never lazy: a hidden mount may still
+// write after the volume counts as detached.
 func (s *Server) unmount(ctx context.Context, target string, have mounts.Mount) error {
 	err := s.umount(ctx, target, false, pauses)
 	if err == nil || errors.Is(err, mounts.ErrNotMounted) {
@@ -121,7 +120,7 @@ func (s *Server) umount(ctx context.Context, target string, force bool, pauses [
 	return err
 }
 
-// removeTarget removes the directory, never what is in it.
+// removeTarget removes the directory if it is empty.
 func removeTarget(target string) error {
 	err := syscall.Rmdir(target)
 	switch {
@@ -133,7 +132,7 @@ func removeTarget(target string) error {
 	return fmt.Errorf("removing the target: %w", &os.PathError{Op: "rmdir", Path: target, Err: err})
 }
 
-// codeOf is the code of an error of the system.
+// codeOf is the gRPC code for an operating system error.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, mounts.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

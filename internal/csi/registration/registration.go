@@ -1,5 +1,5 @@
 // Package registration registers a CSI driver with the kubelet: the plugin watcher
-// finds a socket in plugins_registry, asks who is there, and tells how it went
+// finds a socket in plugins_registry, calls GetInfo, and reports the result
 // (k8s.io/kubelet/pkg/apis/pluginregistration/v1). It replaces node-driver-registrar.
 package registration
 
@@ -46,15 +46,15 @@ func New(driver, endpoint string, log *slog.Logger) *Registration {
 	return &Registration{Driver: driver, Endpoint: endpoint, Log: log, refused: make(chan string, 1)}
 }
 
-// Registered says whether the kubelet has taken the driver.
+// Registered reports whether the kubelet has taken the driver.
 func (r *Registration) Registered() bool { return r.registered.Load() }
 
-// GetInfo says who is there.
+// GetInfo returns the driver's name and endpoint.
 func (r *Registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
 	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: r.Driver, Endpoint: r.Endpoint, SupportedVersions: []string{version}}, nil
 }
 
-// NotifyRegistrationStatus takes the kubelet's verdict.
+// NotifyRegistrationStatus receives the kubelet's result.
 func (r *Registration) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	r.registered.Store(s.GetPluginRegistered())
 	if s.GetPluginRegistered() {

@@ -58,9 +58,7 @@ func TestDriverRegisters(t *testing.T) {
 	must.Do(t, os.Remove(filepath.Join(dir, "d-reg.sock")))
 	kubelet(t, dir)
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if _, err := os.Lstat(filepath.Join(dir, "d-reg.sock")); err == nil {
 		t.Error("the socket is left")
 	}
@@ -82,8 +80,6 @@ func TestCheckDriver(t *testing.T) {
 		"nfs.fairlead.io": true, "nfs.lb.csi.storage.gke.io": true, "a": true, strings.Repeat("a", 63): true,
 		"": false, "../x": false, "a/b": false, "A": false, "a.": false, strings.Repeat("a", 64): false,
 	} {
-		if got := CheckDriver(name) == nil; got != want {
-			t.Errorf("%q: %t", name, got)
-		}
+		must.Equal(t, CheckDriver(name) == nil, want, "%q", name)
 	}
 }

@@ -29,7 +29,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// observe logs and counts calls. What a call carries may be secret and is not logged.
+// observe logs and counts calls. Requests and responses may hold secrets and are not logged.
 func (o Options) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	began := time.Now()
 	resp, err := next(ctx, req)

@@ -64,9 +64,7 @@ func TestMissingServiceIsUnimplemented(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := probe(conn); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, probe(conn))
 }
 
 func TestPanicBecomesInternal(t *testing.T) {
@@ -105,12 +103,8 @@ func TestStopLetsCallsEnd(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-result)
+	must.Do(t, <-stopped)
 }
 
 func TestStopCutsCallsThatDoNotEnd(t *testing.T) {
@@ -138,15 +132,11 @@ func TestListenReplacesOnlyStaleSockets(t *testing.T) {
 	if first.Present() || !first.Replaced() || !second.Present() {
 		t.Error("the file is whose?")
 	}
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, first.Close())
 	if _, err := net.Dial("unix", path); err != nil {
 		t.Error("the end of the first process removed the socket of the second:", err)
 	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, second.Close())
 	if _, err := os.Lstat(path); err == nil {
 		t.Error("the socket is still there")
 	}
@@ -193,9 +183,7 @@ func TestRemovedSocketComesBack(t *testing.T) {
 	successor, err := Listen(path)
 	must.Do(t, err)
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if !successor.Present() {
 		t.Error("the successor's socket was removed")
 	}

@@ -36,8 +36,7 @@ type Socket struct {
 	file os.FileInfo
 }
 
-// Listen makes the socket. It replaces one that an earlier process left, and nothing
-// that is not a socket. Only root may connect.
+// Listen creates the socket. It replaces an old socket, but no other file. Only root may connect.
 func Listen(path string) (*Socket, error) {
 	if have, err := os.Lstat(path); err == nil {
 		if have.Mode().Type() != fs.ModeSocket {
@@ -67,13 +66,13 @@ func Listen(path string) (*Socket, error) {
 	return &Socket{Listener: l, path: path, file: file}, nil
 }
 
-// Present says whether the file is there and is this socket's.
+// Present reports whether the file is there and is this socket's.
 func (s *Socket) Present() bool {
 	file, err := os.Lstat(s.path)
 	return err == nil && os.SameFile(file, s.file)
 }
 
-// Replaced says whether another file has taken the path.
+// Replaced reports whether another file has taken the path.
 func (s *Socket) Replaced() bool {
 	file, err := os.Lstat(s.path)
 	return err == nil && !os.SameFile(file, s.file)

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Advice says in a few words what a node's record waits for, what to type or do next, and what must be so before.
+// Advice says what a record waits for, the next command or action, and the condition under which it is safe.
 type Advice struct{ WaitsFor, Next, OnlyIf string }
 
 // Of a record, which is named for the node or for a later machine of that node name.
@@ -36,13 +36,13 @@ const (
 	watchIt    = "kubectl get nodefence RECORD -w"
 )
 
-// Overrides are for whoever knows what Fairlead can't.
+// Overrides are for operators who know more than Fairlead.
 var (
 	attachByHand = fence.OverrideCommand("RECORD", fence.GateAttach)
 	giveUp       = fence.OverrideCommand("RECORD", fence.GateUnfence)
 )
 
-// onlyIf must be so before a command is typed that releases volumes.
+// onlyIf has the condition for commands that release volumes.
 var onlyIf = map[string]string{
 	addTaint:     "the machine is off",
 	attachByHand: "its addresses are blocked by hand, or the machine is off for good",
@@ -59,7 +59,7 @@ var advices = map[string]Advice{
 	fence.ReasonRenamed:          {WaitsFor: "attachments and pods of its former name to go", Next: describe},
 	fence.ReasonTaintedButReady:  {WaitsFor: "the taint to go, or the node to be shut down", Next: dropTaint},
 	fence.ReasonNothingHeld:      {WaitsFor: "", Next: "kubectl describe node NODE"},
-	fence.ReasonSwitchedOff:      {WaitsFor: "csi-addons to take the fence back", Next: askStorage},
+	fence.ReasonSwitchedOff:      {WaitsFor: "csi-addons to withdraw the fence", Next: askStorage},
 	fence.ReasonGuardOnly:        {WaitsFor: "a person to fence it by hand", Next: attachByHand},
 	fence.ReasonFencing:          {WaitsFor: "the storage to confirm", Next: askStorage},
 	fence.ReasonDriverFences:     {WaitsFor: "one of two parties that fence to be switched off", Next: "kubectl -n fairlead-system edit configmap fairlead"},

@@ -8,17 +8,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-const cephDriver = "rook-ceph.rbd.csi.ceph.com"
+const ceph = "rook-ceph.rbd.csi.ceph.com"
 
-var taintingNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ago is a time before taintingNow.
-func ago(d time.Duration) time.Time { return taintingNow.Add(-d) }
+// ago is a time before noon.
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 // cephIsFenced is a policy by which Ceph's volumes are protected, and no others.
 func cephIsFenced(mode fence.Mode) fence.Policy {
@@ -43,19 +45,19 @@ func readyNode(name string) Candidate {
 func (n *Candidate) lose(d time.Duration) {
 	n.Node.Ready, n.Node.Unknown, n.Node.ReadyChanged = false, true, ago(d)
 	n.Heartbeat = ago(d + 50*time.Second)
-	since := metav1.NewTime(ago(d))
-	n.Status.Phase, n.Status.LostSince, n.Status.Incident = v1alpha1.NodeLost, &since, "incident-"+n.Node.Name
-	n.Status.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + n.Node.Name, Driver: cephDriver, ClusterID: "c"}}
-	n.Drivers = []string{cephDriver}
+	since := ptr.To(metav1.NewTime(ago(d)))
+	n.Status.Phase, n.Status.LostSince, n.Status.Incident = v1alpha1.NodeLost, since, "incident-"+n.Node.Name
+	n.Status.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + n.Node.Name, Driver: ceph, ClusterID: "c"}}
+	n.Drivers = []string{ceph}
 	n.Status.Identities = []v1alpha1.StorageIdentity{{
-		Driver: cephDriver, ClusterID: "c", Class: "class",
+		Driver: ceph, ClusterID: "c", Class: "class",
 		Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0." + strings.TrimPrefix(n.Node.Name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(ago(d + time.Minute))}},
 	}}
 }
 
 // lostWorld has ten nodes, of which node-1 is lost since ten minutes.
 func lostWorld() (Rules, Facts) {
-	f := Facts{Now: taintingNow, Read: ago(time.Second), Policy: cephIsFenced(fence.ModeFence)}
+	f := Facts{Now: noon, Read: ago(time.Second), Policy: cephIsFenced(fence.ModeFence)}
 	for i := range 10 {
 		f.Nodes = append(f.Nodes, readyNode(fmt.Sprintf("node-%d", i)))
 	}
@@ -63,164 +65,161 @@ func lostWorld() (Rules, Facts) {
 	return Rules{Mode: On}, f
 }
 
-func TestTaint(t *testing.T) {
-	type world = func(*Rules, *Facts)
-	one := func(change func(*Candidate)) world {
-		return func(_ *Rules, f *Facts) { change(&f.Nodes[1]) }
+// A change of the rules and facts.
+type change = func(*Rules, *Facts)
+
+func all(changes ...change) change {
+	return func(r *Rules, f *Facts) {
+		for _, change := range changes {
+			change(r, f)
+		}
 	}
-	facts := func(change func(*Facts)) world { return func(_ *Rules, f *Facts) { change(f) } }
+}
+
+func rules(set func(*Rules)) change { return func(r *Rules, _ *Facts) { set(r) } }
+func facts(set func(*Facts)) change { return func(_ *Rules, f *Facts) { set(f) } }
+
+// nodes changes node-1, or the nodes of these numbers.
+func nodes(set func(*Candidate), of ...int) change {
+	return func(_ *Rules, f *Facts) {
+		if len(of) == 0 {
+			of = []int{1}
+		}
+		for _, i := range of {
+			set(&f.Nodes[i])
+		}
+	}
+}
+
+func lost(d time.Duration, of ...int) change { return nodes(func(n *Candidate) { n.lose(d) }, of...) }
+func heard(d time.Duration, of ...int) change {
+	return nodes(func(n *Candidate) { n.Heartbeat = ago(d) }, of...)
+}
+func label(key string, of ...int) change {
+	return nodes(func(n *Candidate) { n.Labels[key] = "true" }, of...)
+}
+func inZone(zone string, of ...int) change {
+	return nodes(func(n *Candidate) { n.Labels[zoneLabel] = zone }, of...)
+}
+
+func tainted(own bool, of ...int) change {
+	return nodes(func(n *Candidate) { n.Node.OutOfService, n.Node.OwnTaint = true, own }, of...)
+}
+
+// recordedTaint: the record says that Fairlead has tainted the node.
+func recordedTaint(d time.Duration, of ...int) change {
+	return nodes(func(n *Candidate) { n.Status.Tainted = ptr.To(metav1.NewTime(ago(d))) }, of...)
+}
+
+func TestVerdicts(t *testing.T) {
+	const taints, storm = "node-1 taint Lost", "node-1 none Storm; node-2 none Storm; node-3 none Storm"
+	mode := func(m Mode) change { return rules(func(r *Rules) { r.Mode = m }) }
+	limits := func(share, nodes int) change { return rules(func(r *Rules) { r.MaxShare, r.MaxNodes = share, nodes }) }
+	notReadyFor := func(d time.Duration) change { return rules(func(r *Rules) { r.NotReadyFor = d }) }
+	selected := rules(func(r *Rules) { r.NodeSelector = labels.SelectorFromSet(labels.Set{"storage": "true"}) })
+	ebsDetaches := rules(func(r *Rules) { r.ForceDetach = []string{"ebs.csi.aws.com"} })
+	phase := func(p v1alpha1.NodeFencePhase) change { return nodes(func(n *Candidate) { n.Status.Phase = p }) }
+	policy := func(m fence.Mode) change { return facts(func(f *Facts) { f.Policy = cephIsFenced(m) }) }
+	read := func(at time.Time) change { return facts(func(f *Facts) { f.Read = at }) }
+	clock := func(d time.Duration) change {
+		return facts(func(f *Facts) { f.Now, f.Read = f.Now.Add(d), f.Read.Add(d) })
+	}
+	ready := func(d time.Duration) func(*Candidate) { return func(n *Candidate) { n.Node.ReadyChanged = ago(d) } }
+	ebs := nodes(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") })
+	gone := func(n *Candidate) { n.Node.Exists = false }
+	seen := func(d time.Duration) func(*Candidate) {
+		return func(n *Candidate) { n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(d)) }
+	}
+	young := func(n *Candidate) { n.Created, n.Node.ReadyChanged = ago(3*time.Minute), ago(2*time.Minute) }
+	fifty := facts(func(f *Facts) {
+		for i := range 40 {
+			f.Nodes = append(f.Nodes, readyNode(fmt.Sprintf("node-%d", 10+i)))
+		}
+	})
+	withAddress := func(n *Candidate) {
+		n.Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
+	}
 	for name, c := range map[string]struct {
-		change world
-		// want are the verdicts in order: node, action and reason.
-		want string
-		// says is a part of the first message.
-		says string
+		change change
+		want   string // verdicts in order: node, action and reason
+		says   string // a part of the first message
 	}{
-		"a lost node that can be fenced":                      {change: facts(func(*Facts) {}), want: "node-1 taint Lost", says: "pv-node-1"},
-		"in a dry run it is only said":                        {change: func(t *Rules, _ *Facts) { t.Mode = DryRun }, want: "node-1 wouldTaint Lost"},
-		"off is off":                                          {change: func(t *Rules, _ *Facts) { t.Mode = Off }, want: "node-1 none TaintingOff"},
-		"what says nothing is off":                            {change: func(t *Rules, _ *Facts) { t.Mode = "" }, want: "node-1 none TaintingOff"},
-		"an unknown mode is off":                              {change: func(t *Rules, _ *Facts) { t.Mode = "ON" }, want: "node-1 none TaintingOff"},
-		"a pause":                                             {change: facts(func(f *Facts) { f.Paused = true }), want: "node-1 none Paused", says: "AUTOMATIC_TAINTING"},
-		"a node that is gone is fenced without a taint":       {change: one(func(n *Candidate) { n.Node.Exists = false }), want: ""},
-		"a node of the control plane":                         {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }), want: "node-1 none ControlPlane"},
-		"a node of the control plane as it was called before": {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/master"] = "true" }), want: "node-1 none ControlPlane"},
-		"a node of etcd":                                      {change: one(func(n *Candidate) { n.Labels["node-role.kubernetes.io/etcd"] = "true" }), want: "node-1 none ControlPlane"},
-		"a node that is not selected": {want: "node-1 none NotSelected", says: "pool=storage", change: func(t *Rules, _ *Facts) {
-			t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
-		}},
-		"a node that is selected": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
-			t.NodeSelector = labels.SelectorFromSet(labels.Set{"pool": "storage"})
-			f.Nodes[1].Labels["pool"] = "storage"
-		}},
-		"a node that is kept out by annotation":                                 {change: one(func(n *Candidate) { n.OptedOut = true }), want: "node-1 none OptedOut", says: NoTaintAnnotation},
-		"a node that is tainted by an operator":                                 {change: one(func(n *Candidate) { n.Node.OutOfService = true }), want: "node-1 none AlreadyTainted"},
-		"a node whose taint was taken away, as is on record":                    {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Minute)); n.Status.Tainted = &at }), want: "node-1 none TaintTaken"},
-		"a node whose taint was taken away, as Fairlead remembers":              {change: one(func(n *Candidate) { n.Given = true }), want: "node-1 none TaintTaken"},
-		"a node that was tainted before it was lost this time":                  {change: one(func(n *Candidate) { at := metav1.NewTime(ago(time.Hour)); n.Status.Tainted = &at }), want: "node-1 taint Lost"},
-		"a cordoned node is an operator's business":                             {change: one(func(n *Candidate) { n.Cordoned = true }), want: "node-1 none Cordoned"},
-		"a node that is being deleted":                                          {change: one(func(n *Candidate) { n.Deleting = true }), want: "node-1 none Leaving"},
-		"a kubelet that says that it is not Ready is alive":                     {change: one(func(n *Candidate) { n.Node.Unknown = false; n.Heartbeat = ago(5 * time.Second) }), want: "node-1 none KubeletAlive"},
-		"a kubelet that said so and fell silent is left to the node controller": {change: one(func(n *Candidate) { n.Node.Unknown = false }), want: "node-1 none KubeletAlive"},
-		"a node that has just renewed its lease":                                {change: one(func(n *Candidate) { n.Heartbeat = ago(20 * time.Second) }), want: "node-1 none KubeletAlive"},
-		"a node that was heard of after it was given up":                        {change: one(func(n *Candidate) { n.Heartbeat = ago(3 * time.Minute) }), want: "node-1 none NotYet"},
-		"a node whose clock is an hour ahead":                                   {change: one(func(n *Candidate) { n.Heartbeat = ago(-time.Hour) }), want: "node-1 taint Lost"},
-		"a node without a lease":                                                {change: one(func(n *Candidate) { n.Heartbeat = time.Time{} }), want: "node-1 taint Lost"},
-		"a node that is lost for less than five minutes":                        {change: one(func(n *Candidate) { n.lose(5*time.Minute - time.Second) }), want: "node-1 none NotYet", says: "5m0s"},
-		"a node that is lost for five minutes":                                  {change: one(func(n *Candidate) { n.lose(5 * time.Minute) }), want: "node-1 taint Lost"},
-		"a time of one's own":                                                   {change: func(t *Rules, _ *Facts) { t.NotReadyFor = 11 * time.Minute }, want: "node-1 none NotYet"},
-		"a node that is lost since an unknown time":                             {change: one(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), want: "node-1 none SinceUnknown"},
-		"a loss that the record does not know of":                               {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeHealthy }), want: "node-1 none NotRecorded"},
-		"a node without a record":                                               {change: one(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), want: "node-1 none NotRecorded"},
-		"a node that is fenced already":                                         {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeFenced }), want: "node-1 none UnderWay", says: "Fenced"},
-		"a node that is back and was not unfenced yet":                          {change: one(func(n *Candidate) { n.Status.Phase = v1alpha1.NodeReturned }), want: "node-1 none UnderWay"},
-		"a node that holds nothing":                                             {change: one(func(n *Candidate) { n.Status.Volumes = nil }), want: "node-1 none NothingHeld"},
-		"a node whose volumes are switched off":                                 {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeOff) }), want: "node-1 none SwitchedOff"},
-		"a node with volumes that Fairlead does not fence":                      {change: one(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") }), want: "node-1 none Unprotected", says: "volumes of ebs.csi.aws.com are"},
-		"a node with volumes that need no fence": {want: "node-1 taint Lost", change: func(t *Rules, f *Facts) {
-			t.ForceDetach = []string{"ebs.csi.aws.com"}
-			f.Nodes[1].Drivers = append(f.Nodes[1].Drivers, "ebs.csi.aws.com")
-		}},
-		"a storage that is guarded only": {change: facts(func(f *Facts) { f.Policy = cephIsFenced(fence.ModeGuard) }), want: "node-1 none GuardOnly", says: "would lose its pods"},
-		"a node without a ledger":        {change: one(func(n *Candidate) { n.Status.Identities = nil }), want: "node-1 none NoIdentity"},
-		"a ledger that was too old when the node was lost": {want: "node-1 none StaleLedger", change: one(func(n *Candidate) {
-			n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(10*time.Minute + fence.DefaultMaxAge + time.Second))
-		})},
-		"a ledger of another boot":      {change: one(func(n *Candidate) { n.Node.Machine.BootID = "another" }), want: "node-1 none StaleLedger"},
-		"a storage without credentials": {change: one(func(n *Candidate) { n.Status.Identities[0].Class = "" }), want: "node-1 none NoCredentials"},
-		"an address that a live node has": {want: "node-1 none AddressInUse", says: "node-2", change: facts(func(f *Facts) {
-			f.Nodes[2].Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
-		})},
-		"a fence that would be refused by a closer look": {change: one(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), want: "node-1 none Contradicted", says: "seen elsewhere"},
-		"a reading that is old":                          {change: facts(func(f *Facts) { f.Read = ago(61 * time.Second) }), want: "node-1 none StaleView", says: "1m1s ago"},
-		"a reading that never was":                       {change: facts(func(f *Facts) { f.Read = time.Time{} }), want: "node-1 none StaleView"},
-		"no node is heard of": {want: "node-1 none StaleView", says: "no node at all", change: facts(func(f *Facts) {
-			for i := range f.Nodes {
-				f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
-			}
-		})},
-		"a single other node is heard of": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
-			for i := range f.Nodes[1:] {
-				f.Nodes[i].Heartbeat = f.Nodes[i].Heartbeat.Add(-5 * time.Minute)
-			}
-			f.Nodes[9].Heartbeat = ago(time.Minute)
-		})},
-		"our clock is ten minutes ahead": {change: facts(func(f *Facts) { f.Now, f.Read = f.Now.Add(10*time.Minute), f.Read.Add(10*time.Minute) }), want: "node-1 none StaleView"},
-		"our clock is ten minutes behind": {want: "node-1 none StaleView", change: func(t *Rules, f *Facts) {
-			t.NotReadyFor = time.Second
-			f.Nodes[1].lose(30 * time.Minute)
-			f.Now, f.Read = f.Now.Add(-10*time.Minute), f.Read.Add(-10*time.Minute)
-		}},
-		"three of ten are a storm":                   {change: facts(func(f *Facts) { f.Nodes[2].lose(9 * time.Minute); f.Nodes[3].lose(6 * time.Minute) }), want: "node-1 none Storm; node-2 none Storm; node-3 none Storm", says: "more than 2 nodes"},
-		"a storm does not end by itself":             {want: "node-1 none Storm; node-2 none Storm; node-3 none Storm", change: facts(func(f *Facts) { f.lose(50*time.Hour, 1, 2, 3) })},
-		"a storm of long ago keeps what is lost now": {want: "node-2 none Storm; node-3 none Storm; node-4 none Storm; node-1 none Storm", change: facts(func(f *Facts) { f.lose(time.Hour, 2, 3, 4) })},
-		"three of ten, one after the other": {want: "node-3 taint Lost; node-1 taint Lost; node-2 taint Lost", change: func(t *Rules, f *Facts) {
-			t.MaxShare, t.MaxNodes = 100, 9
-			f.Nodes[2].lose(7 * time.Minute)
-			f.Nodes[3].lose(16 * time.Minute)
-		}},
-		"three at once, of which two are back since a moment ago": {want: "node-1 none Storm", change: facts(func(f *Facts) {
-			f.Nodes[1].lose(6 * time.Minute)
-			f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(2*time.Minute), ago(2*time.Minute)
-		})},
-		"three at once, of which two are back for long": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
-			f.Nodes[2].Node.ReadyChanged, f.Nodes[3].Node.ReadyChanged = ago(6*time.Minute), ago(6*time.Minute)
-		})},
-		"many new nodes are no storm": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
-			f.Nodes[1].lose(6 * time.Minute)
-			for i := range f.Nodes[2:] {
-				f.Nodes[2+i].Created, f.Nodes[2+i].Node.ReadyChanged = ago(3*time.Minute), ago(2*time.Minute)
-			}
-		})},
-		"a storm is over for those that an operator has dealt with": {want: "node-1 taint Lost; node-2 none TooManyTainted; node-3 none AlreadyTainted", change: func(t *Rules, f *Facts) {
-			t.MaxShare = 100
-			f.lose(9*time.Minute, 2, 3)
-			f.Nodes[3].Node.OutOfService = true
-		}},
-		"a storm is not over for one that Fairlead has tainted": {want: "node-1 none Storm; node-2 none Storm; node-3 none AlreadyTainted", change: func(t *Rules, f *Facts) {
-			t.MaxNodes = 2
-			f.lose(9*time.Minute, 2, 3)
-			f.Nodes[3].Node.OutOfService, f.Nodes[3].Node.OwnTaint = true, true
-		}},
-		"of fifty nodes ten may be lost at once": {want: "node-1 taint Lost; node-10 none TooManyTainted; node-2 none TooManyTainted; node-3 none TooManyTainted; node-4 none TooManyTainted; node-5 none TooManyTainted; node-6 none TooManyTainted; node-7 none TooManyTainted; node-8 none TooManyTainted; node-9 none TooManyTainted", change: func(t *Rules, f *Facts) {
-			for i := range 40 {
-				f.Nodes = append(f.Nodes, readyNode(fmt.Sprintf("node-%d", 10+i)))
-			}
-			for i := range 9 {
-				f.Nodes[2+i].lose(6 * time.Minute)
-			}
-		}},
-		"one of three in a zone may go":      {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3) }), want: "node-1 taint Lost"},
-		"one of two in a zone may not":       {change: facts(func(f *Facts) { f.zones("z", 1, 2) }), want: "node-1 none ZoneShare", says: "1 of 2 nodes"},
-		"a tainted node counts for its zone": {change: facts(func(f *Facts) { f.zones("z", 1, 2, 3); f.Nodes[2].Node.OutOfService = true }), want: "node-1 none ZoneShare", says: "2 of 3 nodes"},
-		"a node of any kind counts for its zone": {want: "node-2 none ControlPlane; node-1 none ZoneShare", says: "node-2", change: facts(func(f *Facts) {
-			f.zones("z", 1, 2, 3)
-			f.Nodes[2].lose(time.Hour)
-			f.Nodes[2].Labels["node-role.kubernetes.io/control-plane"] = ""
-		})},
-		"nodes without a zone are one zone": {change: facts(func(f *Facts) { f.zones("", 1, 2) }), want: "node-1 none ZoneShare", says: `zone ""`},
-		"one at a time":                     {change: facts(func(f *Facts) { f.Nodes[2].lose(30 * time.Minute) }), want: "node-2 taint Lost; node-1 none TooManyTainted", says: "pv-node-2"},
-		"one at a time in a dry run too":    {change: func(t *Rules, f *Facts) { t.Mode = DryRun; f.Nodes[2].lose(30 * time.Minute) }, want: "node-2 wouldTaint Lost; node-1 none TooManyTainted"},
-		"two, if one says so":               {change: func(t *Rules, f *Facts) { t.MaxNodes = 2; f.Nodes[2].lose(30 * time.Minute) }, want: "node-2 taint Lost; node-1 taint Lost"},
-		"an own taint of before":            {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService, f.Nodes[2].Node.OwnTaint = true, true }), want: "node-1 none TooManyTainted"},
-		"an own taint that was taken away from a node that is not healthy yet": {change: facts(func(f *Facts) { at := metav1.NewTime(ago(time.Hour)); f.Nodes[2].Status.Tainted = &at }), want: "node-1 none TooManyTainted"},
-		"an own taint on a node that was deleted": {want: "node-1 taint Lost", change: facts(func(f *Facts) {
-			at := metav1.NewTime(ago(time.Hour))
-			f.Nodes[2].Node.Exists, f.Nodes[2].Status.Tainted = false, &at
-		})},
-		"an operator's taint is none of ours": {change: facts(func(f *Facts) { f.Nodes[2].Node.OutOfService = true }), want: "node-1 taint Lost"},
+		"lost":                             {all(), taints, "pv-node-1"},
+		"dry run":                          {mode(DryRun), "node-1 wouldTaint Lost", ""},
+		"mode off":                         {mode(Off), "node-1 none TaintingOff", ""},
+		"no mode":                          {mode(""), "node-1 none TaintingOff", ""},
+		"unknown mode":                     {mode("ON"), "node-1 none TaintingOff", ""},
+		"paused":                           {facts(func(f *Facts) { f.Paused = true }), "node-1 none Paused", "AUTOMATIC_TAINTING"},
+		"deleted":                          {nodes(gone), "", ""},
+		"control plane":                    {label("node-role.kubernetes.io/control-plane"), "node-1 none ControlPlane", ""},
+		"former label of control planes":   {label("node-role.kubernetes.io/master"), "node-1 none ControlPlane", ""},
+		"etcd":                             {label("node-role.kubernetes.io/etcd"), "node-1 none ControlPlane", ""},
+		"not selected":                     {selected, "node-1 none NotSelected", "storage=true"},
+		"selected":                         {all(selected, label("storage")), taints, ""},
+		"opted out":                        {nodes(func(n *Candidate) { n.OptedOut = true }), "node-1 none OptedOut", NoTaintAnnotation},
+		"tainted by an operator":           {tainted(false), "node-1 none AlreadyTainted", ""},
+		"recorded taint was removed":       {recordedTaint(time.Minute), "node-1 none TaintTaken", ""},
+		"remembered taint was removed":     {nodes(func(n *Candidate) { n.Given = true }), "node-1 none TaintTaken", ""},
+		"taint of an earlier loss":         {recordedTaint(time.Hour), taints, ""},
+		"cordoned":                         {nodes(func(n *Candidate) { n.Cordoned = true }), "node-1 none Cordoned", ""},
+		"being deleted":                    {nodes(func(n *Candidate) { n.Deleting = true }), "node-1 none Leaving", ""},
+		"not Ready by its kubelet":         {nodes(func(n *Candidate) { n.Node.Unknown = false }), "node-1 none KubeletAlive", ""},
+		"recent heartbeat":                 {heard(20 * time.Second), "node-1 none KubeletAlive", ""},
+		"heartbeat after the loss":         {heard(3 * time.Minute), "node-1 none NotYet", ""},
+		"clock of the node is ahead":       {heard(-time.Hour), taints, ""},
+		"no heartbeat":                     {nodes(func(n *Candidate) { n.Heartbeat = time.Time{} }), taints, ""},
+		"lost for almost five minutes":     {lost(5*time.Minute - time.Second), "node-1 none NotYet", "5m0s"},
+		"lost for five minutes":            {lost(5 * time.Minute), taints, ""},
+		"configured time":                  {notReadyFor(11 * time.Minute), "node-1 none NotYet", ""},
+		"unknown time of the loss":         {nodes(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), "node-1 none SinceUnknown", ""},
+		"loss is not recorded":             {phase(v1alpha1.NodeHealthy), "node-1 none NotRecorded", ""},
+		"no record":                        {nodes(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), "node-1 none NotRecorded", ""},
+		"fenced":                           {phase(v1alpha1.NodeFenced), "node-1 none UnderWay", "Fenced"},
+		"no volumes":                       {nodes(func(n *Candidate) { n.Status.Volumes = nil }), "node-1 none NothingHeld", ""},
+		"fencing is off":                   {policy(fence.ModeOff), "node-1 none SwitchedOff", ""},
+		"unprotected volumes":              {ebs, "node-1 none Unprotected", "volumes of ebs.csi.aws.com are"},
+		"volumes that may be detached":     {all(ebsDetaches, ebs), taints, ""},
+		"guard only":                       {policy(fence.ModeGuard), "node-1 none GuardOnly", "would lose its pods"},
+		"no recorded address":              {nodes(func(n *Candidate) { n.Status.Identities = nil }), "node-1 none NoIdentity", ""},
+		"stale address":                    {nodes(seen(10*time.Minute + fence.DefaultMaxAge + time.Second)), "node-1 none StaleLedger", ""},
+		"address of another boot":          {nodes(func(n *Candidate) { n.Node.Machine.BootID = "another" }), "node-1 none StaleLedger", ""},
+		"address of a live node":           {nodes(withAddress, 2), "node-1 none AddressInUse", "node-2"},
+		"refused fence":                    {nodes(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), "node-1 none Contradicted", "seen elsewhere"},
+		"old reading":                      {read(ago(61 * time.Second)), "node-1 none StaleView", "1m1s ago"},
+		"no heartbeat of any node":         {heard(5*time.Minute, 0, 2, 3, 4, 5, 6, 7, 8, 9), "node-1 none StaleView", "no node at all"},
+		"heartbeat of one other node":      {all(heard(5*time.Minute, 0, 2, 3, 4, 5, 6, 7, 8), heard(time.Minute, 9)), taints, ""},
+		"own clock is ahead":               {clock(10 * time.Minute), "node-1 none StaleView", ""},
+		"own clock is behind":              {all(notReadyFor(time.Second), lost(30*time.Minute), clock(-10*time.Minute)), "node-1 none StaleView", ""},
+		"three of ten lost together":       {all(lost(9*time.Minute, 2), lost(6*time.Minute, 3)), storm, "more than 2 nodes"},
+		"loss after an old storm":          {lost(time.Hour, 2, 3, 4), "node-2 none Storm; node-3 none Storm; node-4 none Storm; node-1 none Storm", ""},
+		"three of ten lost one by one":     {all(limits(100, 9), lost(7*time.Minute, 2), lost(16*time.Minute, 3)), "node-3 taint Lost; node-1 taint Lost; node-2 taint Lost", ""},
+		"storm with two nodes back":        {all(lost(6*time.Minute), nodes(ready(2*time.Minute), 2, 3)), "node-1 none Storm", ""},
+		"two nodes back for long":          {nodes(ready(6*time.Minute), 2, 3), taints, ""},
+		"many new nodes":                   {all(lost(6*time.Minute), nodes(young, 2, 3, 4, 5, 6, 7, 8, 9)), taints, ""},
+		"storm with an operator's taint":   {all(limits(100, 1), lost(9*time.Minute, 2, 3), tainted(false, 3)), "node-1 taint Lost; node-2 none TooManyTainted; node-3 none AlreadyTainted", ""},
+		"storm with an own taint":          {all(limits(0, 2), lost(9*time.Minute, 2, 3), tainted(true, 3)), "node-1 none Storm; node-2 none Storm; node-3 none AlreadyTainted", ""},
+		"ten of fifty lost together":       {all(fifty, limits(0, 10), lost(6*time.Minute, 2, 3, 4, 5, 6, 7, 8, 9, 10)), taints + "; node-10 taint Lost; node-2 taint Lost; node-3 taint Lost; node-4 taint Lost; node-5 taint Lost; node-6 taint Lost; node-7 taint Lost; node-8 taint Lost; node-9 taint Lost", ""},
+		"one of three in a zone":           {inZone("z", 1, 2, 3), taints, ""},
+		"one of two in a zone":             {inZone("z", 1, 2), "node-1 none ZoneShare", "1 of 2 nodes"},
+		"tainted node in the zone":         {all(inZone("z", 1, 2, 3), tainted(false, 2)), "node-1 none ZoneShare", "2 of 3 nodes"},
+		"lost control plane in the zone":   {all(inZone("z", 1, 2, 3), lost(time.Hour, 2), label("node-role.kubernetes.io/control-plane", 2)), "node-2 none ControlPlane; node-1 none ZoneShare", "node-2"},
+		"no zones":                         {inZone("", 1, 2), "node-1 none ZoneShare", `zone ""`},
+		"one at a time":                    {lost(30*time.Minute, 2), "node-2 taint Lost; node-1 none TooManyTainted", "pv-node-2"},
+		"two at a time":                    {all(limits(0, 2), lost(30*time.Minute, 2)), "node-2 taint Lost; node-1 taint Lost", ""},
+		"own taint on another node":        {tainted(true, 2), "node-1 none TooManyTainted", ""},
+		"removed own taint, not yet Ready": {recordedTaint(time.Hour, 2), "node-1 none TooManyTainted", ""},
+		"own taint on a deleted node":      {all(recordedTaint(time.Hour, 2), nodes(gone, 2)), taints, ""},
+		"operator's taint on another node": {tainted(false, 2), taints, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tainting, f := lostWorld()
-			c.change(&tainting, &f)
-			verdicts := tainting.Judge(f)
+			r, f := lostWorld()
+			c.change(&r, &f)
+			verdicts := r.Judge(f)
 			var got []string
 			for _, v := range verdicts {
 				got = append(got, fmt.Sprintf("%s %s %s", v.Node, v.Action, v.Reason))
 			}
-			if got := strings.Join(got, "; "); got != c.want {
-				t.Fatalf("got %q, want %q: %+v", got, c.want, verdicts)
-			}
+			must.Equal(t, strings.Join(got, "; "), c.want, "%+v", verdicts)
 			if len(verdicts) > 0 && !strings.Contains(verdicts[0].Message, c.says) {
 				t.Errorf("%q does not say %q", verdicts[0].Message, c.says)
 			}
@@ -228,42 +227,21 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// lose nodes at one time.
-func (f *Facts) lose(d time.Duration, nodes ...int) {
-	for _, i := range nodes {
-		f.Nodes[i].lose(d)
-	}
-}
-
-// zones puts nodes into a zone of their own.
-func (f *Facts) zones(zone string, nodes ...int) {
-	for _, i := range nodes {
-		f.Nodes[i].Labels = map[string]string{zoneLabel: zone}
-	}
-}
-
 func TestRecentLossIsCheckedAgain(t *testing.T) {
-	tainting, f := lostWorld()
+	r, f := lostWorld()
 	f.Nodes[1].lose(3 * time.Minute)
-	if v := tainting.Judge(f)[0]; v.After != 2*time.Minute {
-		t.Errorf("looked at again after %s", v.After)
-	}
+	must.Equal(t, r.Judge(f)[0].After, 2*time.Minute)
 }
 
-// A glance at a cache finds the nodes that are worth a closer look, and no fewer.
+// A glance at cached facts, without heartbeats, only selects nodes for a closer look.
 func TestGlanceNeedsNoHeartbeats(t *testing.T) {
-	tainting, f := lostWorld()
+	r, f := lostWorld()
 	f.Read = time.Time{}
 	for i := range f.Nodes {
-		n := &f.Nodes[i]
-		n.Heartbeat = time.Time{}
+		f.Nodes[i].Heartbeat = time.Time{}
 	}
-	if v := tainting.Judge(f)[0]; v.Action != None {
-		t.Errorf("tainted without a closer look: %+v", v)
-	}
-	if v := tainting.Glance(f)[0]; v.Action != Now {
-		t.Errorf("a glance sees nothing: %+v", v)
-	}
+	must.Equal(t, r.Judge(f)[0].Action, None)
+	must.Equal(t, r.Glance(f)[0].Action, Now)
 }
 
 func TestCheckRefusesBadRules(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -85,9 +87,7 @@ func BenchmarkPlan(b *testing.B) {
 	list := members(benchServers)[1:]
 	p.SetTargets(PerNodeTargets(list))
 	for b.Loop() {
-		if len(p.Plan(true).Moves) < benchNodes/benchServers*9/10 {
-			b.Fatal("too few moves")
-		}
+		must.True(b, len(p.Plan(true).Moves) >= benchNodes/benchServers*9/10, "too few moves")
 	}
 }
 

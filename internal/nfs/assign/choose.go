@@ -24,7 +24,7 @@ func (p *Pool) choose(hash uint64, zone int32) int32 {
 	return best
 }
 
-// withinSlack says whether one more node leaves the backend at most the slack
+// withinSlack reports whether one more node leaves the backend at most the slack
 // above the average. While planning, the tree holds only backends below their limit.
 func (p *Pool) withinSlack(b int32) bool {
 	return p.limits != nil || p.backends[b].nodes < limit(p.openNodes+1, p.openWeight, int64(p.backends[b].Weight), p.slack)
@@ -39,13 +39,13 @@ func limit(nodes, weights, weight, slack int64) int64 {
 	return (nodes*weight*(100+slack) + whole - 1) / whole
 }
 
-// takes says whether a new node may go to the backend.
+// takes reports whether a new node may go to the backend.
 func (p *Pool) takes(b int32) bool {
 	x := &p.backends[b]
 	return x.Open() && len(x.addresses) > 0 && (p.limits == nil || x.nodes < p.limits[b])
 }
 
-// usable says whether a node can stay with the address: its backend is there and not down.
+// usable reports whether a node can stay with the address: its backend is there and not down.
 func (p *Pool) usable(address int32) bool {
 	if address < 0 {
 		return false

@@ -6,7 +6,7 @@
 // of the service counts once and keeps its backend until the last is detached.
 //
 // A node gets the backend with the fewest nodes for its weight, in its own zone
-// while the backend there has at most the slack above the average. Plan says what
+// while the backend there has at most the slack above the average. Plan returns what
 // a rebalance would move; Repoint does the same for slots, the ClusterIPs of
 // exposure PerNodeStable. Nothing moves otherwise.
 //

@@ -38,23 +38,6 @@ func attach(t testing.TB, p *Pool, n Node, volume string) string {
 
 func node(i int) Node { return Node{Name: fmt.Sprintf("node-%d", i)} }
 
-// minMax counts nodes over the addresses that have any, as the GKE driver's own test does.
-func minMax(p *Pool) (annotated, different, least, most int) {
-	counts := map[string]int{}
-	for _, at := range p.Nodes() {
-		annotated++
-		counts[at.Address]++
-	}
-	for _, n := range counts {
-		if least == 0 || n < least {
-			least = n
-		}
-		most = max(most, n)
-	}
-	return annotated, len(counts), least, most
-}
-
-// nodesOf are the nodes of each backend.
 func nodesOf(p *Pool) []int {
 	var list []int
 	for _, l := range p.Loads() {

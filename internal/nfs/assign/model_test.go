@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The model holds VolumeAttachments as the API has them, and two processes. Each
@@ -15,6 +17,10 @@ import (
 // from a list, and may be leader for a while although the other one is too.
 
 type key struct{ node, volume string }
+
+func (k key) compare(other key) int {
+	return cmp.Or(cmp.Compare(k.node, other.node), cmp.Compare(k.volume, other.volume))
+}
 
 // event is a change of an attachment, or of the targets if they are not nil.
 type event struct {
@@ -98,9 +104,7 @@ func (w *world) detach(t *rapid.T, p *process, k key) {
 	if was && is && !before.Split && (after.Address != before.Address || !slices.Equal(nodesOf(p.pool), loads) || p.pool.Len() != count) {
 		t.Fatalf("%s lost volume %s: it was %+v and is %+v; loads %v, then %v", k.node, k.volume, before, after, loads, nodesOf(p.pool))
 	}
-	if was && is && before.Split && p.pool.Len() != count {
-		t.Fatalf("%s is not counted", k.node)
-	}
+	must.True(t, !was || !is || !before.Split || p.pool.Len() == count, "%s is not counted", k.node)
 }
 
 // attach is one step of a leader: choose, and write if the other leader has not.
@@ -109,9 +113,7 @@ func (w *world) attach(t *rapid.T, p *process, k key) {
 	loads := p.pool.Loads()
 	address, err := p.pool.Attach(w.node(k.node), k.volume)
 	if err != nil {
-		if i := slices.IndexFunc(loads, func(l Load) bool { return l.Open() }); i >= 0 {
-			t.Fatalf("%s is open, and %s gets no address", loads[i].Addr, k.node)
-		}
+		must.True(t, !slices.ContainsFunc(loads, Load.Open), "%s gets no address although a backend is open: %v", k.node, loads)
 		return
 	}
 	w.checkChoice(t, p, k, before, known, loads, address)
@@ -129,21 +131,15 @@ func (w *world) attach(t *rapid.T, p *process, k key) {
 
 func (w *world) checkChoice(t *rapid.T, p *process, k key, before Placement, known bool, loads []Load, address string) {
 	i := slices.IndexFunc(loads, func(l Load) bool { return l.Addr.Addr().String() == address })
-	if i < 0 {
-		t.Fatalf("%s is on %s, which the service does not have", k.node, address)
-	}
+	must.True(t, i >= 0, "%s is on %s, which the service does not have", k.node, address)
 	chosen := loads[i]
 	if known && before.Address == address {
-		if chosen.Health == nfs.Down {
-			t.Fatalf("a new volume of %s goes to %s, which is down", k.node, address)
-		}
+		must.True(t, chosen.Health != nfs.Down, "a new volume of %s goes to %s, which is down", k.node, address)
 		return
 	}
 	if known {
 		j := slices.IndexFunc(loads, func(l Load) bool { return l.Addr == before.Backend })
-		if j >= 0 && loads[j].Health != nfs.Down {
-			t.Fatalf("%s moves from %s to %s", k.node, before.Address, address)
-		}
+		must.True(t, j < 0 || loads[j].Health == nfs.Down, "%s moves from %s to %s", k.node, before.Address, address)
 	}
 	total, weights := 1, int32(0)
 	for _, l := range loads {
@@ -157,16 +153,12 @@ func (w *world) checkChoice(t *rapid.T, p *process, k key, before Placement, kno
 		if !l.Open() {
 			continue
 		}
-		if rank(l.Health) < rank(chosen.Health) {
-			t.Fatalf("%s goes to a backend that is %s while %s is %s", k.node, chosen.Health, l.Addr, l.Health)
-		}
+		must.True(t, rank(l.Health) >= rank(chosen.Health), "%s goes to a backend that is %s while %s is %s", k.node, chosen.Health, l.Addr, l.Health)
 		if l.Health == chosen.Health && !inZone && float64(l.Nodes+1)/float64(l.Weight) < float64(chosen.Nodes+1)/float64(chosen.Weight)-1e-9 {
 			t.Fatalf("%s goes to %s with %d nodes of weight %d, and %s has %d of weight %d", k.node, chosen.Addr, chosen.Nodes, chosen.Weight, l.Addr, l.Nodes, l.Weight)
 		}
 	}
-	if !chosen.Open() {
-		t.Fatalf("%s goes to %+v", k.node, chosen)
-	}
+	must.True(t, chosen.Open(), "%s goes to %+v", k.node, chosen)
 }
 
 // check holds each pool against itself, and those that have read everything against a new one.
@@ -179,16 +171,14 @@ func (w *world) check(t *rapid.T) {
 		}
 		fresh := &process{}
 		w.start(fresh)
-		if got, want := describe(p.pool), describe(fresh.pool); got != want {
-			t.Fatalf("a restart changes the pool from\n%s\nto\n%s", got, want)
-		}
+		got, want := describe(p.pool), describe(fresh.pool)
+		must.True(t, got == want, "a restart changes the pool from\n%s\nto\n%s", got, want)
 		for k, address := range w.attachments {
 			if address == "" {
 				continue
 			}
-			if got, err := fresh.pool.Attach(w.node(k.node), k.volume); err != nil || got != address {
-				t.Fatalf("%v was published with %s, and now with %s, %v", k, address, got, err)
-			}
+			got, err := fresh.pool.Attach(w.node(k.node), k.volume)
+			must.True(t, err == nil && got == address, "%v was published with %s, and now with %s, %v", k, address, got, err)
 		}
 	}
 }
@@ -199,9 +189,7 @@ func (w *world) checkCounts(t *rapid.T, p *Pool) {
 		counts[at.Backend.String()]++
 	}
 	for _, l := range p.Loads() {
-		if l.Nodes != counts[l.Addr.String()] {
-			t.Fatalf("%s counts %d nodes and has %d", l.Addr, l.Nodes, counts[l.Addr.String()])
-		}
+		must.True(t, l.Nodes == counts[l.Addr.String()], "%s counts %d nodes and has %d", l.Addr, l.Nodes, counts[l.Addr.String()])
 	}
 }
 

@@ -44,11 +44,11 @@ type Plan struct {
 	After []Load
 }
 
-// Plan says what should move: nodes whose backend is gone, down or draining, and
+// Plan returns what should move: nodes whose backend is gone, down or draining, and
 // if excess is asked for, what backends have above ⌈average × (1 + slack)⌉, with
 // the fewest moves that reach it. It changes nothing. A node that has mounted a
-// backend's own address (PerNode) can only move by remounting: say so, and it
-// moves with its next first volume. Nodes go to healthy backends; to others
+// backend's own address (PerNode) can only move by remounting: it moves with its
+// next first volume. Nodes go to healthy backends; to others
 // only where none is healthy.
 func (p *Pool) Plan(excess bool) Plan {
 	orphans, staying := p.orphans()

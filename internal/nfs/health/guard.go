@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// Guard is the rule that never lets all backends go out, and what it does now.
+// Guard is the rule that keeps some backends in use, and its present effect.
 type Guard struct {
 	// Total backends; Down are out; Failing fail too and stay in use.
 	Total, Down, Failing int
@@ -28,10 +28,10 @@ func (t *Table) Guard() Guard {
 	return g
 }
 
-// Active says whether backends that fail stay in use. It is a condition, an event and a metric.
+// Active reports whether backends that fail stay in use. It is a condition, an event and a metric.
 func (g Guard) Active() bool { return g.Failing > 0 }
 
-// Message says what is kept in use and what to do; empty where the guard is not active.
+// Message names the backends kept in use and what to do; empty if the guard is not active.
 func (g Guard) Message() string {
 	switch {
 	case !g.Active():

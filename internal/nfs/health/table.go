@@ -19,7 +19,7 @@ type Result struct {
 	Error string
 }
 
-// Record is what is known of one backend.
+// Record is the state of one backend.
 type Record struct {
 	Health nfs.Health
 	// Since is when Health became what it is; zero while it is Unknown.
@@ -61,8 +61,8 @@ func (t *Table) Restore(backend netip.AddrPort, health nfs.Health, since time.Ti
 	t.records[backend] = r
 }
 
-// SetBackends adds backends that are new, as Unknown, and forgets those that are
-// gone. Fewer backends may mean that all of the rest are Down: they become Failing.
+// SetBackends adds new backends as Unknown, and forgets missing ones. If all remaining backends are Down, all become
+// Failing.
 func (t *Table) SetBackends(now time.Time, backends []netip.AddrPort) []Change {
 	before := t.records
 	t.records = make(map[netip.AddrPort]*Record, len(backends))
@@ -75,10 +75,9 @@ func (t *Table) SetBackends(now time.Time, backends []netip.AddrPort) []Change {
 // SetSettings changes the settings. They count from the next result on.
 func (t *Table) SetSettings(settings Settings) { t.settings = settings }
 
-// Observe takes the results of probes and returns what changed, sorted by
-// backend. Results of one round belong into one call: then the order in which
-// probes ended does not decide which backends are taken out. Results that are not
-// newer than the last one of their backend, or of backends that are gone, are ignored.
+// Observe takes results of probes and returns the changes, sorted by backend. Pass the results of one round in one call: the
+// order in which probes ended then decides nothing. Results of unknown backends, and results that are not newer than the
+// backend's last one, are ignored.
 func (t *Table) Observe(results ...Result) []Change {
 	var now time.Time
 	for _, result := range results {
@@ -99,7 +98,7 @@ func (t *Table) Observe(results ...Result) []Change {
 	return t.settle(now)
 }
 
-// settle derives health from the counts: first who returns, then who is taken out.
+// settle derives health from the counts: first it returns backends, then it takes backends out.
 func (t *Table) settle(now time.Time) []Change {
 	var changes []Change
 	set := func(b netip.AddrPort, to nfs.Health) {
@@ -147,7 +146,7 @@ func (t *Table) Backends() []netip.AddrPort {
 	return slices.SortedFunc(maps.Keys(t.records), netip.AddrPort.Compare)
 }
 
-// Record returns what is known of a backend; false if the table does not have it.
+// Record returns the state of a backend; false if the table lacks the backend.
 func (t *Table) Record(backend netip.AddrPort) (Record, bool) {
 	r := t.records[backend]
 	if r == nil {
@@ -156,7 +155,7 @@ func (t *Table) Record(backend netip.AddrPort) (Record, bool) {
 	return *r, true
 }
 
-// Health of a backend: Unknown if the table does not have it.
+// Health of a backend: Unknown if the table lacks the backend.
 func (t *Table) Health(backend netip.AddrPort) nfs.Health {
 	r, _ := t.Record(backend)
 	return r.Health

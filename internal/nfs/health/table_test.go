@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var begin = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
@@ -74,9 +76,7 @@ func TestHealthAfterResults(t *testing.T) {
 		table, list := NewTable(DefaultSettings()), servers(4)
 		table.SetBackends(begin, list)
 		rounds(table, list, 1, c.words...)
-		if got := state(table, list); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		must.Equal(t, state(table, list), c.want, "%s", name)
 	}
 }
 
@@ -91,9 +91,7 @@ func TestChangesSayWhatAndWhy(t *testing.T) {
 		{list[1], nfs.Healthy, nfs.Down, begin.Add(4 * time.Second), "no answer"},
 		{list[1], nfs.Down, nfs.Healthy, begin.Add(6 * time.Second), ""},
 	})
-	if fmt.Sprint(got) != want {
-		t.Errorf("got %v", got)
-	}
+	must.Equal(t, fmt.Sprint(got), want, "got %v", got)
 	r, ok := table.Record(list[1])
 	if !ok || r.LastError != "no answer" || !r.Since.Equal(begin.Add(6*time.Second)) || !r.LastProbe.Equal(begin.Add(6*time.Second)) || r.Successes != 2 {
 		t.Errorf("record: %+v", r)
@@ -151,9 +149,7 @@ func TestRestoredHealthMovesNothing(t *testing.T) {
 	if changes := table.SetBackends(begin.Add(time.Hour), list); len(changes) > 0 {
 		t.Errorf("changes: %v", changes)
 	}
-	if got := state(table, list); got != "DHUU" {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, state(table, list), "DHUU")
 	if rounds(table, list, 7200, "++++"); state(table, list) != "DHHH" {
 		t.Errorf("one success returns a restored backend: %s", state(table, list))
 	}
@@ -175,9 +171,7 @@ func TestKnownBackendsKeepTheirRecords(t *testing.T) {
 	table.SetBackends(begin, list)
 	rounds(table, list, 1, "-+++", "-+++", "-+++")
 	table.SetBackends(begin.Add(time.Minute), list[:3])
-	if got := state(table, list[:3]); got != "DHH" {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, state(table, list[:3]), "DHH")
 }
 
 func TestWaitIsAtMostTheInterval(t *testing.T) {

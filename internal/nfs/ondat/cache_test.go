@@ -7,29 +7,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestCacheExpiresPerVolume(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	c := Cache{Expiry: DefaultCacheExpiry}
 	one, two := Judge([]Volume{volume("1", "10.0.0.1:1")})[0], Judge([]Volume{volume("2", "10.0.0.2:1")})[0]
-	if c.Fresh(one, now) {
-		t.Error("a volume that was never added")
-	}
+	must.True(t, !c.Fresh(one, now), "a volume that was never added")
 	c.Add(one, now)
 	c.Add(two, now.Add(30*time.Second))
 	for _, at := range []struct {
 		after    time.Duration
 		one, two bool
 	}{{0, true, true}, {59 * time.Second, true, true}, {60 * time.Second, false, true}, {89 * time.Second, false, true}, {90 * time.Second, false, false}} {
-		if a, b := c.Fresh(one, now.Add(at.after)), c.Fresh(two, now.Add(at.after)); a != at.one || b != at.two {
-			t.Errorf("after %s: %t, %t", at.after, a, b)
-		}
+		a, b := c.Fresh(one, now.Add(at.after)), c.Fresh(two, now.Add(at.after))
+		must.True(t, a == at.one && b == at.two, "after %s: %t, %t", at.after, a, b)
 	}
 	c.Drop("1")
-	if c.Fresh(one, now) || c.Len() != 1 {
-		t.Error("a volume that was dropped")
-	}
+	must.True(t, !c.Fresh(one, now) && c.Len() == 1, "a volume that was dropped")
 }
 
 func TestCacheSeesWhatMatters(t *testing.T) {
@@ -57,9 +54,7 @@ func TestCacheSeesWhatMatters(t *testing.T) {
 		c.Add(Judge([]Volume{v})[0], now)
 		v.Labels = maps.Clone(v.Labels)
 		change.apply(&v)
-		if got := c.Fresh(Judge([]Volume{v})[0], now); got != change.fresh {
-			t.Errorf("%s: fresh %t", name, got)
-		}
+		must.Equal(t, c.Fresh(Judge([]Volume{v})[0], now), change.fresh, "%s: fresh", name)
 	}
 }
 
@@ -85,8 +80,7 @@ func TestClaimIsComparedWithTheVolume(t *testing.T) {
 		"terminating, and in use": {claim(terminating), true, ""},
 		"lost its PV, and in use": {claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), true, ""},
 	} {
-		if got, message := f.CheckClaim(c.claim, c.hasService); got != c.want || (message == "") != (got == "") {
-			t.Errorf("%s: %s %q", name, got, message)
-		}
+		got, message := f.CheckClaim(c.claim, c.hasService)
+		must.True(t, got == c.want && (message == "") == (got == ""), "%s: %s %q", name, got, message)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 30) }
@@ -48,12 +50,8 @@ func TestWhichVolumesCount(t *testing.T) {
 		if f.State != c.state || f.Reason != c.reason || !strings.Contains(f.Message, c.message) || (f.Reason == "") != (f.Message == "") || len(f.Message) > 600 {
 			t.Errorf("%s: %s %s %q", name, f.State, f.Reason, f.Message)
 		}
-		if f.State == Served != f.Server.IsValid() {
-			t.Errorf("%s: server %s", name, f.Server)
-		}
-		if f.Reason == InvalidLabels && f.PVC+f.PV+f.Namespace != "" {
-			t.Errorf("%s: an object of a bad name is looked for", name)
-		}
+		must.Equal(t, f.State == Served, f.Server.IsValid(), "%s: server %s", name, f.Server)
+		must.True(t, f.Reason != InvalidLabels || f.PVC+f.PV+f.Namespace == "", "%s: an object of a bad name is looked for", name)
 	}
 }
 
@@ -63,14 +61,12 @@ func TestEndpointsThatCannotBePublished(t *testing.T) {
 		":2049", "0.0.0.0:2049", "127.0.0.1:2049", "nfs.example.com:2049", "fe80::1%eth0", "[fe80::1%eth0]:2049", "10.0.0.1:0", "10.0.0.1:-1", "10.0.0.1:70000",
 		"10.0.0.1", "10.0.0.1:", "[::1]:2049", "[::]:2049", "fd00::1:2049", "[fd00::1]", "255.255.255.255:1", "224.0.0.1:1", " 10.0.0.1:1", "10.0.0.1:1 ", "None:2049",
 	} {
-		if f := Judge([]Volume{volume("1", endpoint)})[0]; f.State != Ignored || f.Reason != InvalidEndpoint {
-			t.Errorf("%q: %s %s", endpoint, f.State, f.Server)
-		}
+		f := Judge([]Volume{volume("1", endpoint)})[0]
+		must.True(t, f.State == Ignored && f.Reason == InvalidEndpoint, "%q: %s %s", endpoint, f.State, f.Server)
 	}
 	for endpoint, want := range map[string]string{"10.0.0.1:1": "10.0.0.1:1", "[fd00::1]:65535": "[fd00::1]:65535", "[::ffff:10.0.0.1]:1": "10.0.0.1:1"} {
-		if f := Judge([]Volume{volume("1", endpoint)})[0]; f.State != Served || f.Server.String() != want {
-			t.Errorf("%q: %s %s", endpoint, f.State, f.Server)
-		}
+		f := Judge([]Volume{volume("1", endpoint)})[0]
+		must.True(t, f.State == Served && f.Server.String() == want, "%q: %s %s", endpoint, f.State, f.Server)
 	}
 }
 
@@ -98,9 +94,7 @@ func TestServerBelongsToOneVolume(t *testing.T) {
 				t.Errorf("%s: %s", name, f.Message)
 			}
 		}
-		if got := fmt.Sprint(states); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		must.Equal(t, fmt.Sprint(states), c.want, "%s", name)
 	}
 }
 
@@ -118,18 +112,12 @@ func TestJudgeInvariants(t *testing.T) {
 		}
 		found, seen := Judge(list), map[netip.AddrPort]bool{}
 		for i, f := range found {
-			if f.ID != list[i].ID {
-				t.Fatalf("place %d: %s", i, f.ID)
-			}
-			if (f.State == Ignored) != slices.Contains(Reasons, f.Reason) {
-				t.Fatalf("%+v", f)
-			}
+			must.True(t, f.ID == list[i].ID, "place %d: %s", i, f.ID)
+			must.True(t, (f.State == Ignored) == slices.Contains(Reasons, f.Reason), "%+v", f)
 			if f.State != Served {
 				continue
 			}
-			if seen[f.Server] || len(f.Labels) != 3 || !f.Server.Addr().IsGlobalUnicast() {
-				t.Fatalf("%+v", f)
-			}
+			must.True(t, !seen[f.Server] && len(f.Labels) == 3 && f.Server.Addr().IsGlobalUnicast(), "%+v", f)
 			seen[f.Server] = true
 		}
 	})
@@ -144,15 +132,11 @@ func FuzzJudge(f *testing.F) {
 		if got.State == Served && (!got.Server.IsValid() || got.Server.Port() == 0 || strings.ContainsAny(got.PV+got.PVC+got.Namespace, "/ \n")) {
 			t.Errorf("%+v", got)
 		}
-		if name, err := got.ServiceName(ByPVC); got.State == Served && err == nil && name != pvc && name != pv {
-			t.Errorf("name %q", name)
-		}
-		if ip := got.RecordedIP(); ip.IsValid() && netip.MustParseAddrPort(MountEndpoint(ip)).Addr() != ip {
-			t.Errorf("%s", ip)
-		}
-		if len(got.Message) > 4000 {
-			t.Errorf("%d bytes", len(got.Message))
-		}
+		name, err := got.ServiceName(ByPVC)
+		must.True(t, got.State != Served || err != nil || name == pvc || name == pv, "name %q", name)
+		ip := got.RecordedIP()
+		must.True(t, !ip.IsValid() || netip.MustParseAddrPort(MountEndpoint(ip)).Addr() == ip, "%s", ip)
+		must.True(t, len(got.Message) <= 4000, "%d bytes", len(got.Message))
 	})
 }
 
@@ -164,14 +148,10 @@ func TestPublishedAddressIsRead(t *testing.T) {
 		"10.96.0.1:111": "invalid IP", "10.96.0.1": "invalid IP", "": "invalid IP",
 	} {
 		v := Volume{Labels: map[string]string{LabelMountEndpoint: label}}
-		if got := v.RecordedIP().String(); got != want {
-			t.Errorf("%q: %s, want %s", label, got, want)
-		}
+		must.Equal(t, v.RecordedIP().String(), want, "%q", label)
 	}
 	for ip, want := range map[string]string{"10.96.0.1": "10.96.0.1:2049", "fd00::1": "[fd00::1]:2049"} {
-		if got := MountEndpoint(netip.MustParseAddr(ip)); got != want {
-			t.Errorf("%s: %s", ip, got)
-		}
+		must.Equal(t, MountEndpoint(netip.MustParseAddr(ip)), want, "%s", ip)
 	}
 }
 
@@ -211,8 +191,6 @@ func TestGoneOnlyIfItsNamespaceWasListed(t *testing.T) {
 		"unknown, one failed":            {Listing{Listed: map[string]bool{"a": true}, Failed: failed}, "", false},
 		"unknown, no namespace is shown": {Listing{}, "", false},
 	} {
-		if got := c.listing.Gone(c.namespace); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		must.Equal(t, c.listing.Gone(c.namespace), c.want, "%s", name)
 	}
 }

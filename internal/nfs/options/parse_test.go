@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestParse(t *testing.T) {
@@ -41,50 +43,27 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseReportsAllProblems(t *testing.T) {
-	for text, want := range map[string]string{
-		"read_ahead_kb=-1":                "no number from 0",
-		"read_ahead_kb=":                  "no number from 0",
-		"read_ahead_kb":                   "no number from 0",
-		"read_ahead_kb=1k":                "no number from 0",
-		"read_ahead_kb=+1":                "no number from 0",
-		"read_ahead_kb=1048577":           "no number from 0",
-		"read_ahead_kb=1,read_ahead_kb=2": "contradicts",
-		"vers=5":                          "not known",
-		"vers=2":                          "not known",
-		"vers":                            "not known",
-		"nconnect=0":                      "no number from 1 to 16",
-		"nconnect=17":                     "no number from 1 to 16",
-		"vers=3,nfsvers=4.1":              "contradicts",
-		"vers=3,v4":                       "contradicts",
-		"hard,soft":                       "contradicts",
-		"ro,rw":                           "contradicts",
-		"lock,nolock":                     "contradicts",
-		"tcp,proto=udp":                   "contradicts",
-		"hard=1":                          "takes no value",
-		"addr=10.0.0.9":                   "comes from the NFS service",
-		"mounthost=evil":                  "comes from the NFS service",
-		"bind":                            "not allowed",
-		"remount":                         "not allowed",
-		"bg":                              "not allowed",
-		"":                                "empty",
-		"hard,":                           "empty",
-		",hard":                           "empty",
-		" hard":                           "blank",
-		"hard, soft":                      "blank",
-		"=1":                              "no name",
-		"-o":                              "no name",
-		"a b=1":                           "no name",
-		"a/b":                             "no name",
-		"hard\x00":                        "control",
-		"hard\nsoft":                      "control",
-		"x-\xff":                          "UTF-8",
-		`context="a`:                      "quote",
-		"context=":                        "needs a value",
-		"port=0":                          "no number from 1 to 65535",
-		"sec=krb6":                        "not known",
+	for want, texts := range map[string][]string{
+		"no number from 0":           {"read_ahead_kb=-1", "read_ahead_kb=", "read_ahead_kb", "read_ahead_kb=1k", "read_ahead_kb=+1", "read_ahead_kb=1048577"},
+		"no number from 1 to 16":     {"nconnect=0", "nconnect=17"},
+		"no number from 1 to 65535":  {"port=0"},
+		"contradicts":                {"read_ahead_kb=1,read_ahead_kb=2", "vers=3,nfsvers=4.1", "vers=3,v4", "hard,soft", "ro,rw", "lock,nolock", "tcp,proto=udp"},
+		"not known":                  {"vers=5", "vers=2", "vers", "sec=krb6"},
+		"takes no value":             {"hard=1"},
+		"needs a value":              {"context="},
+		"comes from the NFS service": {"addr=10.0.0.9", "mounthost=evil"},
+		"not allowed":                {"bind", "remount", "bg"},
+		"empty":                      {"", "hard,", ",hard"},
+		"blank":                      {" hard", "hard, soft"},
+		"no name":                    {"=1", "-o", "a b=1", "a/b"},
+		"control":                    {"hard\x00", "hard\nsoft"},
+		"UTF-8":                      {"x-\xff"},
+		"quote":                      {`context="a`},
 	} {
-		if _, problems := Parse("f", []string{text}); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
-			t.Errorf("%q: %v, want %s", text, problems, want)
+		for _, text := range texts {
+			if _, problems := Parse("f", []string{text}); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+				t.Errorf("%q: %v, want %s", text, problems, want)
+			}
 		}
 	}
 	_, problems := Parse("spec.mountOptions", []string{"vers=9", "hard", "soft,nconnect=0", "addr=1"})
@@ -92,9 +71,7 @@ func TestParseReportsAllProblems(t *testing.T) {
 	for _, p := range problems {
 		fields = append(fields, p.Field)
 	}
-	if want := []string{"spec.mountOptions[0]", "spec.mountOptions[2]", "spec.mountOptions[2]", "spec.mountOptions[3]"}; !slices.Equal(fields, want) {
-		t.Errorf("got %v", problems)
-	}
+	must.Equal(t, fields, []string{"spec.mountOptions[0]", "spec.mountOptions[2]", "spec.mountOptions[2]", "spec.mountOptions[3]"}, "got %v", problems)
 	if !strings.Contains(problems[1].Message, `"hard" in spec.mountOptions[1]`) {
 		t.Errorf("got %s", problems[1])
 	}
@@ -111,12 +88,8 @@ func TestOwnOptionsWinOverDefaults(t *testing.T) {
 		{[]string{`context="a`, "hard"}, []string{`fscontext="b`}, []string{`fscontext="b`, "hard"}},
 	} {
 		got := Merge(c.defaults, c.own)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%v into %v: %v", c.defaults, c.own, got)
-		}
-		if again := Merge(c.defaults, got); !slices.Equal(again, got) {
-			t.Errorf("%v into %v: %v, then %v", c.defaults, c.own, got, again)
-		}
+		must.Equal(t, got, c.want, "%v into %v", c.defaults, c.own)
+		must.Equal(t, Merge(c.defaults, got), got, "%v merged again into %v", c.defaults, c.own)
 	}
 }
 
@@ -141,8 +114,8 @@ func TestPortOfServer(t *testing.T) {
 }
 
 func TestReadAheadIsWholePages(t *testing.T) {
-	if EffectiveReadAheadKB(5, 4096) != 4 || EffectiveReadAheadKB(127, 65536) != 64 || EffectiveReadAheadKB(0, 4096) != 0 || EffectiveReadAheadKB(3, 512) != 3 {
-		t.Error("the kernel keeps whole pages")
+	for kb, want := range map[[2]int]int{{5, 4096}: 4, {127, 65536}: 64, {0, 4096}: 0, {3, 512}: 3} {
+		must.Equal(t, EffectiveReadAheadKB(kb[0], kb[1]), want, "%v", kb)
 	}
 }
 
@@ -178,4 +151,11 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestUnknownOptionsAreRefusedUnlessSloppy(t *testing.T) {
+	for text, want := range map[string]int{"hard": 0, "x-foo": 0, "nconect=4,newer": 2, "newer,sloppy": 0} {
+		parsed, problems := Parse("spec.mountOptions", []string{text})
+		must.Equal(t, len(append(problems, parsed.CheckKnown("spec.mountOptions")...)), want, text)
+	}
 }

@@ -5,36 +5,29 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestParseShare(t *testing.T) {
-	for share, want := range map[string]string{
-		"/":                             "",
-		"/exports":                      "",
-		"/gpfs/fs1":                     "",
-		"/a b/ü":                        "",
-		"/a..b/..c":                     "",
-		"":                              "empty",
-		"exports":                       `write "/exports"`,
-		"/exports/":                     "",
-		"/exports//":                    `write "/exports"`,
-		"//exports":                     `write "/exports"`,
-		"/a/./b":                        `write "/a/b"`,
-		"/..":                           "leads upwards",
-		"/exports/../etc":               "leads upwards",
-		"/exports/..":                   "leads upwards",
-		"../a":                          "leads upwards",
-		"/a\x00b":                       "control",
-		"/a\nb":                         "control",
-		"/\xff":                         "UTF-8",
-		"/" + strings.Repeat("a", 1024): "1025 bytes",
+	for want, shares := range map[string][]string{
+		"":                 {"/", "/exports", "/gpfs/fs1", "/a b/ü", "/a..b/..c", "/exports/"},
+		"empty":            {""},
+		`write "/exports"`: {"exports", "/exports//", "//exports"},
+		`write "/a/b"`:     {"/a/./b"},
+		"leads upwards":    {"/..", "/exports/../etc", "/exports/..", "../a"},
+		"control":          {"/a\x00b", "/a\nb"},
+		"UTF-8":            {"/\xff"},
+		"1025 bytes":       {"/" + strings.Repeat("a", 1024)},
 	} {
-		got, err := ParseShare(share)
-		switch {
-		case want == "" && (err != nil || got != strings.TrimSuffix(share, "/") && got != "/"):
-			t.Errorf("%q: %q, %v", share, got, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || got != ""):
-			t.Errorf("%q: %q, %v, want %s", share, got, err, want)
+		for _, share := range shares {
+			got, err := ParseShare(share)
+			switch {
+			case want == "" && (err != nil || got != strings.TrimSuffix(share, "/") && got != "/"):
+				t.Errorf("%q: %q, %v", share, got, err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want) || got != ""):
+				t.Errorf("%q: %q, %v, want %s", share, got, err, want)
+			}
 		}
 	}
 }
@@ -76,13 +69,9 @@ func TestParseSubDir(t *testing.T) {
 
 func TestSourceBracketsIPv6(t *testing.T) {
 	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:/exports/a", "fd00::1": "[fd00::1]:/exports/a"} {
-		if got := Source(netip.MustParseAddr(address), "/exports", "a"); got != want {
-			t.Errorf("got %s", got)
-		}
+		must.Equal(t, Source(netip.MustParseAddr(address), "/exports", "a"), want)
 	}
-	if got := Source(netip.MustParseAddr("10.0.0.1"), "/", ""); got != "10.0.0.1:/" {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, Source(netip.MustParseAddr("10.0.0.1"), "/", ""), "10.0.0.1:/")
 }
 
 func FuzzPaths(f *testing.F) {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// notes say how to change backends that spec.backends does not list.
+// notes explain how to change backends that spec.backends does not list.
 func (s *State) notes(c nfs.Change) []string {
 	var notes []string
 	listed := map[netip.AddrPort]bool{}

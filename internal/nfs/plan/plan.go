@@ -19,7 +19,7 @@ type Plan struct {
 	Slots []assign.SlotMove
 	// Moves of nodes, by name.
 	Moves []Move
-	// Notes say what the operator has to do otherwise than by editing spec.backends.
+	// Notes name the steps that are not edits of spec.backends.
 	Notes []string
 }
 
@@ -64,7 +64,7 @@ const (
 	Waits   Outcome = "waits"
 )
 
-// Outcome says whether nothing moves, all moves are done at once, or some wait.
+// Outcome reports whether nothing moves, all moves are done at once, or some wait.
 // Moves that are pending without the change do not count.
 func (p Plan) Outcome() Outcome {
 	own := slices.DeleteFunc(slices.Clone(p.Moves), func(m Move) bool { return m.Pending })
@@ -101,7 +101,7 @@ func (s *State) Change(c nfs.Change) (Plan, nfs.Problems) {
 	return plan, nil
 }
 
-// to plans the way to other members.
+// to plans the change to other members.
 func (s *State) to(after []nfs.Member) Plan {
 	plan := Plan{}
 	before := s.placements()
@@ -128,7 +128,7 @@ func (s *State) to(after []nfs.Member) Plan {
 	return plan
 }
 
-// repoints says whether an address is Fairlead's to point elsewhere.
+// repoints reports whether Fairlead can point an address to another backend.
 func (s *State) repoints(address string) bool {
 	if s.Service.Exposure == nfs.Stable {
 		return address != "" && address == spec.Published(s.object.Status.Address, s.Service.Port)
@@ -186,7 +186,7 @@ func (s *State) admission(c nfs.Change) nfs.Problems {
 	_, found := spec.Read(changed)
 	var problems nfs.Problems
 	for _, p := range found {
-		// Those of the added backends themselves have been reported as add[…].
+		// Problems of the added backends are already reported as add[…].
 		if !slices.Contains(s.problems, p) && !strings.HasPrefix(p.Field, "spec.backends[") {
 			problems = append(problems, p)
 		}

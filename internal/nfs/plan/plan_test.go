@@ -13,6 +13,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
@@ -66,9 +68,7 @@ func addressesOf(s *v1alpha1.NFSService) []string {
 func change(t *testing.T, s *v1alpha1.NFSService, attachments []assign.Attachment, c nfs.Change) Plan {
 	t.Helper()
 	plan, problems := Read(s, attachments).Change(c)
-	if len(problems) > 0 {
-		t.Fatal(problems.Err())
-	}
+	must.Do(t, problems.Err())
 	return plan
 }
 
@@ -149,9 +149,7 @@ func TestChangesThatAdmissionWouldRefuse(t *testing.T) {
 		fields = append(fields, p.Field)
 	}
 	slices.Sort(fields)
-	if got := strings.Join(fields, " "); got != "add add[1].address drain[0] remove[0] spec.backends weight[10.0.0.1]" {
-		t.Errorf("got %s: %v", got, problems)
-	}
+	must.Equal(t, strings.Join(fields, " "), "add add[1].address drain[0] remove[0] spec.backends weight[10.0.0.1]", "%v", problems)
 	s.Spec.Versions = []int32{5} // wrong already
 	if _, problems = Read(s, nil).Change(nfs.Change{Drain: []string{"10.0.0.1"}}); len(problems) > 0 {
 		t.Errorf("problems that the change does not make: %v", problems)
@@ -197,9 +195,7 @@ func TestExplain(t *testing.T) {
 		"node-1 1 1 slot 1 points to it; in another zone than the node; backend is draining: the address is pointed to another backend as soon as one takes it",
 		"node-2 -1 1 its address leads to no backend: the node gets one when it mounts again",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	must.Equal(t, got, want, "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	if state.Nodes() != 3 || state.Slots()[0].Nodes != 1 || state.Loads()[0].Nodes != 1 {
 		t.Errorf("%d nodes, slots %v, loads %v", state.Nodes(), state.Slots(), state.Loads())
 	}
@@ -214,9 +210,7 @@ func TestDrainMovesOnlyNodesOfTheBackend(t *testing.T) {
 		state := Read(s, attached(rapid.IntRange(0, 30).Draw(t, "nodes"), addressesOf(s)...))
 		drained := state.members[rapid.IntRange(0, backends-1).Draw(t, "drained")].Addr
 		plan, problems := state.Change(nfs.Change{Drain: []string{drained.String()}})
-		if len(problems) > 0 {
-			t.Fatal(problems.Err())
-		}
+		must.Do(t, problems.Err())
 		nodes := 0
 		for _, b := range plan.Backends {
 			nodes += b.NodesThen

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
-// why says in words what leads a node to its backend, and what keeps it there.
+// why explains in words how a node reaches its backend, and why and when the node leaves.
 func (s *State) why(n Node) string {
 	if !n.Backend.IsValid() {
 		return "its address leads to no backend: the node gets one when it mounts again"

@@ -69,8 +69,8 @@ func Check(have, want *corev1.Service) Verdict {
 	return Verdict{Update, "Service " + have.Name + " was changed: restoring it", updated}
 }
 
-// wrongAddress says what is wrong with the Service's ClusterIP, which cannot be
-// changed. A Service that was made an ExternalName has none, and gets it back.
+// wrongAddress describes a wrong ClusterIP, which can't be changed. A Service that was made an ExternalName has no
+// ClusterIP, so the recorded one is set again.
 func wrongAddress(have, want *corev1.Service) string {
 	switch is, recorded := have.Spec.ClusterIP, want.Spec.ClusterIP; {
 	case recorded != "" && is != "" && is != recorded:
@@ -82,7 +82,7 @@ func wrongAddress(have, want *corev1.Service) string {
 	return ""
 }
 
-// repaired is have with every field that Fairlead owns as it should be.
+// repaired is have with the wanted values of the fields that Fairlead owns.
 func repaired(have, want *corev1.Service) *corev1.Service {
 	s := have.DeepCopy()
 	if s.Labels == nil {
@@ -100,7 +100,7 @@ func repaired(have, want *corev1.Service) *corev1.Service {
 	}
 	if s.Spec.Type != want.Spec.Type {
 		s.Spec.Type = want.Spec.Type
-		// These go with other types, and the API server refuses them with ClusterIP.
+		// The API server refuses these fields for type ClusterIP.
 		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort, s.Spec.AllocateLoadBalancerNodePorts = "", 0, nil
 		s.Spec.LoadBalancerClass, s.Spec.LoadBalancerSourceRanges, s.Spec.LoadBalancerIP = nil, nil, ""
 	}

@@ -45,12 +45,12 @@ type Frontend struct {
 	ClusterIP netip.Addr
 	// Backend that the address points to; not valid: none.
 	Backend netip.AddrPort
-	// TargetPort that the Service shows; 0: the port that clients mount. Nothing goes
-	// by it: the port of the slices counts.
+	// TargetPort of the Service; 0: the port that clients mount. It has no effect: the
+	// port of the slices counts.
 	TargetPort uint16
 }
 
-// Family of the frontend: its ClusterIP's, before there is one its backend's, else empty.
+// Family of the frontend: that of its ClusterIP, else of its backend, else empty.
 func (f Frontend) Family() Family {
 	switch {
 	case f.ClusterIP.IsValid():
@@ -79,7 +79,7 @@ func Names(service string, exposure nfs.Exposure, slots int) []string {
 
 // Service is what the Kubernetes Service of a frontend should be: a ClusterIP, no
 // selector, one port. port is the port that clients mount; backends may listen on
-// others. A recorded ClusterIP is asked for again.
+// others. A recorded ClusterIP is requested again.
 func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference, port int32) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

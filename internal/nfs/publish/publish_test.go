@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func at(i int) netip.AddrPort {
@@ -36,36 +38,12 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 		backends  string
 		now, want int // -1: none
 	}{
-		{"HH", 0, 0},
-		{"HH", 1, 1},
-		{"DH", 0, 1},
-		{"FH", 0, 1}, // the guard keeps it in use elsewhere
-		{"DU", 0, 1},
-		{"DF", 0, 1},
-		{"Dh", 0, 1},
-		{"UH", 0, 0}, // a restart moves nothing
-		{"FU", 0, 0},
-		{"FF", 0, 0},
-		{"DD", 0, 0},
-		{"DD", -1, -1},
-		{"D", 0, 0},
-		{"hH", 0, 1},
-		{"hU", 0, 0},
-		{"hF", 0, 0},
-		{"hh", 0, 0},
-		{"hD", 0, 0},
-		{"uU", 0, 0},
-		{"fU", 0, 0},
-		{"hHhh", -1, 1},
-		{"hhHh", -1, 2},
-		{"Hhhh", -1, 0},
-		{"DFUH", -1, 3},
-		{"DFU", -1, 2},
-		{"DF", -1, 1},
-		{"HDD", 7, 0},
-		{"DD", 7, -1},
-		{"", 7, -1},
-		{"", -1, -1},
+		{"HH", 0, 0}, {"HH", 1, 1}, {"DH", 0, 1}, {"DU", 0, 1}, {"DF", 0, 1}, {"Dh", 0, 1},
+		{"FH", 0, 1},                                           // the guard keeps it in use elsewhere
+		{"UH", 0, 0}, {"FU", 0, 0}, {"FF", 0, 0}, {"DD", 0, 0}, // a restart moves nothing
+		{"DD", -1, -1}, {"D", 0, 0}, {"hH", 0, 1}, {"hU", 0, 0}, {"hF", 0, 0}, {"hh", 0, 0}, {"hD", 0, 0}, {"uU", 0, 0}, {"fU", 0, 0},
+		{"hHhh", -1, 1}, {"hhHh", -1, 2}, {"Hhhh", -1, 0}, {"DFUH", -1, 3}, {"DFU", -1, 2}, {"DF", -1, 1},
+		{"HDD", 7, 0}, {"DD", 7, -1}, {"", 7, -1}, {"", -1, -1},
 	} {
 		var now, want netip.AddrPort
 		if c.now >= 0 {
@@ -84,12 +62,8 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 func TestStableAddressKeepsItsFamily(t *testing.T) {
 	list := backends("H")
 	list = append(list, nfs.Member{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("[fd00::1]:2049")}, Health: nfs.Healthy})
-	if got := ChooseStable("files", corev1.IPv6Protocol, at(0), list); got.Backend != list[1].Addr {
-		t.Errorf("got %+v", got)
-	}
-	if got := ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]); got.Backend.IsValid() {
-		t.Errorf("got %+v", got)
-	}
+	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list).Backend, list[1].Addr)
+	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]).Backend, netip.AddrPort{})
 }
 
 func TestServicesSpreadOverTheSameBackends(t *testing.T) {
@@ -125,9 +99,7 @@ func TestSlicesOfOneFrontend(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%s [%s]", s.Family, text))
 		}
-		if text := strings.Join(got, " "); text != c.want {
-			t.Errorf("%s, %s: %s, want %s", c.clusterIP, c.backend, text, c.want)
-		}
+		must.Equal(t, strings.Join(got, " "), c.want, "%s, %s", c.clusterIP, c.backend)
 	}
 }
 
@@ -163,9 +135,7 @@ func TestSliceMatchesOnlyIfWhole(t *testing.T) {
 
 func TestServiceNames(t *testing.T) {
 	for exposure, want := range map[nfs.Exposure]string{nfs.Stable: "[files]", nfs.PerNode: "[]", nfs.PerNodeStable: "[files-slot-0 files-slot-1]"} {
-		if got := fmt.Sprint(Names("files", exposure, 2)); got != want {
-			t.Errorf("%s: %s", exposure, got)
-		}
+		must.Equal(t, fmt.Sprint(Names("files", exposure, 2)), want, "%s", exposure)
 	}
 }
 
@@ -186,9 +156,7 @@ func asCreated() *corev1.Service {
 
 func TestServiceIsRepaired(t *testing.T) {
 	want := frontend().Service("default", "files", owner, 2049)
-	if got := Check(asCreated(), want); got.Action != Keep {
-		t.Errorf("as created: %+v", got)
-	}
+	must.Equal(t, Check(asCreated(), want).Action, Keep, "as created")
 	for name, change := range map[string]func(*corev1.Service){
 		"port":         func(s *corev1.Service) { s.Spec.Ports[0].Port = 111 },
 		"target port":  func(s *corev1.Service) { s.Spec.Ports[0].TargetPort.IntVal = 111 },
@@ -198,9 +166,7 @@ func TestServiceIsRepaired(t *testing.T) {
 		"selector":     func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "x"} },
 		"type":         func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort; s.Spec.Ports[0].NodePort = 30000 },
 		"external name": func(s *corev1.Service) {
-			s.Spec.Type = corev1.ServiceTypeExternalName
-			s.Spec.ExternalName = "x"
-			s.Spec.ClusterIP = ""
+			s.Spec.Type, s.Spec.ExternalName, s.Spec.ClusterIP = corev1.ServiceTypeExternalName, "x", ""
 		},
 		"external IPs": func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"1.2.3.4"} },
 		"internal traffic": func(s *corev1.Service) {
@@ -219,9 +185,7 @@ func TestServiceIsRepaired(t *testing.T) {
 			t.Errorf("%s: %s", name, got.Action)
 			continue
 		}
-		if again := Check(got.Service, want); again.Action != Keep {
-			t.Errorf("%s: after the update %s", name, again.Action)
-		}
+		must.Equal(t, Check(got.Service, want).Action, Keep, "%s: after the update", name)
 		if s := got.Service; s.Labels["team"] != "storage" || s.Annotations["note"] != "kept" || s.Spec.ClusterIP != "10.96.0.1" || s.Spec.Ports[0].NodePort != 0 {
 			t.Errorf("%s: %+v", name, s)
 		}
@@ -250,9 +214,7 @@ func TestAddressOutlivesItsService(t *testing.T) {
 	}
 	have := asCreated()
 	have.DeletionTimestamp = &metav1.Time{}
-	if got := Check(have, want); got.Action != Wait {
-		t.Errorf("being deleted: %+v", got)
-	}
+	must.Equal(t, Check(have, want).Action, Wait, "being deleted")
 	for _, address := range []string{"10.96.0.2", corev1.ClusterIPNone} {
 		have := asCreated()
 		have.Spec.ClusterIP = address
@@ -271,7 +233,5 @@ func TestAddressOutlivesItsService(t *testing.T) {
 	if got := Check(headless, first); got.Action != WrongAddress || strings.Contains(got.Message, "mounted") {
 		t.Errorf("headless: %+v", got)
 	}
-	if got := Check(created, first); got.Action != Keep {
-		t.Errorf("an address that is not recorded yet: %+v", got)
-	}
+	must.Equal(t, Check(created, first).Action, Keep, "an address that is not recorded yet")
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Slice is what one EndpointSlice of a frontend should hold.
+// Slice is the wanted content of one EndpointSlice of a frontend.
 type Slice struct {
 	Family discoveryv1.AddressType
 	// Backend that the slice names; not valid: the slice names nothing.
@@ -60,7 +60,7 @@ func (s Slice) Ports() []discoveryv1.EndpointPort {
 	}}
 }
 
-// Matches says whether an EndpointSlice holds exactly this: not only that its
+// Matches reports whether an EndpointSlice holds exactly this: not only that its
 // first address and port are right (as Ondat's api-manager compares, EndpointsIsEqual).
 func (s Slice) Matches(have *discoveryv1.EndpointSlice) bool {
 	want, ports := s.Endpoints(), s.Ports()

@@ -11,24 +11,22 @@ import (
 
 // Choice is the backend that a Stable address points to.
 type Choice struct {
-	// Backend is not valid where nothing should be published.
+	// Backend is not valid if nothing should be published.
 	Backend netip.AddrPort
 	// Reason says why the address points there; for status and events.
 	Reason string
 }
 
-// ChooseStable returns the backend for a service's one address. current stays
-// while it is fit: every change breaks all clients' connections. It moves
+// ChooseStable returns the backend for a service's one address. A change breaks all clients' connections, so current stays
+// unless the address moves
 //
-//   - from a backend that is gone, Down or Failing to a healthy one. Failing ones are
-//     left too, though the guard keeps them in use elsewhere: one server carries all
-//     clients anyway, so that moving overloads no other;
+//   - from a missing, Down or Failing backend to a healthy one. Failing counts, although the guard keeps such backends in
+//     use elsewhere: one server has all clients in any case, so the move overloads no other server;
 //   - from a draining backend to a healthy one that does not drain.
 //
-// Where no backend is fit, current stays: it works again the moment its server
-// does. A backend that is Down is never newly chosen. service is a name that differs between
-// services, so that many of them spread over the same backends. family keeps to
-// the addresses that the ClusterIP can reach; empty means any.
+// If no backend is fit, current stays: it works again as soon as its server does. A Down backend is never newly chosen.
+// The service's name spreads services over the same backends. family limits the addresses to those that the ClusterIP can
+// reach; empty: any.
 func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Member) Choice {
 	var now, best *nfs.Member
 	hash := xxhash.Sum64String(service)
@@ -62,7 +60,7 @@ func ChooseStable(service string, family Family, current netip.AddrPort, members
 	}
 }
 
-// moves says whether leaving now for best is worth a reconnect of all clients.
+// moves reports whether a move from now to best is worth a reconnect of all clients.
 func moves(now, best nfs.Member) bool {
 	switch {
 	case best.Health == nfs.Healthy && (now.Health == nfs.Down || now.Health == nfs.Failing):
@@ -74,8 +72,7 @@ func moves(now, best nfs.Member) bool {
 	}
 }
 
-// fitness orders backends: who answers comes before who is not probed, who fails,
-// and who is down; among those who do equally well, who drains comes last.
+// fitness orders backends: healthy, not probed, failing, down. Among equals, draining backends come last.
 func fitness(m nfs.Member) int {
 	order := map[nfs.Health]int{nfs.Healthy: 0, nfs.Unknown: 2, nfs.Failing: 4, nfs.Down: 6}[m.Health]
 	if m.Drain {

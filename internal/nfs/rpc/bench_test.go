@@ -56,9 +56,7 @@ func startChild(b *testing.B) uint16 {
 	b.Cleanup(func() { stdin.Close(); _ = child.Wait() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	port, portErr := strconv.ParseUint(strings.TrimSpace(line), 10, 16)
-	if err != nil || portErr != nil {
-		b.Fatalf("the server says %q: %v", line, err)
-	}
+	must.True(b, err == nil && portErr == nil, "the server says %q: %v", line, err)
 	return uint16(port)
 }
 
@@ -107,9 +105,8 @@ func BenchmarkProbe(b *testing.B) {
 			for b.Loop() {
 				i++
 				c.target.Address = loopback(i%1000, port)
-				if result := client.Probe(b.Context(), c.target); result.Reason != Serving {
-					b.Fatal(result.Message)
-				}
+				result := client.Probe(b.Context(), c.target)
+				must.True(b, result.Reason == Serving, "%v", result.Message)
 			}
 			each := float64((cpu(b) - before).Microseconds()) / float64(i)
 			b.ReportMetric(each, "CPU-µs/probe")

@@ -47,12 +47,3 @@ func dialFrom(ctx context.Context, local, remote netip.AddrPort) (net.Conn, erro
 	dialer := net.Dialer{KeepAlive: -1, Control: shareLocalPort, LocalAddr: net.TCPAddrFromAddrPort(local)}
 	return dialer.DialContext(ctx, "tcp", remote.String())
 }
-
-// shareLocalPort lets connections to different servers have the same local port.
-func shareLocalPort(_, _ string, raw syscall.RawConn) error {
-	var option error
-	err := raw.Control(func(fd uintptr) {
-		option = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
-	})
-	return errors.Join(err, option)
-}

@@ -24,12 +24,9 @@ func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
 		if shares != "" {
 			target.Shares = []string{shares}
 		}
-		if result := ask(t, target); result.Reason != Serving {
-			t.Fatal(result.Message)
-		}
-		if port := <-ports; (port < 1024) != (want && permitted) {
-			t.Errorf("share %q was looked up from port %d", shares, port)
-		}
+		expect(t, ask(t, target), Serving)
+		port := <-ports
+		must.True(t, (port < 1024) == (want && permitted), "share %q was looked up from port %d", shares, port)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
 
-// fault is a step that got no usable reply. It ends what depends on the step.
+// fault is a step without a usable reply. Steps that depend on that step are skipped.
 type fault struct {
 	reason  Reason
 	message string
@@ -25,7 +25,7 @@ func (f *fault) Error() string { return f.message }
 // errTimeout is the cause with which a probe's context ends at its own deadline.
 var errTimeout = errors.New("the probe's time is over")
 
-// endOf says how the context ended: by time, or by the caller. ok is false while it has not.
+// endOf returns how the context ended: by its deadline or by the caller. ok is false while the context has not ended.
 func endOf(ctx context.Context, err error) (reason Reason, ok bool) {
 	cause := context.Cause(ctx)
 	switch {

@@ -70,9 +70,7 @@ func TestHalfDeadServersAreClassified(t *testing.T) {
 			if result.Reason != c.want || result.Reason.Alive() || len(result.Findings) != 1 {
 				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
 			}
-			if c.want == Silent && result.Took != time.Second {
-				t.Errorf("ended after %s", result.Took)
-			}
+			must.True(t, c.want != Silent || result.Took == time.Second, "ended after %s", result.Took)
 		})
 	}
 }
@@ -84,9 +82,7 @@ func TestServerThatHangsAfterNullIsSilent(t *testing.T) {
 			hung <- struct{}{}
 		}
 	}, nil)
-	if result := probeUntil(t, target, hung); result.Reason != Silent {
-		t.Errorf("%s (%s)", result.Reason, result.Message)
-	}
+	expect(t, probeUntil(t, target, hung), Silent)
 }
 
 func TestFullBacklogIsADialTimeout(t *testing.T) {
@@ -96,9 +92,7 @@ func TestFullBacklogIsADialTimeout(t *testing.T) {
 		go clock.Step(time.Second)
 		return DialTCP(ctx, a)
 	}}
-	if result := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}); result.Reason != DialTimeout {
-		t.Errorf("%s (%s)", result.Reason, result.Message)
-	}
+	expect(t, client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}), DialTimeout)
 }
 
 func TestProbeCanceledWhileItConnects(t *testing.T) {
@@ -108,9 +102,7 @@ func TestProbeCanceledWhileItConnects(t *testing.T) {
 		go cancel()
 		return DialTCP(ctx, a)
 	}}
-	if result := client.Probe(ctx, Target{Address: address, Versions: []Version{V3}}); result.Reason != Canceled {
-		t.Errorf("%s (%s)", result.Reason, result.Message)
-	}
+	expect(t, client.Probe(ctx, Target{Address: address, Versions: []Version{V3}}), Canceled)
 }
 
 func TestConnectionsEndWithoutReset(t *testing.T) {
@@ -123,12 +115,9 @@ func TestConnectionsEndWithoutReset(t *testing.T) {
 		_, err := c.Read(xid)
 		ends <- err
 	})
-	if result := ask(t, Target{Address: address, Versions: []Version{V3}}); result.Reason != Serving {
-		t.Fatal(result.Message)
-	}
-	if err := <-ends; !errors.Is(err, io.EOF) {
-		t.Errorf("the connection ended with %v", err)
-	}
+	expect(t, ask(t, Target{Address: address, Versions: []Version{V3}}), Serving)
+	err := <-ends
+	must.True(t, errors.Is(err, io.EOF), "the connection ended with %v", err)
 }
 
 // fullBacklog is a port whose queue of connections is full: the kernel drops further ones, as a lost node does.
@@ -138,9 +127,7 @@ func fullBacklog(t *testing.T) netip.AddrPort {
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	err = errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0))
 	name, nameErr := syscall.Getsockname(fd)
-	if err = errors.Join(err, nameErr); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, nameErr))
 	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(name.(*syscall.SockaddrInet4).Port))
 	queued, err := net.Dial("tcp", address.String())
 	must.Do(t, err)
@@ -152,9 +139,7 @@ func TestClosedPortIsRefused(t *testing.T) {
 	closed := listen(t)
 	closed.Close()
 	result := ask(t, Target{Address: addressOf(closed), Versions: []Version{V3, V4}})
-	if result.Reason != Refused || len(result.Findings) != 1 {
-		t.Errorf("%s (%s)", result.Reason, result.Message)
-	}
+	must.True(t, result.Reason == Refused && len(result.Findings) == 1, "%s (%s)", result.Reason, result.Message)
 }
 
 func TestFailuresToConnectAreClassified(t *testing.T) {
@@ -171,24 +156,16 @@ func TestFailuresToConnectAreClassified(t *testing.T) {
 		client := &Client{Timeout: generous, Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)}
 		}}
-		result := client.Probe(t.Context(), Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V4}})
-		if result.Reason != want {
-			t.Errorf("%v: got %s (%s), want %s", err, result.Reason, result.Message, want)
-		}
+		expect(t, client.Probe(t.Context(), Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V4}}), want)
 	}
 }
 
 func TestCallerEndsAProbe(t *testing.T) {
-	for want, end := range map[Reason]func(context.Context) (context.Context, context.CancelFunc){
-		Canceled: context.WithCancel,
-		Silent:   func(ctx context.Context) (context.Context, context.CancelFunc) { return deadlineNow(ctx) },
-	} {
+	for want, end := range map[Reason]func(context.Context) (context.Context, context.CancelFunc){Canceled: context.WithCancel, Silent: deadlineNow} {
 		t.Run(string(want), func(t *testing.T) {
 			ctx, cancel := end(t.Context())
 			address := startScript(t, func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 44)); cancel(); _, _ = io.Copy(io.Discard, c) })
-			if result := (&Client{Timeout: generous}).Probe(ctx, Target{Address: address, Versions: []Version{V3}}); result.Reason != want {
-				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, want)
-			}
+			expect(t, (&Client{Timeout: generous}).Probe(ctx, Target{Address: address, Versions: []Version{V3}}), want)
 		})
 	}
 }
@@ -227,8 +204,6 @@ func TestMessagesOfOneFaultAreEqual(t *testing.T) {
 		client := &Client{Timeout: generous, Dial: c.dial}
 		first := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
 		second := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
-		if first.Message != second.Message {
-			t.Errorf("%s: %q, then %q", name, first.Message, second.Message)
-		}
+		must.Equal(t, first.Message, second.Message, "second message: %s", name)
 	}
 }

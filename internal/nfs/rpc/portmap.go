@@ -45,7 +45,7 @@ func (p *probe) mountPort() (uint16, *fault) {
 	return port, nil
 }
 
-// mapperCall is GETPORT, which all port mappers have, but for IPv6: that needs GETADDR of rpcbind.
+// mapperCall is GETPORT, which all port mappers have, or GETADDR of rpcbind for IPv6.
 func (p *probe) mapperCall() (step string, call wire.Call, parse func([]byte) (uint16, error)) {
 	call.Program = wire.ProgramPortMapper
 	if p.target.Address.Addr().Unmap().Is4() {

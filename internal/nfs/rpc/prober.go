@@ -29,7 +29,7 @@ type Schedule struct {
 	Batch time.Duration
 	// Workers is how many probes run at once, each with at most two connections open. 0: DefaultWorkers.
 	Workers int
-	// Clock tells when a probe is due. nil: the real one.
+	// Clock schedules probes. nil: the real clock.
 	Clock clock.Clock
 	// Random returns numbers in [0, 1). nil: math/rand.
 	Random func() float64
@@ -121,7 +121,7 @@ func (p *Prober[K]) Run(ctx context.Context) {
 	}
 }
 
-// next takes the target that is due longest, if one is due that early and a worker is free.
+// next takes the target with the earliest due time, if that is at most early ahead and a worker is free.
 func (p *Prober[K]) next(early time.Duration) (*entry[K], time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *Prober[K]) next(early time.Duration) (*entry[K], time.Time) {
 	return e, e.due
 }
 
-// idle is the time until something has to be done, unless a wake-up comes first.
+// idle is the time until the next probe is due, unless a wake-up comes first.
 func (p *Prober[K]) idle() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (p *Prober[K]) pause(e *entry[K]) time.Duration {
 	return time.Duration(float64(p.schedule.Interval) * (1 - p.schedule.Jitter*random))
 }
 
-// push queues an entry. A turn missed while its last probe ran is not made up for: it is due now.
+// push queues an entry. Turns missed during a long probe are not repeated: the entry is then due now.
 func (p *Prober[K]) push(e *entry[K], due time.Time) {
 	if now := p.schedule.Clock.Now(); due.Before(now) {
 		due = now
@@ -191,7 +191,7 @@ func (p *Prober[K]) push(e *entry[K], due time.Time) {
 	p.queue.add(e)
 }
 
-// signal wakes Run. One wake-up that is not taken yet is enough.
+// signal wakes Run. One pending wake-up is enough.
 func (p *Prober[K]) signal() {
 	select {
 	case p.wake <- struct{}{}:

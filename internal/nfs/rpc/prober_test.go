@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // pool is a Prober in a bubble of fake time, whose targets take as long as the table says.
@@ -30,9 +32,7 @@ func startPool(t rapid.TB, ctx context.Context, schedule Schedule) *pool {
 	p := &pool{takes: map[netip.AddrPort]time.Duration{}, starts: map[netip.AddrPort][]time.Duration{}, running: map[netip.AddrPort]bool{}, begun: time.Now()}
 	probe := func(ctx context.Context, target Target) Result {
 		p.mu.Lock()
-		if p.running[target.Address] {
-			t.Errorf("%s is probed twice at once", target.Address)
-		}
+		must.True(t, !p.running[target.Address], "%s is probed twice at once", target.Address)
 		p.running[target.Address] = true
 		p.highest = max(p.highest, len(p.running))
 		p.starts[target.Address] = append(p.starts[target.Address], time.Since(p.begun))
@@ -72,24 +72,30 @@ func numbered(n int) map[int]Target {
 	return targets
 }
 
-// inBubble runs f in fake time, and ends what it started.
-func inBubble(t *testing.T, f func(ctx context.Context)) {
+// inBubble runs f with a pool in fake time, and ends the pool. Errors are those of rt.
+func inBubble(t *testing.T, rt rapid.TB, schedule Schedule, f func(p *pool)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f(ctx)
+		f(startPool(rt, ctx, schedule))
 		cancel()
 		synctest.Wait()
 	})
 }
 
+// pass lets time pass. Probes that are due have then begun, and the pool does not change.
+func (p *pool) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func seeded(seed uint64) func() float64 { return rand.New(rand.NewPCG(seed, 2)).Float64 }
+
+func fixed(value float64) func() float64 { return func() float64 { return value } }
+
 func TestTargetsAreProbedOncePerInterval(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: 10 * time.Second, Jitter: 0.2, Workers: 4, Random: rand.New(rand.NewPCG(1, 2)).Float64})
+	inBubble(t, t, Schedule{Interval: 10 * time.Second, Jitter: 0.2, Workers: 4, Random: seeded(1)}, func(p *pool) {
 		p.Set(numbered(50))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.pass(10 * time.Minute)
 		var phases []time.Duration
 		for _, target := range numbered(50) {
 			starts := p.starts[target.Address]
@@ -98,32 +104,26 @@ func TestTargetsAreProbedOncePerInterval(t *testing.T) {
 			}
 			phases = append(phases, starts[1])
 			for i := 2; i < len(starts); i++ {
-				if pause := starts[i] - starts[i-1]; pause < 7500*time.Millisecond || pause > 10*time.Second {
-					t.Fatalf("%s: %s between two probes", target.Address, pause)
-				}
+				pause := starts[i] - starts[i-1]
+				must.True(t, pause >= 7500*time.Millisecond && pause <= 10*time.Second, "%s: %s between two probes", target.Address, pause)
 			}
 		}
-		if first, last := slices.Min(phases), slices.Max(phases); last-first < 5*time.Second {
-			t.Errorf("the second probes of all targets are between %s and %s", first, last)
-		}
+		first, last := slices.Min(phases), slices.Max(phases)
+		must.True(t, last-first >= 5*time.Second, "the second probes of all targets are between %s and %s", first, last)
 	})
 }
 
 func TestProbesDueCloseTogetherStartTogether(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: 5 * time.Second, Random: rand.New(rand.NewPCG(1, 2)).Float64})
+	inBubble(t, t, Schedule{Interval: 5 * time.Second, Random: seeded(1)}, func(p *pool) {
 		p.Set(numbered(1000))
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.pass(time.Minute)
 		wakeups := map[time.Duration]bool{}
 		for _, starts := range p.starts {
 			for _, at := range starts {
 				wakeups[at] = true
 			}
 		}
-		if most := int(time.Minute/(250*time.Millisecond)) + 1; len(wakeups) > most {
+		if most := 4*60 + 1; len(wakeups) > most { // a batch every 250 ms
 			t.Errorf("%d wake-ups a minute, more than %d", len(wakeups), most)
 		}
 	})
@@ -136,25 +136,17 @@ func TestHungTargetsDelayOthersWithinTheBound(t *testing.T) {
 		hung := rapid.IntRange(0, targets).Draw(rt, "hung")
 		workers := rapid.IntRange(1, 20).Draw(rt, "workers")
 		seed := rapid.Uint64().Draw(rt, "seed")
-		inBubble(t, func(ctx context.Context) {
-			p := startPool(rt, ctx, Schedule{Interval: 5 * time.Second, Workers: workers, Random: rand.New(rand.NewPCG(seed, 0)).Float64})
+		inBubble(t, rt, Schedule{Interval: 5 * time.Second, Workers: workers, Random: seeded(seed)}, func(p *pool) {
 			for i := range hung {
 				p.takes[targetNumber(i).Address] = timeout
 			}
 			p.Set(numbered(targets))
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if bound := time.Duration(hung/workers) * timeout; p.waited > bound {
-				rt.Errorf("a probe waited %s, and the bound is %s", p.waited, bound)
-			}
-			if p.highest > workers {
-				rt.Errorf("%d probes at once with %d workers", p.highest, workers)
-			}
-			if longest := 5*time.Second + time.Duration(hung/workers)*timeout; len(p.starts) != targets || shortOf(p.starts, 2*time.Minute, longest) {
-				rt.Errorf("targets starve: %v", p.starts)
-			}
+			p.pass(2 * time.Minute)
+			bound := time.Duration(hung/workers) * timeout
+			must.True(rt, p.waited <= bound, "a probe waited %s, and the bound is %s", p.waited, bound)
+			must.True(rt, p.highest <= workers, "%d probes at once with %d workers", p.highest, workers)
+			longest := 5*time.Second + time.Duration(hung/workers)*timeout
+			must.True(rt, len(p.starts) == targets && !shortOf(p.starts, 2*time.Minute, longest), "targets starve: %v", p.starts)
 		})
 	})
 }
@@ -174,47 +166,31 @@ func shortOf(starts map[netip.AddrPort][]time.Duration, end, longest time.Durati
 }
 
 func TestSetProbesOnlyWhatIsNew(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: time.Hour, Random: func() float64 { return 0.5 }})
+	inBubble(t, t, Schedule{Interval: time.Hour, Random: fixed(0.5)}, func(p *pool) {
 		targets := numbered(3)
 		p.Set(targets)
 		synctest.Wait()
-		changed := targetNumber(9)
-		targets[1] = changed
+		targets[1], targets[3] = targetNumber(9), targetNumber(3)
 		delete(targets, 2)
-		targets[3] = targetNumber(3)
 		p.Set(targets)
 		synctest.Wait()
+		must.Equal(t, slices.Sorted(slices.Values(p.reports)), []int{0, 1, 1, 2, 3}, "reports")
 		p.mu.Lock()
-		if slices.Sort(p.reports); !slices.Equal(p.reports, []int{0, 1, 1, 2, 3}) {
-			t.Errorf("reported: %v", p.reports)
-		}
 		p.reports = nil
 		p.mu.Unlock()
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if slices.Sort(p.reports); !slices.Equal(p.reports, []int{0, 1, 3}) {
-			t.Errorf("reported an hour later: %v", p.reports)
-		}
-		if removed := p.starts[targetNumber(2).Address]; len(removed) != 1 {
-			t.Errorf("the removed target is probed at %v", removed)
-		}
+		p.pass(time.Hour)
+		must.Equal(t, slices.Sorted(slices.Values(p.reports)), []int{0, 1, 3}, "reports an hour later")
+		must.Equal(t, len(p.starts[targetNumber(2).Address]), 1, "probes of the removed target")
 	})
 }
 
 func TestResultsOfRemovedTargetsAreDropped(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: 5 * time.Second})
+	inBubble(t, t, Schedule{Interval: 5 * time.Second}, func(p *pool) {
 		p.takes[targetNumber(0).Address] = time.Second
 		p.Set(map[int]Target{0: targetNumber(0)})
 		synctest.Wait()
 		p.Set(map[int]Target{0: targetNumber(1)})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.pass(time.Minute)
 		if old, current := len(p.starts[targetNumber(0).Address]), len(p.starts[targetNumber(1).Address]); old != 1 || len(p.reports) != current || current < 10 {
 			t.Errorf("%d probes of the old target, %d of the new one, %d reports", old, current, len(p.reports))
 		}
@@ -230,25 +206,17 @@ func TestRunEndsWithoutReportsOfCanceledProbes(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait() // the test fails if goroutines are left
-		if len(p.starts) != 1 || len(p.reports) != 0 {
-			t.Errorf("%d probes, %d reports", len(p.starts), len(p.reports))
-		}
+		must.True(t, len(p.starts) == 1 && len(p.reports) == 0, "%d probes, %d reports", len(p.starts), len(p.reports))
 	})
 }
 
 func TestLongProbesAreNotMadeUpFor(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: time.Second, Random: func() float64 { return 0 }})
+	inBubble(t, t, Schedule{Interval: time.Second, Random: fixed(0)}, func(p *pool) {
 		p.takes[targetNumber(0).Address] = 10 * time.Second
 		p.Set(numbered(1))
 		synctest.Wait()
-		time.Sleep(35 * time.Second)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if got := p.starts[targetNumber(0).Address]; !slices.Equal(got, []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}) {
-			t.Errorf("probed at %v", got)
-		}
+		p.pass(35 * time.Second)
+		must.Equal(t, p.starts[targetNumber(0).Address], []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second})
 	})
 }
 
@@ -264,27 +232,21 @@ func TestReportMaySetTargets(t *testing.T) {
 		}, Schedule{Interval: time.Hour})
 		p.Set(map[int]Target{1: targetNumber(1)})
 		go p.Run(ctx)
-		if first, second := <-reports, <-reports; first != 1 || second != 2 {
-			t.Errorf("reports of %d and %d", first, second)
-		}
+		first, second := <-reports, <-reports
+		must.True(t, first == 1 && second == 2, "reports of %d and %d", first, second)
 	})
 }
 
 func TestLongBatchLeavesHalfOfTheInterval(t *testing.T) {
-	inBubble(t, func(ctx context.Context) {
-		p := startPool(t, ctx, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: func() float64 { return 1 }})
+	inBubble(t, t, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: fixed(1)}, func(p *pool) {
 		p.Set(numbered(1))
 		time.Sleep(500 * time.Millisecond)
 		p.Set(numbered(2)) // the first target is due 1.5 s later
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		p.pass(time.Minute)
 		for address, starts := range p.starts {
 			for i := 1; i < len(starts); i++ {
-				if pause := starts[i] - starts[i-1]; pause < 900*time.Millisecond {
-					t.Errorf("%s: %s between two probes", address, pause)
-				}
+				pause := starts[i] - starts[i-1]
+				must.True(t, pause >= 900*time.Millisecond, "%s: %s between two probes", address, pause)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ type entry[K comparable] struct {
 	index  int  // in the queue; -1: being probed
 }
 
-// queue is a heap of entries, the one due first on top.
+// queue is a heap of entries, with the earliest due on top.
 type queue[K comparable] []*entry[K]
 
 func (q queue[K]) Len() int { return len(q) }

@@ -17,7 +17,7 @@ type Finding struct {
 
 // Result is the outcome of one probe.
 type Result struct {
-	// Reason is that of the worst finding. Reason.Verdict says whether it counts as success or failure.
+	// Reason is that of the worst finding. Reason.Verdict reports whether it counts as success or failure.
 	Reason  Reason
 	Message string // of the findings with that reason
 	// Findings are in the order of the target's versions and shares; a probe stops where the server stops answering.

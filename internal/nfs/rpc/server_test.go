@@ -103,7 +103,14 @@ func ask(t testing.TB, target Target) Result {
 	return (&Client{Timeout: generous}).Probe(t.Context(), target)
 }
 
-// request is a call as a scripted server sees it.
+func expect(t testing.TB, result Result, want Reason) {
+	t.Helper()
+	must.True(t, result.Reason == want, "got %s (%s), want %s", result.Reason, result.Message, want)
+}
+
+// serving answers each call with success.
+func serving(request) ([]byte, bool) { return success(), true }
+
 type request struct {
 	xid, program, version, procedure uint32
 	arguments                        []byte

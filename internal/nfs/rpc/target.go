@@ -30,7 +30,7 @@ const (
 	PortPortMapper = 111
 )
 
-// Target is one NFS server and what has to be served there. Name the server's own address: behind a Service,
+// Target is one NFS server, and the versions and shares that it must serve. Use the server's own address: behind a Service,
 // another server may answer.
 type Target struct {
 	Address netip.AddrPort

@@ -33,13 +33,9 @@ func TestInvalidTargetsAreNotProbed(t *testing.T) {
 		target := good
 		c.change(&target)
 		result := (&Client{}).Probe(t.Context(), target)
-		if result.Reason != Invalid || result.Reason.Verdict() != Unknown {
-			t.Errorf("%s: %s (%s)", name, result.Reason, result.Message)
-		}
+		must.True(t, result.Reason == Invalid && result.Reason.Verdict() == Unknown, "%s: %s (%s)", name, result.Reason, result.Message)
 		for _, text := range c.says {
-			if !strings.Contains(result.Message, text) {
-				t.Errorf("%s: %q does not say %q", name, result.Message, text)
-			}
+			must.True(t, strings.Contains(result.Message, text), "%s: %q does not say %q", name, result.Message, text)
 		}
 	}
 }
@@ -47,20 +43,14 @@ func TestInvalidTargetsAreNotProbed(t *testing.T) {
 func TestReasonsAreRankedFromBestToWorst(t *testing.T) {
 	verdict := Healthy
 	for i, r := range ranking {
-		if slices.Index(ranking, r) != i || r == "" || strings.ContainsAny(string(r), " -") {
-			t.Errorf("reason %q twice, empty or not one word", r)
-		}
+		must.True(t, slices.Index(ranking, r) == i && r != "" && !strings.ContainsAny(string(r), " -"), "reason %q twice, empty or not one word", r)
 		if next := r.Verdict(); next != verdict {
 			order := []Verdict{Healthy, Unknown, Unhealthy}
-			if slices.Index(order, next) != slices.Index(order, verdict)+1 {
-				t.Errorf("%s after %s", next, verdict)
-			}
+			must.Equal(t, slices.Index(order, next), slices.Index(order, verdict)+1, "%s after %s", next, verdict)
 			verdict = next
 		}
 	}
-	if Reason("other").Verdict() != Unknown || Reason("other").Alive() {
-		t.Error("an unknown reason has a verdict")
-	}
+	must.True(t, Reason("other").Verdict() == Unknown && !Reason("other").Alive(), "an unknown reason has a verdict")
 }
 
 func TestWorstFindingIsTheResult(t *testing.T) {
@@ -69,7 +59,5 @@ func TestWorstFindingIsTheResult(t *testing.T) {
 		findings = append(findings, Finding{Reason: ExportGone, Message: m})
 	}
 	result := summarize(append(findings, Finding{Reason: Denied, Message: "denied"}))
-	if result.Reason != ExportGone || result.Message != "a; b; c; and 2 more" || len(result.Findings) != 8 {
-		t.Errorf("%+v", result)
-	}
+	must.True(t, result.Reason == ExportGone && result.Message == "a; b; c; and 2 more" && len(result.Findings) == 8, "%+v", result)
 }

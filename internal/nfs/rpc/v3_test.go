@@ -10,6 +10,7 @@ import (
 	"github.com/willscott/go-nfs"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
@@ -33,9 +34,7 @@ func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
 			if result.Reason != c.want || len(result.Findings) != max(1, len(c.shares)) {
 				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
 			}
-			if result.Message == "" || result.Took <= 0 {
-				t.Errorf("message %q after %s", result.Message, result.Took)
-			}
+			must.True(t, result.Message != "" && result.Took > 0, "message %q after %s", result.Message, result.Took)
 		})
 	}
 }
@@ -82,10 +81,7 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked request
 			mapper := startScript(t, answers(t, func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
-			result := ask(t, Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()})
-			if result.Reason != c.want {
-				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
-			}
+			expect(t, ask(t, Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()}), c.want)
 			if asked.program != 100000 || asked.version != 2 || asked.procedure != 3 || string(asked.arguments) != string(be(100005, 3, 6, 0)) {
 				t.Errorf("asked %+v", asked)
 			}
@@ -114,9 +110,8 @@ func TestIPv6ServersAreAskedThroughRPCBind(t *testing.T) {
 	p := probe{client: &Client{}, target: Target{Address: netip.MustParseAddrPort("[::1]:2049")}}
 	for address, want := range map[string]string{"[::1]:2049": "GETADDR", "127.0.0.1:2049": "GETPORT", "[::ffff:127.0.0.1]:2049": "GETPORT"} {
 		p.target.Address = netip.MustParseAddrPort(address)
-		if step, call, _ := p.mapperCall(); step != want || (step == "GETADDR") != (call.Version == 4) {
-			t.Errorf("%s: %s, version %d", address, step, call.Version)
-		}
+		step, call, _ := p.mapperCall()
+		must.True(t, step == want && (step == "GETADDR") == (call.Version == 4), "%s: %s, version %d", address, step, call.Version)
 	}
 }
 
@@ -154,10 +149,7 @@ func TestFaultsAfterNullAreClassified(t *testing.T) {
 				})
 			}
 			target := Target{Address: start(c.attributes), Versions: []Version{V3}, Shares: []string{"/data"}, MountPort: start(c.mount).Port()}
-			result := (&Client{Timeout: generous, Machine: "host7"}).Probe(t.Context(), target)
-			if result.Reason != c.want {
-				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
-			}
+			expect(t, (&Client{Timeout: generous, Machine: "host7"}).Probe(t.Context(), target), c.want)
 		})
 	}
 }
@@ -194,10 +186,7 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 				}
 				return success(), true
 			}))
-			result := ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{c.share}, MountPort: server.Port()})
-			if result.Reason != c.want {
-				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
-			}
+			expect(t, ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{c.share}, MountPort: server.Port()}), c.want)
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // startV4 answers NULL with success and every COMPOUND with one body.
@@ -74,9 +76,7 @@ func TestDeepSharesAreWalkedFromHandleToHandle(t *testing.T) {
 		return success(append(body, 10, 0, 4, uint32(len(compounds)))...), true
 	}))
 	result := ask(t, target)
-	if result.Reason != Serving || len(compounds) != 3 {
-		t.Fatalf("%s (%s) after %d COMPOUNDs", result.Reason, result.Message, len(compounds))
-	}
+	must.True(t, result.Reason == Serving && len(compounds) == 3, "%s (%s) after %d COMPOUNDs", result.Reason, result.Message, len(compounds))
 	if want := be(0, 0, 10, 22, 4, 1, 15); !strings.HasPrefix(string(compounds[1].arguments), string(want)) {
 		t.Errorf("the second COMPOUND begins with %x, want %x", compounds[1].arguments, want)
 	}
@@ -107,24 +107,18 @@ func TestVersionsTheServerLacksAreReported(t *testing.T) {
 			if result.Reason != c.want || !result.Reason.Alive() || !strings.Contains(result.Message, c.says) {
 				t.Errorf("got %s (%s), want %s (%s)", result.Reason, result.Message, c.want, c.says)
 			}
-			if len(result.Findings) != 2 || result.Findings[1].Reason != Serving {
-				t.Errorf("v4 is served: %v", result.Findings)
-			}
+			must.True(t, len(result.Findings) == 2 && result.Findings[1].Reason == Serving, "v4 is served: %v", result.Findings)
 		})
 	}
 }
 
 func TestEachVersionHasAConnectionOfItsOwn(t *testing.T) {
 	connections := make(chan struct{}, 8)
-	script := answers(t, nil, func(request) ([]byte, bool) { return success(), true })
+	script := answers(t, nil, serving)
 	address := startScript(t, func(c net.Conn) { connections <- struct{}{}; script(c) })
 	client := &Client{Timeout: generous}
 	for range 2 {
-		if result := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3, V4}}); result.Reason != Serving {
-			t.Fatal(result.Message)
-		}
+		expect(t, client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3, V4}}), Serving)
 	}
-	if len(connections) != 4 {
-		t.Errorf("%d connections for two versions, probed twice", len(connections))
-	}
+	must.Equal(t, len(connections), 4, "connections for two versions, probed twice")
 }

@@ -47,7 +47,7 @@ func checkZones(list []v1alpha1.NFSBackend) nfs.Problems {
 	return problems
 }
 
-// checkSlots reports what nfs.CheckExposure takes for the default.
+// checkSlots reports numbers of slots that nfs.CheckExposure would take for the default.
 func checkSlots(slots *int32) nfs.Problems {
 	var problems nfs.Problems
 	if slots != nil && *slots == 0 {

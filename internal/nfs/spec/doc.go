@@ -1,6 +1,6 @@
 // Package spec reads an NFSService: its spec, with all problems at once, and the
-// state that its status records. Admission, the controller and the command line
-// use the same functions, so that they cannot disagree.
+// state in its status. Admission, the controller and the command line use the same
+// functions, and so agree.
 //
 // It is pure: values in, values and problems out.
 package spec

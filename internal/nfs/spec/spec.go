@@ -21,7 +21,7 @@ const DefaultVersion = 4
 // Service is the spec of an NFSService in the terms of the domain, with defaults.
 type Service struct {
 	Exposure nfs.Exposure
-	// Port that clients mount, and of backends that name none.
+	// Port that clients mount, and the default port of backends.
 	Port uint16
 	// Backends are the static ones, sorted by address.
 	Backends []nfs.Backend
@@ -177,7 +177,7 @@ func (out *Service) readBalance(in v1alpha1.NFSServiceSpec) nfs.Problems {
 // maxSlack of NFSServiceSpec.SlackPercent.
 const maxSlack = 1000
 
-// FromBackend is the reverse of Backends, for one.
+// FromBackend is the reverse of Backends, for one backend.
 func FromBackend(b nfs.BackendSpec) v1alpha1.NFSBackend {
 	return v1alpha1.NFSBackend{Address: b.Address, Port: b.Port, Weight: b.Weight, Zone: b.Zone, Drain: b.Drain}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
@@ -34,9 +36,7 @@ func service() *v1alpha1.NFSService {
 
 func TestReadReturnsTheSpecWithDefaults(t *testing.T) {
 	got, problems := Read(service())
-	if len(problems) > 0 {
-		t.Fatal(problems.Err())
-	}
+	must.Do(t, problems.Err())
 	if got.Backends[0].Addr.String() != "10.0.0.1:2050" || !got.Backends[0].Drain || got.Backends[1].Weight != 2 || got.Backends[1].Zone != "a" {
 		t.Errorf("backends %+v", got.Backends)
 	}
@@ -196,9 +196,7 @@ func TestTargetsOfStatus(t *testing.T) {
 		for _, target := range Targets(exposure, &s.Status, members, slots, 2051) {
 			got = append(got, strings.Join(target.Addresses, ","))
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", exposure, got, want)
-		}
+		must.Equal(t, got, want, "%s", exposure)
 	}
 }
 

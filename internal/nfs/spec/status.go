@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// Members are the backends that the status records, with their health. Records
-// that are malformed, which the controller does not write, are left out.
+// Members are the backends in the status, with their health. Malformed records, which the controller never writes, are
+// left out.
 func Members(status *v1alpha1.NFSServiceStatus) []nfs.Member {
 	var members []nfs.Member
 	for _, b := range status.Backends {
@@ -35,8 +35,8 @@ func Slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
 	return slots
 }
 
-// Reachable are the members of the address family that the service's ClusterIPs
-// have; all of them, while there is none.
+// Reachable are the members of the address family of the service's ClusterIPs; all members while the service has no
+// ClusterIP.
 func Reachable(status *v1alpha1.NFSServiceStatus, members []nfs.Member) []nfs.Member {
 	family := familyOf(status.Address)
 	for i := 0; i < len(status.Slots) && family == ""; i++ {
@@ -59,10 +59,9 @@ func familyOf(clusterIP string) publish.Family {
 	return publish.FamilyOf(a)
 }
 
-// Targets are the backends with the addresses that nodes mount, as
-// VolumeAttachments carry them (nfs.Backend.Address). service is the port that
-// clients mount. An address that is not published leads to no backend: another
-// Service may have it.
+// Targets are the backends with the addresses that nodes mount, in the form of VolumeAttachments (nfs.Backend.Address).
+// service is the port that clients mount. An unpublished address leads to no backend, since another Service may have that
+// address.
 func Targets(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) []assign.Target {
 	switch exposure {
 	case nfs.PerNodeStable:

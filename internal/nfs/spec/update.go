@@ -9,9 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// CheckUpdate reports what an update must not change: the exposure, and the port
-// while a node has mounted the service through a ClusterIP, since mounts keep both.
-// The number of slots is judged by Read, from the status of the new object.
+// CheckUpdate reports forbidden changes: of the exposure, and of the port while a node has the service mounted through a
+// ClusterIP. Mounts keep both. Read checks the number of slots, by the status of the new object.
 func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
 	var problems nfs.Problems
 	was, is := exposureOf(old), exposureOf(updated)
@@ -24,9 +23,8 @@ func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
 	return problems
 }
 
-// UpdateWarnings says what an update does to nodes that are mounted. loads are
-// the nodes by backend (see Members). Only PerNode is concerned: elsewhere addresses
-// are pointed to other backends.
+// UpdateWarnings describes the effect of an update on nodes with mounts. loads are the nodes by backend (see Members). Only
+// PerNode has effects: other exposures point their addresses to other backends.
 func UpdateWarnings(old, updated *v1alpha1.NFSService) []string {
 	if exposureOf(updated) != nfs.PerNode {
 		return nil

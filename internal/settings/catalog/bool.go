@@ -7,7 +7,7 @@ import (
 
 const boolForm = `must be "true" or "false"`
 
-// normalizeBool takes the spellings that Longhorn takes (strconv.ParseBool).
+// normalizeBool accepts what Longhorn accepts (strconv.ParseBool).
 func normalizeBool(value string) (string, error) {
 	on, err := BoolValue(value)
 	if err != nil {

@@ -2,47 +2,45 @@ package catalog
 
 import "slices"
 
-// Name of a setting, as Longhorn names it (longhorn-manager types/setting.go).
+// Name of a setting in Longhorn (longhorn-manager types/setting.go).
 type Name string
 
 // SystemVersion is the setting in which Longhorn writes its version.
 const SystemVersion Name = "current-longhorn-version"
 
-// Definition is what is known of one setting.
+// Definition of a setting.
 type Definition struct {
 	Name Name
-	// Default value where no resource sets one.
+	// Default value if no resource sets the setting.
 	Default string
-	// OtherDefaults are those of some versions of the storage system, which creates
-	// its missing settings with them as it starts.
+	// OtherDefaults of some versions of the storage system, which creates its missing settings at its start.
 	OtherDefaults []string
-	// Normalize returns the value in one spelling, by which values are compared;
-	// stored they are as they were written. It refuses what is not well formed by a
-	// phrase that follows the value: `must be "true" or "false"`. f(f(x)) = f(x).
+	// Normalize returns the normal form, by which values are compared. Stored values keep their spelling.
+	// The error of a malformed value follows the value in messages: `must be "true" or "false"`.
 	Normalize func(value string) (string, error)
-	// Affects says which pods are restarted or built anew when it is applied.
+	// Affects names the pods that are restarted or recreated when the setting is applied.
 	Affects string
-	// Since is the first version of the storage system that knows the setting, Until
-	// the first that does not any more; empty where all later ones do.
+	// Since is the first version of the storage system with the setting, Until the first later version without;
+	// empty if all later versions have the setting.
 	Since, Until string
-	// ReplacedBy is what a later version of the storage system has in its place.
+	// ReplacedBy is the setting of later versions of the storage system that replaces this setting.
 	ReplacedBy Name
-	// ByFairlead: Fairlead itself reads the setting, or builds templates by it, and so
-	// it can be set in Fairlead's own group where the storage system does not have it.
+	// ByFairlead: Fairlead itself uses the setting. So settings.fairlead.io can have the setting
+	// if the storage system does not.
 	ByFairlead bool
-	// DangerZone: Longhorn has it in its danger zone, and Fairlead judges it in
-	// both groups. The others are read here, and judged in Fairlead's own only.
+	// DangerZone: the setting is in Longhorn's danger zone, and Fairlead judges it in both groups.
+	// Fairlead judges other settings only in its own group.
 	DangerZone bool
 	// ReadOnly: only the storage system writes it.
 	ReadOnly bool
 	// NamesNetwork: the value is a network, or "" for the cluster network.
 	NamesNetwork bool
-	// Gate says when it may be applied. Its gate opens no other setting's way.
+	// Gate says when the setting may be applied. An open gate authorises no other setting.
 	Gate Gate
-	// Trait is what it decides of the components it is applied to, see Wants.
+	// Trait of components that the setting decides.
 	Trait Trait
-	// Wants is the trait that the value asks of a component; ok is false where the
-	// value is not about it. Nil where nothing is built with the setting.
+	// Wants returns the trait that the value asks of a component; ok is false if the setting is not about
+	// the component. Wants is nil if no component is built with the setting.
 	Wants func(value string, c Component, nodes Nodes) (want string, ok bool)
 }
 
@@ -54,17 +52,15 @@ type Gate string
 const (
 	// AtOnce: nothing that serves a volume restarts.
 	AtOnce Gate = "at once"
-	// AllVolumesDetached: no volume is attached. An instance-manager pod alone: as
-	// soon as it runs no engine or replica.
+	// AllVolumesDetached: no volume is attached. If only an instance-manager pod differs: the pod runs no engine or replica.
 	AllVolumesDetached Gate = "all volumes detached"
-	// SharedVolumesDetached: no non-migratable RWX volume is attached; see Rollout.
+	// SharedVolumesDetached: no non-migratable RWX volume is attached; see package rollout.
 	SharedVolumesDetached Gate = "no RWX volume attached"
-	// InstanceManagerIdle: for each instance-manager pod, when it runs no engine or replica.
+	// InstanceManagerIdle: each instance-manager pod by itself, while the pod runs no engine or replica.
 	InstanceManagerIdle Gate = "instance manager idle"
 )
 
-// All returns the definitions of the settings that Fairlead judges and
-// applies, a family a file, in the order in which they are shown.
+// All returns the definitions of all settings, in the order of display. Each family has a file.
 func All() []Definition { return all }
 
 var all = slices.Concat(
@@ -87,7 +83,7 @@ func DangerZone() []Definition {
 	return slices.DeleteFunc(slices.Clone(all), func(d Definition) bool { return !d.DangerZone })
 }
 
-// Lookup finds a definition by name.
+// Lookup returns a definition by name.
 func Lookup(name string) (Definition, bool) {
 	for i := range all {
 		if string(all[i].Name) == name {
@@ -97,7 +93,7 @@ func Lookup(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
-// Parse refuses a value that is not well formed.
+// Parse refuses a malformed value.
 func (d Definition) Parse(value string) error {
 	_, err := d.Normalize(value)
 	return err

@@ -1,91 +1,30 @@
 package catalog
 
 import (
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
-
-func TestSettingValues(t *testing.T) {
-	const notANetwork = "must be <namespace>/<NetworkAttachmentDefinition>"
-	for _, test := range []struct {
-		name    Name
-		value   string
-		problem string
-	}{
-		{StorageNetwork, "kube-system/storage-net", ""},
-		{StorageNetwork, "", ""},
-		{StorageNetwork, "kube-system", notANetwork},
-		{StorageNetwork, "ns/", notANetwork + `: name "" is not a DNS name`},
-		{EndpointNetworkForRWX, "kube-system/storage-net", ""},
-		{EndpointNetworkForRWX, "", ""},
-		{EndpointNetworkForRWX, "/nad", notANetwork + `: namespace "" is not a DNS label`},
-		{StorageNetworkForRWX, "true", ""},
-		{StorageNetworkForRWX, "false", ""},
-		{StorageNetworkForRWX, "", `must be "true" or "false"`},
-		{StorageNetworkForRWX, "True", ""},
-		{StorageNetworkForRWX, "1", ""},
-		{StorageNetworkForRWX, "yes", `must be "true" or "false"`},
-		{StorageNetworkForRWX, "kube-system/storage-net", `must be "true" or "false"`},
-	} {
-		d, known := Lookup(string(test.name))
-		if !known {
-			t.Fatalf("%s is unknown", test.name)
-		}
-		if got := errorText(d.Parse(test.value)); got != test.problem {
-			t.Errorf("%s %q: got %q, want %q", test.name, test.value, got, test.problem)
-		}
-	}
-}
 
 func TestEverySettingIsDefinedInFull(t *testing.T) {
 	seen := map[Name]bool{}
 	for _, d := range All() {
-		if seen[d.Name] {
-			t.Errorf("%s is defined twice", d.Name)
-		}
+		must.Check(t, !seen[d.Name], "%s is defined twice", d.Name)
 		seen[d.Name] = true
 		if d.Affects == "" || d.Since == "" || d.Normalize == nil || d.Gate == "" {
 			t.Errorf("%s: incomplete: %+v", d.Name, d)
 			continue
 		}
-		if (d.Trait == "") != (d.Wants == nil) {
-			t.Errorf("%s: trait %q, but wants something: %t", d.Name, d.Trait, d.Wants != nil)
-		}
+		must.Equal(t, d.Trait == "", d.Wants == nil, "%s: trait %q, has Wants: %t", d.Name, d.Trait, d.Wants != nil)
 		for _, text := range append([]string{d.Default}, d.OtherDefaults...) {
-			if err := d.Parse(text); err != nil {
-				t.Errorf("%s: its default %q: %v", d.Name, text, err)
-			}
+			err := d.Parse(text)
+			must.Check(t, err == nil, "%s: default %q: %v", d.Name, text, err)
 		}
-	}
-}
-
-// Longhorn's, of 1.7 to 1.12.1 together: longhorn-manager types/setting.go, SettingCategoryDangerZone.
-func TestTheDangerZoneIsLonghorns(t *testing.T) {
-	want := []Name{
-		"concurrent-backing-image-replenish-per-node-limit", "concurrent-replica-rebuild-per-node-limit",
-		"data-engine-cpu-isolation-enabled", "data-engine-cpu-mask", "data-engine-hugepage-enabled", "data-engine-interrupt-mode-enabled",
-		"data-engine-iobuf-large-pool-size", "data-engine-iobuf-small-pool-size", "data-engine-memory-size", "data-engine-number-of-cpu-cores",
-		"disable-snapshot-purge", "endpoint-network-for-rwx-volume",
-		"engine-image-pod-liveness-probe-failure-threshold", "engine-image-pod-liveness-probe-period", "engine-image-pod-liveness-probe-timeout",
-		"guaranteed-instance-manager-cpu", "instance-manager-pod-liveness-probe-timeout", "log-path", "priority-class",
-		"storage-network", "storage-network-for-rwx-volume-enabled",
-		"system-managed-components-node-selector", "system-managed-csi-components-resource-limits",
-		"taint-toleration", "v1-data-engine", "v2-data-engine",
-		"v2-data-engine-cpu-mask", "v2-data-engine-guaranteed-instance-manager-cpu", "v2-data-engine-hugepage-limit",
-	}
-	var got []Name
-	for _, d := range DangerZone() {
-		got = append(got, d.Name)
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) || len(got) != 29 {
-		t.Errorf("got %d: %q", len(got), got)
 	}
 }
 
@@ -93,25 +32,19 @@ func TestGates(t *testing.T) {
 	want := map[Gate][]Name{
 		AllVolumesDetached:    {StorageNetwork, TaintToleration, SystemManagedNodeSelector, PriorityClass},
 		SharedVolumesDetached: {StorageNetworkForRWX, EndpointNetworkForRWX},
-		InstanceManagerIdle: {
-			V2GuaranteedCPU, GuaranteedCPU, V1DataEngine, V2DataEngine, DataEngineCPUMask, DataEngineMemorySize, DataEngineHugepages,
-			DataEngineInterrupts, V2CPUMask, V2HugepageLimit, DataEngineCPUCores, DataEngineCPUIsolation, DataEngineLargePool, DataEngineSmallPool, InstanceManagerProbeTimeout, LogPath,
-		},
-		AtOnce: {
-			EngineImageProbePeriod, EngineImageProbeTimeout, EngineImageProbeFailures, CSIResources, ReplicaRebuildLimit, BackingImageLimit,
-			DisableSnapshotPurge, AutoDeletePod, AutoDeletePodBlacklist,
-		},
+		InstanceManagerIdle: {V2GuaranteedCPU, GuaranteedCPU, V1DataEngine, V2DataEngine, DataEngineCPUMask, DataEngineMemorySize,
+			DataEngineHugepages, DataEngineInterrupts, V2CPUMask, V2HugepageLimit, DataEngineCPUCores, DataEngineCPUIsolation, DataEngineLargePool,
+			DataEngineSmallPool, InstanceManagerProbeTimeout, LogPath},
+		AtOnce: {EngineImageProbePeriod, EngineImageProbeTimeout, EngineImageProbeFailures, CSIResources, ReplicaRebuildLimit, BackingImageLimit,
+			DisableSnapshotPurge, AutoDeletePod, AutoDeletePodBlacklist},
 	}
 	got := map[Gate][]Name{}
 	for _, d := range All() {
 		got[d.Gate] = append(got[d.Gate], d.Name)
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, got, want)
 }
 
-// What is accepted once is accepted as it is stored, and means the same there.
 func TestNormalFormsAreNormal(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		"", " ", "0", "1", "5", "12", "2048", "4000", "-", "+", ".", ",", "e1", "0x", "f", "true", "F", "a", "a=b", "a:b", ":", ";", "/", "NoSchedule",
@@ -121,51 +54,72 @@ func TestNormalFormsAreNormal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := strings.Join(rapid.SliceOfN(piece, 0, 5).Draw(t, "value"), "")
 		for _, d := range All() {
-			normal, err := d.Normalize(value)
-			if err != nil {
-				if normal != "" {
-					t.Errorf("%s refuses %q and returns %q", d.Name, value, normal)
-				}
-				continue
+			if checkNormalForm(t, d, value) {
+				accepted[d.Name] = true
 			}
-			accepted[d.Name] = true
-			if again, err := d.Normalize(normal); again != normal || err != nil {
-				t.Errorf("%s: %q became %q and then %q, %v", d.Name, value, normal, again, err)
-			}
-			checkMeaning(t, d, value, normal)
 		}
 	})
 	for _, d := range All() {
-		if !accepted[d.Name] {
-			t.Errorf("%s never accepted anything", d.Name)
-		}
+		must.Check(t, accepted[d.Name], "%s never accepted a value", d.Name)
 	}
 }
 
-// checkMeaning asks both spellings of every kind of component.
-func checkMeaning(t interface{ Errorf(string, ...any) }, d Definition, value, normal string) {
+// checkNormalForm reports whether the value is accepted. The normal form must be accepted, and mean the same.
+func checkNormalForm(t must.TB, d Definition, value string) bool {
+	normal, err := d.Normalize(value)
+	if err != nil {
+		must.Equal(t, normal, "", "normal form of %s with refused value %q", d.Name, value)
+		checkMeaning(t, d, value, value) // must not panic
+		return false
+	}
+	if again, err := d.Normalize(normal); again != normal || err != nil {
+		t.Errorf("%s: %q became %q and then %q, %v", d.Name, value, normal, again, err)
+	}
+	must.Check(t, checkMeaning(t, d, value, normal) || d.Wants == nil, "%s: %q asks for nothing", d.Name, value)
+	if d.NamesNetwork {
+		checkNetwork(t, value)
+	}
+	return true
+}
+
+// checkMeaning compares what a value and its normal form ask of each kind of component. It reports whether they ask for anything.
+func checkMeaning(t must.TB, d Definition, value, normal string) (isAsked bool) {
 	if d.Wants == nil {
-		return
+		return false
 	}
 	nodes := Nodes{"node-1": {AllocatableMilliCPU: 4000}}
-	some := false
 	for _, c := range everyKind {
 		want, ok := d.Wants(value, c, nodes)
-		some = some || ok
+		isAsked = isAsked || ok
 		if again, okAgain := d.Wants(normal, c, nodes); again != want || okAgain != ok {
 			t.Errorf("%s of %s: %q asks for %q, %t, its normal form %q for %q, %t", d.Name, c.Name, value, want, ok, normal, again, okAgain)
 		}
 	}
-	if !some {
-		t.Errorf("%s: %q asks nothing of any component", d.Name, value)
-	}
+	return isAsked
 }
 
-func TestLookupKnowsNamesToTheLetter(t *testing.T) {
+// checkNetwork writes a network into the annotation of a pod, and reads the network again.
+func checkNetwork(t must.TB, value string) {
+	network, err := storage.ParseNetwork(value)
+	must.Do(t, err)
+	again, err := storage.ParseNetwork(network.String())
+	must.Do(t, err)
+	must.Equal(t, again, network, "%q parsed again", value)
+	a := storage.Attachment{Network: network, Interface: longhorn.Profile().StorageInterface}
+	if network.IsZero() {
+		a = storage.Attachment{}
+	}
+	annotation, err := storage.AddNetwork("", "pod-ns", a)
+	must.Do(t, err)
+	requested, err := storage.ManagedAttachment(annotation, "pod-ns", longhorn.Profile().Interfaces())
+	must.Do(t, err)
+	must.Equal(t, requested, a, "request of a pod for %q", value)
+}
+
+func TestLookupNeedsTheExactName(t *testing.T) {
 	for _, name := range []string{"", "Storage-Network", "storage-network ", "priority-class-of-nobody"} {
-		if d, known := Lookup(name); known {
-			t.Errorf("%q: got %s", name, d.Name)
-		}
+		d, known := Lookup(name)
+		must.Check(t, !known, "%q: got %s", name, d.Name)
 	}
 }
 
@@ -182,49 +136,7 @@ func FuzzSettingValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, d := range All() {
-			normal, err := d.Normalize(value)
-			if d.Wants != nil {
-				for _, c := range everyKind { // whatever the value is: it must not panic
-					d.Wants(value, c, Nodes{"node-1": {AllocatableMilliCPU: 4000}})
-				}
-			}
-			if err != nil {
-				continue
-			}
-			if again, err := d.Normalize(normal); again != normal || err != nil {
-				t.Fatalf("%s: %q became %q and then %q, %v", d.Name, value, normal, again, err)
-			}
-			checkMeaning(t, d, value, normal)
-			if !d.NamesNetwork {
-				continue
-			}
-			network, err := storage.ParseNetwork(value)
-			if err != nil {
-				t.Fatalf("%s accepts %q, which is no network: %v", d.Name, value, err)
-			}
-			again, err := storage.ParseNetwork(network.String())
-			if err != nil || again != network {
-				t.Fatalf("%q became %q, %v", network, again, err)
-			}
-			a := storage.Attachment{Network: network, Interface: storage.Longhorn().StorageInterface}
-			if network.IsZero() {
-				a = storage.Attachment{}
-			}
-			annotation, err := storage.AddNetwork("", "pod-ns", a)
-			if err != nil {
-				t.Fatalf("%q: %v", value, err)
-			}
-			asked, err := storage.ManagedAttachment(annotation, "pod-ns", storage.Longhorn().Interfaces())
-			if err != nil || asked != a {
-				t.Fatalf("%q: a pod would ask for %q, %v", value, asked, err)
-			}
+			checkNormalForm(t, d, value)
 		}
 	})
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -2,7 +2,7 @@ package catalog
 
 import corev1 "k8s.io/api/core/v1"
 
-// ComponentKind is what a component is, as users are told.
+// ComponentKind is the kind of a component in messages.
 type ComponentKind string
 
 // Kinds of components, all managed by the storage system.
@@ -14,14 +14,14 @@ const (
 	InstanceManager     ComponentKind = "InstanceManager"
 )
 
-// Trait is one thing about a component that a setting decides.
+// Trait is a property of a component that a setting decides.
 type Trait string
 
-// Traits, and the form that they are compared in.
+// Traits, and the form in which traits are compared.
 const (
 	Tolerations       Trait = "tolerations"           // TolerationsTrait
 	NodeSelector      Trait = "nodeSelector"          // NodeSelectorTrait
-	PriorityClassName Trait = "priorityClassName"     // its name, or ""
+	PriorityClassName Trait = "priorityClassName"     // name, or ""
 	StorageAttachment Trait = "storageNetwork"        // storage.Attachment.String
 	CPURequest        Trait = "cpuRequest"            // CPUTrait
 	LivenessTimeout   Trait = "livenessProbeTimeout"  // seconds: 10
@@ -34,7 +34,7 @@ const (
 	ProbeTimeout      Trait = "probeTimeout"          // seconds: 4
 	ProbeFailures     Trait = "probeFailureThreshold" // a number: 3
 	Resources         Trait = "resources"             // ResourcesTrait
-	DataEngine        Trait = "dataEngine"            // true where the instance manager should be there, else false
+	DataEngine        Trait = "dataEngine"            // true if the instance manager should exist
 )
 
 // Data engines.
@@ -43,68 +43,65 @@ const (
 	EngineV2 = "v2"
 )
 
-// Component is a pod of the storage system, or a template that pods are made
-// from, as far as settings decide how it is built.
+// Component is a pod of the storage system, or a template of such pods.
 type Component struct {
 	Kind ComponentKind
 	// Name of the pod, or of the DaemonSet or Deployment.
 	Name, UID string
-	// Version is the resourceVersion that it was read with.
+	// Version is the resourceVersion.
 	Version string
-	// ManagerUID and ManagerVersion are of the instance manager itself, whose pod this is.
+	// ManagerUID and ManagerVersion of the InstanceManager object that owns the pod.
 	ManagerUID, ManagerVersion string
 	// Node of a pod.
 	Node string
-	// Engine that an instance manager is for.
+	// Engine is the data engine of an instance manager.
 	Engine string
-	// Built is what the pod or template is built with, by trait, in the form that
-	// Definition.Wants has it. A trait that is not there can't be told, or does not exist in it.
+	// Built has the traits of the pod or template, in the form of Definition.Wants. Unknown traits are absent.
 	Built map[Trait]string
-	// Uses are what runs in a pod or is about to: names of engines, replicas or
-	// shared volumes. A pod in use is never restarted.
+	// Uses names the engines, replicas or shared volumes that run in a pod or will run there.
+	// A pod in use is never restarted.
 	Uses []string
 
-	// Stopped: no container of it runs, so whatever is to use it cannot yet, and a
-	// change hurts nothing.
+	// Stopped: no container of the pod runs, so no volume uses the pod yet.
 	Stopped bool
-	// OtherTolerations are those that no setting has given it.
+	// OtherTolerations come from no setting.
 	OtherTolerations []corev1.Toleration
-	// Client: the DaemonSet is that of the client pods, whose pods Rollout restarts.
+	// Client: the DaemonSet of the client pods, which the rollout of the network restarts.
 	Client bool
-	// OptOut by annotation keeps Fairlead off it.
+	// OptOut: an annotation forbids Fairlead to change the component.
 	OptOut bool
-	// Missing: the storage system has yet to make the pod anew.
+	// Missing: the storage system has not recreated the pod yet.
 	Missing bool
-	// Ready: the pod is; of a template, all its pods are, and are of the newest revision.
+	// Ready: the pod is Ready; for a template, all pods are Ready and have the newest revision.
 	Ready bool
 	// Terminating pod.
 	Terminating bool
-	// Updated pods of Total of a template.
+	// Updated and Total pods of a template.
 	Updated, Total int
 }
 
-// Seen is another one after every change of the component.
+// Seen identifies a state of the component: every change of the component changes Seen.
 func (c Component) Seen() string { return c.UID + "@" + c.Version }
 
 // Nodes of the cluster by name.
 type Nodes map[string]Node
 
-// Node is what settings need to know of a node.
+// Node has the facts on a node that settings need.
 type Node struct {
-	// Ready, as the kubelet says.
+	// Ready condition of the kubelet.
 	Ready bool
-	// Cordoned: the storage system makes no instance manager anew there.
+	// Cordoned: the storage system recreates no instance manager on the node.
 	Cordoned bool
-	// StorageDown: the storage system's own part there is, which makes its pods anew.
+	// StorageDown: the manager pod of the storage system, which recreates the other pods, is down on the node.
 	StorageDown bool
-	// Storage: the storage system works on this node.
+	// Storage: the storage system runs on the node.
 	Storage bool
-	// AllocatableMilliCPU of the node, in thousandths of a CPU.
+	// AllocatableMilliCPU is in thousandths of a CPU.
 	AllocatableMilliCPU int64
-	// AllocatableHugepagesMiB are its huge pages of 2 MiB.
+	// AllocatableHugepagesMiB counts huge pages of 2 MiB.
 	AllocatableHugepagesMiB int64
 	// InstanceManagerMilliCPU overrides the settings for this node (nodes.longhorn.io
-	// spec.instanceManagerCPURequest); 0 does not.
+	// spec.instanceManagerCPURequest); 0 means no override.
 	InstanceManagerMilliCPU int64
 	// DisabledV2: the node has no instance manager of the v2 data engine.
 	DisabledV2 bool
@@ -112,7 +109,7 @@ type Node struct {
 	Taints     []corev1.Taint
 }
 
-// Noun of a kind of component, for sentences.
+// Noun names the kind in a sentence.
 func (k ComponentKind) Noun() string {
 	switch k {
 	case InstanceManager:

@@ -11,17 +11,17 @@ import (
 // The settings that reserve CPU for instance managers. Source: longhorn-manager
 // controller/controller_manager.go, GetInstanceManagerCPURequirement.
 const (
-	// V2GuaranteedCPU is in thousandths of a CPU, for the v2 data engine alone.
+	// V2GuaranteedCPU is in thousandths of a CPU, for the v2 data engine only.
 	V2GuaranteedCPU Name = "v2-data-engine-guaranteed-instance-manager-cpu"
-	// GuaranteedCPU is a percentage of what the node can allocate. Where the one
-	// above is there too, before 1.10, it is about the v1 data engine alone.
+	// GuaranteedCPU is a percentage of the allocatable CPU of the node. Before 1.10,
+	// with V2GuaranteedCPU, GuaranteedCPU is for the v1 data engine only.
 	GuaranteedCPU Name = "guaranteed-instance-manager-cpu"
 )
 
-// cpuFamily has the older setting first: where both are there, it decides.
+// cpuFamily has the older setting first, because the first decides if Longhorn has both.
 func cpuFamily() []Definition {
 	const affects = "instance-manager pods"
-	v2 := wholeNumber(1000, unbounded) // to 8000 before 1.9, which Longhorn's own webhook sees to
+	v2 := wholeNumber(1000, unbounded) // Longhorn's webhook enforces the maximum 8000 before 1.9
 	return []Definition{
 		{
 			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,
@@ -32,7 +32,7 @@ func cpuFamily() []Definition {
 			Affects: affects + " of the v2 data engine",
 		},
 		{
-			// One number is what every version takes, 1.10 and later for both engines.
+			// Every version accepts one number; 1.10 and later apply the number to both engines.
 			Name: GuaranteedCPU, Default: "12", OtherDefaults: []string{`{"v1":"12","v2":"12"}`}, Normalize: guaranteedCPU.normalize,
 			Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: CPURequest, Wants: wantsCPU,
@@ -46,9 +46,8 @@ var guaranteedCPU = perEngine{
 	form: "must be a number from 0 to 40", each: `{"v1":"12","v2":"12"}`,
 }
 
-// wantsCPU computes as Longhorn does, to the rounding: a pod that differs by a
-// thousandth would be restarted for ever. The number of cores is that of the pod:
-// where data-engine-number-of-cpu-cores asks for another, that setting restarts it.
+// wantsCPU computes and rounds as Longhorn does: a pod that differs by a thousandth would restart forever.
+// The number of cores is the trait of the pod: if data-engine-number-of-cpu-cores differs, that setting restarts the pod.
 func wantsCPU(value string, c Component, nodes Nodes) (string, bool) {
 	percent, ok := guaranteedCPU.of(value, c.Engine)
 	if !ok || !instanceManager(c) {
@@ -66,8 +65,8 @@ func wantsCPU(value string, c Component, nodes Nodes) (string, bool) {
 	return MilliCPU(CoresMilliCPU(request, c.Built[CPUCores])), true
 }
 
-// CoresMilliCPU is the request of an instance manager with a number of cores, a
-// CPUCores trait: at least that many, and whole ones, for the kubelet to pin them.
+// CoresMilliCPU is the request of an instance manager with the number of cores in a CPUCores trait:
+// at least the cores, and a whole number, because the kubelet pins only whole cores.
 func CoresMilliCPU(request int64, trait string) int64 {
 	cores, err := strconv.ParseInt(trait, 10, 32)
 	if err != nil || cores <= 0 {
@@ -77,8 +76,7 @@ func CoresMilliCPU(request int64, trait string) int64 {
 	return 1000 * max(cores, whole)
 }
 
-// CPUTrait writes the CPU that a container requests as settings ask for it, in
-// thousandths: 1250m. No request is 0m.
+// CPUTrait is the CPU request of a container in thousandths: 1250m. No request is 0m.
 func CPUTrait(q resource.Quantity) string { return MilliCPU(q.MilliValue()) }
 
 func MilliCPU(n int64) string { return fmt.Sprintf("%dm", n) }

@@ -1,7 +1,7 @@
 package catalog
 
-// The settings that turn a data engine on. Longhorn refuses to turn one off
-// while volumes of it are attached. Source: longhorn-manager datastore/longhorn.go,
+// The settings that turn a data engine on. Longhorn refuses to turn an engine off
+// while volumes of the engine are attached. Source: longhorn-manager datastore/longhorn.go,
 // ValidateV1DataEngineEnabled and ValidateV2DataEngineEnabled.
 const (
 	V1DataEngine Name = "v1-data-engine"
@@ -13,18 +13,17 @@ func engineFamily() []Definition {
 		{
 			Name: V1DataEngine, Default: "true", Normalize: normalizeBool, Since: "1.6", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: DataEngine, Wants: wants(instanceManagerOf(EngineV1), normalizeBool),
-			Affects: "instance-manager pods of the v1 data engine: removed when it is off",
+			Affects: "instance-manager pods of the v1 data engine: removed when the engine is off",
 		},
 		{
 			Name: V2DataEngine, Default: "false", Normalize: normalizeBool, Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: DataEngine, Wants: wantsV2,
-			Affects: "instance-manager pods of the v2 data engine: removed when it is off",
+			Affects: "instance-manager pods of the v2 data engine: removed when the engine is off",
 		},
 	}
 }
 
-// wantsV2 says whether an instance manager should be there. On a node that has
-// the v2 data engine disabled none should, and Longhorn removes it there.
+// wantsV2 is "false" on nodes with the v2 data engine disabled: Longhorn removes the instance manager there.
 func wantsV2(value string, c Component, nodes Nodes) (string, bool) {
 	want, ok := wants(instanceManagerOf(EngineV2), normalizeBool)(value, c, nodes)
 	if ok && nodes[c.Node].DisabledV2 {

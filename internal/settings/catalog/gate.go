@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// BlockerKind says what kind of thing blocks.
+// BlockerKind is the kind of a Blocker.
 type BlockerKind string
 
 // Kinds of blockers.
@@ -20,32 +20,30 @@ const (
 	BlockedByTime      BlockerKind = "Time"
 	BlockedByNetwork   BlockerKind = "Network"
 	BlockedByRequest   BlockerKind = "Request"
-	// BlockedByNode: no node is as it takes.
+	// BlockedByNode: no node meets the requirements.
 	BlockedByNode BlockerKind = "Node"
-	// BlockedByClass: a priority class that does not exist.
+	// BlockedByClass: the priority class does not exist.
 	BlockedByClass BlockerKind = "PriorityClass"
 	// BlockedByComponent: a pod or template of the storage system.
 	BlockedByComponent BlockerKind = "Component"
-	// BlockedByOther: somebody else writes a component otherwise.
+	// BlockedByOther: another writer reverts the change of a component.
 	BlockedByOther BlockerKind = "Conflict"
 )
 
-// Blocker is one concrete thing that keeps a setting from being applied.
+// Blocker is an object that keeps a setting from being applied.
 type Blocker struct {
 	Kind      BlockerKind
 	Name      string
 	Nodes     []string
 	Workloads []string
-	// Noun of a volume that blocks, where it is not an RWX volume.
+	// Noun of a volume other than an RWX volume.
 	Noun string
-	// Message says why it blocks and what to do.
+	// Message says why the object blocks and what to do.
 	Message string
 }
 
-// SharedVolumeGate is the gate of the settings that choose the network of
-// shared volumes: no non-migratable RWX volume is attached. It opens nothing
-// but the restart of client pods and the making of server pods; instance
-// managers have a gate of their own.
+// SharedVolumeGate returns the attached non-migratable RWX volumes, which block the network of shared volumes.
+// The open gate authorises restarts of client pods and creation of server pods, but no restart of instance managers.
 func SharedVolumeGate(volumes []storage.Volume) []Blocker {
 	var blockers []Blocker
 	for _, v := range volumes {
@@ -60,8 +58,8 @@ func SharedVolumeGate(volumes []storage.Volume) []Blocker {
 	return blockers
 }
 
-// BusyNodes are the nodes where a restart of the client pod could hurt a mount.
-// everywhere is true when an attached shared volume does not say where.
+// BusyNodes are the attached shared volumes by node: a restart of the client pod there could hurt a mount.
+// everywhere has the attached volumes without known nodes.
 func BusyNodes(volumes []storage.Volume) (nodes map[string][]string, everywhere []string) {
 	nodes = map[string][]string{}
 	for _, v := range volumes {

@@ -2,65 +2,36 @@ package catalog
 
 import (
 	"os"
-	"reflect"
 	"regexp"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Migratable and RWO volumes reach this package as not shared; the table of
-// which is which is in package cluster.
+// Migratable and RWO volumes are not Shared: package cluster tests that.
 func TestSharedVolumeGate(t *testing.T) {
 	const stop = "RWX volume is attached: stop the workloads that use it, so that it is detached"
-	for name, test := range map[string]struct {
-		volumes []storage.Volume
-		want    []Blocker
-	}{
-		"no volumes":                        {},
-		"a detached RWX volume":             {volumes: []storage.Volume{{Name: "pvc-a", Shared: true}}},
-		"an attached RWO or migratable one": {volumes: []storage.Volume{{Name: "pvc-a", Attached: true, Nodes: []string{"node-1"}}}},
-		"an attached RWX volume": {
-			volumes: []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}},
-			want:    []Blocker{{Kind: BlockedByVolume, Name: "pvc-a", Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}, Message: stop}},
-		},
-		"attached, nobody knows where": {
-			volumes: []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true}},
-			want:    []Blocker{{Kind: BlockedByVolume, Name: "pvc-a", Message: stop}},
-		},
-		"those that block, by name": {
-			volumes: []storage.Volume{
-				{Name: "pvc-c", Shared: true, Attached: true}, {Name: "pvc-b", Shared: true}, {Name: "pvc-a", Shared: true, Attached: true}, {Name: "pvc-d", Attached: true},
-			},
-			want: []Blocker{{Kind: BlockedByVolume, Name: "pvc-a", Message: stop}, {Kind: BlockedByVolume, Name: "pvc-c", Message: stop}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := SharedVolumeGate(test.volumes); !reflect.DeepEqual(got, test.want) {
-				t.Fatalf("got %+v, want %+v", got, test.want)
-			}
-		})
-	}
+	detached, attached := storage.Volume{Name: "pvc-b", Shared: true}, storage.Volume{Name: "pvc-c", Shared: true, Attached: true}
+	inUse := storage.Volume{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}
+	exclusive := storage.Volume{Name: "pvc-d", Attached: true, Nodes: []string{"node-1"}}
+	must.Equal(t, SharedVolumeGate([]storage.Volume{detached, exclusive}), nil)
+	must.Equal(t, SharedVolumeGate([]storage.Volume{attached, detached, inUse, exclusive}), []Blocker{
+		{Kind: BlockedByVolume, Name: "pvc-a", Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}, Message: stop},
+		{Kind: BlockedByVolume, Name: "pvc-c", Message: stop},
+	})
 }
 
-// The API documents every kind of blocker that there is.
+// The comment in the API is for users of kubectl explain.
 func TestBlockerKindsAreDocumented(t *testing.T) {
-	here, err := os.ReadFile("gate.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	code, err := os.ReadFile("gate.go")
+	must.Do(t, err)
 	api, err := os.ReadFile("../../../api/v1alpha1/setting_types.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := regexp.MustCompile(`(?s)// Kind of the thing: .*?\.\n`).Find(api)
-	kinds := regexp.MustCompile(`BlockerKind = "(\w+)"`).FindAllSubmatch(here, -1)
-	if len(kinds) == 0 {
-		t.Fatal("no kinds are found")
-	}
+	must.Do(t, err)
+	documented := regexp.MustCompile(`(?s)// Kind of the blocker: .*?\.\n`).Find(api)
+	kinds := regexp.MustCompile(`BlockerKind = "(\w+)"`).FindAllSubmatch(code, -1)
+	must.True(t, len(kinds) != 0, "gate.go has no kinds of blockers")
 	for _, kind := range kinds {
-		if !regexp.MustCompile(`\b` + string(kind[1]) + `\b`).Match(documented) {
-			t.Errorf("%s is not in %q", kind[1], documented)
-		}
+		must.Check(t, regexp.MustCompile(`\b`+string(kind[1])+`\b`).Match(documented), "%s is not in %q", kind[1], documented)
 	}
 }

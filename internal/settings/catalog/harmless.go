@@ -33,8 +33,8 @@ storage-over-provisioning-percentage storage-reserved-percentage-for-default-dis
 support-bundle-node-collection-timeout system-managed-pods-image-pull-policy upgrade-checker upgrade-responder-url
 v2-data-engine-fast-replica-rebuilding v2-data-engine-log-flags v2-data-engine-log-level v2-data-engine-snapshot-data-integrity`)
 
-// Unknown returns the storage system's settings that Fairlead knows nothing of, in
-// order. A later version may have them in its danger zone: no object says so.
+// Unknown returns the storage system's settings that Fairlead does not know, sorted.
+// Later versions may have these in the danger zone, which no object shows.
 func Unknown(system map[Name]string) []Name {
 	var unknown []Name
 	for name := range system {

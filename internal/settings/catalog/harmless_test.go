@@ -3,6 +3,8 @@ package catalog
 import (
 	"slices"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestSettingsOfLaterVersionsAreUnknown(t *testing.T) {
@@ -13,21 +15,14 @@ func TestSettingsOfLaterVersionsAreUnknown(t *testing.T) {
 	for _, d := range All() {
 		system[d.Name] = d.Default
 	}
-	if got, want := Unknown(system), []Name{"Backup-Target", "a-of-1.13", "z-of-1.13"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := Unknown(nil); got != nil {
-		t.Errorf("of no settings: %q", got)
-	}
+	must.Equal(t, Unknown(system), []Name{"Backup-Target", "a-of-1.13", "z-of-1.13"})
+	must.Equal(t, Unknown(nil), nil)
 }
 
 func TestHarmlessSettingsAreInNoOtherList(t *testing.T) {
-	if !slices.IsSorted(harmless) || len(slices.Compact(slices.Clone(harmless))) != len(harmless) {
-		t.Error("not in order, or with a name twice")
-	}
+	must.Check(t, slices.IsSorted(harmless) && len(slices.Compact(slices.Clone(harmless))) == len(harmless), "not sorted, or with a duplicate")
 	for _, name := range harmless {
-		if _, known := Lookup(name); known {
-			t.Errorf("%s is in another list", name)
-		}
+		_, known := Lookup(name)
+		must.Check(t, !known, "%s is in the catalog", name)
 	}
 }

@@ -1,7 +1,7 @@
 package catalog
 
-// The settings that limit what runs at a time on a node; 0 turns it off.
-// Nothing is built with them. Source: longhorn-manager types/setting.go.
+// The settings that limit concurrent work on a node; 0 turns the work off.
+// No component is built with these settings. Source: longhorn-manager types/setting.go.
 const (
 	ReplicaRebuildLimit Name = "concurrent-replica-rebuild-per-node-limit"
 	BackingImageLimit   Name = "concurrent-backing-image-replenish-per-node-limit"

@@ -9,13 +9,13 @@ import (
 )
 
 // LogPath is the directory on nodes for the logs of instance managers of the v2
-// data engine; the setting says nothing of others yet. Source: longhorn-manager
+// data engine, and of no other component yet. Source: longhorn-manager
 // controller/instance_manager_controller.go, getLogPath.
 const LogPath Name = "log-path"
 
 func logPathFamily() []Definition {
 	return []Definition{{
-		// To the letter what Longhorn creates its setting with; the normal form is without the slash.
+		// Exactly the value of Longhorn's new setting; the normal form has no slash at the end.
 		Name: LogPath, Default: "/var/lib/longhorn/logs/", Normalize: normalizeLogPath, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: LogPathTrait, Wants: wants(instanceManagerOf(EngineV2), normalizeLogPath),
 		Affects: "instance-manager pods of the v2 data engine",
@@ -24,13 +24,12 @@ func logPathFamily() []Definition {
 
 const logPathForm = `must be an absolute path of at least two names without "..", like /var/lib/longhorn/logs`
 
-// normalizeLogPath is strict where Longhorn is loose: what can't be a directory
-// for logs, or is right below "/", is stored there and then not used. Pods keep
-// the default, differ from the setting, and are restarted again and again.
+// normalizeLogPath refuses paths that Longhorn stores but does not use: malformed paths, and directories right below "/".
+// Pods would keep the default, differ from the setting, and restart again and again.
 func normalizeLogPath(value string) (string, error) {
 	value = strings.TrimSpace(value)
-	odd := !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl)
-	if odd || !path.IsAbs(value) || slices.Contains(strings.Split(value, "/"), "..") {
+	unprintable := !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl)
+	if unprintable || !path.IsAbs(value) || slices.Contains(strings.Split(value, "/"), "..") {
 		return "", malformed{form: logPathForm}
 	}
 	clean := path.Clean(value)
@@ -40,6 +39,5 @@ func normalizeLogPath(value string) (string, error) {
 	return clean, nil
 }
 
-// LogDirectoryTrait writes the directory that a pod mounts for its logs as the
-// setting asks for it.
+// LogDirectoryTrait is the normal form of the log directory that a pod mounts.
 func LogDirectoryTrait(directory string) string { return path.Clean(directory) }

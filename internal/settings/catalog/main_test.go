@@ -6,5 +6,5 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
-// Generators of spellings draw a valid one in a few runs of a hundred.
+// A few percent of generated values are valid.
 func TestMain(m *testing.M) { fixedruns.Main(m, 2000, 100) }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// malformed is why a value is refused: the form that it must have, and what is
-// wrong with this one where that is not plain from the form. It follows the
-// value in a message: `must be a whole number from 0 to 40`.
+// malformed is the reason to refuse a value: the required form, and a detail if the form is not clear enough.
+// The error follows the value in messages: `must be a whole number from 0 to 40`.
 type malformed struct{ form, detail string }
 
 func (m malformed) Error() string {
@@ -17,12 +16,12 @@ func (m malformed) Error() string {
 	return m.form + ": " + m.detail
 }
 
-// refuse returns a malformed of this form.
+// refuse returns a malformed with a formatted detail.
 func refuse(form, detail string, args ...any) error {
 	return malformed{form, fmt.Sprintf(detail, args...)}
 }
 
-// detailOf is what is wrong beside the form.
+// detailOf returns the detail of a malformed, else the whole error.
 func detailOf(err error) string {
 	var m malformed
 	if errors.As(err, &m) {
@@ -31,10 +30,10 @@ func detailOf(err error) string {
 	return err.Error()
 }
 
-// nonsense is refused by every setting that refuses anything.
+// nonsense is refused by every setting that refuses any value.
 const nonsense = "\x00"
 
-// Allowed is the form that a value must have, in the words of a refusal.
+// Allowed is the required form of a value, in the words of a refusal.
 func (d Definition) Allowed() string {
 	err := d.Parse(nonsense)
 	var m malformed

@@ -1,30 +1,31 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// listed is how many names a message spells out before it counts the rest. An
-// API server may cut warnings of more than 256 characters.
+// listed is the number of names in a message, which counts the rest.
+// An API server may cut warnings of more than 256 characters.
 const listed = 3
 
-// Detail lists blockers with where they are and who uses them:
+// Detail lists blockers with their nodes and workloads:
 // `pvc-a (node-2, pod default/web-0), pvc-b (node-1)`.
 func Detail(blockers []Blocker) string {
 	return list(blockers, func(b Blocker) string {
-		about := slices.Clone(b.Nodes)
+		users := slices.Clone(b.Nodes)
 		for _, w := range b.Workloads {
-			about = append(about, "pod "+w)
+			users = append(users, "pod "+w)
 		}
 		switch {
-		case len(about) == 0:
+		case len(users) == 0:
 			return b.Name
-		case len(about) > listed:
-			about = append(about[:listed], fmt.Sprintf("and %d more", len(about)-listed))
+		case len(users) > listed:
+			users = append(users[:listed], fmt.Sprintf("and %d more", len(users)-listed))
 		}
-		return b.Name + " (" + strings.Join(about, ", ") + ")"
+		return b.Name + " (" + strings.Join(users, ", ") + ")"
 	})
 }
 
@@ -33,24 +34,13 @@ func Short(blockers []Blocker) string {
 	if len(blockers) == 0 {
 		return ""
 	}
-	kind := blockers[0].Kind
-	var same []Blocker
-	for _, b := range blockers {
-		if b.Kind == kind {
-			same = append(same, b)
-		}
+	first := blockers[0]
+	if first.Kind != BlockedByVolume {
+		return first.Message
 	}
-	if kind != BlockedByVolume {
-		return blockers[0].Message
-	}
-	return fmt.Sprintf("%s attached: %s", Count(len(same), noun(same[0])), list(same, func(b Blocker) string { return b.Name }))
-}
-
-func noun(b Blocker) string {
-	if b.Noun != "" {
-		return b.Noun
-	}
-	return "RWX volume"
+	volumes := slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Kind != BlockedByVolume })
+	noun := cmp.Or(first.Noun, "RWX volume")
+	return fmt.Sprintf("%s attached: %s", Count(len(volumes), noun), list(volumes, func(b Blocker) string { return b.Name }))
 }
 
 // Count writes a number and its noun: `1 RWX volume`, `3 RWX volumes`.
@@ -81,7 +71,7 @@ func FirstOf(names []string) string {
 	return strings.Join(names[:listed], ", ") + fmt.Sprintf(", and %d more", len(names)-listed)
 }
 
-// Joined writes one message after the other.
+// Joined joins messages, without empty messages.
 func Joined(messages ...string) string {
 	return strings.Join(slices.DeleteFunc(messages, func(m string) bool { return m == "" }), "; ")
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// The settings that choose the network of shared volumes. Source: Longhorn's
-// proposal "Storage Network For RWX Volume"; the third replaces the second
-// from Longhorn 1.11.
+// The settings that choose the network of shared volumes. Source: Longhorn's proposal
+// "Storage Network For RWX Volume". From Longhorn 1.11, the third replaces the second.
 const (
 	StorageNetwork           Name = "storage-network"
 	StorageNetworkForRWX     Name = "storage-network-for-rwx-volume-enabled"
@@ -37,7 +37,7 @@ func networkFamily() []Definition {
 	}
 }
 
-// ChooseSharedNetwork are the settings whose gate is that of RWX volumes.
+// ChooseSharedNetwork returns the settings with the gate of RWX volumes.
 func ChooseSharedNetwork() []Definition {
 	var chosen []Definition
 	for _, d := range networkFamily() {
@@ -53,22 +53,19 @@ func normalizeNetwork(value string) (string, error) {
 	return network.String(), err
 }
 
-// storageAttachment is how instance managers and backing-image managers are put
-// on the network, as Attachment.String writes it.
+// storageAttachment is the trait of instance managers and backing-image managers, see Attachment.String.
 func storageAttachment(value string) (string, error) {
 	network, err := storage.ParseNetwork(value)
-	return attachment(network, storage.Longhorn().StorageInterface).String(), err
+	return attachment(network, longhorn.Profile().StorageInterface).String(), err
 }
 
-// ErrInvalidValue is returned where a value in force is not well formed.
+// ErrInvalidValue is returned if a value in effect is malformed.
 var ErrInvalidValue = errors.New("invalid value")
 
-// SharedVolumeNetwork is the network that the values ask for shared volumes:
-// endpoint-network-for-rwx-volume where it is set, else storage-network when
-// storage-network-for-rwx-volume-enabled is on, else the cluster network.
+// SharedVolumeNetwork is the network of shared volumes: endpoint-network-for-rwx-volume if set,
+// else storage-network if storage-network-for-rwx-volume-enabled is on, else the cluster network.
 //
-// An error is ErrInvalidValue and names the setting whose value in force is not
-// well formed. That happens to values written before Fairlead's webhooks were there.
+// The error is ErrInvalidValue with the name of the setting. Values from before Fairlead's webhooks may be malformed.
 func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, error) {
 	named := func(name Name) (text string, network storage.Network, err error) {
 		d, _ := Lookup(string(name))
@@ -92,7 +89,7 @@ func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, 
 	return attachment(network, p.StorageInterface), err
 }
 
-// attachment to a network; the zero one to none.
+// attachment is zero for the cluster network.
 func attachment(n storage.Network, networkInterface string) storage.Attachment {
 	if n.IsZero() {
 		return storage.Attachment{}

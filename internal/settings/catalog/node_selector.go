@@ -10,12 +10,10 @@ import (
 
 const nodeSelectorForm = `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none`
 
-// ParseNodeSelector reads the value of system-managed-components-node-selector:
-// the labels that a node must have. A value may be empty. Space around keys and
-// values counts for nothing.
+// ParseNodeSelector parses system-managed-components-node-selector: the labels that a node must have.
+// A label may have an empty value. Space around keys and values is ignored.
 //
-// It is strict where Longhorn's parser is loose: of one key twice the last wins
-// there, and what is no label is refused by the API server in every pod.
+// Longhorn accepts more: of duplicate keys the last wins, and the API server refuses every pod with invalid labels.
 func ParseNodeSelector(value string) (map[string]string, error) {
 	if value = strings.TrimSpace(value); value == "" {
 		return nil, nil
@@ -33,13 +31,13 @@ func ParseNodeSelector(value string) (map[string]string, error) {
 		key, text, _ := strings.Cut(item, ":")
 		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
 		if len(validation.IsQualifiedName(key)) > 0 {
-			return nil, refuse(nodeSelectorForm, "key %q is not the key of a label", key)
+			return nil, refuse(nodeSelectorForm, "key %q is not a valid label key", key)
 		}
 		if len(validation.IsValidLabelValue(text)) > 0 {
-			return nil, refuse(nodeSelectorForm, "value %q is not the value of a label", text)
+			return nil, refuse(nodeSelectorForm, "value %q is not a valid label value", text)
 		}
 		if _, twice := selector[key]; twice {
-			return nil, refuse(nodeSelectorForm, "key %q is there twice", key)
+			return nil, refuse(nodeSelectorForm, "key %q occurs twice", key)
 		}
 		selector[key] = text
 	}
@@ -51,8 +49,7 @@ func normalizeNodeSelector(value string) (string, error) {
 	return NodeSelectorTrait(selector), err
 }
 
-// NodeSelectorTrait writes a node selector as ParseNodeSelector reads it, by
-// key: the normal form of the setting, and what pods are compared by.
+// NodeSelectorTrait writes a node selector sorted by key: the normal form of the setting, and the trait of pods.
 func NodeSelectorTrait(selector map[string]string) string {
 	var items []string
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
@@ -65,10 +62,10 @@ func NodeSelectorTrait(selector map[string]string) string {
 func (n Node) Has(trait string) bool {
 	selector, err := ParseNodeSelector(trait)
 	if err != nil {
-		return true // what can't be read asks for nothing
+		return true // a malformed trait requires no labels
 	}
 	for key, value := range selector {
-		if had, ok := n.Labels[key]; !ok || had != value {
+		if label, ok := n.Labels[key]; !ok || label != value {
 			return false
 		}
 	}

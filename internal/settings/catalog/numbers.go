@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// unbounded is the most that a number may be for which Longhorn knows no
-// maximum: it fits wherever the number goes, such as an int32 of a pod.
+// unbounded is the maximum of numbers without a maximum in Longhorn. Fields of pods are int32.
 const unbounded = math.MaxInt32
 
 // wholeNumber normalizes whole numbers from least to most: "05" and "+5" are "5".
@@ -27,8 +26,8 @@ func wholeNumberForm(least, most int64) string {
 	return fmt.Sprintf("must be a whole number from %d to %d", least, most)
 }
 
-// number normalizes decimal numbers from 0 to most: "012.50" and "1.25e1" are
-// "12.5". strconv also takes NaN, Inf and hexadecimal numbers; those are refused.
+// number normalizes decimal numbers from 0 to most: "012.50" and "1.25e1" are "12.5".
+// NaN, Inf and hexadecimal numbers, which strconv accepts, are refused.
 func number(most float64) func(string) (string, error) {
 	form := fmt.Sprintf("must be a number from 0 to %g", most)
 	return func(value string) (string, error) {

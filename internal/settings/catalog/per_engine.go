@@ -11,20 +11,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// perEngine is the grammar of the settings that Longhorn 1.10 and later keeps
-// for each data engine: one value for all, or a JSON object of strings.
+// perEngine is the grammar of the settings that Longhorn 1.10 and later has
+// for each data engine: one value for all engines, or a JSON object of strings.
 // Source: longhorn-manager types/setting.go, DataEngineSpecific.
 type perEngine struct {
-	// engines that the setting is about.
+	// engines of the setting.
 	engines []string
-	// one normalizes the value of one engine. What it returns as an error is a malformed.
+	// one normalizes the value of one engine. Its error is a malformed.
 	one func(string) (string, error)
-	// form of one value; each is an example of one for each engine.
+	// form of one value; each is an example of a JSON object.
 	form, each string
 }
 
-// normalize returns compact JSON with the engines in order: one value for all
-// means the same as that value for each.
+// normalize returns compact JSON with the engines sorted, also for one value for all engines.
 func (p perEngine) normalize(value string) (string, error) {
 	values, err := p.parse(value)
 	if err != nil {
@@ -34,7 +33,7 @@ func (p perEngine) normalize(value string) (string, error) {
 	return string(text), err
 }
 
-// of returns the value for one engine; ok is false where there is none.
+// of returns the value of one engine; ok is false if the engine has no value.
 func (p perEngine) of(value, engine string) (text string, ok bool) {
 	values, err := p.parse(value)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p perEngine) parse(value string) (map[string]string, error) {
 	}
 	var object map[string]any
 	if err := jsonv2.Unmarshal([]byte(value), &object); errors.Is(err, jsontext.ErrDuplicateName) {
-		return nil, p.refuse("a data engine is there twice")
+		return nil, p.refuse("a data engine occurs twice")
 	} else if err != nil {
 		return nil, p.refuse("not a JSON object")
 	}
@@ -91,9 +90,9 @@ func (p perEngine) parse(value string) (map[string]string, error) {
 			return nil, p.refuse(detail)
 		}
 	}
-	// Longhorn takes all of them or none.
+	// Longhorn refuses an object without all engines.
 	for _, engine := range p.engines {
-		if _, there := values[engine]; !there {
+		if _, ok := values[engine]; !ok {
 			return nil, p.refuse("data engine " + engine + " is missing")
 		}
 	}

@@ -1,6 +1,6 @@
 package catalog
 
-// The settings of liveness probes, in seconds but for the threshold. Source:
+// The settings of liveness probes, in seconds except the threshold. Source:
 // longhorn-manager types/setting.go, controller/engine_image_controller.go.
 const (
 	InstanceManagerProbeTimeout Name = "instance-manager-pod-liveness-probe-timeout"

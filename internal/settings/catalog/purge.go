@@ -1,12 +1,11 @@
 package catalog
 
-// DisableSnapshotPurge keeps Longhorn from purging snapshots. It refuses that
-// while auto-cleanup-system-generated-snapshot is on, which the value alone
-// can't tell. Source: longhorn-manager datastore/longhorn.go, ValidateSetting.
+// DisableSnapshotPurge keeps Longhorn from purging snapshots. Longhorn refuses the value "true" while
+// AutoCleanup is on. Source: longhorn-manager datastore/longhorn.go, ValidateSetting.
 const DisableSnapshotPurge Name = "disable-snapshot-purge"
 
-// AutoCleanup is Longhorn's setting that purges snapshots. It is no danger zone,
-// and of Fairlead's matter only where it contradicts DisableSnapshotPurge.
+// AutoCleanup is Longhorn's setting that purges snapshots. It is outside the danger zone:
+// Fairlead reads it only to detect the conflict with DisableSnapshotPurge.
 const AutoCleanup Name = "auto-cleanup-system-generated-snapshot"
 
 func purgeFamily() []Definition {

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quantityForm has no sign, and keeps numbers short: Kubernetes' parser works for
-// half a minute on 1e1000000, and takes it.
+// quantityForm refuses negative and long numbers: Kubernetes' parser takes half a minute for 1e1000000, and accepts it.
 var quantityForm = regexp.MustCompile(`^\+?[0-9]{0,19}(\.[0-9]{0,9})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
 func ParseQuantity(text string) (resource.Quantity, bool) {
@@ -20,9 +19,9 @@ func ParseQuantity(text string) (resource.Quantity, bool) {
 	return q, err == nil && q.CmpInt64(math.MaxInt64) < 0
 }
 
-// inOneSpelling is the same quantity as the API server has it in pods, rounded up
-// to a thousandth, and spelled by its value: 1024Mi and 1Gi are one, 0.1 and 100m.
-func inOneSpelling(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
+// canonical is a quantity as the API server stores it in pods, rounded up to a thousandth.
+// Equal quantities have equal text: 1024Mi and 1Gi, 0.1 and 100m.
+func canonical(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
 	q = q.DeepCopy()
 	q.RoundUp(resource.Milli)
 	format := resource.BinarySI
@@ -35,7 +34,7 @@ func inOneSpelling(name corev1.ResourceName, q resource.Quantity) resource.Quant
 func quantityTexts(resources corev1.ResourceList) map[string]string {
 	texts := map[string]string{}
 	for name, q := range resources {
-		q = inOneSpelling(name, q)
+		q = canonical(name, q)
 		texts[string(name)] = q.String()
 	}
 	return texts

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CSIResources are the resources of the containers that Longhorn runs for CSI,
-// by container. A container that is not named has none. Source: longhorn-manager
+// CSIResources are the resources of Longhorn's CSI containers, by container.
+// A container without entry has no requests and limits. Source: longhorn-manager
 // types/setting.go, ComponentResourceLimits; controller/setting_controller.go,
 // updateSystemManagedCSIComponentsResourceLimits.
 const CSIResources Name = "system-managed-csi-components-resource-limits"
@@ -26,8 +26,7 @@ func resourceFamily() []Definition {
 	}}
 }
 
-// csiContainers are the containers of which the setting decides, by Deployment
-// and, the last, DaemonSet.
+// csiContainers are the containers of the setting, by Deployment and, for the last entry, DaemonSet.
 var csiContainers = map[string][]string{
 	"csi-attacher":        {"csi-attacher"},
 	"csi-provisioner":     {"csi-provisioner"},
@@ -36,11 +35,10 @@ var csiContainers = map[string][]string{
 	"longhorn-csi-plugin": {"longhorn-csi-plugin", "longhorn-liveness-probe", "node-driver-registrar"},
 }
 
-// CSIContainers are those containers of a Deployment or DaemonSet, by its name,
-// of whose resources the setting decides.
+// CSIContainers are the containers of a Deployment or DaemonSet whose resources the setting decides.
 func CSIContainers(template string) []string { return csiContainers[template] }
 
-// csiContainer are all of their names, in order.
+// csiContainer has the names of all containers, sorted.
 var csiContainer = func() (names []string) {
 	for _, containers := range csiContainers {
 		names = append(names, containers...)
@@ -51,18 +49,16 @@ var csiContainer = func() (names []string) {
 
 const csiResourcesForm = `must be a JSON object of requests and limits by container, like {"csi-attacher":{"requests":{"cpu":"10m"},"limits":{"memory":"128Mi"}}}, or "" for none`
 
-// ParseCSIResources reads the value of system-managed-csi-components-resource-limits.
+// ParseCSIResources parses system-managed-csi-components-resource-limits.
 //
-// It is strict where Longhorn's parser is loose: names that it does not know, or
-// knows in other letters, count for nothing there, and what the API server
-// refuses is stored.
+// Longhorn accepts more: it ignores unknown names, also names in other case, and stores values that the API server refuses.
 func ParseCSIResources(value string) (map[string]corev1.ResourceRequirements, error) {
 	if value = strings.TrimSpace(value); value == "" {
 		return nil, nil
 	}
 	var object map[string]map[string]map[string]jsontext.Value
 	if err := jsonv2.Unmarshal([]byte(value), &object); errors.Is(err, jsontext.ErrDuplicateName) {
-		return nil, refuse(csiResourcesForm, "a name is there twice")
+		return nil, refuse(csiResourcesForm, "a name occurs twice")
 	} else if err != nil || object == nil {
 		return nil, malformed{form: csiResourcesForm}
 	}
@@ -103,8 +99,7 @@ func parseRequirements(lists map[string]map[string]jsontext.Value) (r corev1.Res
 	return r, nil
 }
 
-// parseResources takes what containers of a CSI driver can use. Kubernetes knows
-// more, with rules of their own: huge pages, devices.
+// parseResources refuses huge pages and devices, which CSI containers do not use and which have other rules.
 func parseResources(list map[string]jsontext.Value) (corev1.ResourceList, error) {
 	parsed := corev1.ResourceList{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -113,7 +108,7 @@ func parseResources(list map[string]jsontext.Value) (corev1.ResourceList, error)
 		default:
 			return nil, fmt.Errorf("%q must be cpu, memory or ephemeral-storage", name)
 		}
-		text := strings.Trim(string(list[name]), `"`) // a string or a number, as Kubernetes has it
+		text := strings.Trim(string(list[name]), `"`) // a string or a number, as in Kubernetes
 		quantity, ok := ParseQuantity(text)
 		if !ok {
 			return nil, fmt.Errorf("%s: %q must be a quantity like 100m or 128Mi", name, text)
@@ -128,8 +123,7 @@ func normalizeCSIResources(value string) (string, error) {
 	return ResourcesTrait(parsed), err
 }
 
-// wantsCSIResources asks what is not in the value to be without resources, as
-// Longhorn does: the setting decides of all of these containers.
+// wantsCSIResources asks containers without entry to have no resources, as Longhorn does.
 func wantsCSIResources(value string, c Component, _ Nodes) (string, bool) {
 	containers, known := csiContainers[c.Name]
 	isPlugin := len(containers) > 1
@@ -146,10 +140,8 @@ func wantsCSIResources(value string, c Component, _ Nodes) (string, bool) {
 	return ResourcesTrait(parsed), true
 }
 
-// ResourcesTrait writes what containers of a template request and are limited
-// to, by name, as settings ask for it: the normal form of the setting. Containers
-// that it is not about, and those without resources, are left out; "" where none
-// is left.
+// ResourcesTrait writes the requests and limits of containers by name: the normal form of the setting.
+// Other containers, and containers without resources, are left out; "" if no container is left.
 func ResourcesTrait(containers map[string]corev1.ResourceRequirements) string {
 	object := map[string]map[string]map[string]string{}
 	for container, r := range containers {
@@ -168,7 +160,7 @@ func ResourcesTrait(containers map[string]corev1.ResourceRequirements) string {
 	}
 	text, err := jsonv2.Marshal(object, jsonv2.Deterministic(true))
 	if err != nil {
-		return err.Error() // can't be: maps of text
+		return err.Error() // impossible for maps of text
 	}
 	return string(text)
 }

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The settings that say where the pods of the storage system may run, and which
-// go first. Source: longhorn-manager types/setting.go.
+// The settings for the placement and priority of the pods of the storage system. Source: longhorn-manager types/setting.go.
 const (
 	TaintToleration              Name = "taint-toleration"
 	SystemManagedNodeSelector    Name = "system-managed-components-node-selector"
@@ -37,8 +36,7 @@ func schedulingFamily() []Definition {
 
 const priorityClassForm = `must be the name of a PriorityClass, like longhorn-critical, or "" for none`
 
-// normalizePriorityClass can't tell whether the class exists: pods that name one
-// that does not are refused by the API server.
+// normalizePriorityClass does not know which classes exist. The API server refuses pods with a missing class.
 func normalizePriorityClass(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	if value != "" && len(validation.IsDNS1123Subdomain(value)) > 0 {

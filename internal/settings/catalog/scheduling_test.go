@@ -9,41 +9,38 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestSpellingsOfTolerations(t *testing.T) {
+func TestTolerationValues(t *testing.T) {
 	const form = `must be <key>[=<value>]:<effect>, separated by ";", like dedicated=storage:NoSchedule;maintenance:NoExecute, or "" for none`
-	checkSpellings(t, TaintToleration, map[string]spelled{
-		"none":                        {value: ""},
-		"blank":                       {value: "  \n"},
-		"all taints":                  {value: ":", normal: ":"},
-		"all taints of an effect":     {value: ":NoExecute", normal: ":NoExecute"},
-		"a key":                       {value: "a:NoSchedule", normal: "a:NoSchedule"},
-		"a key and all effects":       {value: "a:", normal: "a:"},
-		"a value":                     {value: "a=b:PreferNoSchedule", normal: "a=b:PreferNoSchedule"},
-		"an empty value is a value":   {value: "a=:NoSchedule", normal: "a=:NoSchedule"},
-		"a key with a domain":         {value: "example.com/a=b:NoSchedule", normal: "example.com/a=b:NoSchedule"},
-		"a key of Kubernetes":         {value: "node.kubernetes.io/memory-pressure:NoSchedule", normal: "node.kubernetes.io/memory-pressure:NoSchedule"},
-		"several, in order":           {value: "b:NoSchedule;a=2:NoExecute;a=1:NoExecute", normal: "a=1:NoExecute;a=2:NoExecute;b:NoSchedule"},
-		"one key, several effects":    {value: "a:NoSchedule;a:NoExecute", normal: "a:NoExecute;a:NoSchedule"},
-		"spaces wherever, as there":   {value: " a = b : NoSchedule ; c :NoExecute ", normal: "a=b:NoSchedule;c:NoExecute"},
-		"two =: broke pods later":     {value: "a=b=c:NoSchedule", problem: form + `: "a=b=c:NoSchedule" must have at most one "="`},
-		"a value without key":         {value: "=b:NoSchedule", problem: form + `: "=b:NoSchedule" has a value but no key`},
-		"an empty value without key":  {value: "=:NoSchedule", problem: form + `: "=:NoSchedule" has a value but no key`},
-		"twice the same":              {value: "a:NoSchedule;b:NoSchedule; a:NoSchedule", problem: form + `: "a:NoSchedule" is there twice`},
-		"a semicolon at the end":      {value: "a:NoSchedule;", problem: form + `: leave out the ";" at the end`},
-		"nothing but a semicolon":     {value: ";", problem: form + ": item 1 is empty"},
-		"nothing between":             {value: "a:NoSchedule;;b:NoSchedule", problem: form + ": item 2 is empty"},
-		"no effect and no colon":      {value: "a=b", problem: form + `: "a=b" must have one ":"`},
-		"two colons":                  {value: "a:b:NoSchedule", problem: form + `: "a:b:NoSchedule" must have one ":"`},
-		"an effect in lower case":     {value: "a:noschedule", problem: form + `: effect "noschedule" must be NoSchedule, PreferNoSchedule, NoExecute or nothing`},
-		"a key that is no label's":    {value: "a/b/c:NoSchedule", problem: form + `: key "a/b/c" is not the key of a label`},
-		"a key with a tab":            {value: "a\tb:NoSchedule", problem: form + `: key "a\tb" is not the key of a label`},
-		"a value that is no label's":  {value: "a=b/c:NoSchedule", problem: form + `: value "b/c" is not the value of a label`},
-		"a value that is too long":    {value: "a=" + strings.Repeat("b", 64) + ":", problem: form + `: value "` + strings.Repeat("b", 64) + `" is not the value of a label`},
-		"separated by a comma":        {value: "a:NoSchedule,b:NoSchedule", problem: form + `: "a:NoSchedule,b:NoSchedule" must have one ":"`},
-		"the JSON form of Kubernetes": {value: `[{"key":"a"}]`, problem: form + `: effect "\"a\"}]" must be NoSchedule, PreferNoSchedule, NoExecute or nothing`},
+	long := strings.Repeat("b", 64)
+	checkValues(t, TaintToleration, form, accepted{
+		"": "", "  \n": "", ":": ":", ":NoExecute": ":NoExecute", "a:NoSchedule": "a:NoSchedule", "a:": "a:",
+		"a=b:PreferNoSchedule": "a=b:PreferNoSchedule", "a=:NoSchedule": "a=:NoSchedule", "example.com/a=b:NoSchedule": "example.com/a=b:NoSchedule",
+		"b:NoSchedule;a=2:NoExecute;a=1:NoExecute": "a=1:NoExecute;a=2:NoExecute;b:NoSchedule",
+		"a:NoSchedule;a:NoExecute":                 "a:NoExecute;a:NoSchedule",
+		" a = b : NoSchedule ; c :NoExecute ":      "a=b:NoSchedule;c:NoExecute",
+	}, refused{
+		"a=b=c:NoSchedule": `"a=b=c:NoSchedule" must have at most one "="`, // broke pods later
+		"=b:NoSchedule":    `"=b:NoSchedule" has a value but no key`,
+		"=:NoSchedule":     `"=:NoSchedule" has a value but no key`,
+		"a:NoSchedule;b:NoSchedule; a:NoSchedule": `"a:NoSchedule" occurs twice`,
+		"a:NoSchedule;":              `remove the ";" at the end`,
+		";":                          "item 1 is empty",
+		"a:NoSchedule;;b:NoSchedule": "item 2 is empty",
+		"a=b":                        `"a=b" must have one ":"`,
+		"a:b:NoSchedule":             `"a:b:NoSchedule" must have one ":"`,
+		"a:NoSchedule,b:NoSchedule":  `"a:NoSchedule,b:NoSchedule" must have one ":"`,
+		"a:noschedule":               `effect "noschedule" must be NoSchedule, PreferNoSchedule, NoExecute or nothing`,
+		`[{"key":"a"}]`:              `effect "\"a\"}]" must be NoSchedule, PreferNoSchedule, NoExecute or nothing`,
+		"a/b/c:NoSchedule":           `key "a/b/c" is not a valid label key`,
+		"a\tb:NoSchedule":            `key "a\tb" is not a valid label key`,
+		"a=b/c:NoSchedule":           `value "b/c" is not a valid label value`,
+		"a=" + long + ":":            `value "` + long + `" is not a valid label value`,
 	})
 }
 
@@ -54,93 +51,61 @@ func TestParseTolerations(t *testing.T) {
 		{Key: "b", Operator: corev1.TolerationOpEqual, Value: "c"},
 		{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 	}
-	if err != nil || !equality.Semantic.DeepEqual(got, want) {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	must.True(t, err == nil && equality.Semantic.DeepEqual(got, want), "got %+v, %v", got, err)
 }
 
-// What Kubernetes adds to pods by itself must not look like what was asked for.
+// Tolerations that Kubernetes adds to pods must differ from those of the setting.
 func TestTolerationsOfPods(t *testing.T) {
-	seconds := int64(300)
-	for name, test := range map[string]struct {
-		pod  []corev1.Toleration
-		want string
-	}{
-		"none":                        {nil, ""},
-		"the API's default operator":  {[]corev1.Toleration{{Key: "a", Value: "b", Effect: "NoSchedule"}}, "a=b:NoSchedule"},
-		"one that is there twice":     {[]corev1.Toleration{{Key: "a", Operator: "Exists"}, {Key: "a", Operator: "Exists"}}, "a:"},
-		"in another order":            {[]corev1.Toleration{{Key: "b", Operator: "Exists"}, {Key: "a", Operator: "Exists"}}, "a:;b:"},
-		"for some time only":          {[]corev1.Toleration{{Key: "a", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: &seconds}}, "a:NoExecute for 300s"},
-		"an operator of no setting's": {[]corev1.Toleration{{Key: "a", Operator: "Gt", Value: "5", Effect: "NoSchedule"}}, "a Gt 5:NoSchedule"},
+	for want, tolerations := range map[string][]corev1.Toleration{
+		"":                   nil,
+		"a=b:NoSchedule":     {{Key: "a", Value: "b", Effect: "NoSchedule"}}, // the API's default operator
+		"a:":                 {{Key: "a", Operator: "Exists"}, {Key: "a", Operator: "Exists"}},
+		"a:;b:":              {{Key: "b", Operator: "Exists"}, {Key: "a", Operator: "Exists"}},
+		"a:NoExecute for 3s": {{Key: "a", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr.To(int64(3))}},
+		"a Gt 5:NoSchedule":  {{Key: "a", Operator: "Gt", Value: "5", Effect: "NoSchedule"}},
 	} {
-		if got := TolerationsTrait(test.pod); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		must.Equal(t, TolerationsTrait(tolerations), want)
 	}
 }
 
-func TestSpellingsOfNodeSelectors(t *testing.T) {
-	const form = `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none`
-	checkSpellings(t, SystemManagedNodeSelector, map[string]spelled{
-		"none":                       {value: ""},
-		"blank":                      {value: " "},
-		"one":                        {value: "disktype:ssd", normal: "disktype:ssd"},
-		"several, in order":          {value: "zone:a;disktype:ssd", normal: "disktype:ssd;zone:a"},
-		"space around parts":         {value: " zone : a ;\tdisktype: ssd ", normal: "disktype:ssd;zone:a"},
-		"an empty value":             {value: "storage:", normal: "storage:"},
-		"a key with a domain":        {value: "node-role.kubernetes.io/worker:true", normal: "node-role.kubernetes.io/worker:true"},
-		"one key twice":              {value: "zone:a;zone:b", problem: form + `: key "zone" is there twice`},
-		"one key twice, spaced":      {value: "zone:a; zone : a", problem: form + `: key "zone" is there twice`},
-		"an equals sign":             {value: "zone=a", problem: form + `: "zone=a" must have one ":"`},
-		"two colons":                 {value: "a:b:c", problem: form + `: "a:b:c" must have one ":"`},
-		"no key":                     {value: ":a", problem: form + `: key "" is not the key of a label`},
-		"a key with a space":         {value: "my zone:a", problem: form + `: key "my zone" is not the key of a label`},
-		"a value with a space":       {value: "zone:a b", problem: form + `: value "a b" is not the value of a label`},
-		"a semicolon at the end":     {value: "zone:a;", problem: form + `: leave out the ";" at the end`},
-		"nothing between semicolons": {value: "zone:a; ;b:c", problem: form + ": item 2 is empty"},
+func TestNodeSelectorValues(t *testing.T) {
+	checkValues(t, SystemManagedNodeSelector, `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none`, accepted{
+		"": "", " ": "", "disktype:ssd": "disktype:ssd", "storage:": "storage:", "node-role.kubernetes.io/worker:true": "node-role.kubernetes.io/worker:true",
+		"zone:a;disktype:ssd": "disktype:ssd;zone:a", " zone : a ;\tdisktype: ssd ": "disktype:ssd;zone:a",
+	}, refused{
+		"zone:a;zone:b":    `key "zone" occurs twice`,
+		"zone:a; zone : a": `key "zone" occurs twice`,
+		"zone=a":           `"zone=a" must have one ":"`,
+		"a:b:c":            `"a:b:c" must have one ":"`,
+		":a":               `key "" is not a valid label key`,
+		"my zone:a":        `key "my zone" is not a valid label key`,
+		"zone:a b":         `value "a b" is not a valid label value`,
+		"zone:a;":          `remove the ";" at the end`,
+		"zone:a; ;b:c":     "item 2 is empty",
 	})
 }
 
-func TestSpellingsOfPriorityClasses(t *testing.T) {
-	const form = `must be the name of a PriorityClass, like longhorn-critical, or "" for none`
-	checkSpellings(t, PriorityClass, map[string]spelled{
-		"none":           {value: ""},
-		"a name":         {value: "longhorn-critical", normal: "longhorn-critical"},
-		"with dots":      {value: "a.b", normal: "a.b"},
-		"space around":   {value: " longhorn-critical\n", normal: "longhorn-critical"},
-		"space inside":   {value: "longhorn critical", problem: form},
-		"in upper case":  {value: "Critical", problem: form},
-		"of another age": {value: "a_b", problem: form},
-		"too long":       {value: strings.Repeat("a", 254), problem: form},
-	})
+func TestPriorityClassValues(t *testing.T) {
+	checkValues(t, PriorityClass, `must be the name of a PriorityClass, like longhorn-critical, or "" for none`, accepted{
+		"": "", "longhorn-critical": "longhorn-critical", "a.b": "a.b", " longhorn-critical\n": "longhorn-critical",
+	}, refused{"longhorn critical": "", "Critical": "", "a_b": "", strings.Repeat("a", 254): ""})
 }
 
 func TestSchedulingIsAskedOfEveryComponent(t *testing.T) {
-	for name, value := range map[Name][2]string{
+	for name, test := range map[Name]struct{ value, want string }{
 		TaintToleration:           {"b:NoSchedule; a=1:", "a=1:;b:NoSchedule"},
 		SystemManagedNodeSelector: {"b:2;a:1", "a:1;b:2"},
 		PriorityClass:             {" high ", "high"},
 	} {
-		d, _ := Lookup(string(name))
+		tests := []wanted{{test.value, Component{Kind: "Job"}, nothing}}
 		for _, c := range everyKind {
-			if got, ok := d.Wants(value[0], c, nil); got != value[1] || !ok {
-				t.Errorf("%s of %s: got %q, %t", name, c.Name, got, ok)
-			}
-			if got, ok := d.Wants("", c, nil); got != "" || !ok {
-				t.Errorf("%s of %s, unset: got %q, %t", name, c.Name, got, ok)
-			}
-			if got, ok := d.Wants("not well;formed", c, nil); ok {
-				t.Errorf("%s of %s, not well formed: got %q", name, c.Name, got)
-			}
+			tests = append(tests, wanted{test.value, c, test.want}, wanted{"", c, ""}, wanted{"not well;formed", c, nothing})
 		}
-		if _, ok := d.Wants(value[0], Component{Kind: "Job"}, nil); ok {
-			t.Errorf("%s is asked of what it is not about", name)
-		}
+		checkWants(t, name, nil, tests)
 	}
 }
 
-// Whatever is accepted, Kubernetes takes in a pod. Pieces that nearly fit are
-// put together, since text at random is hardly ever accepted.
+// Kubernetes accepts a pod with every accepted toleration. Values are joined from pieces, since random text is hardly ever accepted.
 func TestAcceptedTolerationsMakeValidPods(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"", "a", "example.com/a", "A_b.c", "a/", "-a", "=", "=b", "==", "=b/c", ":", ":", "NoSchedule", "NoExecute", "nosuch", ";", " ", strings.Repeat("x", 64)})
 	accepted := 0
@@ -157,15 +122,13 @@ func TestAcceptedTolerationsMakeValidPods(t *testing.T) {
 			}
 		}
 		if again, err := ParseTolerations(TolerationsTrait(list)); err != nil || TolerationsTrait(again) != TolerationsTrait(list) {
-			t.Errorf("%q: written and read again: %+v, %v", value, again, err)
+			t.Errorf("%q: written and parsed again: %+v, %v", value, again, err)
 		}
 	})
-	if accepted == 0 {
-		t.Fatal("nothing was accepted")
-	}
+	must.True(t, accepted != 0, "nothing was accepted")
 }
 
-// refusedByKubernetes has the rules of ValidateTolerations in k8s.io/kubernetes.
+// refusedByKubernetes copies the rules of ValidateTolerations in k8s.io/kubernetes.
 func refusedByKubernetes(t corev1.Toleration) field.ErrorList {
 	path := field.NewPath("tolerations")
 	var problems field.ErrorList
@@ -208,7 +171,5 @@ func TestAcceptedNodeSelectorsMakeValidPods(t *testing.T) {
 			t.Errorf("%q: %v", value, problem)
 		}
 	})
-	if accepted == 0 {
-		t.Fatal("nothing was accepted")
-	}
+	must.True(t, accepted != 0, "nothing was accepted")
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // The settings of the SPDK daemon in instance managers of the v2 data engine.
-// The last two are what the first two were called before 1.10, when memory was
-// always huge pages. Source: longhorn-manager
+// Before 1.10, the first two had the names of the last two, and memory was always
+// huge pages. Source: longhorn-manager
 // controller/instance_manager_controller.go, createInstanceManagerPodSpec.
 const (
 	DataEngineCPUMask    Name = "data-engine-cpu-mask"
@@ -40,7 +40,7 @@ func spdk(name Name, text string, p perEngine, trait Trait, otherDefaults ...str
 	}
 }
 
-// formerSPDK is a setting of before 1.10, which takes no JSON.
+// formerSPDK defines a setting of versions before 1.10, which accepts no JSON.
 func formerSPDK(name, replacedBy Name, text string, normalize func(string) (string, error), trait Trait, since string) Definition {
 	return Definition{
 		Name: name, Default: text, Normalize: normalize, Since: since, Until: "1.10", ReplacedBy: replacedBy, DangerZone: true, Gate: InstanceManagerIdle,
@@ -48,21 +48,20 @@ func formerSPDK(name, replacedBy Name, text string, normalize func(string) (stri
 	}
 }
 
-// readOnly is a setting that is read-only in every version. Source: longhorn-manager types/setting.go.
+// readOnly marks a setting that is read-only in every version. Source: longhorn-manager types/setting.go.
 func readOnly(d Definition) Definition {
 	d.ReadOnly = true
 	return d
 }
 
-// v2Only is the grammar of a setting that only the v2 data engine has.
+// v2Only is the grammar of a setting of the v2 data engine only.
 func v2Only(one func(string) (string, error), form, example string) perEngine {
 	return perEngine{engines: []string{EngineV2}, one: one, form: form, each: `{"v2":"` + example + `"}`}
 }
 
 const memoryForm = "must be an even number of MiB from 0 to 2147483646"
 
-// normalizeMemory refuses odd numbers: huge pages are of 2 MiB, and the API
-// server refuses a pod that asks for half of one.
+// normalizeMemory refuses odd numbers: huge pages have 2 MiB, and the API server refuses a pod with half a huge page.
 func normalizeMemory(value string) (string, error) {
 	text, err := wholeNumber(0, unbounded-1)(value)
 	if err != nil || strings.ContainsAny(text[len(text)-1:], "13579") {
@@ -73,5 +72,5 @@ func normalizeMemory(value string) (string, error) {
 
 const mebi = 1 << 20
 
-// MemoryTrait writes an amount of memory or huge pages as settings ask for it, in MiB.
+// MemoryTrait is an amount of memory or huge pages in MiB.
 func MemoryTrait(q resource.Quantity) string { return strconv.FormatInt(q.Value()/mebi, 10) }

@@ -4,16 +4,16 @@ package catalog
 // data engine. Source: longhorn-manager types/setting.go, createInstanceManagerPodSpec
 // and GetInstanceManagerCPURequirement after pull requests 4931, 4932 and 5071.
 const (
-	// DataEngineCPUCores is how many CPU cores the kubelet pins for the daemon, which
-	// wins over DataEngineCPUMask. 0 leaves the mask in effect.
+	// DataEngineCPUCores is the number of CPU cores that the kubelet pins for the daemon.
+	// 0 leaves DataEngineCPUMask in effect.
 	DataEngineCPUCores     Name = "data-engine-number-of-cpu-cores"
 	DataEngineCPUIsolation Name = "data-engine-cpu-isolation-enabled"
 	DataEngineLargePool    Name = "data-engine-iobuf-large-pool-size" // buffers of 132 KiB
 	DataEngineSmallPool    Name = "data-engine-iobuf-small-pool-size" // buffers of 8 KiB
 )
 
-// DefaultLargePool and DefaultSmallPool are SPDK's own, and the least that Longhorn
-// takes. Buffers come out of data-engine-memory-size: the pod asks for no more huge pages.
+// DefaultLargePool and DefaultSmallPool are SPDK's defaults, and Longhorn's minimum.
+// Buffers are part of data-engine-memory-size: the pod requests no more huge pages.
 const (
 	DefaultLargePool = 1024
 	DefaultSmallPool = 8192
@@ -21,7 +21,7 @@ const (
 
 // Traits of the SPDK daemon of Longhorn 1.12.1 and later.
 const (
-	CPUCores     Trait = "cpuCores"       // a number: 2; 0 where there is a mask
+	CPUCores     Trait = "cpuCores"       // a number: 2; 0 with a mask
 	CPUIsolation Trait = "cpuIsolation"   // true or false
 	LargePool    Trait = "iobufLargePool" // a number of buffers: 1024
 	SmallPool    Trait = "iobufSmallPool" // a number of buffers: 8192
@@ -40,7 +40,7 @@ func spdkTuningFamily() []Definition {
 	return family
 }
 
-// v2Numbers are whole numbers of least or more.
+// v2Numbers is the grammar of whole numbers from least.
 func v2Numbers(least int64, example string) perEngine {
 	return v2Only(wholeNumber(least, unbounded), wholeNumberForm(least, unbounded), example)
 }

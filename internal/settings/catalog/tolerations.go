@@ -11,13 +11,11 @@ import (
 
 const tolerationsForm = `must be <key>[=<value>]:<effect>, separated by ";", like dedicated=storage:NoSchedule;maintenance:NoExecute, or "" for none`
 
-// ParseTolerations reads the value of taint-toleration. `k:E` tolerates any
-// value of k, `k=v:E` only v; no effect means all effects, and no key at all
-// (`:`) all taints. Spaces count for nothing, wherever they are.
+// ParseTolerations parses taint-toleration. `k:E` tolerates any value of k, `k=v:E` only v;
+// no effect means all effects, and no key (`:`) means all taints. Spaces are ignored.
 //
-// It is strict where Longhorn's parser is loose: `a=b=c:E` becomes a toleration
-// without key, value and operator there, `=v:E`, `a b/:E` and the like one that
-// the API server refuses in every pod. Twice the same is refused as well.
+// Longhorn accepts more: for `a=b=c:E` it creates a toleration without key, value and operator,
+// and for `=v:E` or `a b/:E` a toleration that the API server refuses in every pod.
 func ParseTolerations(value string) ([]corev1.Toleration, error) {
 	value = strings.TrimSpace(strings.ReplaceAll(value, " ", ""))
 	if value == "" {
@@ -34,34 +32,34 @@ func ParseTolerations(value string) ([]corev1.Toleration, error) {
 			return nil, err
 		}
 		if slices.Contains(list, t) {
-			return nil, refuse(tolerationsForm, "%q is there twice", item)
+			return nil, refuse(tolerationsForm, "%q occurs twice", item)
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// emptyItem says which item between semicolons has nothing in it.
-func emptyItem(i, of int) string {
-	if i == of-1 {
-		return `leave out the ";" at the end`
+// emptyItem describes an empty item between semicolons.
+func emptyItem(i, count int) string {
+	if i == count-1 {
+		return `remove the ";" at the end`
 	}
 	return fmt.Sprintf("item %d is empty", i+1)
 }
 
 func parseToleration(item string) (corev1.Toleration, error) {
-	no := func(problem string, args ...any) (corev1.Toleration, error) {
+	invalid := func(problem string, args ...any) (corev1.Toleration, error) {
 		return corev1.Toleration{}, refuse(tolerationsForm, problem, args...)
 	}
 	if strings.Count(item, ":") != 1 {
-		return no(`%q must have one ":"`, item)
+		return invalid(`%q must have one ":"`, item)
 	}
 	taint, effect, _ := strings.Cut(item, ":")
 	t := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
 	switch t.Effect {
 	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		return no("effect %q must be NoSchedule, PreferNoSchedule, NoExecute or nothing", effect)
+		return invalid("effect %q must be NoSchedule, PreferNoSchedule, NoExecute or nothing", effect)
 	}
 	var hasValue bool
 	if t.Key, t.Value, hasValue = strings.Cut(taint, "="); hasValue {
@@ -69,13 +67,13 @@ func parseToleration(item string) (corev1.Toleration, error) {
 	}
 	switch {
 	case strings.Contains(t.Value, "="):
-		return no(`%q must have at most one "="`, item)
+		return invalid(`%q must have at most one "="`, item)
 	case t.Key == "" && hasValue:
-		return no("%q has a value but no key", item)
+		return invalid("%q has a value but no key", item)
 	case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
-		return no("key %q is not the key of a label", t.Key)
+		return invalid("key %q is not a valid label key", t.Key)
 	case len(validation.IsValidLabelValue(t.Value)) > 0:
-		return no("value %q is not the value of a label", t.Value)
+		return invalid("value %q is not a valid label value", t.Value)
 	}
 	return t, nil
 }
@@ -85,9 +83,8 @@ func normalizeTolerations(value string) (string, error) {
 	return TolerationsTrait(list), err
 }
 
-// TolerationsTrait writes tolerations as ParseTolerations reads them, in order
-// and each once: the normal form of taint-toleration, and what pods are compared
-// by. What the setting can't ask for is written in a form that no value has.
+// TolerationsTrait writes tolerations sorted and without duplicates: the normal form of taint-toleration, and the trait
+// of pods. A toleration that the setting cannot express gets a form that no value has.
 func TolerationsTrait(tolerations []corev1.Toleration) string {
 	var items []string
 	for _, t := range tolerations {

@@ -2,7 +2,7 @@ package catalog
 
 import "fmt"
 
-// UnknownMessage says which settings these are, and what to do.
+// UnknownMessage names the unknown settings, and says what to do.
 func UnknownMessage(systemName string, unknown []Name) string {
 	names := make([]string, len(unknown))
 	for i, name := range unknown {

@@ -2,17 +2,17 @@ package catalog
 
 import "fmt"
 
-// Source of a value in force. It is SourceFairlead, SourceDefault or the name
+// Source of a value in effect: SourceFairlead, SourceDefault or the name
 // of the profile whose storage system has the setting.
 type Source string
 
-// Sources that are no storage system.
+// Sources other than a storage system.
 const (
 	SourceFairlead Source = "fairlead"
 	SourceDefault  Source = "default"
 )
 
-// Explain says where a value comes from in words.
+// Explain describes the source in words.
 func (s Source) Explain() string {
 	switch s {
 	case SourceFairlead:
@@ -23,21 +23,19 @@ func (s Source) Explain() string {
 	return "as the setting of " + string(s) + " says"
 }
 
-// Value in force, and where it comes from.
+// Value in effect, and its source.
 type Value struct {
-	// Text as it was written.
+	// Text as written.
 	Text   string
 	Source Source
-	// Problem says why the value asks for nothing, although it may be well formed:
-	// Fairlead's own group has a value too, and not the same.
+	// Problem says why the value asks for nothing, even if it is well formed: Fairlead's own group has a conflicting value.
 	Problem string
 }
 
-// Values in force by name, one for each setting of the catalog.
+// Values in effect by name, one for each setting of the catalog.
 type Values map[Name]Value
 
-// Normal returns the value of a setting in its normal form. The error says why
-// nothing is done for the value until it is corrected.
+// Normal returns the value of a setting in its normal form. The error says why the value asks for nothing.
 func (v Values) Normal(d Definition) (string, error) {
 	value := v[d.Name]
 	if value.Problem != "" {
@@ -50,18 +48,18 @@ func (v Values) Normal(d Definition) (string, error) {
 	return normal, nil
 }
 
-// Same tells whether two values mean the same, in whatever spelling.
+// Same reports whether two values have the same normal form.
 func (d Definition) Same(a, b string) bool {
-	one, err := d.Normalize(a)
-	other, bad := d.Normalize(b)
-	if err != nil || bad != nil {
+	normalA, errA := d.Normalize(a)
+	normalB, errB := d.Normalize(b)
+	if errA != nil || errB != nil {
 		return a == b
 	}
-	return one == other
+	return normalA == normalB
 }
 
-// Resolve returns the values in force. A setting has one home: the storage
-// system's group where that has the setting, else Fairlead's own; see NotAtHome.
+// Resolve returns the values in effect. A setting has one home: the storage system's
+// group if it has the setting, else Fairlead's own group; see NotAtHome.
 func Resolve(own, system map[Name]string, systemName string) Values {
 	values := make(Values, len(all))
 	for _, d := range all {
@@ -76,28 +74,27 @@ func Resolve(own, system map[Name]string, systemName string) Values {
 			v = Value{Text: ours, Source: SourceFairlead}
 		}
 		if set && why != "" && !(has && d.Same(ours, theirs)) {
-			v.Problem = fmt.Sprintf("settings.fairlead.io %s has value %q, and %s. Take the value in settings.fairlead.io away", d.Name, ours, why)
+			v.Problem = fmt.Sprintf("settings.fairlead.io %s has value %q, but %s. Clear the value in settings.fairlead.io", d.Name, ours, why)
 		}
 		values[d.Name] = v
 	}
 	return values
 }
 
-// NotAtHome says why Fairlead's own group is not where a setting is to be set, and
-// where it is; "" if it is. A second home would be a second value for what the
-// storage system builds by the value that it has itself.
+// NotAtHome says why the setting cannot be set in Fairlead's own group, and what to do; "" if it can.
+// The storage system builds components only by its own value, so a second value would have no effect.
 func (d Definition) NotAtHome(system map[Name]string, systemName string) string {
 	if _, has := system[d.Name]; has {
 		return fmt.Sprintf("%s has this setting itself: set it in settings.%[1]s.io", systemName)
 	}
 	if _, has := system[d.ReplacedBy]; has {
-		return fmt.Sprintf("%s has %s in its place: set that in settings.%[1]s.io", systemName, d.ReplacedBy)
+		return fmt.Sprintf("%s has setting %s instead: set %[2]s in settings.%[1]s.io", systemName, d.ReplacedBy)
 	}
 	switch {
 	case d.ByFairlead:
 		return ""
 	case d.Until != "":
-		return fmt.Sprintf("this %s does not have the setting (only versions from %s, before %s), and it alone goes by it", systemName, d.Since, d.Until)
+		return fmt.Sprintf("only %s uses the setting, and the installed version does not have it (versions from %s, before %s, have it)", systemName, d.Since, d.Until)
 	}
-	return fmt.Sprintf("this %s does not have the setting (versions from %s on do), and it alone goes by it: upgrade it first", systemName, d.Since)
+	return fmt.Sprintf("only %s uses the setting, and the installed version does not have it (versions from %s have it): upgrade %[1]s first", systemName, d.Since)
 }

@@ -2,9 +2,8 @@ package catalog
 
 import "strings"
 
-// wants returns a Definition.Wants for components of one kind, of which the
-// setting asks the value as it is normalized. A value that is not well formed
-// asks for nothing: one of before Fairlead's checks must restart no pod.
+// wants returns a Definition.Wants that asks for the normalized value.
+// A malformed value, from before Fairlead's checks, asks for nothing, and so restarts no pod.
 func wants(about func(Component) bool, normalize func(string) (string, error)) func(string, Component, Nodes) (string, bool) {
 	return func(value string, c Component, _ Nodes) (string, bool) {
 		if !about(c) {
@@ -18,7 +17,7 @@ func wants(about func(Component) bool, normalize func(string) (string, error)) f
 	}
 }
 
-// everyComponent is one that the storage system makes and manages by itself.
+// everyComponent matches the components that the storage system creates and manages.
 func everyComponent(c Component) bool {
 	switch c.Kind {
 	case Deployment, DaemonSetComponent, BackingImageManager, ShareManager, InstanceManager:
@@ -37,7 +36,7 @@ func instanceManagerOf(engine string) func(Component) bool {
 	return func(c Component) bool { return c.Kind == InstanceManager && c.Engine == engine }
 }
 
-// engineImage is the DaemonSet of an engine image. Source: longhorn-manager
+// engineImage matches the DaemonSet of an engine image. Source: longhorn-manager
 // types/types.go, GetDaemonSetNameFromEngineImageName.
 func engineImage(c Component) bool {
 	return c.Kind == DaemonSetComponent && strings.HasPrefix(c.Name, "engine-image-")

@@ -1,15 +1,13 @@
 package catalog
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 )
 
-// The settings that say which workloads may be restarted when their mount has
-// died. They are not in the danger zone: a change restarts nothing and takes
-// effect at once. Source: longhorn-manager types/setting.go; the blacklist is
-// there from v1.10.1, and empty by default.
+// The settings that say which workloads may restart when their mount is dead. These are outside the danger zone:
+// a change restarts no pod and is in effect at once. Source: longhorn-manager types/setting.go.
+// Longhorn has the blacklist from v1.10.1, empty by default.
 const (
 	AutoDeletePod          Name = "auto-delete-pod-when-volume-detached-unexpectedly"
 	AutoDeletePodBlacklist Name = "blacklist-for-auto-delete-pod-when-volume-detached-unexpectedly"
@@ -23,7 +21,7 @@ func workloadFamily() []Definition {
 	}
 }
 
-var errNotKinds = errors.New(`must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`)
+const kindsForm = `must be <group>/<Kind> of controllers, separated by ";", like apps/StatefulSet;apps/DaemonSet, or "" for none`
 
 // kindForm is <group>/<Kind>; the core group has no name.
 var kindForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?/[A-Z][A-Za-z0-9]*$`)
@@ -32,13 +30,13 @@ func normalizeKinds(value string) (string, error) {
 	kinds := Kinds(value)
 	for _, kind := range kinds {
 		if !kindForm.MatchString(kind) {
-			return "", errNotKinds
+			return "", malformed{form: kindsForm}
 		}
 	}
 	return strings.Join(kinds, ";"), nil
 }
 
-// Kinds reads a list of <group>/<Kind>, separated by semicolons.
+// Kinds parses a list of <group>/<Kind>, separated by semicolons.
 func Kinds(value string) []string {
 	var kinds []string
 	for kind := range strings.SplitSeq(value, ";") {

@@ -8,26 +8,25 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// For is the part of the plan that is done for one setting.
-func (p Plan) For(name catalog.Name) (now, later []Work) {
-	return worksFor(p.Now, name), worksFor(p.Later, name)
+// WorkFor returns the work for one setting.
+func (p Plan) WorkFor(name catalog.Name) (now, later []Work) {
+	return filterWork(p.Now, name), filterWork(p.Later, name)
 }
 
-func worksFor(works []Work, name catalog.Name) []Work {
+func filterWork(works []Work, name catalog.Name) []Work {
 	return slices.DeleteFunc(slices.Clone(works), func(w Work) bool { return !slices.Contains(w.Settings, name) })
 }
 
-// Waits tells whether something of the setting waits.
+// Waits reports whether a part of the setting waits.
 func (p Plan) Waits(name catalog.Name) bool {
-	return len(worksFor(p.Later, name))+len(worksFor(p.Ending, name)) > 0
+	return len(filterWork(p.Later, name))+len(filterWork(p.Ending, name)) > 0
 }
 
-// describe says what restarts for a setting now, and what waits for what; "" where
-// no component is to be changed. Whoever changes the setting reads it, and whoever
-// looks at its status or plan.
+// describe says what restarts for a setting now, and what waits; "" if no component changes.
+// Admission warnings, status and plans show this text.
 func (p Plan) describe(name catalog.Name) string {
-	now, later := p.For(name)
-	ending := worksFor(p.Ending, name)
+	now, later := p.WorkFor(name)
+	ending := filterWork(p.Ending, name)
 	switch {
 	case len(now)+len(later)+len(ending) == 0:
 		return ""
@@ -44,20 +43,20 @@ func (p Plan) describe(name catalog.Name) string {
 		return text + waits
 	}
 	then := restarts(later)
-	if strings.Contains(text, oneByOne) { // once is enough
+	if strings.Contains(text, oneByOne) { // said already
 		then = strings.ReplaceAll(then, oneByOne, "")
 	}
 	return text + waits + ". Then " + then
 }
 
-// waitsOf says what works of one setting wait for.
+// waitsOf describes the blockers of work for one setting.
 func waitsOf(works []Work, when string) string {
 	volumes, running, others := blockersOf(works)
 	var waits []string
 	if len(volumes) > 0 {
 		waits = append(waits, when+"volumes are detached: "+catalog.Detail(volumes))
 	}
-	if len(running) > 0 && len(volumes) == 0 { // else they are the volumes'
+	if len(running) > 0 && len(volumes) == 0 { // otherwise they belong to the volumes
 		waits = append(waits, when+"engines and replicas have stopped: "+catalog.FirstOf(running))
 	}
 	if len(others) > 0 {
@@ -73,30 +72,30 @@ func waitsOf(works []Work, when string) string {
 	return strings.Join(waits, "; ")
 }
 
-// blockersOf joins what works of one setting wait for. What runs in instance managers is told by its own
-// name, as `pvc-a-e-0 (node-1)`.
+// blockersOf collects the blockers of work for one setting. Instances are named with their node:
+// `pvc-a-e-0 (node-1)`.
 func blockersOf(works []Work) (volumes []catalog.Blocker, running []string, others []catalog.Blocker) {
-	told := map[*catalog.Blocker]bool{} // what many lack is one thing
+	seen := map[*catalog.Blocker]bool{} // components share slices of blockers
 	for _, w := range works {
 		switch b := w.Blockers[0]; {
-		case told[&w.Blockers[0]]:
+		case seen[&w.Blockers[0]]:
 		case b.Kind == catalog.BlockedByVolume:
-			told[&w.Blockers[0]] = true
+			seen[&w.Blockers[0]] = true
 			volumes = append(volumes, w.Blockers...)
 		case b.Noun == inUseNoun && w.Component.Kind == catalog.InstanceManager:
 			for _, instance := range w.Component.Uses {
 				running = append(running, fmt.Sprintf("%s (%s)", instance, w.Component.Node))
 			}
 		default:
-			told[&w.Blockers[0]] = true
+			seen[&w.Blockers[0]] = true
 			others = append(others, w.Blockers...)
 		}
 	}
 	return volumesFirst(volumes), running, others
 }
 
-// clientsWait: the template of the CSI plugin is written at once, and its pods
-// restart where that hurts no mount. A setting that waits for volumes has none left then.
+// clientsWait says when CSI plugin pods restart. Their template is written at once, but the pods
+// restart only on nodes without RWX volumes. Settings that wait for volumes need no such text.
 func clientsWait(works []Work, name catalog.Name) string {
 	d, _ := catalog.Lookup(string(name))
 	if d.Gate == catalog.AtOnce && slices.ContainsFunc(works, func(w Work) bool { return w.Component.Client }) {
@@ -105,8 +104,7 @@ func clientsWait(works []Work, name catalog.Name) string {
 	return ""
 }
 
-// restarts counts what is done, by kind and in order: `4 Deployments and 2
-// DaemonSets roll, 3 instance managers restart one by one`.
+// restarts counts work by kind: `4 Deployments and 2 DaemonSets roll, 3 instance managers restart one by one`.
 func restarts(works []Work) string {
 	var actions []WorkAction
 	kinds := map[WorkAction][]catalog.ComponentKind{}
@@ -151,7 +149,7 @@ func verb(action WorkAction, of int) string {
 	return many
 }
 
-// and joins words: `a, b and c`.
+// and joins items: `a, b and c`.
 func and(words []string) string {
 	if n := len(words) - 1; n > 0 {
 		return strings.Join(words[:n], ", ") + " and " + words[n]

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// AttachedVolumes are what keeps settings from being applied that wait for all
-// volumes, or for those of some data engines: each that is not surely detached.
+// AttachedVolumes are the blockers of settings that wait for all volumes, or for those of some
+// data engines. A volume of unknown state counts as attached.
 func AttachedVolumes(volumes []storage.Volume, engines ...string) []catalog.Blocker {
 	blockers := make([]catalog.Blocker, 0, len(volumes))
 	for i := range volumes {
@@ -26,52 +26,51 @@ func AttachedVolumes(volumes []storage.Volume, engines ...string) []catalog.Bloc
 	return blockers
 }
 
-// ofEngine are the attached volumes of a data engine.
-func (m *maker) ofEngine(engine string) []catalog.Blocker {
+// attachedOfEngine returns the attached volumes of a data engine.
+func (m *maker) attachedOfEngine(engine string) []catalog.Blocker {
 	if _, known := m.byEngine[engine]; !known {
 		m.byEngine[engine] = AttachedVolumes(m.Volumes, engine)
 	}
 	return m.byEngine[engine]
 }
 
-// gate is what keeps one setting from being brought to one component: the
-// setting's own gate, the component's opting out, or a change that did not last.
-// The gate of one setting is looked at for that setting alone.
-func (m *maker) gate(s asking, want string, c catalog.Component) []catalog.Blocker {
+// gate returns what blocks one setting on one component: the setting's own gate, an opt-out,
+// or a hold. Gates of other settings do not count.
+func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Blocker {
 	component := func(message string, args ...any) []catalog.Blocker {
-		return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + fmt.Sprintf(message, args...)}}
+		return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + fmt.Sprintf(message, args...)}}
 	}
-	removed := s.Trait == catalog.DataEngine // and does not come back
+	removed := s.Trait == catalog.DataEngine // the storage system does not recreate the pod
 	node := m.Nodes[c.Node]
 	held := m.isHeld(c, s.Trait, want)
 	switch hold := m.Held[c.Name]; {
-	case c.OptOut && ends(c): // by itself, annotation or not
-		return m.itsVolumes(c)
+	case c.OptOut && endsWithVolume(c): // whether or not the pod opts out
+		return m.volumesOf(c)
 	case c.OptOut:
 		return component("opts out by %s: remove the annotation", storage.OptOutAnnotation)
-	case c.Terminating && (!removed || hold.Wants[s.Trait] == want): // one that was removed is on its way
+	case c.Terminating && (!removed || hold.Wants[s.Trait] == want): // a removed pod is terminating already
 		return m.notReady(c)
 	case held:
-		m.lookAgainIn(hold.Until.Sub(m.Now))
-		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + hold.Message}}
+		m.recheckIn(hold.Until.Sub(m.Now))
+		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + hold.Message}}
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
-		return component("would not come back while the node is down: bring it back, or remove it")
+		return component("cannot restart while its node is down: start the node, or remove it from the cluster")
 	}
-	if blockers := m.lacks(s, want, c); len(blockers) > 0 {
+	if blockers := m.restartBlockers(s, want, c); len(blockers) > 0 {
 		return blockers
 	}
 	if c.Stopped && !removed {
 		return nil
 	}
-	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !ends(c) && (c.Ready || !isPod(c)) {
-		m.lookAgainIn(closed)
+	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !endsWithVolume(c) && (c.Ready || !isPod(c)) {
+		m.recheckIn(closed)
 		return []catalog.Blocker{rollout.WindowBlocker(m.Now, closed)}
 	}
 	switch {
-	case ends(c):
-		return m.itsVolumes(c)
-	case removed && len(m.ofEngine(c.Engine)) > 0:
-		return m.ofEngine(c.Engine)
+	case endsWithVolume(c):
+		return m.volumesOf(c)
+	case removed && len(m.attachedOfEngine(c.Engine)) > 0:
+		return m.attachedOfEngine(c.Engine)
 	case s.Gate == catalog.AllVolumesDetached && c.Kind != catalog.InstanceManager && len(m.attached) > 0:
 		return m.attached
 	case len(c.Uses) > 0:
@@ -80,26 +79,25 @@ func (m *maker) gate(s asking, want string, c catalog.Component) []catalog.Block
 	return nil
 }
 
-// isHeld tells whether a component was changed to this not long ago, and is not so.
+// isHeld reports whether a component was changed to the value recently and still differs.
 func (m *maker) isHeld(c catalog.Component, t catalog.Trait, want string) bool {
 	hold, held := m.Held[c.Name]
 	return held && hold.Until.After(m.Now) && hold.Wants[t] == want && hold.Seen != c.Seen()
 }
 
-// inUseNoun marks a pod that blocks since something runs in it.
+// inUseNoun marks blockers that are pods in use.
 const inUseNoun = "pod"
 
-// inUse tells what a pod is used by. Where a setting waits for volumes, it is
-// the volumes that are told.
-func (m *maker) inUse(s asking, c catalog.Component) []catalog.Blocker {
+// inUse returns the blockers of a pod in use: the attached volumes, if the setting waits for volumes.
+func (m *maker) inUse(s demand, c catalog.Component) []catalog.Blocker {
 	if s.Gate == catalog.AllVolumesDetached && len(m.attached) > 0 {
 		return m.attached
 	}
-	return runs(c)
+	return inUseBlocker(c)
 }
 
-// itsVolumes are those that a share manager ends with; itself, where nobody knows them.
-func (m *maker) itsVolumes(c catalog.Component) []catalog.Blocker {
+// volumesOf returns the volumes of a share manager; the pod itself, if its volumes are unknown.
+func (m *maker) volumesOf(c catalog.Component) []catalog.Blocker {
 	var volumes []catalog.Blocker
 	for _, name := range c.Uses {
 		if i, attached := m.byVolume[name]; attached {
@@ -107,42 +105,42 @@ func (m *maker) itsVolumes(c catalog.Component) []catalog.Blocker {
 		}
 	}
 	if len(volumes) == 0 {
-		return runs(c)
+		return inUseBlocker(c)
 	}
 	return volumes
 }
 
-func runs(c catalog.Component) []catalog.Blocker {
+func inUseBlocker(c catalog.Component) []catalog.Blocker {
 	return []catalog.Blocker{{
 		Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Noun: inUseNoun,
-		Message: fmt.Sprintf("%s runs %s: %s", describeComponent(c), catalog.Count(len(c.Uses), "instance"), catalog.FirstOf(c.Uses)),
+		Message: fmt.Sprintf("%s runs %s: %s", componentText(c), catalog.Count(len(c.Uses), "instance"), catalog.FirstOf(c.Uses)),
 	}}
 }
 
-// notReady tells of a component that is on its way.
+// notReady returns the blockers of a component that is not Ready yet.
 func (m *maker) notReady(c catalog.Component) []catalog.Blocker {
-	if c.Client { // what its pods wait for is known better
+	if c.Client { // the roll-out knows more exactly what its pods wait for
 		if more := slices.Concat(m.plan.Network.Blockers, m.plan.Network.Volumes.Blockers); len(more) > 0 {
 			return more
 		}
 	}
 	if c.Missing {
-		if blockers := m.podLacks(c); len(blockers) > 0 {
+		if blockers := m.podBlockers(c); len(blockers) > 0 {
 			return blockers
 		}
 	}
 	why := "is not Ready yet"
 	switch {
 	case c.Missing:
-		why = "is yet to be created again by the storage system"
+		why = "has not been recreated by the storage system"
 	case c.Terminating:
 		why = "is still terminating"
 	case c.Kind == catalog.DaemonSetComponent && c.Total == 0:
-		why = "is wanted on no node: see its node selector and tolerations, and the labels and taints of nodes"
+		why = "matches no node: check its node selector and tolerations, and the labels and taints of nodes"
 	case !isPod(c):
 		why = fmt.Sprintf("has %d of %d pods updated and available", c.Updated, c.Total)
 	}
-	return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: describeComponent(c) + " " + why}}
+	return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + why}}
 }
 
 func nodesOf(c catalog.Component) []string {
@@ -152,7 +150,7 @@ func nodesOf(c catalog.Component) []string {
 	return []string{c.Node}
 }
 
-func describeComponent(c catalog.Component) string {
+func componentText(c catalog.Component) string {
 	text := c.Kind.Noun() + " " + c.Name
 	if c.Node != "" {
 		text += " on " + c.Node

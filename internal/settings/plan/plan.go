@@ -10,20 +10,18 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// Make returns the plan: what the values in force ask of the cluster, what of
-// it may be done now, and what the rest waits for. It is linear in volumes and components.
+// Make returns the plan: the work that the values in effect require, and what each part waits
+// for. The cost is linear in volumes and components.
 //
-// Source: proposal "Support non-disruptive volume-related setting updates". A
-// setting is held back by its own gate only, and its gate opens nothing for
-// another (in Longhorn 1.7 the sync of one network setting deletes
-// instance-manager pods for another that waits). What may be done to one pod is
-// done at once for all settings.
+// Source: proposal "Support non-disruptive volume-related setting updates". Each setting waits
+// for its own gate only, and its gate opens nothing for other settings. In Longhorn 1.7, the sync
+// of one network setting deletes instance-manager pods for another setting that waits.
 func Make(f Facts) Plan {
 	m := newMaker(f)
-	for _, c := range inOrder(f.Components) {
+	for _, c := range sortComponents(f.Components) {
 		m.visit(c)
 	}
-	m.enginesToCome()
+	m.addMissingEngines()
 	p := m.plan
 	for i := range m.tracks {
 		p.Settings = append(p.Settings, m.tracks[i].settled(m))
@@ -34,47 +32,47 @@ func Make(f Facts) Plan {
 	return p
 }
 
-// maker gathers the plan in one pass over the components.
+// maker builds the plan in one pass over the components.
 type maker struct {
 	Facts
-	plan   Plan
-	asking []asking
-	tracks []track
-	// index of the track of each setting
+	plan    Plan
+	demands []demand
+	tracks  []track
+	// index of each setting in tracks
 	index map[catalog.Name]int
-	// what the gates are closed by
+	// attached volumes, which close gates
 	attached   []catalog.Blocker
 	byEngine   map[string][]catalog.Blocker
 	byVolume   map[string]int // index in attached
 	networkErr error
-	// comeback of the pod that is being looked at
-	comeback comeback
-	// absent keeps one slice of blockers for all components that lack the same.
+	// restartCheck of the current pod
+	restartCheck restartCheck
+	// absent shares one slice of blockers among all components that miss the same object.
 	absent map[string][]catalog.Blocker
-	// leftOut are the nodes that the node selector in force does not want.
-	leftOut map[string]bool
+	// excluded are the nodes that the node selector does not match.
+	excluded map[string]bool
 }
 
-// track is what is found out of one setting on the way.
+// track collects the state of one setting.
 type track struct {
 	catalog.Definition
 	value    catalog.Value
 	invalid  error
-	asks     bool // of components, to be built with it
-	pending  bool // one is not yet
-	now      bool // and may be changed
-	closed   bool // a gate is
-	rolling  bool // not yet seen rolled out
-	leftOut  bool // one stays as it is, on a node that the node selector does not want
+	demanded bool // the value applies to components
+	pending  bool // a component does not have the value
+	now      bool // a component may be changed now
+	closed   bool // a gate is closed
+	rolling  bool // the value has not been seen rolled out
+	excluded bool // the node selector excludes the node of a component
 	blockers []catalog.Blocker
-	listed   map[*catalog.Blocker]bool // by the first of those that many share
+	listed   map[*catalog.Blocker]bool // by the first element of a shared slice
 	progress []KindProgress
 }
 
 func newMaker(f Facts) *maker {
 	m := &maker{
-		Facts: f, asking: f.allAsking(), index: map[catalog.Name]int{}, byEngine: map[string][]catalog.Blocker{}, byVolume: map[string]int{},
-		absent: map[string][]catalog.Blocker{}, leftOut: map[string]bool{},
+		Facts: f, demands: f.allDemands(), index: map[catalog.Name]int{}, byEngine: map[string][]catalog.Blocker{}, byVolume: map[string]int{},
+		absent: map[string][]catalog.Blocker{}, excluded: map[string]bool{},
 	}
 	for _, d := range catalog.All() {
 		if !d.DangerZone {
@@ -83,12 +81,12 @@ func newMaker(f Facts) *maker {
 		t := track{Definition: d, value: f.Values[d.Name]}
 		normal, err := f.Values.Normal(d)
 		t.invalid = err
-		t.rolling = !f.Told[d.Name].rolledOut(d, normal)
+		t.rolling = !f.Reported[d.Name].rolledOut(d, normal)
 		m.index[d.Name] = len(m.tracks)
 		m.tracks = append(m.tracks, t)
 	}
-	for _, s := range m.asking {
-		m.tracks[m.index[s.Name]].asks = true
+	for _, s := range m.demands {
+		m.tracks[m.index[s.Name]].demanded = true
 	}
 	for _, v := range AttachedVolumes(f.Volumes) {
 		m.byVolume[v.Name] = len(m.attached)
@@ -103,41 +101,41 @@ func newMaker(f Facts) *maker {
 	return m
 }
 
-// visit compares what a component is built with to what is wanted.
+// visit compares the traits of a component with the settings.
 func (m *maker) visit(c catalog.Component) {
 	var open Work
-	var closed []Work // each with the gate of its own setting
+	var closed []Work // one for each gate
 	decided := map[catalog.Trait]bool{}
 	starting := false
-	m.comeback = comeback{}
-	leftOut := m.isLeftOut(c)
-	for _, s := range m.asking {
+	m.restartCheck = restartCheck{}
+	excluded := m.isExcluded(c)
+	for _, s := range m.demands {
 		built, exists := c.Built[s.Trait]
 		if !exists && !c.Missing || decided[s.Trait] {
 			continue
 		}
-		want, concerns := s.asks(c, m.Nodes)
-		if !concerns {
+		want, applies := s.want(c, m.Nodes)
+		if !applies {
 			continue
 		}
 		decided[s.Trait] = true
-		if s.unclear || c.Missing && s.Trait == catalog.DataEngine && want == "false" { // the pod is going away
+		if s.invalid || c.Missing && s.Trait == catalog.DataEngine && want == "false" { // removed already
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
-		if leftOut && s.Trait != catalog.DataEngine {
-			t.leftOut = true
+		if excluded && s.Trait != catalog.DataEngine {
+			t.excluded = true
 			continue
 		}
-		done, total := partOf(c)
-		waited := t.rolling && m.nodeIsUp(c) && !back(c)
-		starting = starting || waited
+		done, total := rolledOutPods(c)
+		awaited := t.rolling && m.nodeIsUp(c) && !isRunning(c)
+		starting = starting || awaited
 		switch {
-		case built == want && back(c):
+		case built == want && isRunning(c):
 			t.count(c.Kind, total, total)
 		case c.Missing, built == want:
 			t.count(c.Kind, done, total)
-			if waited {
+			if awaited {
 				t.pending = true
 				t.block(m.notReady(c))
 			}
@@ -156,14 +154,14 @@ func (m *maker) visit(c catalog.Component) {
 			}
 		}
 	}
-	m.place(c, open, closed)
-	// Share managers come and go with their volumes.
+	m.assign(c, open, closed)
+	// Share managers start and end with their volumes.
 	if isPod(c) && c.Kind != catalog.ShareManager && m.nodeIsUp(c) && (starting || c.Terminating) {
 		m.plan.Starting = append(m.plan.Starting, m.notReady(c)...)
 	}
 }
 
-// addClosed joins works of one component that wait for the same.
+// addClosed merges work on one component with the same blockers.
 func addClosed(works []Work, w Work) []Work {
 	for i := range works {
 		if &works[i].Blockers[0] == &w.Blockers[0] {
@@ -175,9 +173,9 @@ func addClosed(works []Work, w Work) []Work {
 	return append(works, w)
 }
 
-// place puts work on a component where it belongs. A pod is restarted for all
-// settings whose gates are open; of a template only their part is written.
-func (m *maker) place(c catalog.Component, open Work, closed []Work) {
+// assign adds the work on a component to the plan. A pod restarts with all values, a template
+// gets only those whose gates are open.
+func (m *maker) assign(c catalog.Component, open Work, closed []Work) {
 	if len(open.Settings) > 0 {
 		open.Component, open.Action = c, action(c, open.Wants)
 		m.plan.Now = append(m.plan.Now, open)
@@ -185,8 +183,8 @@ func (m *maker) place(c catalog.Component, open Work, closed []Work) {
 	for _, w := range closed {
 		w.Action = action(c, w.Wants)
 		switch {
-		case w.Action == RestartComponent && len(open.Settings) > 0: // the pod comes back with all values
-		case ends(c):
+		case w.Action == RestartComponent && len(open.Settings) > 0: // the restart applies all values
+		case endsWithVolume(c):
 			m.plan.Ending = append(m.plan.Ending, w)
 		default:
 			m.plan.Later = append(m.plan.Later, w)
@@ -194,21 +192,22 @@ func (m *maker) place(c catalog.Component, open Work, closed []Work) {
 	}
 }
 
-// ends: a share manager in use ends with its volume's attachment, and is built by
-// the settings when it comes again.
-func ends(c catalog.Component) bool { return c.Kind == catalog.ShareManager && len(c.Uses) > 0 }
+// endsWithVolume: a share manager in use ends when its volume is detached. The next one has the values.
+func endsWithVolume(c catalog.Component) bool {
+	return c.Kind == catalog.ShareManager && len(c.Uses) > 0
+}
 
 func action(c catalog.Component, wants map[catalog.Trait]Want) WorkAction {
 	if !isPod(c) {
 		return UpdateComponent
 	}
-	if want, asked := wants[catalog.DataEngine]; asked && want.Text == "false" {
+	if wants[catalog.DataEngine].Text == "false" {
 		return RemoveComponent
 	}
 	return RestartComponent
 }
 
-func (w *Work) add(s asking, want string) {
+func (w *Work) add(s demand, want string) {
 	if w.Wants == nil {
 		w.Wants = map[catalog.Trait]Want{}
 	}
@@ -216,11 +215,11 @@ func (w *Work) add(s asking, want string) {
 	w.Wants[s.Trait] = Want{s.Name, want}
 }
 
-// enginesToCome: an engine that is on has an instance manager on every node that
-// the storage system works on. It makes them itself, but none on a node that is cordoned.
-func (m *maker) enginesToCome() {
-	for _, s := range m.asking {
-		if s.Trait != catalog.DataEngine || s.normal != "true" || s.unclear {
+// addMissingEngines counts the instance managers that the storage system has not created for an
+// enabled data engine. On a cordoned node it creates none.
+func (m *maker) addMissingEngines() {
+	for _, s := range m.demands {
+		if s.Trait != catalog.DataEngine || s.normal != "true" || s.invalid {
 			continue
 		}
 		t := &m.tracks[m.index[s.Name]]
@@ -233,20 +232,20 @@ func (m *maker) enginesToCome() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.Nodes)) {
 			node := m.Nodes[name]
-			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == catalog.EngineV2 && node.DisabledV2 || m.leftOut[name] {
+			if !node.Storage || !node.Ready || node.StorageDown || node.Cordoned || has[name] || engine == catalog.EngineV2 && node.DisabledV2 || m.excluded[name] {
 				continue
 			}
 			t.count(catalog.InstanceManager, 0, 1)
 			if t.rolling {
 				t.pending = true
 				t.blockers = append(t.blockers, catalog.Blocker{Kind: catalog.BlockedByComponent, Name: name, Nodes: []string{name},
-					Message: fmt.Sprintf("the storage system has yet to start an instance manager of the %s data engine on %s", engine, name)})
+					Message: fmt.Sprintf("the storage system has not started an instance manager of the %s data engine on %s", engine, name)})
 			}
 		}
 	}
 }
 
-// EngineOf is the data engine that a setting of the form v2-... is about.
+// EngineOf returns the data engine of a setting named v2-... or other.
 func EngineOf(name catalog.Name) string {
 	if strings.HasPrefix(string(name), "v2-") {
 		return catalog.EngineV2
@@ -254,10 +253,10 @@ func EngineOf(name catalog.Name) string {
 	return catalog.EngineV1
 }
 
-// order in which components come: what serves nothing by itself first.
+// order of work: first the components that serve no volumes.
 var order = map[catalog.ComponentKind]int{catalog.Deployment: 0, catalog.DaemonSetComponent: 1, catalog.BackingImageManager: 2, catalog.ShareManager: 3, catalog.InstanceManager: 4}
 
-func inOrder(components []catalog.Component) []catalog.Component {
+func sortComponents(components []catalog.Component) []catalog.Component {
 	sorted := slices.Clone(components)
 	slices.SortStableFunc(sorted, func(a, b catalog.Component) int {
 		if a.Kind != b.Kind {
@@ -275,21 +274,20 @@ func isPod(c catalog.Component) bool {
 	return c.Kind != catalog.Deployment && c.Kind != catalog.DaemonSetComponent
 }
 
-// nodeIsUp tells whether a pod will come back by itself: not on a node that is
-// down or gone, for Kubernetes or the storage system, or, once the pod is gone, that
-// does not take it. A pod that has no node yet is waited for.
+// nodeIsUp reports whether a pod can become Ready without the user: its node is up for Kubernetes
+// and the storage system, and accepts the pod if it is missing. An unscheduled pod counts as well.
 func (m *maker) nodeIsUp(c catalog.Component) bool {
 	node := m.Nodes[c.Node]
 	return !isPod(c) || c.Node == "" || node.Ready && !node.StorageDown && !(c.Missing && refusalOf(node, m.requestOf(c)) != nil)
 }
 
-// back tells whether a component runs. A DaemonSet that no node is to run does not.
-func back(c catalog.Component) bool {
+// isRunning reports whether a component runs. A DaemonSet that matches no node does not.
+func isRunning(c catalog.Component) bool {
 	return c.Ready && !c.Terminating && !c.Missing && !(c.Kind == catalog.DaemonSetComponent && c.Total == 0)
 }
 
-// partOf is how much of a component is rolled out, in pods.
-func partOf(c catalog.Component) (done, total int) {
+// rolledOutPods counts the pods of a component that are rolled out.
+func rolledOutPods(c catalog.Component) (done, total int) {
 	if isPod(c) {
 		return 0, 1
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Fairlead's controller in the random model, and what is held against each step of it.
+// This file has Fairlead's controller in the random model, and the checks of its steps.
 
-// view is what the controller's caches may show.
+// view is a state of the controller's caches.
 type view struct {
 	facts   Facts
 	written map[catalog.Name]int
@@ -30,14 +31,14 @@ const (
 	crashInReport
 )
 
-// act is Fairlead's controller. It decides on a view that may be stale, reports
-// what is pending, decides again on live facts, and does one piece of work.
+// act is Fairlead's controller. It decides on a view that may be stale, writes the status, decides
+// again on live facts, and does one piece of work.
 func (m *fleetModel) act(t *rapid.T, v view, crash int, meanwhile func()) {
 	if crash > 0 {
 		defer func() { m.held = map[string]Hold{} }()
 	}
 	p := Make(v.facts)
-	if slices.ContainsFunc(p.Settings, func(s SettingPlan) bool { return s.Applied && !isReported(v.facts.Told[s.Name], s) }) {
+	if slices.ContainsFunc(p.Settings, func(s SettingPlan) bool { return s.Applied && !isReported(v.facts.Reported[s.Name], s) }) {
 		v = m.view()
 		p = Make(v.facts)
 	}
@@ -48,14 +49,14 @@ func (m *fleetModel) act(t *rapid.T, v view, crash int, meanwhile func()) {
 		return
 	}
 	w, due := Make(m.facts()).Next()
-	if !due || slices.ContainsFunc(w.Settings, func(name catalog.Name) bool { return !m.told[name].Underway }) {
+	if !due || slices.ContainsFunc(w.Settings, func(name catalog.Name) bool { return !m.reported[name].Underway }) {
 		return
 	}
 	m.mustBeRight(t, w)
 	if meanwhile != nil {
 		meanwhile()
 	}
-	if m.do(t, w) && crash != crashAfterWork {
+	if m.do(w) && crash != crashAfterWork {
 		hold := Hold{Wants: map[catalog.Trait]string{}, Seen: w.Component.Seen(), Until: m.now.Add(10 * time.Second), Message: "was just changed"}
 		for trait, want := range w.Wants {
 			hold.Wants[trait] = want.Text
@@ -64,13 +65,13 @@ func (m *fleetModel) act(t *rapid.T, v view, crash int, meanwhile func()) {
 	}
 }
 
-func isReported(told Told, s SettingPlan) bool {
-	return told.Applied && told.Rolled != nil && *told.Rolled == s.Value.Text
+func isReported(reported Reported, s SettingPlan) bool {
+	return reported.Applied && reported.Rolled != nil && *reported.Rolled == s.Value.Text
 }
 
 // report writes the status of each setting, if the view has its newest version.
 func (m *fleetModel) report(t *rapid.T, p Plan, v view, crash int) (behind bool) {
-	m.look()
+	m.collect()
 	for i, s := range p.Settings {
 		if crash == crashInReport && i > len(p.Settings)/2 {
 			return true
@@ -79,34 +80,30 @@ func (m *fleetModel) report(t *rapid.T, p Plan, v view, crash int) (behind bool)
 			behind = true
 			continue
 		}
-		if s.Applied && !isReported(m.told[s.Name], s) {
+		if s.Applied && !isReported(m.reported[s.Name], s) {
 			m.mustBeApplied(t, s)
 		}
-		was := m.told[s.Name]
-		begins, _ := p.For(s.Name)
-		is := Told{Rolled: was.Rolled, Applied: s.Applied, Underway: !s.Applied && (was.Underway || len(begins) > 0)}
+		was := m.reported[s.Name]
+		begins, _ := p.WorkFor(s.Name)
+		is := Reported{Rolled: was.Rolled, Applied: s.Applied, Underway: !s.Applied && (was.Underway || len(begins) > 0)}
 		if s.Applied {
 			d, _ := catalog.Lookup(string(s.Name))
 			is.Rolled, m.touched[s.Name] = &s.Value.Text, !d.Same(s.Value.Text, d.Default)
 		}
 		if was != is && !(s.Applied && isReported(was, s)) {
-			m.told[s.Name] = is
+			m.reported[s.Name] = is
 			m.written[s.Name]++
 		}
 	}
 	return behind
 }
 
-// mustBeRight holds a piece of work against the cluster that it was decided upon.
+// mustBeRight checks a piece of work against the state of the cluster.
 func (m *fleetModel) mustBeRight(t *rapid.T, w Work) {
-	m.look()
-	if len(w.Settings) == 0 {
-		t.Fatalf("invariant 5: %s for no setting", textOfWork(w))
-	}
+	m.collect()
+	must.True(t, len(w.Settings) != 0, "invariant 5: %s for no setting", textOfWork(w))
 	if w.Action == UpdateComponent {
-		c := m.component(m.templates[w.Component.Name])
-		m.mustBeAuthorised(t, w, c)
-		m.mustRoll(t, w, c)
+		m.mustRoll(t, w, m.component(m.templates[w.Component.Name]))
 		return
 	}
 	pod := m.pods[w.Component.Name]
@@ -124,16 +121,13 @@ func (m *fleetModel) mustBeRight(t *rapid.T, w Work) {
 		return
 	}
 	m.mustComeBack(t, w, pod.Component)
-	if m.isLeftOut(pod.Component) {
-		t.Fatalf("invariant 4: %s: the selector leaves its node out", textOfWork(w))
-	}
-	if at, again := m.restarted[pod.Name]; again && at == m.changes {
-		t.Fatalf("invariant 7: %s: restarted twice for the same values", textOfWork(w))
-	}
+	must.True(t, !m.isExcluded(pod.Component), "invariant 4: %s: the selector leaves its node out", textOfWork(w))
+	at, again := m.restarted[pod.Name]
+	must.True(t, !again || at != m.changes, "invariant 7: %s: restarted twice for the same values", textOfWork(w))
 }
 
-// do makes the write, as the API server takes it: with preconditions.
-func (m *fleetModel) do(t *rapid.T, w Work) bool {
+// do makes the write with its preconditions, like the API server.
+func (m *fleetModel) do(w Work) bool {
 	for trait, want := range w.Wants {
 		d, _ := catalog.Lookup(string(want.Setting))
 		if byDefault, ok := d.Wants(d.Default, w.Component, m.nodes); ok && byDefault != want.Text {
@@ -156,11 +150,8 @@ func (m *fleetModel) do(t *rapid.T, w Work) bool {
 		if pod.Version != w.Component.Version {
 			return false
 		}
-	case pod.Kind == catalog.InstanceManager && len(m.uses(pod.Component)) > 0: // looked at once more
+	case pod.Kind == catalog.InstanceManager && len(m.uses(pod.Component)) > 0: // the live read
 		return false
-	}
-	if pod.Kind == catalog.InstanceManager && !pod.Stopped && len(m.uses(pod.Component)) > 0 {
-		t.Fatalf("invariant 4: %s: it has just come to run %v", textOfWork(w), m.uses(pod.Component))
 	}
 	pod.Terminating, pod.leaves, pod.Version = true, w.Action == RemoveComponent, m.next()
 	if w.Action == RestartComponent {
@@ -169,17 +160,17 @@ func (m *fleetModel) do(t *rapid.T, w Work) bool {
 	return true
 }
 
-// demand is a setting that decides a trait, explicitly or not.
-type demand struct {
+// modelDemand is a setting that decides a trait, also by its default.
+type modelDemand struct {
 	catalog.Definition
 	normal string
-	// mute: the storage system goes by it, and Fairlead does nothing for it until it is corrected.
-	mute bool
+	// invalid: the storage system uses the value, and Fairlead does nothing until it is corrected.
+	invalid bool
 }
 
-// look gathers who asks for what, so that decides need not parse for each component.
-func (m *fleetModel) look() {
-	m.asked, m.seen = map[catalog.Trait][]demand{}, m.components()
+// collect parses all values once, for decides.
+func (m *fleetModel) collect() {
+	m.demands, m.seen = map[catalog.Trait][]modelDemand{}, m.components()
 	for _, d := range catalog.All() {
 		if d.Wants == nil {
 			continue
@@ -189,25 +180,22 @@ func (m *fleetModel) look() {
 		if own, set := m.own[d.Name]; set && !has && !misplaced {
 			text = own
 		} else if !has {
-			told := m.told[d.Name]
-			if misplaced || !d.ByFairlead || !told.Underway && (told.Rolled == nil || d.Same(*told.Rolled, d.Default)) {
+			reported := m.reported[d.Name]
+			if misplaced || !d.ByFairlead || !reported.Underway && (reported.Rolled == nil || d.Same(*reported.Rolled, d.Default)) {
 				continue
 			}
 			text = d.Default
 		}
-		normal, err := d.Normalize(text)
-		if err != nil {
-			normal, _ = d.Normalize(d.Default)
-		}
-		m.asked[d.Trait] = append(m.asked[d.Trait], demand{d, normal, err != nil || misplaced})
+		normal, err := normalOrDefault(d, text)
+		m.demands[d.Trait] = append(m.demands[d.Trait], modelDemand{d, normal, err != nil || misplaced})
 	}
 }
 
-// decides is the setting that decides a trait of a component, and how.
+// decides returns the setting that decides a trait of a component, and its value.
 func (m *fleetModel) decides(c catalog.Component, trait catalog.Trait) (catalog.Name, string) {
-	for _, a := range m.asked[trait] {
+	for _, a := range m.demands[trait] {
 		if text, ok := a.Wants(a.normal, c, m.nodes); ok {
-			if a.mute {
+			if a.invalid {
 				return "", ""
 			}
 			return a.Name, text
@@ -216,72 +204,56 @@ func (m *fleetModel) decides(c catalog.Component, trait catalog.Trait) (catalog.
 	return "", ""
 }
 
-// mustBeAuthorised: each setting that work is done for asks for it, and its own gate is open.
+// mustBeAuthorised: each setting of the work requires it, and its own gate is open.
 func (m *fleetModel) mustBeAuthorised(t *rapid.T, w Work, c catalog.Component) {
-	if c.OptOut {
-		t.Fatalf("%s: it opts out", textOfWork(w))
-	}
-	if len(w.Settings) != len(w.Wants) {
-		t.Fatalf("invariant 5: %s, but wants %v", textOfWork(w), w.Wants)
-	}
+	must.True(t, !c.OptOut, "%s: it opts out", textOfWork(w))
+	must.True(t, len(w.Settings) == len(w.Wants), "invariant 5: %s, but wants %v", textOfWork(w), w.Wants)
 	hold := m.held[c.Name]
 	for trait, want := range w.Wants {
 		name, text := m.decides(c, trait)
-		if name != want.Setting || text != want.Text || c.Built[trait] == text || !slices.Contains(w.Settings, name) {
-			t.Fatalf("invariant 5: %s: wants %v, built %q, %s decides %q", textOfWork(w), want, c.Built[trait], name, text)
-		}
-		if !m.mayApply(name, c) {
-			t.Fatalf("invariant 5: %s: the gate of %s is closed", textOfWork(w), name)
-		}
-		if was, changed := hold.Wants[trait]; changed && was == text && hold.Until.After(m.now) && hold.Seen != c.Seen() {
-			t.Fatalf("%s: it is held", textOfWork(w))
-		}
+		must.True(t, name == want.Setting && text == want.Text && c.Built[trait] != text && slices.Contains(w.Settings, name),
+			"invariant 5: %s: wants %v, built %q, %s decides %q", textOfWork(w), want, c.Built[trait], name, text)
+		must.True(t, m.mayApply(name, c), "invariant 5: %s: the gate of %s is closed", textOfWork(w), name)
+		was, changed := hold.Wants[trait]
+		must.True(t, !changed || was != text || !hold.Until.After(m.now) || hold.Seen == c.Seen(), "%s: it is held", textOfWork(w))
 	}
-	if removes := w.Wants[catalog.DataEngine].Text == "false"; removes != (w.Action == RemoveComponent) {
-		t.Fatalf("%s: wants %v", textOfWork(w), w.Wants)
-	}
+	removes := w.Wants[catalog.DataEngine].Text == "false"
+	must.True(t, removes == (w.Action == RemoveComponent), "%s: wants %v", textOfWork(w), w.Wants)
 }
 
-// mustBeAlone: no pod is taken down while another that the same settings are
-// being rolled out to has yet to come back.
+// mustBeAlone: no pod restarts while another pod of the same settings is not Ready.
 func (m *fleetModel) mustBeAlone(t *rapid.T, w Work) {
 	for _, p := range m.pods {
-		if p.Name == w.Component.Name || p.Kind == catalog.ShareManager || p.leaves || isBack(p.Component) || !m.isUp(p.Component) || m.isLeftOut(p.Component) {
+		if p.Name == w.Component.Name || p.Kind == catalog.ShareManager || p.leaves || runs(p.Component) || !m.isUp(p.Component) || m.isExcluded(p.Component) {
 			continue
 		}
 		for trait, want := range w.Wants {
-			if name, _ := m.decides(p.Component, trait); name == want.Setting && want.Text != "false" {
-				t.Fatalf("%s while %s is not back", textOfWork(w), p.Name)
-			}
+			name, _ := m.decides(p.Component, trait)
+			must.True(t, name != want.Setting || want.Text == "false", "%s while %s is not running", textOfWork(w), p.Name)
 		}
 	}
 }
 
-// mustBeApplied holds what is said to be applied against the cluster.
+// mustBeApplied checks a setting that is reported as applied against the cluster.
 func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 	d, _ := catalog.Lookup(string(s.Name))
-	if m.isMisplaced(d) {
-		t.Fatalf("invariant 6: %s applied, and it has a value in the wrong group", s.Name)
-	}
+	must.True(t, !m.isMisplaced(d), "invariant 6: %s applied, and it has a value in the wrong group", s.Name)
 	if m.choosesRWX(s.Name) {
-		if desired, err := catalog.SharedVolumeNetwork(m.values(), storage.Longhorn()); err != nil || desired != m.network {
-			t.Fatalf("invariant 6: %s applied, RWX volumes are on %q (%v)", s.Name, m.network, err)
-		}
+		desired, err := catalog.SharedVolumeNetwork(m.values(), longhorn.Profile())
+		must.True(t, err == nil && desired == m.network, "invariant 6: %s applied, RWX volumes are on %q (%v)", s.Name, m.network, err)
 	}
 	normal, err := d.Normalize(s.Value.Text)
-	if err != nil {
-		t.Fatalf("invariant 6: %s applied, and invalid: %v", s.Name, err)
-	}
+	must.True(t, err == nil, "invariant 6: %s applied, and invalid: %v", s.Name, err)
 	if d.Wants == nil {
 		return
 	}
-	told := m.told[s.Name]
-	rolling := told.Underway || told.Rolled == nil || !d.Same(*told.Rolled, s.Value.Text)
+	reported := m.reported[s.Name]
+	rolling := reported.Underway || reported.Rolled == nil || !d.Same(*reported.Rolled, s.Value.Text)
 	if d.Trait == catalog.DataEngine && normal == "true" && rolling && s.Value.Source != catalog.SourceDefault {
 		m.mustHaveEngines(t, s.Name)
 	}
 	for _, c := range m.seen {
-		if m.isLeftOut(c) && d.Trait != catalog.DataEngine {
+		if m.isExcluded(c) && d.Trait != catalog.DataEngine {
 			continue
 		}
 		name, text := m.decides(c, d.Trait)
@@ -291,43 +263,42 @@ func (m *fleetModel) mustBeApplied(t *rapid.T, s SettingPlan) {
 		switch {
 		case !exists && !c.Missing || d.Trait == catalog.DataEngine && text == "false" && c.Missing:
 		case s.Value.Source == catalog.SourceDefault && d.ByFairlead && m.touched[s.Name] && concerns && built != byDefault:
-			t.Fatalf("invariant 6: %s is taken back, but %s is built with %q", s.Name, c.Name, built)
+			t.Fatalf("invariant 6: %s is removed, but %s is built with %q", s.Name, c.Name, built)
 		case name != s.Name:
 		case c.Missing && waited:
 			t.Fatalf("invariant 6: %s applied, %s is missing", s.Name, c.Name)
 		case !c.Missing && built != text:
 			t.Fatalf("invariant 6: %s applied, %s is built with %q", s.Name, c.Name, built)
-		case waited && !isBack(c):
-			t.Fatalf("invariant 6: %s applied, %s is not back", s.Name, c.Name)
+		case waited && !runs(c):
+			t.Fatalf("invariant 6: %s applied, %s is not running", s.Name, c.Name)
 		}
 	}
 }
 
-// mustHaveEngines: a data engine that was switched on has an instance manager on every node.
+// mustHaveEngines: an enabled data engine has an instance manager on every node.
 func (m *fleetModel) mustHaveEngines(t *rapid.T, name catalog.Name) {
 	engine := map[catalog.Name]string{catalog.V1DataEngine: catalog.EngineV1, catalog.V2DataEngine: catalog.EngineV2}[name]
 	for node, n := range m.nodes {
-		leftOut := m.isLeftOut(catalog.Component{Kind: catalog.InstanceManager, Node: node})
-		if n.Ready && !n.StorageDown && !n.Cordoned && !leftOut && m.pods[engine+"-"+node] == nil && (engine == catalog.EngineV1 || !n.DisabledV2) {
-			t.Fatalf("invariant 6: %s applied, %s has no instance manager of it", name, node)
-		}
+		excluded := m.isExcluded(catalog.Component{Kind: catalog.InstanceManager, Node: node})
+		must.True(t, !n.Ready || n.StorageDown || n.Cordoned || excluded || m.pods[engine+"-"+node] != nil || engine != catalog.EngineV1 && n.DisabledV2,
+			"invariant 6: %s applied, %s has no instance manager of it", name, node)
 	}
 }
 
-// choosesRWX: the newer setting decides where it is set, and the older where it is not.
+// choosesRWX: the newer setting decides if it is set, otherwise the older setting.
 func (m *fleetModel) choosesRWX(name catalog.Name) bool {
 	endpoint := strings.TrimSpace(m.values()[catalog.EndpointNetworkForRWX].Text) != ""
 	return name == catalog.StorageNetworkForRWX && !endpoint || name == catalog.EndpointNetworkForRWX && endpoint
 }
 
-// check holds what a plan on the cluster as it is says against it.
+// check compares a plan on live facts with the cluster.
 func (m *fleetModel) check(t *rapid.T) {
-	m.look()
+	m.collect()
 	for _, s := range Make(m.facts()).Settings {
 		if s.Applied {
 			m.mustBeApplied(t, s)
 		} else if s.Message == "" || s.Phase == "" || s.Phase == rollout.PhaseApplied || s.Phase == rollout.PhaseWaiting && len(s.Blockers) == 0 {
-			t.Fatalf("%s is not applied, and it is not said why: %+v", s.Name, s)
+			t.Fatalf("%s is not applied without a reason: %+v", s.Name, s)
 		}
 	}
 }

@@ -12,23 +12,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The fleet of these tests is a small cluster whose every part may act at any moment.
-// Users set, change and take back values, in the wrong group too. Volumes attach and
-// detach, pods crash and return late, nodes lose labels and gain taints. The storage
-// system builds pods by its own values and rewrites templates. Fairlead's controller
-// decides on stale views, crashes between writes and forgets what is not written down.
-// The invariants of the design are checked at every step:
+// The model is a small cluster whose parts act in random order. Users set and remove values, also
+// in the wrong group. Volumes attach and detach, pods crash and restart late, nodes change. The storage
+// system creates pods by its own values and rewrites templates. Fairlead's controller decides on
+// stale views, crashes between writes, and loses its memory. Checked at every step:
 //
 //	4  a setting change never restarts a pod that serves an attached volume
 //	5  one setting's gate never authorises another's restarts
 //	6  applied only after the roll-out is complete
 //	7  any crash at any step resumes, to the end, and nothing is restarted twice
 //
-// What may be done is computed here from the model's own facts, not by the plan's code.
+// The checks use the state of the model, not the code of the plan.
 
-// planValues are what users set: two or three valid values, and one that is not.
+// planValues are the values that users set: valid ones, and an invalid one.
 var planValues = map[catalog.Name][]string{
 	catalog.TaintToleration:             {"", tolerant, tolerant + ";" + evictable, nowhere, "a=b=c:NoSchedule"},
 	catalog.SystemManagedNodeSelector:   {"", zone, zone, "zone:b", "zone"},
@@ -51,7 +50,7 @@ var planValues = map[catalog.Name][]string{
 	catalog.ReplicaRebuildLimit:         {"5", "1"},
 }
 
-// mayApply is the table of gates: who may be brought the value of the setting now.
+// mayApply is the table of gates: whether the setting may be applied to a component now.
 func (m *fleetModel) mayApply(name catalog.Name, c catalog.Component) bool {
 	idle := len(m.uses(c)) == 0
 	switch name { // a pod that does not run serves nothing, but its data engine may
@@ -76,18 +75,16 @@ func (m *fleetModel) mayApply(name catalog.Name, c catalog.Component) bool {
 
 func TestPlanInvariants(t *testing.T) {
 	names := slices.Sorted(maps.Keys(planValues))
-	fewer(t, 60) // a step is a whole plan, and more
+	fewer(t, 60) // each step makes several plans
 	rapid.Check(t, func(t *rapid.T) {
 		m := newFleet(rapid.Bool().Draw(t, "v2"))
-		if rapid.Bool().Draw(t, "has the newer setting of CPU") {
+		if rapid.Bool().Draw(t, "has the newer CPU setting") {
 			m.system[catalog.GuaranteedCPU] = "12"
 		}
 		if rapid.IntRange(0, 3).Draw(t, "without v2 on node-3") == 3 {
 			m.changeNode("node-3", func(n *catalog.Node) { n.DisabledV2 = true })
 		}
-		pod := func() *fleetPod {
-			return m.pods[rapid.SampledFrom(slices.Sorted(maps.Keys(m.pods))).Draw(t, "pod")]
-		}
+		pod := func() *fleetPod { return m.pods[rapid.SampledFrom(slices.Sorted(maps.Keys(m.pods))).Draw(t, "pod")] }
 		template := func() *fleetTemplate {
 			return m.templates[rapid.SampledFrom(slices.Sorted(maps.Keys(m.templates))).Draw(t, "template")]
 		}
@@ -104,51 +101,44 @@ func TestPlanInvariants(t *testing.T) {
 					m.views = m.views[1:]
 				}
 			},
-			"set":                        func(*rapid.T) { m.set(value(names...)) },
-			"set a second time":          func(*rapid.T) { m.set(value(names...)) },
-			"set where it does not have": func(*rapid.T) { m.setOwn(value(names...)) }, // mostly in the wrong group
+			"set":                    func(*rapid.T) { m.set(value(names...)) },
+			"set a second time":      func(*rapid.T) { m.set(value(names...)) },
+			"set in the wrong group": func(*rapid.T) { m.setOwn(value(names...)) },
 			"set in Fairlead's group": func(*rapid.T) {
 				m.setOwn(value(catalog.CSIResources, catalog.EngineImageProbePeriod, catalog.StorageNetworkForRWX, catalog.EndpointNetworkForRWX))
 			},
-			"take back": func(t *rapid.T) {
+			"remove": func(t *rapid.T) {
 				if len(m.own) > 0 {
 					delete(m.own, rapid.SampledFrom(slices.Sorted(maps.Keys(m.own))).Draw(t, "setting"))
 					m.changes++
 				}
 			},
-			"attach":                    func(*rapid.T) { m.attach(volume(), node()) },
-			"detach":                    func(*rapid.T) { m.volumes[volume()].attachedTo = "" },
-			"copy":                      func(*rapid.T) { m.copying = !m.copying },
-			"kubernetes":                func(*rapid.T) { m.come(pod().Name) },
-			"template's own controller": func(*rapid.T) { m.roll(template()) },
-			"network of RWX volumes":    func(*rapid.T) { m.rollNetwork() },
-			"storage system":            func(*rapid.T) { m.runEngines() },
-			"pod crashes":               func(*rapid.T) { m.lose(pod()) },
-			"pod is not Ready for a while": func(*rapid.T) {
-				p := pod()
-				p.Ready, p.Version = false, m.next()
-			},
-			"pods of a template stop": func(*rapid.T) {
-				for _, p := range template().pods {
-					p.ready = false
-				}
-			},
-			"opt out": func(*rapid.T) { p := pod(); p.OptOut = !p.OptOut },
-			"the storage system writes a template": func(*rapid.T) {
+			"attach":                       func(*rapid.T) { m.attach(volume(), node()) },
+			"detach":                       func(*rapid.T) { m.volumes[volume()].attachedTo = "" },
+			"copy":                         func(*rapid.T) { m.copying = !m.copying },
+			"kubernetes":                   func(*rapid.T) { m.progress(pod().Name) },
+			"template's own controller":    func(*rapid.T) { m.roll(template()) },
+			"network of RWX volumes":       func(*rapid.T) { m.rollNetwork() },
+			"storage system":               func(*rapid.T) { m.runEngines() },
+			"pod crashes":                  func(*rapid.T) { m.lose(pod()) },
+			"pod is not Ready for a while": func(*rapid.T) { pod().setReady(m, false) },
+			"pods of a template stop":      func(*rapid.T) { template().stop() },
+			"opt out":                      func(*rapid.T) { p := pod(); p.OptOut = !p.OptOut },
+			"storage system writes a template": func(*rapid.T) {
 				x := template()
 				x.Built, x.Version, x.revision = m.installed(x.Component), m.next(), x.revision+1
 			},
 			"node": func(t *rapid.T) {
-				m.changeNode(node(), mischief(rapid.SampledFrom(mischiefs).Draw(t, "what")))
+				m.changeNode(node(), disturb(rapid.SampledFrom(disturbances).Draw(t, "what")))
 			},
-			"class comes or goes":   func(*rapid.T) { m.classGone = !m.classGone },
-			"network comes or goes": func(*rapid.T) { m.networkGone = !m.networkGone },
-			// Chance alone seldom names the one that is gone.
-			"a class is named that may be gone": func(t *rapid.T) {
+			"class appears or disappears":   func(*rapid.T) { m.classGone = !m.classGone },
+			"network appears or disappears": func(*rapid.T) { m.networkGone = !m.networkGone },
+			// Random values seldom name the missing class.
+			"set a class that may be missing": func(t *rapid.T) {
 				m.set(catalog.PriorityClass, "critical")
 				m.classGone = rapid.Bool().Draw(t, "gone")
 			},
-			"the storage system is upgraded, and has a setting no more": func(*rapid.T) {
+			"storage system upgrade removes a setting": func(*rapid.T) {
 				name, _ := value(catalog.V2GuaranteedCPU, catalog.V2CPUMask)
 				delete(m.system, name)
 				m.changes++
@@ -161,34 +151,32 @@ func TestPlanInvariants(t *testing.T) {
 				}
 			},
 			"fairlead crashes": func(t *rapid.T) { m.act(t, m.view(), rapid.IntRange(1, 3).Draw(t, "after write"), nil) },
-			"fairlead, and a pod gets on meanwhile": func(t *rapid.T) {
+			"fairlead, while a pod progresses": func(t *rapid.T) {
 				p, v, n := pod().Name, volume(), node()
-				m.act(t, m.view(), 0, func() { m.come(p); m.attach(v, n) })
+				m.act(t, m.view(), 0, func() { m.progress(p); m.attach(v, n) })
 			},
-			// Without these, chance alone seldom gets to the far end of a roll-out.
-			"all goes well for a while": func(t *rapid.T) {
+			// Random steps seldom complete a roll-out without these.
+			"everything works for a while": func(t *rapid.T) {
 				for range rapid.IntRange(1, 12).Draw(t, "rounds") {
-					m.goWell(t)
+					m.runRound(t)
 				}
 			},
-			"nodes have what tolerations are for": func(t *rapid.T) {
+			"dedicated nodes": func(t *rapid.T) {
 				for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
-					n := m.nodes[name]
-					n.Labels, n.Taints = nil, nil
-					if rapid.Bool().Draw(t, "dedicated") {
-						n.Labels, n.Taints = map[string]string{"zone": "a"}, []corev1.Taint{taints["NoSchedule"]}
-					}
-					m.nodes[name] = n
+					dedicated := rapid.Bool().Draw(t, "dedicated")
+					m.changeNode(name, func(n *catalog.Node) {
+						n.Labels, n.Taints = nil, nil
+						if dedicated {
+							n.Labels, n.Taints = map[string]string{"zone": "a"}, []corev1.Taint{taints["NoSchedule"]}
+						}
+					})
 				}
-				selector := rapid.SampledFrom([]string{"", zone}).Draw(t, "selector")
-				m.set(catalog.SystemManagedNodeSelector, selector)
+				m.set(catalog.SystemManagedNodeSelector, rapid.SampledFrom([]string{"", zone}).Draw(t, "selector"))
 				m.set(catalog.TaintToleration, rapid.SampledFrom([]string{"", tolerant}).Draw(t, "tolerations"))
 			},
-			"the storage system has a class that is none": func(*rapid.T) { m.set(catalog.PriorityClass, "not a name") },
-			"nothing of a template runs, and all volumes are attached": func(*rapid.T) {
-				for _, p := range template().pods {
-					p.ready = false
-				}
+			"malformed class": func(*rapid.T) { m.set(catalog.PriorityClass, "not a name") },
+			"template is stopped, all volumes are attached": func(*rapid.T) {
+				template().stop()
 				for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 					m.attach(name, "node-1")
 				}
@@ -198,28 +186,21 @@ func TestPlanInvariants(t *testing.T) {
 	})
 }
 
-// fewer runs of what takes longer, for the rest of the test.
+// fewer divides the number of runs, for the rest of the test.
 func fewer(t *testing.T, times int) {
 	checks := flag.Lookup("rapid.checks").Value.String()
 	n, err := strconv.Atoi(checks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(value string) {
-		if err := flag.Set("rapid.checks", value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(strconv.Itoa(max(1, n/times)))
-	t.Cleanup(func() { set(checks) })
+	must.Do(t, err)
+	must.Do(t, flag.Set("rapid.checks", strconv.Itoa(max(1, n/times))))
+	t.Cleanup(func() { must.Do(t, flag.Set("rapid.checks", checks)) })
 }
 
-// goWell is one round in which every part acts.
-func (m *fleetModel) goWell(t *rapid.T) {
+// runRound lets every part act once.
+func (m *fleetModel) runRound(t *rapid.T) {
 	m.now = m.now.Add(4 * time.Second)
 	m.act(t, m.view(), 0, nil)
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
-		m.come(name)
+		m.progress(name)
 	}
 	for _, x := range m.templates {
 		m.roll(x)
@@ -229,8 +210,7 @@ func (m *fleetModel) goWell(t *rapid.T) {
 	m.check(t)
 }
 
-// mustFinish ends all mischief, corrects values, and wants everything applied: nothing
-// that happened before may have left it stuck.
+// mustFinish ends all disturbances, corrects values, and expects that everything is applied in the end.
 func (m *fleetModel) mustFinish(t *rapid.T) {
 	m.copying, m.classGone, m.networkGone = false, false, false
 	for _, v := range m.volumes {
@@ -242,8 +222,8 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		m.changeNode(name, nodeAtRest)
 	}
-	if rapid.Bool().Draw(t, "a selector leaves node-2 out for good") {
-		m.changeNode("node-2", mischief("label"))
+	if rapid.Bool().Draw(t, "the selector excludes node-2 for good") {
+		m.changeNode("node-2", disturb("label"))
 	}
 	for name := range planValues {
 		d, _ := catalog.Lookup(string(name))
@@ -258,17 +238,12 @@ func (m *fleetModel) mustFinish(t *rapid.T) {
 	}
 	m.changes++
 	for range 150 {
-		m.goWell(t)
+		m.runRound(t)
 		_, due := Make(m.facts()).Next()
-		if p := Make(m.facts()); !due && !slices.ContainsFunc(p.Settings, func(s SettingPlan) bool { return !s.Applied || !m.told[s.Name].Applied }) {
+		if p := Make(m.facts()); !due && !slices.ContainsFunc(p.Settings, func(s SettingPlan) bool { return !s.Applied || !m.reported[s.Name].Applied }) {
 			return
 		}
 	}
 	p := Make(m.facts())
-	for _, s := range p.Settings {
-		if !s.Applied {
-			t.Fatalf("invariant 7: stuck: %s: %s (plan %v)", s.Name, s.Message, textOf(p))
-		}
-	}
-	t.Fatalf("invariant 7: stuck at %v", textOf(p))
+	t.Fatalf("invariant 7: stuck at %s: %+v", textOf(p), p.Settings)
 }

@@ -12,12 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// The world of the random model: what runs, what it is built with, and what it
-// cannot come back without.
+// This file has the cluster of the random model: components, their traits, and what they need to start.
 
 type fleetVolume struct {
 	engine     string
@@ -28,7 +27,7 @@ type fleetVolume struct {
 
 type fleetPod struct {
 	catalog.Component
-	leaves bool // for good, once it has terminated
+	leaves bool // is removed after termination
 }
 
 type fleetTemplate struct {
@@ -42,47 +41,55 @@ type templatePod struct {
 	ready    bool
 }
 
+func (p *fleetPod) setReady(m *fleetModel, ready bool) { p.Ready, p.Version = ready, m.next() }
+
+func (x *fleetTemplate) stop() {
+	for _, p := range x.pods {
+		p.ready = false
+	}
+}
+
 type fleetModel struct {
 	now         time.Time
 	own, system map[catalog.Name]string
-	told        map[catalog.Name]Told // durable
-	written     map[catalog.Name]int  // version of Fairlead's own setting
+	reported    map[catalog.Name]Reported // durable
+	written     map[catalog.Name]int      // version of Fairlead's own setting
 	nodes       catalog.Nodes
 	volumes     map[string]*fleetVolume
 	pods        map[string]*fleetPod
 	templates   map[string]*fleetTemplate
 	network     storage.Attachment // of shared volumes
-	classGone   bool               // one of those that values name
-	networkGone bool               // likewise
-	copying     bool               // the backing image manager is
+	classGone   bool               // class "critical" does not exist
+	networkGone bool               // network "b" does not exist
+	copying     bool               // the backing image manager is in use
 	held        map[string]Hold    // in memory
 	views       []view
 	counter     int
 
-	asked map[catalog.Trait][]demand // at the last look
-	seen  []catalog.Component
+	demands map[catalog.Trait][]modelDemand // by collect
+	seen    []catalog.Component
 
 	changes   int                   // of values and nodes
 	restarted map[string]int        // by pod: changes when it was last restarted
-	touched   map[catalog.Name]bool // components were changed to another value than the default
+	touched   map[catalog.Name]bool // components were changed from the default
 }
 
 const (
-	// zone is the node selector that nodes match, but for those whose label is gone.
+	// zone is the node selector that labelled nodes match.
 	zone = "zone:a"
-	// nowhere is a value that is valid, and no pod starts with.
+	// nowhere is a valid value with which no pod starts.
 	nowhere = "k:NoExecute"
 	// tolerant and evictable tolerate the taints of the model.
 	tolerant, evictable = "a=b:NoSchedule", "x:NoExecute"
 )
 
-// byHand are resources that somebody gave csi-attacher.
+// byHand are resources that a user gave csi-attacher.
 const byHand = `{"csi-attacher":{"requests":{"cpu":"5m"}}}`
 
 func newFleet(v2 bool) *fleetModel {
 	m := &fleetModel{
 		now: midday, own: map[catalog.Name]string{}, system: map[catalog.Name]string{catalog.V2DataEngine: strconv.FormatBool(v2)},
-		told: map[catalog.Name]Told{}, written: map[catalog.Name]int{}, held: map[string]Hold{}, restarted: map[string]int{}, touched: map[catalog.Name]bool{},
+		reported: map[catalog.Name]Reported{}, written: map[catalog.Name]int{}, held: map[string]Hold{}, restarted: map[string]int{}, touched: map[catalog.Name]bool{},
 		nodes: catalog.Nodes{}, pods: map[string]*fleetPod{}, templates: map[string]*fleetTemplate{},
 		volumes: map[string]*fleetVolume{
 			"pvc-0": {engine: catalog.EngineV1, replicas: []string{"node-2"}},
@@ -119,7 +126,7 @@ func (m *fleetModel) next() string {
 	return strconv.Itoa(m.counter)
 }
 
-// set sets a value where its home is.
+// set sets a value in the storage system's group, setOwn in Fairlead's.
 func (m *fleetModel) set(name catalog.Name, value string) {
 	m.system[name] = value
 	m.changes++
@@ -131,7 +138,7 @@ func (m *fleetModel) setOwn(name catalog.Name, value string) {
 	m.changes++
 }
 
-// isMisplaced: Fairlead's group has a value that belongs elsewhere, or that nothing goes by.
+// isMisplaced: Fairlead's group has a value that belongs to the other group, or has no effect.
 func (m *fleetModel) isMisplaced(d catalog.Definition) bool {
 	own, set := m.own[d.Name]
 	theirs, has := m.system[d.Name]
@@ -147,13 +154,13 @@ func (m *fleetModel) isMisplaced(d catalog.Definition) bool {
 	return replaced || !slices.Contains([]catalog.Name{catalog.CSIResources, catalog.EngineImageProbePeriod, catalog.StorageNetworkForRWX, catalog.EndpointNetworkForRWX}, d.Name)
 }
 
-// nodeAtRest is a node that nothing was done to.
+// nodeAtRest removes all disturbances of a node.
 func nodeAtRest(n *catalog.Node) {
 	n.Ready, n.Cordoned, n.StorageDown, n.Taints = true, false, false, nil
 	n.Labels, n.AllocatableHugepagesMiB, n.AllocatableMilliCPU = map[string]string{"zone": "a"}, 8192, 4000
 }
 
-var mischiefs = []string{"kubelet", "cordon", "storage system", "label", "huge pages", "CPU", "CPU of its own", "NoSchedule", "NoExecute"}
+var disturbances = []string{"kubelet", "cordon", "storage system", "label", "huge pages", "CPU", "CPU of its own", "NoSchedule", "NoExecute"}
 
 var taints = map[string]corev1.Taint{
 	"kubelet":    {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
@@ -161,8 +168,8 @@ var taints = map[string]corev1.Taint{
 	"NoExecute":  {Key: "x", Effect: corev1.TaintEffectNoExecute},
 }
 
-// mischief on one node.
-func mischief(do string) func(*catalog.Node) {
+// disturb returns a disturbance of a node, or its end.
+func disturb(do string) func(*catalog.Node) {
 	return func(n *catalog.Node) {
 		if taint, ok := taints[do]; ok {
 			if i := slices.Index(n.Taints, taint); i >= 0 {
@@ -201,8 +208,7 @@ func (m *fleetModel) changeNode(name string, change func(*catalog.Node)) {
 	m.changes++
 }
 
-// runEngines is the storage system: an instance manager of each engine that is
-// on, on every node that is up.
+// runEngines is the storage system: it creates the instance managers of enabled engines.
 func (m *fleetModel) runEngines() {
 	for engine, name := range map[string]catalog.Name{catalog.EngineV1: catalog.V1DataEngine, catalog.EngineV2: catalog.V2DataEngine} {
 		text, set := m.system[name]
@@ -224,11 +230,10 @@ func (m *fleetModel) addPod(c catalog.Component) {
 	m.make(m.pods[c.Name])
 }
 
-// byItself is what the storage system builds where its version has no setting for it.
+// byItself are traits for which this version of the storage system has no setting.
 var byItself = map[catalog.Trait]string{catalog.LivenessTimeout: "4", catalog.LogPathTrait: "/var/log", catalog.CPUMask: "0x2", catalog.MemorySize: "3072", catalog.PriorityClassName: "installed"}
 
-// installed is what the storage system builds: it knows its own settings only. Of
-// two names of a trait, the first of the catalog that it has decides.
+// installed returns the traits that the storage system gives a component, by its own settings only.
 func (m *fleetModel) installed(c catalog.Component) map[catalog.Trait]string {
 	built := builtBy(catalog.Resolve(nil, nil, "longhorn"), c, m.nodes)
 	for trait, text := range byItself {
@@ -239,16 +244,13 @@ func (m *fleetModel) installed(c catalog.Component) map[catalog.Trait]string {
 	if c.Name == "csi-attacher" {
 		built[catalog.Resources] = byHand
 	}
-	c.Built = built // the CPU that it asks for follows from its number of cores
+	c.Built = built // the CPU request follows from the number of cores
 	for _, d := range slices.Backward(catalog.All()) {
 		text, has := m.system[d.Name]
 		if !has || d.Wants == nil || d.Trait == catalog.DataEngine {
 			continue
 		}
-		normal, err := d.Normalize(text)
-		if err != nil {
-			normal, _ = d.Normalize(d.Default)
-		}
+		normal, err := normalOrDefault(d, text)
 		if want, concerns := d.Wants(normal, c, m.nodes); concerns {
 			built[d.Trait] = want
 		}
@@ -259,7 +261,7 @@ func (m *fleetModel) installed(c catalog.Component) map[catalog.Trait]string {
 	return built
 }
 
-// make is the storage system creating a pod.
+// make is the storage system: it creates a pod.
 func (m *fleetModel) make(p *fleetPod) {
 	built := m.installed(p.Component)
 	if !m.isMade(p.Component) || m.isRefused(built) {
@@ -269,7 +271,7 @@ func (m *fleetModel) make(p *fleetPod) {
 	p.Missing, p.Terminating, p.Ready, p.Stopped = false, false, false, true
 }
 
-// lose is a pod going, whatever the reason.
+// lose ends a pod.
 func (m *fleetModel) lose(p *fleetPod) {
 	p.Terminating, p.Missing, p.Ready, p.Stopped, p.UID = false, true, false, false, ""
 	if p.leaves || p.Kind == catalog.ShareManager && len(m.uses(p.Component)) == 0 {
@@ -277,13 +279,13 @@ func (m *fleetModel) lose(p *fleetPod) {
 	}
 }
 
-// come is a pod getting on: terminated, created again, started, Ready.
-func (m *fleetModel) come(name string) {
+// progress moves a pod one step on: terminated, recreated, started, Ready.
+func (m *fleetModel) progress(name string) {
 	p := m.pods[name]
 	switch {
 	case p == nil || !m.nodes[p.Node].Ready:
 	case p.Terminating && p.Ready:
-		p.Ready, p.Version = false, m.next()
+		p.setReady(m, false)
 	case p.Terminating:
 		m.lose(p)
 	case p.Missing:
@@ -295,17 +297,17 @@ func (m *fleetModel) come(name string) {
 	case p.Stopped && m.starts(p.Built):
 		p.Stopped, p.Version = false, m.next()
 	case !p.Stopped && !p.Ready:
-		p.Ready, p.Version = true, m.next()
+		p.setReady(m, true)
 	}
 }
 
-// roll is a template's own controller getting on by one pod.
+// roll is a template's own controller: it moves one pod on.
 func (m *fleetModel) roll(x *fleetTemplate) {
 	starts := m.starts(x.Built)
-	if x.Kind == catalog.Deployment { // the new pod comes first
+	if x.Kind == catalog.Deployment { // the new pod starts first
 		for _, number := range []string{"0", "1"} {
 			p := x.pods[number]
-			if (p == nil || !p.ready || p.revision != x.revision) && starts && !m.isRefused(x.Built) && m.isTakenBySome(x.Component, x.Built) {
+			if (p == nil || !p.ready || p.revision != x.revision) && starts && !m.isRefused(x.Built) && m.takers(x.Component, x.Built) > 0 {
 				x.pods[number] = &templatePod{x.revision, true}
 				return
 			}
@@ -332,9 +334,9 @@ func (m *fleetModel) roll(x *fleetTemplate) {
 	}
 }
 
-// rollNetwork is the roll-out of the network of shared volumes, in one step.
+// rollNetwork is the roll-out of the network for RWX volumes, in one step.
 func (m *fleetModel) rollNetwork() {
-	desired, err := catalog.SharedVolumeNetwork(m.values(), storage.Longhorn())
+	desired, err := catalog.SharedVolumeNetwork(m.values(), longhorn.Profile())
 	if err == nil && len(catalog.SharedVolumeGate(m.facts().Volumes)) == 0 {
 		m.network = desired
 	}
@@ -360,7 +362,7 @@ func (m *fleetModel) uses(c catalog.Component) []string {
 	return uses
 }
 
-// attachedOf counts the attached volumes of an engine, of any if it is "".
+// attachedOf counts the attached volumes of an engine, or of all engines.
 func (m *fleetModel) attachedOf(engine string) int {
 	n := 0
 	for _, v := range m.volumes {
@@ -371,7 +373,7 @@ func (m *fleetModel) attachedOf(engine string) int {
 	return n
 }
 
-// attach places a volume: its instance managers are there, but need not run yet.
+// attach attaches a volume. Its instance managers exist, but need not run yet.
 func (m *fleetModel) attach(name, node string) {
 	v := m.volumes[name]
 	if v.attachedTo != "" {
@@ -388,25 +390,13 @@ func (m *fleetModel) attach(name, node string) {
 	}
 }
 
-// existing are the class and the network of the model that come and go, and those that stay.
-func (m *fleetModel) existing() Existing {
-	networks := []storage.Network{{Namespace: "kube-system", Name: "a"}}
-	if !m.networkGone {
-		networks = append(networks, storage.Network{Namespace: "kube-system", Name: "b"})
-	}
-	return Existing{
-		Classes:  map[string]bool{"installed": true, "critical": !m.classGone},
-		Networks: rollout.NetworksThere(networks),
-	}
-}
-
-// isRefused: the API server creates no pod of a class that does not exist.
+// isRefused: the API server refuses pods of a missing class.
 func (m *fleetModel) isRefused(built map[catalog.Trait]string) bool {
 	class := built[catalog.PriorityClassName]
 	return class != "" && class != "installed" && (class != "critical" || m.classGone)
 }
 
-// starts: the containers of a pod run once its node has taken it; Multus knows its network.
+// starts: the containers of an accepted pod can run, and its network exists.
 func (m *fleetModel) starts(built map[catalog.Trait]string) bool {
 	return built[catalog.Tolerations] != nowhere && !(m.networkGone && strings.HasPrefix(built[catalog.StorageAttachment], "kube-system/b@"))
 }
@@ -425,28 +415,35 @@ func labelled(selector string, n catalog.Node) bool {
 	return selector == "" || selector == "zone:"+n.Labels["zone"]
 }
 
-// stays: a pod that runs on the node is not removed from it.
+// stays: the node does not evict a running pod.
 func (m *fleetModel) stays(built map[catalog.Trait]string, n catalog.Node, ofDaemonSet bool) bool {
 	return (!ofDaemonSet || labelled(built[catalog.NodeSelector], n)) && !slices.ContainsFunc(n.Taints, func(taint corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectNoExecute && !tolerated(built, taint, ofDaemonSet)
 	})
 }
 
-// takes: the node takes a new pod of a template.
+// takes: the node accepts a new pod of a template.
 func (m *fleetModel) takes(c catalog.Component, built map[catalog.Trait]string, n catalog.Node) bool {
 	ofDaemonSet := c.Kind == catalog.DaemonSetComponent
 	return labelled(built[catalog.NodeSelector], n) && (ofDaemonSet || !n.Cordoned) &&
 		!slices.ContainsFunc(n.Taints, func(taint corev1.Taint) bool { return !tolerated(built, taint, ofDaemonSet) })
 }
 
-func (m *fleetModel) isTakenBySome(c catalog.Component, built map[catalog.Trait]string) bool {
-	return slices.ContainsFunc(slices.Sorted(maps.Keys(m.nodes)), func(name string) bool { return m.takes(c, built, m.nodes[name]) })
+// takers counts the nodes that accept new pods of a template.
+func (m *fleetModel) takers(c catalog.Component, built map[catalog.Trait]string) int {
+	n := 0
+	for _, node := range m.nodes {
+		if m.takes(c, built, node) {
+			n++
+		}
+	}
+	return n
 }
 
-// fits: the kubelet takes the pod.
+// fits: the kubelet accepts the pod.
 func (m *fleetModel) fits(c catalog.Component, built map[catalog.Trait]string) bool {
 	if c.Kind == catalog.ShareManager {
-		return true // it is on whichever node it fits
+		return true // the scheduler finds a node
 	}
 	node := m.nodes[c.Node]
 	milliCPU, _ := strconv.Atoi(strings.TrimSuffix(built[catalog.CPURequest], "m"))
@@ -455,25 +452,25 @@ func (m *fleetModel) fits(c catalog.Component, built map[catalog.Trait]string) b
 		int64(milliCPU) <= node.AllocatableMilliCPU && (c.Engine != catalog.EngineV2 || int64(memory) <= node.AllocatableHugepagesMiB)
 }
 
-// isMade: the storage system creates the pod that is missing.
+// isMade: the storage system creates the missing pod.
 func (m *fleetModel) isMade(c catalog.Component) bool {
 	node := m.nodes[c.Node]
 	return node.Ready && !node.StorageDown && !(c.Kind == catalog.InstanceManager && node.Cordoned)
 }
 
-// isUp: the pod is waited for.
+// isUp: the pod can become Ready.
 func (m *fleetModel) isUp(c catalog.Component) bool {
 	node := m.nodes[c.Node]
 	return !isPod(c) || node.Ready && !node.StorageDown && !(c.Missing && (!m.isMade(c) || !m.fits(c, m.installed(c))))
 }
 
-// isBack: the component runs, and a DaemonSet does somewhere.
-func isBack(c catalog.Component) bool {
+// runs: the component is Ready, and a DaemonSet matches a node.
+func runs(c catalog.Component) bool {
 	return c.Ready && !c.Terminating && !c.Missing && (c.Kind != catalog.DaemonSetComponent || c.Total > 0)
 }
 
-// isLeftOut: the selector in force keeps a pod that is bound to its node from coming back there.
-func (m *fleetModel) isLeftOut(c catalog.Component) bool {
+// isExcluded: the selector in effect excludes the node of a bound pod.
+func (m *fleetModel) isExcluded(c catalog.Component) bool {
 	if c.Kind != catalog.InstanceManager && c.Kind != catalog.BackingImageManager {
 		return false
 	}
@@ -484,13 +481,15 @@ func (m *fleetModel) isLeftOut(c catalog.Component) bool {
 	return !labelled(selector, m.nodes[c.Node])
 }
 
-// facts are the cluster as it is.
+// facts returns the live state of the cluster.
 func (m *fleetModel) facts() Facts {
 	f := Facts{
-		Profile: storage.Longhorn(), Values: m.values(), Told: maps.Clone(m.told), Now: m.now, Nodes: maps.Clone(m.nodes),
-		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system), Existing: m.existing(),
+		Profile: longhorn.Profile(), Values: m.values(), Reported: maps.Clone(m.reported), Now: m.now, Nodes: maps.Clone(m.nodes),
+		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system),
 		Rollout: settled(m.network), Held: maps.Clone(m.held), Components: m.components(),
 	}
+	f.Existing.Classes = map[string]bool{"installed": true, "critical": !m.classGone}
+	f.Existing.Networks = map[storage.Network]bool{{Namespace: "kube-system", Name: "a"}: true, {Namespace: "kube-system", Name: "b"}: !m.networkGone}
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
 		volume := storage.Volume{Name: name, Shared: v.shared, Engine: v.engine, Attached: v.attachedTo != ""}
@@ -510,7 +509,7 @@ func (m *fleetModel) components() []catalog.Component {
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		c := m.pods[name].Component
 		if c.Kind == catalog.ShareManager && c.Missing {
-			continue // nothing tells of it
+			continue // Fairlead does not see it
 		}
 		c.Uses, c.Built = m.uses(c), maps.Clone(c.Built)
 		if c.Missing {
@@ -524,12 +523,12 @@ func (m *fleetModel) components() []catalog.Component {
 	return components
 }
 
-// component is a template as its status tells.
+// component returns a template with its status.
 func (m *fleetModel) component(x *fleetTemplate) catalog.Component {
 	c := x.Component
 	c.Built, c.Total, c.Stopped = maps.Clone(c.Built), 2, true
 	if c.Kind == catalog.DaemonSetComponent {
-		c.Total = len(slices.DeleteFunc(slices.Sorted(maps.Keys(m.nodes)), func(name string) bool { return !m.takes(c, c.Built, m.nodes[name]) }))
+		c.Total = m.takers(c, c.Built)
 	}
 	ready := 0
 	for name, p := range x.pods {
@@ -546,22 +545,23 @@ func (m *fleetModel) component(x *fleetTemplate) catalog.Component {
 	return c
 }
 
-// mustComeBack: a pod that is deleted for a setting comes back if nothing else happens.
+// mustComeBack: a pod that is deleted for a setting starts again if nothing else happens.
 func (m *fleetModel) mustComeBack(t *rapid.T, w Work, c catalog.Component) {
 	switch built := m.installed(c); {
 	case !m.isMade(c):
-		t.Fatalf("invariant 4: %s: nothing creates it again: %+v", textOfWork(w), m.nodes[c.Node])
+		t.Fatalf("invariant 4: %s: it is not recreated: %+v", textOfWork(w), m.nodes[c.Node])
 	case m.isRefused(built):
-		t.Fatalf("invariant 4: %s: its class is gone: %v", textOfWork(w), built)
+		t.Fatalf("invariant 4: %s: its class does not exist: %v", textOfWork(w), built)
 	case !m.fits(c, built):
-		t.Fatalf("invariant 4: %s: %+v does not take it: %v", textOfWork(w), m.nodes[c.Node], built)
+		t.Fatalf("invariant 4: %s: %+v does not accept it: %v", textOfWork(w), m.nodes[c.Node], built)
 	case !m.starts(built) && built[catalog.Tolerations] != nowhere:
-		t.Fatalf("invariant 4: %s: its network is gone: %v", textOfWork(w), built)
+		t.Fatalf("invariant 4: %s: its network does not exist: %v", textOfWork(w), built)
 	}
 }
 
-// mustRoll: pods of a template start somewhere.
+// mustRoll: an update is authorised, and pods of the template start on some node.
 func (m *fleetModel) mustRoll(t *rapid.T, w Work, c catalog.Component) {
+	m.mustBeAuthorised(t, w, c)
 	built := maps.Clone(c.Built)
 	for trait, want := range w.Wants {
 		built[trait] = want.Text
@@ -570,8 +570,8 @@ func (m *fleetModel) mustRoll(t *rapid.T, w Work, c catalog.Component) {
 	_, tolerates := w.Wants[catalog.Tolerations]
 	switch {
 	case m.isRefused(built):
-		t.Fatalf("invariant 4: %s: its class is gone", textOfWork(w))
-	case (selects || tolerates) && !m.isTakenBySome(c, built):
-		t.Fatalf("invariant 4: %s: no node takes its pods: %v", textOfWork(w), built)
+		t.Fatalf("invariant 4: %s: its class does not exist", textOfWork(w))
+	case (selects || tolerates) && m.takers(c, built) == 0:
+		t.Fatalf("invariant 4: %s: no node accepts its pods: %v", textOfWork(w), built)
 	}
 }

@@ -24,7 +24,7 @@ func (t *track) count(kind catalog.ComponentKind, updated, total int) {
 	t.progress[i].Total += total
 }
 
-// block adds what the setting waits for; what many lack is one thing.
+// block adds blockers. Components share slices of blockers; each slice counts once.
 func (t *track) block(blockers []catalog.Blocker) {
 	if t.listed == nil {
 		t.listed = map[*catalog.Blocker]bool{}
@@ -35,19 +35,19 @@ func (t *track) block(blockers []catalog.Blocker) {
 	}
 }
 
-// settled says where the setting is, as far as components go.
+// settled returns the state of the setting on components.
 func (t *track) settled(m *maker) SettingPlan {
 	s := SettingPlan{Name: t.Name, Value: t.value, Built: !t.pending, Progress: t.progress, Blockers: volumesFirst(t.blockers)}
 	switch {
 	case t.invalid != nil:
-		s.Phase, s.Message = rollout.PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", t.invalid)
+		s.Phase, s.Message = rollout.PhaseInvalid, notApplied(t.invalid)
 	case t.Wants == nil:
 		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "in effect"
-	case !t.asks:
+	case !t.demanded:
 		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "default; not set anywhere"
 	case !t.pending:
-		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "every component is built with it"
-		if len(t.progress) == 0 && t.leftOut {
+		s.Applied, s.Phase, s.Message = true, rollout.PhaseApplied, "every component has the value"
+		if len(t.progress) == 0 && t.excluded {
 			s.Message = "in effect"
 		} else if len(t.progress) == 0 {
 			s.Message = "in effect; no component of this kind exists"
@@ -61,11 +61,11 @@ func (t *track) settled(m *maker) SettingPlan {
 		if starting {
 			s.Blockers = m.plan.Starting
 		}
-		if s.Works = m.plan.describe(t.Name); s.Works == "" {
+		if s.Effect = m.plan.describe(t.Name); s.Effect == "" {
 			s.Message = rollingMessage(s)
 			break
 		}
-		s.Message = s.Works
+		s.Message = s.Effect
 		if slices.ContainsFunc(t.progress, func(p KindProgress) bool { return p.Updated > 0 }) {
 			s.Message += "; so far " + summary(t.progress)
 		}
@@ -73,16 +73,20 @@ func (t *track) settled(m *maker) SettingPlan {
 			s.Message += "; " + catalog.Short(s.Blockers)
 		}
 	}
-	if t.leftOut {
-		s.Message += "; left out by the node selector: " + catalog.FirstOf(slices.Sorted(maps.Keys(m.leftOut)))
+	if t.excluded {
+		s.Message += "; excluded by the node selector: " + catalog.FirstOf(slices.Sorted(maps.Keys(m.excluded)))
 	}
 	return s
+}
+
+func notApplied(err error) string {
+	return fmt.Sprintf("not applied until the value is corrected: %v", err)
 }
 
 func rollingMessage(s SettingPlan) string {
 	message := summary(s.Progress)
 	if message == "" {
-		message = "nothing of it is rolled out yet"
+		message = "no component is rolled out yet"
 	}
 	if len(s.Blockers) > 0 {
 		message += "; " + catalog.Short(s.Blockers)
@@ -106,21 +110,20 @@ func summary(progress []KindProgress) string {
 	return strings.Join(parts, ", ")
 }
 
-// addNetwork joins what the roll-out of the network of shared volumes says to
-// the settings that choose it.
+// addNetwork adds the state of the network for RWX volumes to the settings that choose the network.
 func (m *maker) addNetwork(s *SettingPlan) {
 	if s.Phase == rollout.PhaseInvalid {
 		return
 	}
 	if !m.choosesNetwork(s.Name) {
 		if s.Name == catalog.StorageNetworkForRWX {
-			s.Message = fmt.Sprintf("of no effect: %s decides", catalog.EndpointNetworkForRWX)
+			s.Message = fmt.Sprintf("no effect: %s takes precedence", catalog.EndpointNetworkForRWX)
 		}
 		return
 	}
 	s.ChoosesNetwork = true
 	if m.networkErr != nil {
-		s.Applied, s.Phase, s.Message = false, rollout.PhaseInvalid, fmt.Sprintf("nothing is applied until this is corrected: %v", m.networkErr)
+		s.Applied, s.Phase, s.Message = false, rollout.PhaseInvalid, notApplied(m.networkErr)
 		return
 	}
 	step := m.plan.Network
@@ -134,15 +137,15 @@ func (m *maker) addNetwork(s *SettingPlan) {
 	case s.Applied:
 		s.Applied, s.Phase, s.Message = false, step.Phase, step.Message
 	case !step.Applied && waitsForVolumes(s.Blockers) && waitsForVolumes(step.Blockers):
-		return // all volumes, and the RWX ones are among them
+		return // the blockers are all volumes, which include the RWX volumes
 	case !step.Applied:
 		s.Message = catalog.Joined(step.Message, s.Message)
 	}
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
 }
 
-// volumesFirst orders blockers: volumes come before what else is waited for, by name
-// and each once: one may be waited for by its own share manager and among all.
+// volumesFirst sorts volumes by name before other blockers, and removes duplicates: a volume may
+// block both its share manager and a setting that waits for all volumes.
 func volumesFirst(blockers []catalog.Blocker) []catalog.Blocker {
 	slices.SortStableFunc(blockers, func(a, b catalog.Blocker) int {
 		if a.Kind == catalog.BlockedByVolume && b.Kind == catalog.BlockedByVolume {
@@ -166,10 +169,9 @@ func waitsForVolumes(blockers []catalog.Blocker) bool {
 	return len(blockers) > 0 && blockers[0].Kind == catalog.BlockedByVolume
 }
 
-// choosesNetwork tells whether the roll-out is about the setting: whether it
-// chooses the network, or has chosen the one that clients have yet to leave. The
-// newer RWX setting wins where it is set, and storage-network chooses only while
-// the older one has it follow.
+// choosesNetwork reports whether the setting decides the network for RWX volumes, or has chosen
+// the network that clients are still on. The endpoint setting takes precedence if it is set.
+// storage-network counts only while the older RWX setting is on.
 func (m *maker) choosesNetwork(name catalog.Name) bool {
 	endpoint := strings.TrimSpace(m.Values[catalog.EndpointNetworkForRWX].Text) != ""
 	chose := func(networkInterface string) bool {

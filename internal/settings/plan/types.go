@@ -8,117 +8,111 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Facts are what a plan follows from.
+// Facts are the input of a plan.
 type Facts struct {
 	Profile storage.Profile
-	// Values in force.
+	// Values in effect.
 	Values catalog.Values
-	// OwnValues and SystemValues are what they follow from: Fairlead's own and the storage system's.
+	// OwnValues are set in Fairlead's group, SystemValues in the storage system's. Values follows from both.
 	OwnValues, SystemValues map[catalog.Name]string
-	// Told is what was last reported, by setting.
-	Told map[catalog.Name]Told
-	// Volumes of the profile, all of them.
+	// Reported is the last reported status, by setting.
+	Reported map[catalog.Name]Reported
+	// Volumes are all volumes of the profile.
 	Volumes    []storage.Volume
 	Components []catalog.Component
 	Nodes      catalog.Nodes
 	Existing   Existing
-	// Rollout of the network of shared volumes; its Desired follows from Values.
+	// Rollout is that of the network for RWX volumes. Its Desired follows from Values.
 	Rollout rollout.Rollout
-	// Held components are left alone for a while, by name.
+	// Held components must not be changed for a while, by name.
 	Held map[string]Hold
 	Now  time.Time
 }
 
-// Hold keeps a component from being changed again for a while: the same change
-// was undone, or refused.
+// Hold delays a repeated change of a component, since the same change was reverted or refused.
 type Hold struct {
-	// Wants are what the component was changed to, by trait.
+	// Wants are the traits that the change has written.
 	Wants map[catalog.Trait]string
-	// Seen is Component.Seen from before the change: as long as it stays, the change has
-	// yet to be seen. Empty if the change was refused.
+	// Seen is Component.Seen from before the change. While it is the same, the cache does not
+	// show the change. Empty if the change was refused.
 	Seen  string
 	Until time.Time
-	// Message says what seems to be wrong.
+	// Message is the probable cause.
 	Message string
 }
 
-// WorkAction is what is done to a component.
+// WorkAction is an action on a component.
 type WorkAction string
 
 // Actions on components.
 const (
-	// UpdateComponent writes Work.Wants into a template; its own controller rolls it out.
+	// UpdateComponent writes Work.Wants into a template. The template's own controller rolls it out.
 	UpdateComponent WorkAction = "Update"
-	// RestartComponent deletes a pod; the storage system makes it anew.
+	// RestartComponent deletes a pod, and the storage system recreates it.
 	RestartComponent WorkAction = "Restart"
-	// RemoveComponent deletes an instance manager for good.
+	// RemoveComponent deletes an instance manager that the storage system does not recreate.
 	RemoveComponent WorkAction = "Remove"
 )
 
-// Work is one thing to do to one component, for all settings at once whose gates are open.
+// Work is one action on one component, for all settings whose gates are open.
 type Work struct {
 	Action    WorkAction
 	Component catalog.Component
-	// Settings that it is done for: the gate of each is open, or, of work that
-	// waits, closed.
+	// Settings that require the action. The gate of each is open; for work that waits, closed.
 	Settings []catalog.Name
-	// Wants by trait, of those settings.
+	// Wants are the traits that the settings require.
 	Wants map[catalog.Trait]Want
 	// Blockers of work that waits.
 	Blockers []catalog.Blocker
 }
 
-// KindProgress is how many of one kind of component are rolled out.
+// KindProgress counts the components of one kind that are rolled out.
 type KindProgress struct {
 	Kind           catalog.ComponentKind
 	Updated, Total int
 }
 
-// SettingPlan is where one setting is.
+// SettingPlan is the state of one setting.
 type SettingPlan struct {
 	Name  catalog.Name
 	Value catalog.Value
-	// Applied: every component is built with the value.
+	// Applied: every component has the value, and so has the network for RWX volumes.
 	Applied bool
-	// Built: no component is waited for. One that is built with the value on a node
-	// that is down counts in no progress, and is not; other than Applied, it is about components alone.
+	// Built: every component has the value. Components on nodes that are down are not counted.
 	Built bool
-	// ChoosesNetwork: the roll-out of the network of shared volumes is about the setting.
+	// ChoosesNetwork: the setting decides the network for RWX volumes.
 	ChoosesNetwork bool
 	Phase          rollout.Phase
-	// Message says what is waited for, or that it is applied.
+	// Message says what the setting waits for, or that it is applied.
 	Message string
-	// Works says what of that is done to components now and later.
-	Works    string
+	// Effect describes the work on components, now and later.
+	Effect   string
 	Blockers []catalog.Blocker
 	Progress []KindProgress
 }
 
-// Plan is what the values in force would do now.
+// Plan is the work that follows from the values in effect.
 type Plan struct {
-	// Settings of the danger zone, in the catalog's order.
+	// Settings of the danger zone, in the order of the catalog.
 	Settings []SettingPlan
-	// Now is what may be done, in this order: pods one by one, each when the one before it is Ready.
+	// Now is the work that may be done, in order. Pods restart one by one.
 	Now []Work
-	// Later is what waits, and for what: one Work for each component and setting,
-	// since each setting waits for itself.
+	// Later is the work that waits. Settings with different blockers have separate entries.
 	Later []Work
-	// Ending is the same of pods that nothing is done to, since they end by
-	// themselves with what they wait for: share managers in use.
+	// Ending are share managers in use. They end with their volume's attachment, without Fairlead.
 	Ending []Work
-	// Starting are the pods to wait for before the next is restarted.
+	// Starting are the pods that must be Ready before the next pod restarts.
 	Starting []catalog.Blocker
-	// Network is the next step of the network of shared volumes.
+	// Network is the next step of the network for RWX volumes.
 	Network rollout.Step
-	// AsksForNetworks: pods are to be restarted on a network, and Existing.Networks
-	// is not known.
-	AsksForNetworks bool
-	// After is when to look again though nothing has happened; 0 is never.
+	// NeedsNetworks: pods must restart on a network, and Existing.Networks is unknown.
+	NeedsNetworks bool
+	// After is when to plan again without an event; 0 is never.
 	After time.Duration
 }
 
-// Of returns where the setting is.
-func (p Plan) Of(name catalog.Name) (SettingPlan, bool) {
+// Setting returns the state of a setting.
+func (p Plan) Setting(name catalog.Name) (SettingPlan, bool) {
 	for _, s := range p.Settings {
 		if s.Name == name {
 			return s, true
@@ -127,9 +121,9 @@ func (p Plan) Of(name catalog.Name) (SettingPlan, bool) {
 	return SettingPlan{}, false
 }
 
-// Next is the one thing to do now, if there is one. Another pod is restarted
-// only when the one before it is back: a value that no pod starts with stops at
-// the first. That one need not be back when the value is corrected, and comes first.
+// Next returns the work to do now, if there is any. Pods restart one by one, so a value that
+// prevents pods from starting stops at the first. A pod that is not Ready restarts at once: the
+// value may have been corrected.
 func (p Plan) Next() (Work, bool) {
 	for _, w := range p.Now {
 		if w.Action == UpdateComponent || !w.Component.Ready {

@@ -2,9 +2,8 @@ package rollout
 
 import "github.com/fairlead-io/fairlead/internal/storage"
 
-// Adopt returns the record to begin with in a cluster that has none: clients
-// are what their template says, and servers follow as in Observe: a wrong guess
-// costs a moment and no mount.
+// Adopt returns the first record of a cluster. Clients are on the networks of their template, and
+// servers follow as in Observe. A wrong guess delays servers, but harms no mount.
 func Adopt(d DaemonSet, clients []storage.Client) Record {
 	if !d.Found || d.Unreadable {
 		return Record{}
@@ -14,11 +13,11 @@ func Adopt(d DaemonSet, clients []storage.Client) Record {
 	return record
 }
 
-// Observe returns the record that a cluster shows whose storage system rolls
-// out by itself: servers may follow the clients once every client is there.
+// Observe returns the record of a cluster whose storage system rolls out by itself: servers may follow
+// once every client is on the network.
 func Observe(r Rollout) Record {
 	seen := Record{Clients: r.DaemonSet.Network, ServersSince: r.Now}
-	if r.DaemonSet.IsOn(r.Desired) { // of two networks on the template
+	if r.DaemonSet.IsOn(r.Desired) { // the template may have two networks
 		seen.Clients = r.Desired
 	}
 	r.Record = seen

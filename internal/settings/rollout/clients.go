@@ -9,18 +9,18 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// rollClients brings the template and every client pod to the recorded network.
+// rollClients moves the template and every client pod to the recorded network.
 func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ Step) {
 	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
 		return false, s.wait(PhaseWaiting, blockers)
 	}
-	if r.untouched() {
+	if r.isUnmanaged() {
 		return true, s
 	}
 	s.Phase = PhaseRolling
-	s.Message = r.clientsDone(s)
+	s.Message = r.clientProgress(s)
 	if !r.DaemonSet.Network.IsZero() && r.Record.Clients.IsZero() {
-		// Somebody else put the clients on a network: they may be needed there.
+		// Another writer has put the clients on a network, and servers may be on it.
 		if blockers := r.stranded(); len(blockers) > 0 {
 			return false, s.wait(PhaseWaiting, blockers)
 		}
@@ -38,7 +38,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return false, s
 	}
 	free, blocked := r.restartable(outdated)
-	// The window is for Ready clients: only their restart disturbs mounts.
+	// Windows apply to Ready clients: only their restart disturbs mounts.
 	if closed := r.Windows.Closed(r.Now); len(free) > 0 && free[0].Ready && closed > 0 {
 		s.Blockers, s.After = []catalog.Blocker{WindowBlocker(r.Now, closed)}, closed
 		s.Message += "; " + s.Blockers[0].Message
@@ -50,15 +50,14 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	}
 	if len(outdated) > 0 {
 		if len(blocked) == 0 {
-			blocked = r.unready(storage.Attachment{}) // they use up what may be down at a time
+			blocked = r.unready(storage.Attachment{}) // unready clients use up maxUnavailable
 		}
 		if s.Blockers = blocked; len(blocked) > 0 {
 			s.Message += "; " + catalog.Short(blocked)
 		}
 		return false, s
 	}
-	// Servers that are there already stay when a client is down for a while; they
-	// come only when every client is known to reach them.
+	// Servers join the network only when every client reaches it. They stay when a client is down later.
 	rolling := r.DaemonSet.Paused || r.Record.Servers != r.Record.Clients
 	if waiting := r.unready(r.Record.Clients); len(waiting) > 0 && rolling {
 		s.Blockers, s.Message = waiting, s.Message+"; "+catalog.Short(waiting)
@@ -71,7 +70,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	return true, s
 }
 
-// missingForClients are the networks without which no client pod starts.
+// missingForClients returns the missing networks that client pods need to start.
 func (r Rollout) missingForClients() []catalog.Blocker {
 	var missing []catalog.Blocker
 	if !r.exists(r.Record.Clients.Network) {
@@ -83,27 +82,27 @@ func (r Rollout) missingForClients() []catalog.Blocker {
 	return missing
 }
 
-// clientsDone counts the client pods that have what some still lack: the common
-// network, then per-volume networks, then the rest of the template.
-func (r Rollout) clientsDone(s Step) string {
-	common, volumes := 0, 0
+// clientProgress counts client pods by the first stage that is incomplete: the default network,
+// per-volume networks, the newest template.
+func (r Rollout) clientProgress(s Step) string {
+	joined, volumes := 0, 0
 	for _, c := range r.Clients {
 		if !c.IsOn(r.Record.Clients) {
 			continue
 		}
-		common++
+		joined++
 		if len(difference(r.Record.VolumeClients, c.VolumeNetworks)) == 0 {
 			volumes++
 		}
 	}
-	network, own := "on the network", "on volume networks "+named(r.Record.VolumeClients)
+	network, own := "on the network", "on volume networks "+networkNames(r.Record.VolumeClients)
 	if r.Record.Clients.IsZero() {
 		network = "back on the cluster network"
 	}
 	done, where := s.Updated, "of the newest template"
 	switch {
-	case common < len(r.Clients):
-		done, where = common, network
+	case joined < len(r.Clients):
+		done, where = joined, network
 	case volumes < len(r.Clients):
 		done, where = volumes, own
 	case len(r.outdated()) > 0:
@@ -115,11 +114,9 @@ func (r Rollout) clientsDone(s Step) string {
 	return fmt.Sprintf("%d of %s %s", done, catalog.Count(s.Total, "CSI plugin pod"), where)
 }
 
-// outdated are the client pods that the recorded networks did not reach. While
-// Fairlead holds the DaemonSet's own rolling update, pods of an older template
-// count too, whatever their network: given its strategy back, the DaemonSet
-// would restart them without asking for attached volumes. A network of single
-// volumes too many harms nobody: it goes with the older template.
+// outdated returns the client pods that lack a recorded network. While the DaemonSet is paused, pods
+// of an older template count too: the DaemonSet would restart them when its strategy is restored, in
+// spite of attached volumes. A superfluous per-volume network does no harm.
 func (r Rollout) outdated() []storage.Client {
 	var pods []storage.Client
 	for _, c := range r.Clients {
@@ -134,10 +131,9 @@ func (r Rollout) outdated() []storage.Client {
 
 func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)) }
 
-// restartable splits outdated pods: the one that may be restarted now (one at a
-// time, each after a fresh look at what is attached), and what blocks the
-// others. A pod on a node with an attached shared volume is never
-// restarted, whatever the setting says.
+// restartable returns the outdated pod that may restart now, and the blockers of the others. Pods
+// restart one at a time, each after a live read of attachments. A pod on a node with an attached RWX
+// volume never restarts.
 func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []catalog.Blocker) {
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
@@ -162,11 +158,11 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 		if c.Revision != "" && c.Revision == r.DaemonSet.Revision {
 			blocked = append(blocked, catalog.Blocker{
 				Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
-				Message: fmt.Sprintf("CSI plugin pod %s on %s came up without the network of its template: does another webhook take it away?", c.Pod, c.Node),
+				Message: fmt.Sprintf("CSI plugin pod %s on %s started without the network of its template: check whether another webhook removes it", c.Pod, c.Node),
 			})
 			continue
 		}
-		// A pod that is not Ready mounts nothing: it comes first, and costs no budget.
+		// A pod that is not Ready mounts nothing: it goes first, and costs no budget.
 		switch {
 		case len(free) == 0 && (!c.Ready || budget > 0):
 			free = append(free, c)
@@ -177,24 +173,23 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 	return free, compactByName(blocked)
 }
 
-// untouched: nothing is asked of the clients, and there are none or they opt out.
-func (r Rollout) untouched() bool {
-	return r.nothingAsked() && (!r.DaemonSet.Found || r.DaemonSet.OptOut)
+// isUnmanaged: no network is desired or recorded, and clients do not exist or opt out.
+func (r Rollout) isUnmanaged() bool {
+	return r.usesNoNetwork() && (!r.DaemonSet.Found || r.DaemonSet.OptOut)
 }
 
-func (r Rollout) nothingAsked() bool {
+func (r Rollout) usesNoNetwork() bool {
 	return r.Desired.IsZero() && r.Record.Clients.IsZero() && r.Record.Servers.IsZero()
 }
 
-// clientsAstray: a client, or the template that new ones are made from, is not
-// on the network that servers are on. Another writer changed the template, or a
-// pod came up while the webhooks were away.
+// clientsAstray: a client or the template is not on the network of servers. Another writer changed
+// the template, or a pod was created while the webhooks were down.
 func (r Rollout) clientsAstray() bool {
 	return r.DaemonSet.Found && !r.DaemonSet.IsOn(r.Record.Servers) ||
 		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !c.IsOn(r.Record.Servers) })
 }
 
-// compactByName merges the blockers of one name into one, nodes joined.
+// compactByName merges blockers with the same name, with the nodes of all.
 func compactByName(blockers []catalog.Blocker) []catalog.Blocker {
 	var merged []catalog.Blocker
 	index := map[string]int{}
@@ -210,8 +205,7 @@ func compactByName(blockers []catalog.Blocker) []catalog.Blocker {
 	return merged
 }
 
-// unready are the clients that are down, those that are missing and those that
-// are not known to reach the network, if there is one to reach.
+// unready returns the clients that are down or missing, or have no address on the network.
 func (r Rollout) unready(network storage.Attachment) []catalog.Blocker {
 	var blockers []catalog.Blocker
 	wait := func(c storage.Client, why string) {
@@ -231,7 +225,7 @@ func (r Rollout) unready(network storage.Attachment) []catalog.Blocker {
 		}
 	}
 	if n := r.missing(); n > 0 {
-		blockers = append(blockers, catalog.Blocker{Kind: catalog.BlockedByClient, Name: r.DaemonSet.Name, Message: catalog.Count(n, "CSI plugin pod") + " to come"})
+		blockers = append(blockers, catalog.Blocker{Kind: catalog.BlockedByClient, Name: r.DaemonSet.Name, Message: catalog.Count(n, "CSI plugin pod") + " missing"})
 	}
 	return blockers
 }

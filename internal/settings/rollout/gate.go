@@ -9,12 +9,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// change takes the clients from the network that they are on towards the
-// desired one, and while that waits, keeps everything as it is recorded.
+// change moves the clients to the desired network. While the change waits, it keeps the recorded network.
 func (r Rollout) change(s Step) Step {
-	if r.gaveUp() {
+	if r.isAbandoned() {
 		s.Action, s.Network, s.Phase = RecordClients, storage.Attachment{}, PhaseRolling
-		s.Message = fmt.Sprintf("not every client has reached %s, and it is not asked for any more: clients go back to the cluster network", describe(r.Record.Clients))
+		s.Message = fmt.Sprintf("CSI plugin pods return to the cluster network: not all of them have joined %s, which the settings no longer choose", describe(r.Record.Clients))
 		return s
 	}
 	closed := Blockers(r)
@@ -30,15 +29,15 @@ func (r Rollout) change(s Step) Step {
 	} else if s = r.leave(s); s.Action != Nothing {
 		return s
 	}
-	return r.meanwhile(s, len(closed) > 0)
+	return r.whileWaiting(s, len(closed) > 0)
 }
 
-// leave lets the clients go once nothing is left, or still on its way, that only
-// they could reach where they are.
+// leave records the desired network for clients. Before that, all servers and Services that only
+// clients on the present network reach must be gone, also those that were just admitted.
 func (r Rollout) leave(s Step) Step {
 	if !r.Record.Clients.IsZero() {
 		if left := r.settling(); left > 0 {
-			s = s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByTime, Message: "letting Services settle that were just admitted"}})
+			s = s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByTime, Message: waitingForAdmitted}})
 			s.After = left
 			return s
 		}
@@ -50,14 +49,13 @@ func (r Rollout) leave(s Step) Step {
 		}
 	}
 	s.Action, s.Network, s.Phase = RecordClients, r.Desired, PhaseRolling
-	s.Message = "the gate is open: " + restartPhrase(len(r.Clients))
+	s.Message = r.applyingMessage()
 	return s
 }
 
-// meanwhile is what goes on while a change waits: clients are restarted for
-// other settings, servers use the network that every client is still on, and
-// Services of detached volumes follow them.
-func (r Rollout) meanwhile(s Step, closed bool) Step {
+// whileWaiting continues other work while a change waits: clients restart for other settings, servers
+// use the network that every client is still on, and Services of detached volumes follow.
+func (r Rollout) whileWaiting(s Step, closed bool) Step {
 	waits := s
 	done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated())
 	waits.After = sooner(waits.After, rolled.After)
@@ -68,35 +66,33 @@ func (r Rollout) meanwhile(s Step, closed bool) Step {
 	if closed && done && !r.Desired.IsZero() && r.Record.Servers != r.Record.Clients {
 		return s.switchServers(r.Record.Clients, "the change waits: new servers stay on the network that every client is on")
 	}
-	if idle := r.misplacedCommon(); len(idle) > 0 {
+	if idle := r.misplacedByDefault(); len(idle) > 0 {
 		replaced := s.replace(idle)
 		waits.Action, waits.Services = replaced.Action, replaced.Services
 	}
 	return waits
 }
 
-// gaveUp: a roll-out that not every client has followed, or whose network is
-// gone, is not asked for any more, and no server is on that network. Going back
-// makes nothing unreachable, so no gate is needed. With a gate, clients that do
-// not start on the network would stay down while any volume is attached.
-func (r Rollout) gaveUp() bool {
+// isAbandoned: the settings no longer choose a network that some clients have not joined or that was
+// deleted, and no server is on it. Clients return without a gate: no server becomes unreachable, and
+// clients that cannot start on the network would otherwise stay down while a volume is attached.
+func (r Rollout) isAbandoned() bool {
 	network := r.Record.Clients
 	return !network.IsZero() && r.Record.Servers.IsZero() && len(r.daemonSetBlockers()) == 0 &&
 		(!r.exists(network.Network) || !r.allOn(network)) && r.settling() == 0 && len(r.stranded()) == 0
 }
 
-// settling is how long an admission that read the servers' network before its
-// last change may still be on its way.
+// settling is how long admissions with the former network of servers may still be stored.
 func (r Rollout) settling() time.Duration {
 	return max(0, r.Record.ServersSince.Add(r.Settle).Sub(r.Now))
 }
 
-// misplacedServices are those of volumes at rest that are not where they would
-// go today. A cluster IP can't be changed, so they are made anew.
+// misplacedServices are Services of idle volumes that would be created elsewhere now. A cluster IP
+// cannot be changed, so they are recreated.
 func (r Rollout) misplacedServices() []storage.Service {
 	var services []storage.Service
 	for _, service := range r.Services {
-		if !service.OptOut && !service.Fixed && r.misplaced(service) && r.atRest(service.Volume) {
+		if !service.OptOut && !service.Fixed && r.misplaced(service) && r.isIdle(service.Volume) {
 			services = append(services, service)
 		}
 	}
@@ -107,24 +103,21 @@ func (r Rollout) misplaced(service storage.Service) bool {
 	return service.Placement(r.Record.Clients) != r.Due(service.Volume) || service.Unpublished(r.Record.Clients)
 }
 
-// misplacedCommon are those of them that the settings' network is about: on
-// their way from no network of their own to none.
-func (r Rollout) misplacedCommon() []storage.Service {
+// misplacedByDefault are the misplaced Services that neither leave nor join a per-volume network.
+func (r Rollout) misplacedByDefault() []storage.Service {
 	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool {
 		was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
 		return was.ForVolumes() || due.ForVolumes() || was == due && !s.Unpublished(r.Record.Clients)
 	})
 }
 
-func (r Rollout) atRest(volume string) bool {
+func (r Rollout) isIdle(volume string) bool {
 	x := r.lookup()
 	_, attached := x.attached[volume]
 	return !attached && !x.served[volume]
 }
 
-// stranded are the servers, and the Services that new server pods would follow,
-// that only clients on the present network reach. Networks of single volumes
-// don't come into it: clients stay on those.
+// stranded are the servers and Services that only clients on the present default network reach.
 func (r Rollout) stranded() []catalog.Blocker {
 	var blockers []catalog.Blocker
 	for _, server := range r.Servers {
@@ -146,7 +139,7 @@ func (r Rollout) stranded() []catalog.Blocker {
 	return blockers
 }
 
-// Blockers are what keeps the roll-out to the desired network from beginning.
+// Blockers returns what blocks the start of the roll-out to the desired network.
 func Blockers(r Rollout) []catalog.Blocker {
 	blockers := r.daemonSetBlockers()
 	if r.Desired != r.Record.Clients && !r.exists(r.Desired.Network) {
@@ -159,7 +152,8 @@ func Blockers(r Rollout) []catalog.Blocker {
 	return blockers
 }
 
-// outsideWindows: servers would leave their network before the first client may restart.
+// outsideWindows blocks until a window opens: otherwise servers would leave their network before the
+// first client may restart.
 func (r Rollout) outsideWindows() []catalog.Blocker {
 	closed := r.Windows.Closed(r.Now)
 	if closed == 0 || !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Ready }) {
@@ -174,21 +168,20 @@ func noNetwork(a storage.Attachment) catalog.Blocker {
 }
 
 func (r Rollout) daemonSetBlockers() []catalog.Blocker {
-	if r.untouched() {
+	if r.isUnmanaged() {
 		return nil
 	}
 	return r.daemonSetProblems(!r.Desired.IsZero())
 }
 
-// daemonSetProblems are what keeps the template from being changed; a network
-// needs more of it than none.
+// daemonSetProblems returns what prevents a change of the template.
 func (r Rollout) daemonSetProblems(toNetwork bool) []catalog.Blocker {
 	block := func(why string) []catalog.Blocker {
 		return []catalog.Blocker{{Kind: catalog.BlockedByDaemonSet, Name: r.DaemonSet.Name, Message: fmt.Sprintf("DaemonSet %s %s", r.DaemonSet.Name, why)}}
 	}
 	switch {
 	case !r.DaemonSet.Found:
-		return block("does not exist: is the storage system installed?")
+		return block("does not exist: check that the storage system is installed")
 	case r.DaemonSet.OptOut:
 		return block("opts out by " + storage.OptOutAnnotation + ": remove the annotation from its template")
 	case r.DaemonSet.Unreadable:

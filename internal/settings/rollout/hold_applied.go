@@ -6,13 +6,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// HoldsApplied says why the storage system's setting that chooses the network for
-// RWX volumes must not count as applied yet, or "". value is the network that the
-// storage system's own settings name.
+// HoldsApplied says why the storage system's setting of the network for RWX volumes must not be
+// reported as applied, or "". value is the network by the storage system's own settings.
 //
-// Longhorn deletes the Service of a volume when it creates the server pod again,
-// if that Service is not of the kind that the value asks for and the settings
-// count as applied. The cluster IP that workloads have mounted would go with it.
+// If the settings are applied, Longhorn deletes a Service of the wrong kind when it recreates the
+// server pod. Workloads would lose the cluster IP that they have mounted.
 //
 // Source: longhorn-manager v1.7.2 and v1.12.0 controller/share_manager_controller.go,
 // canCleanupService.

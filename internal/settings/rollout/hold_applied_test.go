@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestHoldsApplied(t *testing.T) {
@@ -28,11 +29,7 @@ func TestHoldsApplied(t *testing.T) {
 		"the storage system asks for no network":       {clusterNet, Record{}, onCluster, attached("pvc-a"), ""},
 		"an attached volume that is not shared has it": {netOne, on, onCluster, storage.Volume{Name: "pvc-a", Attached: true}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := HoldsApplied(test.value, test.record, []storage.Service{test.service}, []storage.Volume{test.volume})
-			if test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
-				t.Fatalf("got %q, want %q", got, test.want)
-			}
-		})
+		got := HoldsApplied(test.value, test.record, []storage.Service{test.service}, []storage.Volume{test.volume})
+		must.Check(t, (test.want != "" || got == "") && strings.HasPrefix(got, test.want), "%s: got %q, want %q", name, got, test.want)
 	}
 }

@@ -2,17 +2,15 @@ package rollout
 
 import "github.com/fairlead-io/fairlead/internal/storage"
 
-// rolloutIndex finds what belongs to a volume by the volume's name. Without it a
-// plan would go through all volumes for every Service, so that its cost grew with their square.
+// rolloutIndex maps volume names to objects, so that the cost of a decision is linear in volumes.
 type rolloutIndex struct {
-	volumes  map[string]*storage.Volume // of two of one name the first
+	volumes  map[string]*storage.Volume // the first of a name
 	attached map[string]*storage.Volume
 	services map[string][]*storage.Service
 	served   map[string]bool
 }
 
-// indexed are the same facts with an index, for one decision: it does not follow
-// when facts change.
+// indexed adds an index for one decision. The index does not follow changes of the facts.
 func (r Rollout) indexed() Rollout {
 	x := &rolloutIndex{
 		volumes: make(map[string]*storage.Volume, len(r.Volumes)), attached: make(map[string]*storage.Volume, len(r.Volumes)),
@@ -38,7 +36,7 @@ func (r Rollout) indexed() Rollout {
 	return r
 }
 
-// lookup is the index of one decision, or one made for this question.
+// lookup returns the index of the decision, or a temporary one.
 func (r Rollout) lookup() *rolloutIndex {
 	if r.index == nil {
 		r = r.indexed()

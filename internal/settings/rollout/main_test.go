@@ -6,5 +6,5 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
-// As many runs as the rarest fault of the gates took to show.
+// The rarest fault of the gates took as many runs to appear.
 func TestMain(m *testing.M) { fixedruns.Main(m, 4000, 100) }

@@ -6,12 +6,12 @@ import (
 
 import "github.com/fairlead-io/fairlead/internal/storage"
 
-// MountPlace is where the storage system's clients mount shared volumes now, by
-// the values of its own settings, applied or not; "" if those can't be read.
+// MountPlace returns where the storage system's clients mount RWX volumes now, by its own settings,
+// applied or not; "" if a setting is malformed.
 //
 // Source: longhorn-manager v1.7.0 to v1.12.0, csi/node_server.go:
-// requireHostNamespaceMounter chooses the namespace, restageRequired whether each pod
-// has a mount of its own, which is the case while storage-network has a value.
+// requireHostNamespaceMounter chooses the namespace. By restageRequired, each pod has its own mount
+// while storage-network has a value.
 func MountPlace(system map[catalog.Name]string, p storage.Profile) storage.MountPlace {
 	if !p.MountsFromHost {
 		return storage.InClient
@@ -35,8 +35,8 @@ func MountPlace(system map[catalog.Name]string, p storage.Profile) storage.Mount
 	return storage.InClient
 }
 
-// MountsMiss tells whether new mounts do not reach the server of a headless
-// Service: the server is on a network, and mounts are made from the node's network.
+// MountsMiss reports whether new mounts cannot reach the server of a headless Service: the server is
+// on a network, and mounts use the node's network.
 func MountsMiss(service *storage.Service, clients storage.Attachment, place storage.MountPlace) bool {
 	return place == storage.InHost && !service.Network(clients).IsZero()
 }

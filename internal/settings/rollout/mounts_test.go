@@ -5,6 +5,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestMountPlace(t *testing.T) {
@@ -28,15 +30,11 @@ func TestMountPlace(t *testing.T) {
 		"from 1.11, beside a storage network": {newer("kube-system/a", "kube-system/b"), storage.InClient},
 		"from 1.11, without storage network: pods share a mount": {newer("", "kube-system/b"), storage.InEither},
 	} {
-		if got := MountPlace(test.system, storage.Longhorn()); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		must.Equal(t, MountPlace(test.system, longhorn.Profile()), test.want, "%s", name)
 	}
-	always := storage.Longhorn()
+	always := longhorn.Profile()
 	always.MountsFromHost = false
-	if got := MountPlace(none, always); got != storage.InClient {
-		t.Errorf("a profile that never mounts from the host: got %q", got)
-	}
+	must.Equal(t, MountPlace(none, always), storage.InClient, "a profile that never mounts from the host")
 }
 
 func TestMountsMissServers(t *testing.T) {
@@ -56,8 +54,6 @@ func TestMountsMissServers(t *testing.T) {
 		"recorded network, values not known": {storage.ClusterIPNone, one, one, "", false},
 	} {
 		service := &storage.Service{ClusterIP: test.ip, Recorded: test.recorded}
-		if got := MountsMiss(service, test.clients, test.place); got != test.want {
-			t.Errorf("%s: got %v, want %v", name, got, test.want)
-		}
+		must.Equal(t, MountsMiss(service, test.clients, test.place), test.want, "%s", name)
 	}
 }

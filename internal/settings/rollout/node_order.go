@@ -7,17 +7,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// NodeTurn is a node whose client has yet to move, and what has to leave the node first.
+// NodeTurn is a node whose client must restart, and the volumes that block the restart.
 type NodeTurn struct {
 	Node, Pod string
-	// Volumes that are shared and attached on the node, and the pods that use them.
+	// Volumes are RWX and attached on the node. Workloads are the pods that use them.
 	Volumes, Workloads []string
 }
 
-// NodeOrder are the nodes whose clients have yet to restart for the desired
-// network: those where nothing is in the way first, then those that are drained
-// with the fewest workloads and volumes. Empty while the gate of the cluster is
-// closed, since draining one node opens nothing then.
+// NodeOrder returns the nodes whose clients must restart for the desired network. Nodes with the fewest
+// workloads and volumes come first. The list is empty while the gate of the cluster is closed: draining
+// one node does not open that gate.
 func NodeOrder(r Rollout) []NodeTurn {
 	begun := r.Record.Clients == r.Desired
 	if !begun && r.Gate != GateNode {

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestNodeOrder(t *testing.T) {
 	busy := func(gate NetworkGate) Rollout {
-		r := atRest(clusterNet)
+		r := onCluster()
 		r.Desired, r.Gate = netOne, gate
 		r.Clients = append(r.Clients, client("node-3", clusterNet), client("node-4", netOne))
 		big, small := attached("pvc-a", "node-1"), attached("pvc-b", "node-2")
@@ -21,23 +22,15 @@ func TestNodeOrder(t *testing.T) {
 		rollout Rollout
 		want    []NodeTurn
 	}{
-		"by node: the fewest workloads first": {busy(GateNode), []NodeTurn{
-			{Node: "node-3", Pod: "csi-node-3"},
-			{Node: "node-2", Pod: "csi-node-2", Volumes: []string{"pvc-b"}, Workloads: []string{"default/db-0"}},
-			{Node: "node-1", Pod: "csi-node-1", Volumes: []string{"pvc-a"}, Workloads: []string{"default/web-0", "default/web-1"}},
-		}},
+		"by node: the fewest workloads first": {busy(GateNode),
+			[]NodeTurn{{Node: "node-3", Pod: "csi-node-3"}, {Node: "node-2", Pod: "csi-node-2", Volumes: []string{"pvc-b"}, Workloads: []string{"default/db-0"}}, {Node: "node-1", Pod: "csi-node-1", Volumes: []string{"pvc-a"}, Workloads: []string{"default/web-0", "default/web-1"}}}},
 		"by cluster: draining one node opens nothing": {busy(GateCluster), nil},
-		"everything is there":                         {atRest(netOne), nil},
+		"everything is there":                         {onOne(), nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := NodeOrder(test.rollout); !reflect.DeepEqual(got, test.want) {
-				t.Fatalf("got  %+v\nwant %+v", got, test.want)
-			}
-		})
+		got := NodeOrder(test.rollout)
+		must.Check(t, reflect.DeepEqual(got, test.want), "%s:\ngot  %+v\nwant %+v", name, got, test.want)
 	}
 	begun := busy(GateCluster)
 	begun.Record.Clients = netOne
-	if got := NodeOrder(begun); len(got) != 3 {
-		t.Errorf("by cluster, once begun: got %+v", got)
-	}
+	must.Equal(t, len(NodeOrder(begun)), 3, "nodes, once begun by cluster")
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// OutOfLine is an object that is not as the record says, and what it waits for.
+// OutOfLine is an object that differs from the record, with what its correction waits for.
 type OutOfLine struct {
 	Kind    catalog.BlockerKind
 	Name    string
 	Message string
 }
 
-// FindOutOfLine lists what came up while the webhooks were away, was changed by
-// somebody else, or belongs to a volume that has been attached since before.
-// What waits for a detached volume is brought in line by the roll-out; a server
-// pod that its clients can't find, by package controllers/volumes.
+// FindOutOfLine lists objects that were created while the webhooks were down, changed by another
+// writer, or belong to a volume that was attached before the change. The roll-out corrects clients
+// and Services, package controllers/volumes corrects server pods.
 func FindOutOfLine(r Rollout) []OutOfLine {
 	r = r.indexed()
 	var found []OutOfLine
@@ -32,7 +31,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 				"asks for %s instead of %s; restarted when no RWX volume is attached on %s", describe(c.Network), describe(r.Record.Clients), c.Node)})
 		} else if lacks := difference(r.Record.VolumeClients, c.VolumeNetworks); len(lacks) > 0 {
 			found = append(found, OutOfLine{catalog.BlockedByClient, c.Pod, fmt.Sprintf(
-				"does not ask for %s; restarted when no RWX volume is attached on %s", named(lacks), c.Node)})
+				"does not ask for %s; restarted when no RWX volume is attached on %s", networkNames(lacks), c.Node)})
 		}
 	}
 	services := map[string]storage.Service{}
@@ -53,7 +52,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 		service, known := services[server.Volume]
 		if want := service.Network(r.Record.Clients); known && !server.IsOn(want) && !server.Terminating {
 			waits := "restarted when no started workload uses volume " + server.Volume
-			if want.IsZero() { // clients reach it by the cluster IP as well
+			if want.IsZero() { // clients reach the server by the cluster IP
 				waits = "left as it is until the volume is detached"
 			}
 			found = append(found, OutOfLine{catalog.BlockedByServer, server.Pod, fmt.Sprintf(
@@ -64,7 +63,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 	return found
 }
 
-// waitsFor says what keeps a Service that is to be made anew.
+// waitsFor says what the replacement of a Service waits for.
 func (r Rollout) waitsFor(s storage.Service) string {
 	switch {
 	case s.Fixed:

@@ -6,33 +6,31 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Place is where a volume's Service and server go that are made now. ready is
-// false when the volume asks for a network that servers may not be on yet: then
-// it goes where all volumes go, without the addresses it has on the other.
+// Place returns the placement of a volume's new Service and server. ready is false if servers may not
+// use the requested network yet: the volume is then on the default network, without its own addresses.
 //
-// The webhook and the controller both go by this, so that what one makes the
-// other does not want to make anew.
+// The webhook and the controller both use it, so that neither replaces the objects of the other.
 func (r Record) Place(q storage.Request) (p storage.Placement, ready bool) {
-	common := storage.Placement{Network: r.Servers}
+	byDefault := storage.Placement{Network: r.Servers}
 	if q.Network.IsZero() || q.Network == r.Servers.Network {
 		if !r.Servers.IsZero() {
-			common.Identity = q.Identity
+			byDefault.Identity = q.Identity
 		}
-		return common, true
+		return byDefault, true
 	}
 	if own := storage.VolumeAttachment(q.Network); slices.Contains(r.VolumeServers, own) {
 		return storage.Placement{Network: own, Identity: q.Identity}, true
 	}
-	return common, false
+	return byDefault, false
 }
 
-// Due is where the volume's Service goes that is made now.
+// Due returns the placement of a new Service of the volume.
 func (r Rollout) Due(volume string) storage.Placement {
 	p, _ := r.Record.Place(r.RequestOf(volume))
 	return p
 }
 
-// RequestOf is what annotations ask for the volume.
+// RequestOf returns the request in the annotations of the volume.
 func (r Rollout) RequestOf(volume string) storage.Request {
 	if v, known := r.lookup().volumes[volume]; known {
 		return v.Request

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,33 +11,32 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The model below is a small cluster whose every part may act at any moment:
-// users change settings, volumes attach and detach, pods come, go and report
-// late, admissions linger, the DaemonSet controller lags, Fairlead's controller
-// crashes between any two writes and decides on stale views. The invariants of
-// the design are checked after every step:
+// The model is a small cluster whose parts act in random order. Users change settings, volumes attach
+// and detach, pods crash and report late, admissions take time, the DaemonSet controller lags.
+// Fairlead's controller crashes between writes and decides on stale views. Checked after every step:
 //
 //	1  a server is on a network only while every client that may mount it is
-//	2  headless ⇔ the server pod asks for the network
+//	2  headless ⇔ the server pod requests the network
 //	4  a setting change never restarts a pod that serves or uses an attached volume
 //	6  applied only after the roll-out is complete
 //	7  any crash at any step resumes, to the end
 //
-// Volumes ask for networks of their own too, which come and go meanwhile.
+// Volumes also request their own networks, which are created and deleted meanwhile.
 
 var (
 	networkA = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
 	networkB = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
 )
 
-// settle is short, so that chance gets to what comes after it.
+// settle is short, so that random steps go beyond it.
 const settle = 10 * time.Second
 
 type clientPod struct {
 	storage.Client
-	// stripped: made from a template that the installer had taken networks off.
+	// stripped: created from a template without the networks that Fairlead added.
 	stripped bool
 }
 
@@ -45,11 +45,9 @@ type modelVolume struct {
 	request    storage.Request
 	service    *storage.Service
 	server     *storage.Server
-	// stray: the storage system has made its objects by the setting's value while
-	// the webhooks were away.
+	// stray: the storage system created its objects by the setting's value while the webhooks were down.
 	stray bool
-	// admitting is a Service on its way through admission: where the webhook
-	// placed it, and when it read that.
+	// admitting is a Service that is admitted, but not stored.
 	admitting *admission
 }
 
@@ -88,7 +86,7 @@ type template struct {
 	stripped bool
 }
 
-// newModel is a cluster at rest, everything on the network.
+// newModel is a settled cluster on the network.
 func newModel(network storage.Attachment) *model {
 	m := &model{
 		desired: network, record: Record{Clients: network, Servers: network}, template: template{network: network}, seen: template{network: network},
@@ -105,7 +103,7 @@ func newModel(network storage.Attachment) *model {
 	return m
 }
 
-// newClient is the DaemonSet controller making a pod from the template that it has seen.
+// newClient is the DaemonSet controller: it creates a pod from the template that it has observed.
 func (m *model) newClient(node string) {
 	m.uids++
 	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: storage.Client{
@@ -122,7 +120,7 @@ func (m *model) view() Rollout {
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		MountsFromHost: m.mountsFromHost, Networks: NetworksThere(m.networks), ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Networks: NetworkSet(m.networks), ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -146,36 +144,25 @@ func (m *model) view() Rollout {
 	return r
 }
 
-func (m *model) volumeNames() []string {
-	var names []string
-	for name := range m.volumes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (m *model) volumeNames() []string { return slices.Sorted(maps.Keys(m.volumes)) }
 
-// restart deletes a client pod for a setting's sake: the heart of invariant 4.
+// restart deletes a client pod for a setting. It checks invariant 4.
 func (m *model) restart(t *rapid.T, node, who string) {
 	for name, v := range m.volumes {
-		if v.attachedTo == node {
-			t.Fatalf("invariant 4: %s restarts the client on %s, where %s is attached", who, node, name)
-		}
+		must.True(t, v.attachedTo != node, "invariant 4: %s restarts the client on %s, where %s is attached", who, node, name)
 	}
 	delete(m.clients, node)
 }
 
-// act is Fairlead's controller: it decides on a view that may be stale, decides
-// again on a live one, and does what that says. crash stops it half-way.
+// act is Fairlead's controller: it decides on a view that may be stale, decides again on a live one, and
+// acts. crash stops it half-way.
 func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	if Next(stale).Action == Nothing {
 		return Next(stale)
 	}
 	live := m.view()
 	step := Next(live)
-	if step.Phase == "" || step.Message == "" || step.Applied != (step.Phase == PhaseApplied) {
-		t.Fatalf("invariant 6: nobody can tell where it is: %+v", step)
-	}
+	must.True(t, step.Phase != "" && step.Message != "" && step.Applied == (step.Phase == PhaseApplied), "invariant 6: the status is incomplete: %+v", step)
 	switch step.Action {
 	case RecordServers:
 		if !step.Network.IsZero() {
@@ -205,20 +192,14 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 			if have := m.clients[c.Node]; have == nil || have.UID != c.UID {
 				continue // the delete has the UID as a precondition
 			}
-			if m.seenRevision != m.revision {
-				t.Fatalf("invariant 7: the client on %s is restarted in vain, it comes back from the old template", c.Node)
-			}
-			if c.Ready && m.windows.Closed(m.now) > 0 {
-				t.Fatalf("the client on %s is restarted while no window is open", c.Node)
-			}
+			must.True(t, m.seenRevision == m.revision, "invariant 7: the client on %s is restarted in vain, from the old template", c.Node)
+			must.True(t, !c.Ready || m.windows.Closed(m.now) == 0, "the client on %s is restarted while no window is open", c.Node)
 			m.restart(t, c.Node, "Fairlead")
 		}
 	case ReplaceServices:
 		for _, s := range step.Services {
 			v := m.volumes[s.Volume]
-			if v.attachedTo != "" || v.server != nil {
-				t.Fatalf("invariant 4: Service of %s is replaced while in use", s.Volume)
-			}
+			must.True(t, v.attachedTo == "" && v.server == nil, "invariant 4: Service of %s is replaced while in use", s.Volume)
 			v.service, v.stray = nil, false
 			if crash {
 				break
@@ -232,38 +213,30 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	return step
 }
 
-// mustHaveReasonToLeave: new servers leave the network only when that is asked
-// for, when the clients can go on, or when a client is not there.
+// mustHaveReasonToLeave: new servers leave the network only if no network is desired, clients can move,
+// or a client is not on the network.
 func (m *model) mustHaveReasonToLeave(t *rapid.T, live Rollout) {
 	if m.desired.IsZero() || m.gate == GateNode || live.clientsAstray() || m.record.Servers != m.record.Clients {
 		return
 	}
 	for name, v := range m.volumes {
-		if v.attachedTo != "" {
-			t.Fatalf("new servers leave %s for the cluster network while the change to %s waits for %s", m.record.Servers, m.desired, name)
-		}
+		must.True(t, v.attachedTo == "", "new servers leave %s for the cluster network while the change to %s waits for %s", m.record.Servers, m.desired, name)
 	}
 }
 
-// mustBeFreeToMove: clients leave a network only when nothing is, or is about to
-// be, on it. With the gate of the cluster no volume is attached, unless clients
-// only go back from a network that they have not all reached.
+// mustBeFreeToMove: clients leave a network only if no object is, or will be, on it. With GateCluster no
+// volume is attached, unless clients return from a network that some of them have not joined.
 func (m *model) mustBeFreeToMove(t *rapid.T, to storage.Attachment) {
 	from := m.record.Clients
 	for name, v := range m.volumes {
-		if v.attachedTo != "" && m.gate == GateCluster && !to.IsZero() {
-			t.Fatalf("invariant 4: the clients' roll-out begins while %s is attached", name)
-		}
+		must.True(t, v.attachedTo == "" || m.gate != GateCluster || to.IsZero(), "invariant 4: the clients' roll-out begins while %s is attached", name)
 		if from.IsZero() || v.stray {
 			continue
 		}
-		if v.server != nil && v.server.Network == from || v.service != nil && v.service.Network(from) == from || v.admitting != nil && v.admitting.placement.Network == from {
-			t.Fatalf("invariant 1: clients leave %s, where %s is", from, name)
-		}
+		must.True(t, (v.server == nil || v.server.Network != from) && (v.service == nil || v.service.Network(from) != from) && (v.admitting == nil || v.admitting.placement.Network != from),
+			"invariant 1: clients leave %s, where %s is", from, name)
 	}
-	if !to.IsZero() && !slices.Contains(m.networks, to.Network) {
-		t.Fatalf("clients would ask for %s, which does not exist", to)
-	}
+	must.True(t, to.IsZero() || slices.Contains(m.networks, to.Network), "clients would request %s, which does not exist", to)
 }
 
 func serviceAt(volume string, p storage.Placement) *storage.Service {
@@ -276,42 +249,33 @@ func serviceAt(volume string, p storage.Placement) *storage.Service {
 
 func (m *model) mustReachAll(t *rapid.T, network storage.Attachment) {
 	for _, n := range m.nodes {
-		if c := m.clients[n]; c == nil || c.Network != network || !c.Reported {
-			t.Fatalf("invariant 1: servers go to %s before the client on %s is there", network, n)
-		}
+		c := m.clients[n]
+		must.True(t, c != nil && c.Network == network && c.Reported, "invariant 1: servers go to %s before the client on %s", network, n)
 	}
 }
 
 func (m *model) mustBeComplete(t *rapid.T) {
-	if m.record.Clients != m.desired || m.record.Servers != m.desired || m.template.network != m.desired {
-		t.Fatalf("invariant 6: applied, but record %+v, template %v, desired %s", m.record, m.template, m.desired)
-	}
+	must.True(t, m.record.Clients == m.desired && m.record.Servers == m.desired && m.template.network == m.desired,
+		"invariant 6: applied, but record %+v, template %v, desired %s", m.record, m.template, m.desired)
 	for _, c := range m.clients {
-		if c.Network != m.desired {
-			t.Fatalf("invariant 6: applied, but client on %s is on %q", c.Node, c.Network)
-		}
+		must.True(t, c.Network == m.desired, "invariant 6: applied, but client on %s is on %q", c.Node, c.Network)
 	}
 }
 
-// check holds invariants 1 and 2 against the cluster as it is.
+// check checks invariants 1 and 2.
 func (m *model) check(t *rapid.T) {
 	for name, v := range m.volumes {
 		if v.server == nil || v.stray {
 			continue
 		}
-		if v.service == nil {
-			t.Fatalf("%s has a server and no Service", name)
-		}
-		if v.service.Headless() != !v.server.Network.IsZero() {
-			t.Fatalf("invariant 2: %s: headless %v, server on %q", name, v.service.Headless(), v.server.Network)
-		}
+		must.True(t, v.service != nil, "%s has a server and no Service", name)
+		must.True(t, v.service.Headless() == !v.server.Network.IsZero(), "invariant 2: %s: headless %v, server on %q", name, v.service.Headless(), v.server.Network)
 		if v.server.Network.IsZero() {
 			continue
 		}
 		for _, c := range m.clients {
-			if c.Network != v.server.Network && !v.server.Network.ForVolumes() || !c.asks(v.server.Network) {
-				t.Fatalf("invariant 1: server of %s is on %s, client on %s on %q", name, v.server.Network, c.Node, c.Network)
-			}
+			must.True(t, (c.Network == v.server.Network || v.server.Network.ForVolumes()) && c.requests(v.server.Network),
+				"invariant 1: server of %s is on %s, client on %s on %q", name, v.server.Network, c.Node, c.Network)
 		}
 	}
 }
@@ -326,8 +290,7 @@ func (m *model) createService(name string) {
 	v.admitting = nil
 }
 
-// daemonSetController is Kubernetes' own, which restarts outdated pods itself
-// unless the strategy is OnDelete.
+// daemonSetController restarts outdated pods unless the strategy is OnDelete.
 func (m *model) daemonSetController(t *rapid.T) {
 	m.seen, m.seenRevision = m.template, m.revision
 	for _, n := range m.nodes {
@@ -355,8 +318,7 @@ func TestRolloutInvariants(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				m.check(t)
-				m.views = append(m.views, m.view())
-				if len(m.views) > 8 {
+				if m.views = append(m.views, m.view()); len(m.views) > 8 {
 					m.views = m.views[1:]
 				}
 			},
@@ -368,20 +330,14 @@ func TestRolloutInvariants(t *testing.T) {
 					v.attachedTo = node()
 				}
 			},
-			"detach": func(t *rapid.T) {
-				if v := volume(); v.attachedTo != "" {
-					v.attachedTo = "" // its server pod may linger
-				}
-			},
+			"detach": func(t *rapid.T) { volume().attachedTo = "" }, // its server pod may linger
 			"admit service": func(t *rapid.T) {
 				if v := volume(); v.attachedTo != "" && v.service == nil && v.admitting == nil {
 					placement, _ := m.record.Place(v.request)
 					v.admitting = &admission{placement: placement, read: m.now}
 				}
 			},
-			"store service": func(t *rapid.T) {
-				m.createService(rapid.SampledFrom(m.volumeNames()).Draw(t, "volume"))
-			},
+			"store service": func(t *rapid.T) { m.createService(rapid.SampledFrom(m.volumeNames()).Draw(t, "volume")) },
 			"start server": func(t *rapid.T) {
 				for _, name := range m.volumeNames() {
 					if v := m.volumes[name]; v.attachedTo != "" && v.service != nil && v.server == nil {
@@ -390,7 +346,7 @@ func TestRolloutInvariants(t *testing.T) {
 					}
 				}
 			},
-			"storage system builds by value while the webhooks are away": func(*rapid.T) {
+			"storage system creates by value while the webhooks are down": func(*rapid.T) {
 				for name, v := range m.volumes {
 					if v.attachedTo != "" && v.service == nil && v.server == nil && v.admitting == nil {
 						v.service, v.stray = serviceAt(name, storage.Placement{Network: m.desired}), true
@@ -421,17 +377,17 @@ func TestRolloutInvariants(t *testing.T) {
 					c.Reported = true
 				}
 			},
-			"multus reports networks of volumes": func(t *rapid.T) {
+			"multus reports volume networks": func(t *rapid.T) {
 				if c := m.clients[node()]; c != nil {
 					c.VolumeNetworksReported = c.VolumeNetworks
 				}
 			},
-			"ask":                      func(t *rapid.T) { volume().request = genRequest(t) },
-			"class":                    func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "of the class") },
-			"network comes":            func(t *rapid.T) { m.networks = existing },
-			"network goes":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 3).Draw(t, "left")] },
-			"template is written anew": func(*rapid.T) { m.install() },
-			"client comes up without":  func(t *rapid.T) { m.comeUpWithout(node()) },
+			"request":                        func(t *rapid.T) { volume().request = genRequest(t) },
+			"class":                          func(t *rapid.T) { m.class = rapid.SampledFrom(requestable).Draw(t, "network of the class") },
+			"network is created":             func(t *rapid.T) { m.networks = existing },
+			"network is deleted":             func(t *rapid.T) { m.networks = existing[:rapid.IntRange(1, 3).Draw(t, "left")] },
+			"template is rewritten":          func(*rapid.T) { m.install() },
+			"client starts without networks": func(t *rapid.T) { m.startWithout(node()) },
 			"client unready": func(t *rapid.T) {
 				if c := m.clients[node()]; c != nil {
 					c.Ready = false
@@ -446,10 +402,10 @@ func TestRolloutInvariants(t *testing.T) {
 				}
 			},
 			"fairlead crashes": func(t *rapid.T) { m.act(t, m.view(), true) },
-			// Without this, chance alone seldom gets to the far end of a roll-out.
-			"all goes well for a while": func(t *rapid.T) {
+			// Random steps seldom complete a roll-out without this.
+			"everything works for a while": func(t *rapid.T) {
 				for range rapid.IntRange(1, 12).Draw(t, "rounds") {
-					m.goWell(t)
+					m.runRound(t)
 				}
 			},
 		})
@@ -457,8 +413,8 @@ func TestRolloutInvariants(t *testing.T) {
 	})
 }
 
-// goWell is one round in which everybody does his part.
-func (m *model) goWell(t *rapid.T) Step {
+// runRound lets every part act once.
+func (m *model) runRound(t *rapid.T) Step {
 	step := m.act(t, m.view(), false)
 	m.daemonSetController(t)
 	for _, c := range m.clients {
@@ -468,8 +424,7 @@ func (m *model) goWell(t *rapid.T) Step {
 	return step
 }
 
-// mustFinish stops the world's mischief and wants the roll-out done: nothing
-// that happened before may have left it stuck.
+// mustFinish ends all disturbances, and expects that the roll-out completes.
 func (m *model) mustFinish(t *rapid.T) {
 	for name, v := range m.volumes {
 		m.createService(name)
@@ -478,13 +433,13 @@ func (m *model) mustFinish(t *rapid.T) {
 	m.networks, m.windows = existing, nil
 	for n, c := range m.clients {
 		if c.stripped {
-			delete(m.clients, n) // Fairlead says so and leaves it: a restart need not help
+			delete(m.clients, n) // Fairlead reports it: a restart need not help
 		}
 	}
 	for range 200 {
 		m.now = m.now.Add(time.Second)
-		if step := m.goWell(t); step.Applied && step.Action == Nothing && (step.Volumes.Phase == "" || m.unreachable() && step.Volumes.Phase == PhaseWaiting && step.After == 0) {
-			m.mustBeWhereVolumesAsk(t)
+		if step := m.runRound(t); step.Applied && step.Action == Nothing && (step.Volumes.Phase == "" || m.unreachable() && step.Volumes.Phase == PhaseWaiting && step.After == 0) {
+			m.mustFollowRequests(t)
 			return
 		}
 	}

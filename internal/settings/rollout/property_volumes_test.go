@@ -7,39 +7,40 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The part of the model that is about networks of single volumes.
+// This file has the per-volume networks of the model.
 
 var (
-	// The first two are those that all volumes may be on; the first always exists.
+	// The first two may be the default network. The first always exists.
 	existing = []storage.Network{networkA.Network, networkB.Network, {Namespace: "team-x", Name: "nfs"}, {Namespace: "team-y", Name: "nfs"}}
-	// requestable are what volumes ask for: nothing, or one of those.
+	// requestable are the requests of volumes.
 	requestable = append([]storage.Network{{}}, existing...)
 )
 
 func genRequest(t *rapid.T) storage.Request {
-	r := storage.Request{Network: rapid.SampledFrom(requestable).Draw(t, "network asked for"), Source: "StorageClass x"}
+	r := storage.Request{Network: rapid.SampledFrom(requestable).Draw(t, "requested network"), Source: "StorageClass x"}
 	if rapid.IntRange(0, 2).Draw(t, "fixed") == 0 {
 		r.Identity.Addresses = "192.168.0.10/24"
 	}
 	return r
 }
 
-// asks tells whether the pod asks for the network; what the installer took away counts as asked.
-func (c *clientPod) asks(a storage.Attachment) bool {
+// requests reports whether the pod requests the network. Networks that the installer removed count.
+func (c *clientPod) requests(a storage.Attachment) bool {
 	return c.Network == a || slices.Contains(c.VolumeNetworks, a) || c.stripped && a.ForVolumes()
 }
 
-// starts tells whether Multus finds every network that the pod asks for.
+// starts reports whether all networks of the pod exist.
 func (m *model) starts(c *clientPod) bool {
 	return !slices.ContainsFunc(append([]storage.Attachment{c.Network}, c.VolumeNetworks...), func(a storage.Attachment) bool {
 		return !a.IsZero() && !slices.Contains(m.networks, a.Network)
 	})
 }
 
-// install is what an installer does that knows nothing of volumes' networks:
-// while none is attached it writes the template anew, and Kubernetes rolls it out.
+// install is an installer: while no volume is attached, it rewrites the template without per-volume
+// networks, and Kubernetes rolls it out.
 func (m *model) install() {
 	for _, v := range m.volumes {
 		if v.attachedTo != "" {
@@ -57,9 +58,8 @@ func (m *model) install() {
 	}
 }
 
-// comeUpWithout is a client that crashed and came up past a webhook of somebody
-// else that took the networks away.
-func (m *model) comeUpWithout(node string) {
+// startWithout restarts a client, and another webhook removes its networks.
+func (m *model) startWithout(node string) {
 	if m.clients[node] == nil {
 		return
 	}
@@ -68,13 +68,13 @@ func (m *model) comeUpWithout(node string) {
 	c.VolumeNetworks, c.stripped = nil, true
 }
 
-// recordVolumes writes one half, and holds the gates of both.
+// recordVolumes writes the per-volume networks of servers or clients, and checks the gate.
 func (m *model) recordVolumes(t *rapid.T, step Step) {
 	if step.Action == RecordVolumeServers {
 		for _, a := range difference(step.Networks, m.record.VolumeServers) {
 			for _, n := range m.nodes {
 				if c := m.clients[n]; c == nil || !c.Ready || !slices.Contains(c.VolumeNetworks, a) || !slices.Contains(c.VolumeNetworksReported, a) {
-					t.Fatalf("invariant 1: servers go to %s before the client on %s is there", a, n)
+					t.Fatalf("invariant 1: servers go to %s before the client on %s", a, n)
 				}
 			}
 		}
@@ -82,9 +82,7 @@ func (m *model) recordVolumes(t *rapid.T, step Step) {
 		return
 	}
 	for _, a := range difference(step.Networks, m.record.VolumeClients) {
-		if !slices.Contains(m.networks, a.Network) {
-			t.Fatalf("clients would ask for %s, which does not exist", a)
-		}
+		must.True(t, slices.Contains(m.networks, a.Network), "clients would request %s, which does not exist", a)
 	}
 	for _, a := range difference(m.record.VolumeClients, step.Networks) {
 		for name, v := range m.volumes {
@@ -92,42 +90,37 @@ func (m *model) recordVolumes(t *rapid.T, step Step) {
 			case v.server != nil && v.server.Network == a, v.service != nil && v.service.Recorded == a:
 				t.Fatalf("invariant 1: clients leave %s, where %s is", a, name)
 			case v.admitting != nil && v.admitting.placement.Network == a:
-				t.Fatalf("invariant 1: clients leave %s, where the Service of %s is on its way to", a, name)
+				t.Fatalf("invariant 1: clients leave %s, which the Service of %s will be on", a, name)
 			}
 		}
 	}
 	m.record.VolumeClients = step.Networks
 }
 
-// placed is the Service that Fairlead makes anew.
+// placed is the Service that Fairlead recreates.
 func (m *model) placed(t *rapid.T, volume string, p storage.Placement) *storage.Service {
 	if p.Network.ForVolumes() {
 		for _, c := range m.clients {
-			if !slices.Contains(c.VolumeNetworks, p.Network) {
-				t.Fatalf("invariant 1: Service of %s is made anew on %s, where the client on %s is not", volume, p.Network, c.Node)
-			}
+			must.True(t, slices.Contains(c.VolumeNetworks, p.Network),
+				"invariant 1: Service of %s is recreated on %s, where the client on %s is not", volume, p.Network, c.Node)
 		}
 	}
 	return serviceAt(volume, p)
 }
 
-// mustBeWhereVolumesAsk wants, at the end, every volume where it asks to be, and
-// no client anywhere else.
-func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
-	var asked []storage.Attachment
-	for _, n := range append(m.requests(), m.class) {
+// mustFollowRequests: in the end, every volume is on its requested network, and clients are on no other.
+func (m *model) mustFollowRequests(t *rapid.T) {
+	var requested []storage.Attachment
+	for _, n := range append(m.requested(), m.class) {
 		if !n.IsZero() && n != m.desired.Network && !m.unreachable() {
-			asked = append(asked, storage.VolumeAttachment(n))
+			requested = append(requested, storage.VolumeAttachment(n))
 		}
 	}
-	asked = storage.InOrder(asked)
-	if !reflect.DeepEqual(m.record.VolumeClients, asked) || !reflect.DeepEqual(m.record.VolumeServers, asked) || m.paused {
-		t.Fatalf("at the end record %+v, paused %v, asked for %v", m.record, m.paused, asked)
-	}
+	requested = storage.InOrder(requested)
+	must.True(t, reflect.DeepEqual(m.record.VolumeClients, requested) && reflect.DeepEqual(m.record.VolumeServers, requested) && !m.paused,
+		"at the end record %+v, paused %v, requested %v", m.record, m.paused, requested)
 	for _, c := range m.clients {
-		if !reflect.DeepEqual(c.VolumeNetworks, asked) {
-			t.Fatalf("at the end the client on %s is on %v, asked for %v", c.Node, c.VolumeNetworks, asked)
-		}
+		must.True(t, reflect.DeepEqual(c.VolumeNetworks, requested), "at the end the client on %s is on %v, requested %v", c.Node, c.VolumeNetworks, requested)
 	}
 	for name, v := range m.volumes {
 		want := storage.Placement{Network: m.desired}
@@ -137,15 +130,14 @@ func (m *model) mustBeWhereVolumesAsk(t *rapid.T) {
 		if !want.Network.IsZero() {
 			want.Identity = v.request.Identity
 		}
-		if v.service != nil && (v.service.Placement(m.record.Clients) != want || v.service.Headless() == want.Network.IsZero()) {
-			t.Fatalf("at the end the Service of %s is at %+v, want %+v", name, *v.service, want)
-		}
+		must.True(t, v.service == nil || v.service.Placement(m.record.Clients) == want && v.service.Headless() != want.Network.IsZero(),
+			"at the end the Service of %s is at %+v, want %+v", name, v.service, want)
 	}
 }
 
 func (m *model) unreachable() bool { return m.mountsFromHost && m.desired.IsZero() }
 
-func (m *model) requests() []storage.Network {
+func (m *model) requested() []storage.Network {
 	var networks []storage.Network
 	for _, v := range m.volumes {
 		networks = append(networks, v.request.Network)

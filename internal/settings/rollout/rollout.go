@@ -12,8 +12,7 @@ import (
 // Action is one step of a roll-out. A step is safe to repeat.
 type Action string
 
-// Actions, at most one per decision, so that each follows from facts read
-// after the one before it.
+// Actions, at most one per decision: each follows from facts that were read after the action before.
 const (
 	// Nothing to do now.
 	Nothing Action = ""
@@ -21,17 +20,17 @@ const (
 	RecordServers Action = "RecordServers"
 	// RecordClients writes Step.Network as the network of client pods.
 	RecordClients Action = "RecordClients"
-	// UpdateTemplate brings the DaemonSet's template to the recorded network and pauses its own rolling update.
+	// UpdateTemplate writes the recorded networks into the DaemonSet's template, and pauses its rolling update.
 	UpdateTemplate Action = "UpdateTemplate"
 	// RestartClients deletes Step.Clients, which is one.
 	RestartClients Action = "RestartClients"
-	// ResumeTemplate gives the DaemonSet its own update strategy back.
+	// ResumeTemplate restores the update strategy of the DaemonSet.
 	ResumeTemplate Action = "ResumeTemplate"
-	// ReplaceServices makes Step.Services, which is one, anew where Rollout.Due says.
+	// ReplaceServices recreates Step.Services, which is one, as Rollout.Due says.
 	ReplaceServices Action = "ReplaceServices"
-	// RecordVolumeServers writes Step.Networks as those of single volumes that new servers may be on.
+	// RecordVolumeServers writes Step.Networks as the per-volume networks of new servers.
 	RecordVolumeServers Action = "RecordVolumeServers"
-	// RecordVolumeClients writes Step.Networks as those of single volumes that client pods are built with.
+	// RecordVolumeClients writes Step.Networks as the per-volume networks of client pods.
 	RecordVolumeClients Action = "RecordVolumeClients"
 )
 
@@ -47,7 +46,7 @@ const (
 	PhaseInvalid   Phase = "Invalid"
 )
 
-// Step is what comes next, and what the user is told.
+// Step is the next action, and the status for users.
 type Step struct {
 	Action   Action
 	Network  storage.Attachment
@@ -58,35 +57,33 @@ type Step struct {
 	// Applied: the roll-out to the desired network is complete.
 	Applied bool
 	Phase   Phase
-	// Message says what is waited for, or that it is applied.
+	// Message says what the roll-out waits for, or that it is complete.
 	Message  string
 	Blockers []catalog.Blocker
-	// Volumes is how far the networks of single volumes are.
+	// Volumes is the progress of per-volume networks.
 	Volumes Progress
 	// Updated client pods, of Total.
 	Updated, Total int
-	// After is when to look again though nothing has happened; 0 is never.
+	// After is when to decide again without an event; 0 is never.
 	After time.Duration
 }
 
 // Next returns the next step of the roll-out. Source: Longhorn's proposal
 // "Storage Network For RWX Volume", with its two halves put in order:
 //
-// A client on the network reaches servers on the cluster network; a client
-// that is not on it does not reach servers that are. So servers are on a
-// network only while every client is: enabling moves clients first, disabling
-// servers first, and a change from one network to another is the second
-// followed by the first. Networks of single volumes go on where that is at rest.
+// A client on the network also reaches servers on the cluster network. Other clients do not reach
+// servers on the network. So servers are on a network only while every client is: clients join first,
+// servers leave first. Per-volume networks continue once the default network is settled.
 func Next(r Rollout) Step {
 	r = r.indexed()
 	s := Step{Total: r.DaemonSet.Wanted}
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
-	// First what keeps servers from where a client is missing.
-	if stay := r.volumeServersThatStay(); !slices.Equal(stay, r.Record.VolumeServers) {
-		// The settings are told where their network is all the same: that is done next.
-		return r.common(s).told().record(RecordVolumeServers, stay, PhaseSwitching, "new servers may be on volume networks "+named(stay))
+	// First stop new servers on networks that a client is not on.
+	if keep := r.volumeServersToKeep(); !slices.Equal(keep, r.Record.VolumeServers) {
+		// The step still reports the state of the default network.
+		return r.defaultStep(s).withoutAction().record(RecordVolumeServers, keep, PhaseSwitching, "new servers may use volume networks: "+networkNames(keep))
 	}
-	s = r.common(s)
+	s = r.defaultStep(s)
 	if !s.Applied {
 		s.Volumes = r.waiting()
 		return s
@@ -94,32 +91,32 @@ func Next(r Rollout) Step {
 	return r.nextVolumes(s)
 }
 
-// common is where the network of all volumes is, and its next step.
-func (r Rollout) common(s Step) Step {
+// defaultStep returns the next step of the default network.
+func (r Rollout) defaultStep(s Step) Step {
 	if !r.settled() {
-		return r.nextCommon(s)
+		return r.nextDefault(s)
 	}
 	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
 	return s
 }
 
-// told is what the step tells, without what it does.
-func (s Step) told() Step {
+// withoutAction keeps the status of a step.
+func (s Step) withoutAction() Step {
 	s.Action, s.Network, s.Networks, s.Clients, s.Services = Nothing, storage.Attachment{}, nil, nil, nil
 	return s
 }
 
-// settled: clients, servers and the Services of volumes at rest are where the settings want them.
+// settled: clients, servers and the Services of idle volumes are on the desired network.
 func (r Rollout) settled() bool {
-	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.misplacedCommon()) > 0 {
+	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.misplacedByDefault()) > 0 {
 		return false
 	}
-	return r.untouched() || r.DaemonSet.IsOn(r.Desired) &&
+	return r.isUnmanaged() || r.DaemonSet.IsOn(r.Desired) &&
 		!slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(r.Desired) })
 }
 
-// nextCommon is the next step of the network that the settings choose for all volumes.
-func (r Rollout) nextCommon(s Step) Step {
+// nextDefault returns the next step towards the default network that the settings choose.
+func (r Rollout) nextDefault(s Step) Step {
 	switch {
 	case !r.Record.Servers.IsZero() && (r.Record.Servers != r.Record.Clients || r.clientsAstray()):
 		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network until every client is back")
@@ -132,8 +129,8 @@ func (r Rollout) nextCommon(s Step) Step {
 	if r.Record.Servers != r.Record.Clients {
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}
-	// The rest is settled: else one of the above would have come to it.
-	return s.replace(r.misplacedCommon())
+	// Only Services are left: everything else is settled.
+	return s.replace(r.misplacedByDefault())
 }
 
 func (s Step) switchServers(to storage.Attachment, message string) Step {
@@ -142,7 +139,7 @@ func (s Step) switchServers(to storage.Attachment, message string) Step {
 }
 
 func (s Step) replace(services []storage.Service) Step {
-	// One at a time, each after a fresh look at what is attached.
+	// One at a time, each after a live read of attachments.
 	s.Action, s.Services, s.Phase = ReplaceServices, services[:1], PhaseSwitching
 	s.Message = fmt.Sprintf("replacing %s of detached volumes", catalog.Count(len(services), "Service"))
 	return s
@@ -167,12 +164,12 @@ func (r Rollout) appliedMessage() string {
 	}
 	message := "RWX volumes are on " + where
 	if len(left) > 0 {
-		message += "; yet to be attached anew: " + catalog.FirstOf(left)
+		message += "; still to be reattached: " + catalog.FirstOf(left)
 	}
-	// The roll-out was complete; a client that has lost its network since is no reason to undo it.
+	// A client that lost its network after the roll-out does not undo the roll-out.
 	for _, c := range r.Clients {
 		if c.Ready && !c.Reaches(r.Record.Clients) && !r.Record.Clients.IsZero() {
-			message += fmt.Sprintf("; CSI plugin pod %s on %s has no address on it: Multus reports none", c.Pod, c.Node)
+			message += fmt.Sprintf("; CSI plugin pod %s on %s has no address on the network: Multus reports none", c.Pod, c.Node)
 		}
 	}
 	return message

@@ -7,22 +7,20 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Networks of single volumes come and go by the same two halves as the network
-// of all: clients join a network first, servers use it when every client is
-// there; servers leave it first, clients when nothing is left on it. Joining
-// makes nothing unreachable, so it waits for no volume to be detached, but a
-// client still restarts only where none is attached.
+// Per-volume networks follow the same order as the default network: clients join first, servers leave
+// first. Joining makes no server unreachable, so it does not wait for detached volumes. But a client
+// restarts only on a node where no RWX volume is attached.
 
-// asked are the networks that volumes ask for beside the one that all are on.
-// A class asks for its future volumes, so that the first finds its network there.
-func (r Rollout) asked() []storage.Attachment {
+// requested returns the per-volume networks that volumes request. A StorageClass requests a network for
+// its future volumes, so that clients are on the network before the first volume.
+func (r Rollout) requested() []storage.Attachment {
 	if r.unreachable() {
 		return nil
 	}
-	var asked []storage.Attachment
+	var requested []storage.Attachment
 	ask := func(n storage.Network) {
 		if !n.IsZero() && n != r.Record.Servers.Network {
-			asked = append(asked, storage.VolumeAttachment(n))
+			requested = append(requested, storage.VolumeAttachment(n))
 		}
 	}
 	for _, v := range r.Volumes {
@@ -33,13 +31,13 @@ func (r Rollout) asked() []storage.Attachment {
 	for _, n := range r.ClassNetworks {
 		ask(n)
 	}
-	return storage.InOrder(asked)
+	return storage.InOrder(requested)
 }
 
-// unreachable: clients mount from the host, where no network of their pods is.
+// unreachable: clients mount from the host, which is not on the networks of client pods.
 func (r Rollout) unreachable() bool { return r.MountsFromHost && r.Desired.IsZero() }
 
-// occupied are the networks that servers are on, or Services that new server pods would follow.
+// occupied returns the per-volume networks of servers and Services.
 func (r Rollout) occupied() []storage.Attachment {
 	var occupied []storage.Attachment
 	for _, s := range r.Servers {
@@ -51,12 +49,12 @@ func (r Rollout) occupied() []storage.Attachment {
 	return storage.InOrder(slices.DeleteFunc(occupied, func(a storage.Attachment) bool { return !a.ForVolumes() }))
 }
 
-// volumeServersThatStay leaves out networks that nobody asks for any more, and
-// those that a client, or the template that new ones are made from, is not on.
-func (r Rollout) volumeServersThatStay() []storage.Attachment {
-	asked := r.asked()
-	return chosen(r.Record.VolumeServers, func(a storage.Attachment) bool {
-		return slices.Contains(asked, a) && !r.astray(a)
+// volumeServersToKeep leaves out networks that are no longer requested, or that a client or the
+// template is not on.
+func (r Rollout) volumeServersToKeep() []storage.Attachment {
+	requested := r.requested()
+	return filter(r.Record.VolumeServers, func(a storage.Attachment) bool {
+		return slices.Contains(requested, a) && !r.astray(a)
 	})
 }
 
@@ -65,11 +63,11 @@ func (r Rollout) astray(a storage.Attachment) bool {
 		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !slices.Contains(c.VolumeNetworks, a) })
 }
 
-// volumeServersReady adds the networks that every client is known to reach.
+// volumeServersReady adds the networks that every client reaches.
 func (r Rollout) volumeServersReady() []storage.Attachment {
-	asked := r.asked()
-	return chosen(r.Record.VolumeClients, func(a storage.Attachment) bool {
-		return slices.Contains(r.Record.VolumeServers, a) || slices.Contains(asked, a) && r.reachedByAll(a)
+	requested := r.requested()
+	return filter(r.Record.VolumeClients, func(a storage.Attachment) bool {
+		return slices.Contains(r.Record.VolumeServers, a) || slices.Contains(requested, a) && r.reachedByAll(a)
 	})
 }
 
@@ -78,7 +76,7 @@ func (r Rollout) reachedByAll(a storage.Attachment) bool {
 		r.missing() == 0 && r.reaching(a) == len(r.Clients)
 }
 
-// reaching counts the clients that reach the network for sure.
+// reaching counts the clients that surely reach the network.
 func (r Rollout) reaching(a storage.Attachment) int {
 	n := 0
 	for _, c := range r.Clients {
@@ -89,10 +87,10 @@ func (r Rollout) reaching(a storage.Attachment) int {
 	return n
 }
 
-// volumeClientsDue are the networks that clients should be built with, and how
-// long those stay that are there only for Services on their way.
+// volumeClientsDue returns the per-volume networks that clients need, and how long clients keep a
+// network only for pending admissions.
 func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Duration) {
-	needed := storage.InOrder(append(r.asked(), r.occupied()...))
+	needed := storage.InOrder(append(r.requested(), r.occupied()...))
 	for _, a := range r.Record.VolumeClients {
 		if slices.Contains(needed, a) || slices.Contains(r.Record.VolumeServers, a) {
 			due = append(due, a)
@@ -101,7 +99,7 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 		}
 	}
 	for _, a := range needed {
-		// A client that asks for a network that is not there would not start.
+		// A client on a missing network would not start.
 		if r.exists(a.Network) {
 			due = append(due, a)
 		}
@@ -109,38 +107,38 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	return storage.InOrder(due), settling
 }
 
-// UsesNetworks tells whether clients are built with a network, or have to join
-// one: whether it exists must be known before the next step is decided.
+// UsesNetworks reports whether clients are on a network or must join one. The next step then depends on
+// Networks.
 func (r Rollout) UsesNetworks() bool {
 	return !r.Record.Clients.IsZero() || !r.Desired.IsZero() || len(r.volumeNetworks()) > 0
 }
 
-// allOn tells whether every client asks for the common network.
+// allOn reports whether every client requests the default network.
 func (r Rollout) allOn(a storage.Attachment) bool {
 	return !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(a) })
 }
 
-// volumeNetworks are the per-volume networks that volumes need or clients are built with.
+// volumeNetworks returns the per-volume networks that volumes need or clients are on.
 func (r Rollout) volumeNetworks() []storage.Network {
 	var names []storage.Network
-	for _, a := range storage.InOrder(slices.Concat(r.asked(), r.occupied(), r.Record.VolumeClients)) {
+	for _, a := range storage.InOrder(slices.Concat(r.requested(), r.occupied(), r.Record.VolumeClients)) {
 		names = append(names, a.Network)
 	}
 	return names
 }
 
-// chosen are the attachments that the choice falls on, in order.
-func chosen(attachments []storage.Attachment, choice func(storage.Attachment) bool) []storage.Attachment {
+// filter returns the attachments that match, sorted.
+func filter(attachments []storage.Attachment, matches func(storage.Attachment) bool) []storage.Attachment {
 	var list []storage.Attachment
 	for _, a := range attachments {
-		if choice(a) {
+		if matches(a) {
 			list = append(list, a)
 		}
 	}
 	return storage.InOrder(list)
 }
 
-// difference are those of the first that the second lacks.
+// difference returns the attachments of the first list that the second lacks.
 func difference(first, second []storage.Attachment) []storage.Attachment {
-	return chosen(first, func(a storage.Attachment) bool { return !slices.Contains(second, a) })
+	return filter(first, func(a storage.Attachment) bool { return !slices.Contains(second, a) })
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Progress is how far the networks of single volumes are, and whether the common
-// one was deleted. The zero Progress is: nothing to report.
+// Progress is the state of per-volume networks, and of a deleted default network. The zero Progress
+// has nothing to report.
 type Progress struct {
 	Phase    Phase
 	Message  string
 	Blockers []catalog.Blocker
 }
 
-// chooseNetworkFirst is why no volume has a network of its own where all are on the cluster network.
-const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network, where no other is reached: choose one first"
+// chooseNetworkFirst is why per-volume networks need a default network.
+const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network and reach no other: choose a network first"
 
-// missingNetworkRetry is when to look again whether a network exists that a step
-// waits for: the kind itself may be missing, so there is nothing to watch.
+// MissingNetworkRetry is when to look for a missing network again. Networks cannot be watched, since
+// their kind may not be installed.
 const MissingNetworkRetry = 30 * time.Second
 
-// nextVolumes goes on with the networks of single volumes where the network of
-// all is at rest. What the settings are told stays: they are applied.
+// nextVolumes returns the next step of per-volume networks, once the default network is settled. The
+// settings stay applied.
 func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
-	common := r.Record.Clients.Network
-	if !r.exists(common) {
-		deleted := deletedNetwork(common, ", and the server pods of RWX volumes,")
+	network := r.Record.Clients.Network
+	if !r.exists(network) {
+		deleted := deletedNetwork(network, ", and the server pods of RWX volumes,")
 		s = s.withProgress(PhaseWaiting, deleted.Message, []catalog.Blocker{deleted})
 	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
-		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is there: new servers may be on volume networks "+named(ready))
+		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is ready: new servers may use volume networks: "+networkNames(ready))
 	}
-	// Before any restart: a volume at rest must not come up where a client is missing.
+	// Before any restart: an idle volume must not start on a network that a client is not on.
 	if idle := r.misplacedServices(); len(idle) > 0 {
 		replaced := s.replace(idle)
 		s.Action, s.Services = replaced.Action, replaced.Services
@@ -47,10 +47,10 @@ func (r Rollout) nextVolumes(s Step) Step {
 		return s.withProgress(PhaseWaiting, catalog.Short(problems), problems)
 	}
 	if !slices.Equal(due, r.Record.VolumeClients) {
-		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods are built with volume networks "+named(due))
+		return s.record(RecordVolumeClients, due, PhaseRolling, "CSI plugin pods get volume networks: "+networkNames(due))
 	}
-	if len(r.deletedNetworks()) > 0 || !r.exists(common) {
-		// No client that restarts would start again: waiting has said so.
+	if len(r.deletedNetworks()) > 0 || !r.exists(network) {
+		// A client that restarts would not start again. r.waiting has reported that.
 	} else if done, rolled := r.rollClients(Step{Updated: s.Updated, Total: s.Total}, r.outdated()); !done {
 		s.Action, s.Clients, s.After = rolled.Action, rolled.Clients, rolled.After
 		s = s.withProgress(rolled.Phase, rolled.Message, rolled.Blockers)
@@ -58,16 +58,16 @@ func (r Rollout) nextVolumes(s Step) Step {
 		s = s.withProgress(PhaseRolling, catalog.Short(unready), unready)
 	}
 	if settling > 0 && s.Action == Nothing {
-		s = s.withProgress(PhaseWaiting, "letting Services settle that were just admitted", nil)
+		s = s.withProgress(PhaseWaiting, waitingForAdmitted, nil)
 		s.After = sooner(s.After, settling)
 	}
 	return s
 }
 
-// notReaching are the clients that keep servers from the first network that is not theirs yet.
+// notReaching returns the clients that block the first network that servers may not use yet.
 func (r Rollout) notReaching() []catalog.Blocker {
 	for _, a := range difference(r.Record.VolumeClients, r.Record.VolumeServers) {
-		if slices.Contains(r.asked(), a) {
+		if slices.Contains(r.requested(), a) {
 			return r.unready(a)
 		}
 	}
@@ -79,7 +79,7 @@ func (s Step) record(action Action, networks []storage.Attachment, phase Phase, 
 	return s.withProgress(phase, message, nil)
 }
 
-// withProgress puts what is being done, and what it waits for, before what volumes wait for.
+// withProgress puts the current work before the requests that wait.
 func (s Step) withProgress(phase Phase, message string, blockers []catalog.Blocker) Step {
 	s.Volumes.Phase = phase
 	s.Volumes.Message = catalog.Joined(message, s.Volumes.Message)
@@ -87,10 +87,10 @@ func (s Step) withProgress(phase Phase, message string, blockers []catalog.Block
 	return s
 }
 
-// waiting says which volumes are not on the network they ask for, and why.
+// waiting says which volumes are not on their requested network, and why.
 func (r Rollout) waiting() Progress {
 	var p Progress
-	var waits, anew []string
+	var waits, reattach []string
 	for _, v := range r.Volumes {
 		if !v.Shared {
 			continue
@@ -99,11 +99,11 @@ func (r Rollout) waiting() Progress {
 		switch {
 		case v.Request.Problem != "":
 			p.Blockers = append(p.Blockers, catalog.Blocker{Kind: catalog.BlockedByRequest, Name: v.Name, Message: v.Request.Problem})
-			waits = append(waits, fmt.Sprintf("%s has a request that can't be followed: %s", v.Name, v.Request.Problem))
+			waits = append(waits, fmt.Sprintf("%s has an invalid request: %s", v.Name, v.Request.Problem))
 		case !ready:
 			waits = append(waits, fmt.Sprintf("%s for %s (%s)", v.Name, v.Request.Network, v.Request.Source))
 		case v.Attached && (place.Network.ForVolumes() || !place.Identity.IsZero()) && r.isElsewhere(v.Name, place):
-			anew = append(anew, v.Name)
+			reattach = append(reattach, v.Name)
 		}
 	}
 	if r.unreachable() && len(waits) > 0 {
@@ -123,8 +123,8 @@ func (r Rollout) waiting() Progress {
 			p.Message = catalog.Joined(p.Message, b.Message)
 		}
 	}
-	if len(anew) > 0 {
-		p.Message = catalog.Joined(p.Message, "yet to be attached anew for their networks: "+catalog.FirstOf(anew))
+	if len(reattach) > 0 {
+		p.Message = catalog.Joined(p.Message, "still to be reattached for their networks: "+catalog.FirstOf(reattach))
 	}
 	return p
 }
@@ -133,18 +133,18 @@ func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
 	return slices.ContainsFunc(r.lookup().services[volume], func(s *storage.Service) bool { return s.Placement(r.Record.Clients) != place })
 }
 
-// missingNetworks are the per-volume networks that do not exist.
+// missingNetworks returns the per-volume networks that do not exist.
 func (r Rollout) missingNetworks() []storage.Network {
 	return slices.DeleteFunc(r.volumeNetworks(), r.exists)
 }
 
-// deletedNetworks are the per-volume networks that clients are built with and that are gone.
+// deletedNetworks returns the per-volume networks of clients that do not exist.
 func (r Rollout) deletedNetworks() []storage.Attachment {
-	return chosen(r.Record.VolumeClients, func(a storage.Attachment) bool { return !r.exists(a.Network) })
+	return filter(r.Record.VolumeClients, func(a storage.Attachment) bool { return !r.exists(a.Network) })
 }
 
-// missingNetwork says what to do about a per-volume network that does not exist.
-// One that clients are built with was deleted, and pods that restart need it.
+// missingNetwork says what to do about a missing per-volume network. If clients are on the network, it
+// was deleted, and pods cannot restart without it.
 func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
 		return deletedNetwork(n, r.usersOf(n))
@@ -154,10 +154,10 @@ func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 
 func deletedNetwork(n storage.Network, users string) catalog.Blocker {
 	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
-		"NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s do not start again without it: create it again", n, users)}
+		"NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s cannot restart without it: recreate it", n, users)}
 }
 
-// usersOf names the volumes that ask for a network.
+// usersOf names the volumes that request a network.
 func (r Rollout) usersOf(n storage.Network) string {
 	var volumes []string
 	for _, v := range r.Volumes {
@@ -171,13 +171,14 @@ func (r Rollout) usersOf(n storage.Network) string {
 	return ", and the server pods of " + catalog.FirstOf(volumes) + ","
 }
 
-func named(attachments []storage.Attachment) string {
+// networkNames lists networks: `team-x/nfs, team-y/nfs`.
+func networkNames(attachments []storage.Attachment) string {
 	var names []string
 	for _, a := range attachments {
 		names = append(names, a.Network.String())
 	}
 	if len(names) == 0 {
-		return "no more"
+		return "none"
 	}
 	return catalog.FirstOf(names)
 }

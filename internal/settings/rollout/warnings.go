@@ -8,28 +8,34 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// PendingWarning is the warning for the user who changes a setting that can't be
-// applied at once. restarts is the number of client pods that will restart.
+// PendingWarning is the warning about a change that must wait. restarts is the number of client pods
+// that will restart.
 func PendingWarning(blockers []catalog.Blocker, restarts int) string {
 	if first := blockers[0]; first.Kind != catalog.BlockedByVolume {
-		return fmt.Sprintf("accepted; can't be applied yet: %s. Then %s.", first.Message, restartPhrase(restarts))
+		return fmt.Sprintf("accepted; waiting: %s. Then %s.", first.Message, restartPhrase(restarts))
 	}
 	return fmt.Sprintf("accepted; will be applied when these RWX volumes are detached: %s. Then %s.",
 		catalog.Detail(blockers), restartPhrase(restarts))
 }
 
-// RollingWarning is the same for a change that is applied at once.
-func RollingWarning(restarts int) string {
-	return fmt.Sprintf("accepted; no RWX volume is attached, so it is applied now: %s", restartPhrase(restarts))
+// ApplyingWarning is the warning about a change that is applied at once.
+func ApplyingWarning(r Rollout) string { return "accepted; " + r.applyingMessage() }
+
+// applyingMessage describes a change that begins now, in admission and in status.
+func (r Rollout) applyingMessage() string {
+	restarts := restartPhrase(len(r.Clients))
+	if r.Gate == GateNode && len(catalog.SharedVolumeGate(r.Volumes)) > 0 {
+		return "being applied node by node: " + restarts + ", " + whenNodeIsFree
+	}
+	return "being applied now: " + restarts
 }
 
-// NodeByNodeWarning is the same with GateNode, which asks for no volume to be detached first.
-func NodeByNodeWarning(restarts int) string {
-	return fmt.Sprintf("accepted; applied node by node: %s, each when no RWX volume is attached on its node", restartPhrase(restarts))
-}
+const (
+	whenNodeIsFree     = "each when no RWX volume is attached on its node"
+	waitingForAdmitted = "waiting for Services that were just admitted"
+)
 
-// JoiningWarning is the warning for the user who asks for a network that servers may
-// not be on yet: what restarts, and what that waits for.
+// JoiningWarning is the warning about a request for a network that servers may not use yet.
 func JoiningWarning(n storage.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
 		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, problems[0].Message)
@@ -48,9 +54,9 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 			waits = append(waits, fmt.Sprintf("%s (%s)", c.Node, volumes[0]))
 		}
 	}
-	message := fmt.Sprintf("accepted; %s to join network %s, each when no RWX volume is attached on its node", restartPhrase(restarts), n)
+	message := fmt.Sprintf("accepted; %s to join network %s, %s", restartPhrase(restarts), n, whenNodeIsFree)
 	if restarts == 0 {
-		message = fmt.Sprintf("accepted; CSI plugin pods are just joining network %s", n)
+		message = fmt.Sprintf("accepted; CSI plugin pods are already joining network %s", n)
 	}
 	if len(waits) > 0 {
 		message += "; waiting now: " + catalog.FirstOf(waits)

@@ -9,11 +9,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// Window is a time of the week in which restarts may begin.
+// Window is a recurring period in which restarts may begin.
 type Window struct {
-	// Days on which the window opens; none is every day.
+	// Days on which the window opens; empty is every day.
 	Days []time.Weekday
-	// Start is the time of day at which it opens, since midnight.
+	// Start is the time of day at which the window opens, since midnight.
 	Start time.Duration
 	// Length of the window, at most a week.
 	Length time.Duration
@@ -21,10 +21,10 @@ type Window struct {
 	Location *time.Location
 }
 
-// Windows are the times in which restarts may begin; without any they always may.
+// Windows are the periods in which restarts may begin. Without windows, restarts may always begin.
 type Windows []Window
 
-// Closed is how long no window is open from now on, at most a week; 0 where one is.
+// Closed returns the time until a window opens, at most a week; 0 if one is open.
 func (w Windows) Closed(now time.Time) time.Duration {
 	if len(w) == 0 {
 		return 0
@@ -32,8 +32,8 @@ func (w Windows) Closed(now time.Time) time.Duration {
 	return slices.MinFunc(w, func(a, b Window) int { return cmp.Compare(a.closed(now), b.closed(now)) }).closed(now)
 }
 
-// closed looks at the openings of the days around now: a window that opened last
-// week may still be open, and one that opens next week may be the next.
+// closed checks the days around now: a window that opened last week may still be open, and the next
+// may open next week.
 func (w Window) closed(now time.Time) time.Duration {
 	local := now.In(w.Location)
 	wait := 8 * 24 * time.Hour
@@ -42,7 +42,7 @@ func (w Window) closed(now time.Time) time.Duration {
 		if len(w.Days) > 0 && !slices.Contains(w.Days, midnight.Weekday()) {
 			continue
 		}
-		// By the clock on the wall, also on the day on which the clock is changed.
+		// By local time, also on the day of a change to or from daylight saving time.
 		opens := time.Date(midnight.Year(), midnight.Month(), midnight.Day(), 0, 0, int(w.Start/time.Second), 0, w.Location)
 		switch {
 		case !opens.After(now) && now.Before(opens.Add(w.Length)):
@@ -60,7 +60,7 @@ func WindowBlocker(now time.Time, closed time.Duration) catalog.Blocker {
 		"restarts begin in a maintenance window only; the next opens at %s", now.Add(closed).UTC().Truncate(time.Minute).Format(time.RFC3339))}
 }
 
-// sooner is the shorter of two waits, of which 0 is for ever.
+// sooner returns the shorter of two waits; 0 is no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -25,19 +25,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// API is the server. Its own methods are those of a user: no hook sees them.
+// API is the server. A test uses its methods as a user would: they pass no hook.
 type API struct {
 	client.WithWatch
 	mu     sync.Mutex
 	next   int
 	nextID int
-	// statuses are the kinds with a status of their own.
+	// statuses are the kinds with a status subresource.
 	statuses map[string]bool
-	// deleted are the last versions of deleted objects: a later object of the name has a later version.
+	// deleted has the last versions of deleted objects: a later object of the same name gets a later version.
 	deleted map[string]int
 }
 
-// Index of a cache that reads go by.
+// Index of a cache, for reads with a field selector.
 type Index struct {
 	Object client.Object
 	Field  string
@@ -53,12 +53,12 @@ func (i *Indexes) IndexField(_ context.Context, o client.Object, field string, k
 	return nil
 }
 
-// PodsByNode is the index that the API server itself has.
+// PodsByNode is the field selector that the API server itself supports.
 func PodsByNode() Index {
 	return Index{&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }}
 }
 
-// New makes a server. Kinds with a status of their own are named in statuses.
+// New makes a server. statuses names the kinds with a status subresource.
 func New(scheme *runtime.Scheme, indexes []Index, statuses ...client.Object) *API {
 	a := &API{statuses: map[string]bool{}, deleted: map[string]int{}}
 	for _, o := range statuses {

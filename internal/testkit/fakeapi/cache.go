@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Cache is a stale view of the server: it shows held objects as they were.
+// Cache is a stale view of the server: held objects keep their old state.
 type Cache struct {
 	api  *API
 	held map[string]client.Object // nil: the object is absent
-	// frozen answers for all objects, if it is set.
+	// frozen answers for all objects, if set.
 	frozen client.Reader
 }
 
@@ -28,7 +28,7 @@ func keyOf(o client.Object, key client.ObjectKey) string {
 	return fmt.Sprintf("%T %s", o, key)
 }
 
-// Hold keeps showing an object as it is now, though it changes. o names it.
+// Hold keeps showing the current state of the object that o names, even if it changes.
 func (c *Cache) Hold(ctx context.Context, o client.Object) error {
 	key := client.ObjectKeyFromObject(o)
 	if _, ok := c.held[keyOf(o, key)]; ok {
@@ -49,14 +49,14 @@ func (c *Cache) Hold(ctx context.Context, o client.Object) error {
 // Absent hides an object.
 func (c *Cache) Absent(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = nil }
 
-// Show shows an object as it is given.
+// Show shows the given state of an object.
 func (c *Cache) Show(o client.Object) { c.held[keyOf(o, client.ObjectKeyFromObject(o))] = o }
 
 // Release brings the cache up to date.
 func (c *Cache) Release() { clear(c.held); c.frozen = nil }
 
-// Freeze keeps showing the objects of some kinds as they are now, and none of other kinds.
-// slim is what the cache keeps of an object; nil is all.
+// Freeze keeps showing the current objects of some kinds, and none of other kinds.
+// slim reduces an object as the cache would; nil keeps the whole object.
 func (c *Cache) Freeze(ctx context.Context, slim func(any) (any, error), lists ...client.ObjectList) error {
 	builder := fake.NewClientBuilder().WithScheme(c.api.Scheme())
 	for _, list := range lists {
@@ -80,7 +80,7 @@ func (c *Cache) Freeze(ctx context.Context, slim func(any) (any, error), lists .
 	return nil
 }
 
-// Get reads an object, as it was held.
+// Get reads an object, in its held state.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	if c.frozen != nil {
 		return c.frozen.Get(ctx, key, o, options...)
@@ -96,7 +96,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return nil
 }
 
-// List reads objects, as they were held. Selectors go by what they are now.
+// List reads objects, in their held state. Selectors match the current state.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if c.frozen != nil {
 		return c.frozen.List(ctx, list, options...)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// ErrCrashed is what a crashed client gets from each write.
+// ErrCrashed is the error of each write of a crashed client.
 var ErrCrashed = errors.New("the controller has crashed")
 
 // Write is one write of a client.
@@ -32,37 +32,37 @@ func KindOf(o runtime.Object) string {
 	return kind[strings.LastIndex(kind, ".")+1:]
 }
 
-// Client is what a controller has: its writes go through hooks, its reads may be old.
+// Client is a controller's client: its writes pass hooks, its reads may be stale.
 type Client struct {
 	client.WithWatch
 	// Before is called with each write; an error replaces the write.
 	Before func(Write) error
-	// After is called when a write is done; an error is what the client gets.
+	// After is called when a write is done; the client gets its error.
 	After func(Write) error
 	// Reading is called before each read with the kind of the object or list; an error replaces the read.
 	Reading func(o runtime.Object) error
 	// Cache answers reads; nil is the server.
 	Cache *Cache
-	// Reader answers reads in place of the server and Cache, if it is set.
+	// Reader answers reads in place of the server and Cache, if set.
 	Reader client.Reader
 	// Now is when the client creates objects, if it is set.
 	Now func() time.Time
-	// Writes are those that were asked for and not refused by Before.
+	// Writes are the writes that Before did not refuse.
 	Writes []Write
 
 	crashes, done bool
 	crashAt       int
 }
 
-// CrashAt has the client crash at its write number n, counted from 0 and from now on, before or after the write is done.
+// CrashAt makes the client crash at the n-th write from now, counted from 0, before or after the write is done.
 func (c *Client) CrashAt(n int, done bool) {
 	c.crashes, c.crashAt, c.done = true, len(c.Writes)+n, done
 }
 
-// Crashed reports whether the client has crashed: nothing that it writes gets through.
+// Crashed reports whether the client has crashed: all its writes fail.
 func (c *Client) Crashed() bool { return c.crashes && len(c.Writes) > c.crashAt }
 
-// Wrote are the writes as "verb Kind/name".
+// Wrote returns the writes as "verb Kind/name".
 func (c *Client) Wrote() []string {
 	var list []string
 	for _, w := range c.Writes {

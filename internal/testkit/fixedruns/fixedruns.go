@@ -1,4 +1,4 @@
-// Package fixedruns makes property tests the same each time, so that whoever changes something else does not meet a rare failure.
+// Package fixedruns makes property tests deterministic, so that unrelated changes do not hit rare failures.
 package fixedruns
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Main is for TestMain: it makes so many runs of so many steps, from one seed. Flags of the command line come first.
+// Main is for TestMain: it sets the numbers of runs and steps, and the seed. Command-line flags take precedence.
 func Main(m *testing.M, checks, steps int) {
 	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.steps": strconv.Itoa(steps), "rapid.seed": "2026"} {
 		if err := flag.Set(name, value); err != nil {

@@ -1,3 +1,3 @@
-// Package objects builds Kubernetes' and Longhorn's objects for tests, as those systems
-// make them. Functions change what a test needs otherwise.
+// Package objects builds Kubernetes' and Longhorn's objects for tests, as the real systems
+// do. A test changes objects with functions.
 package objects

@@ -44,7 +44,7 @@ func Readiness(status corev1.ConditionStatus, since time.Time) func(*corev1.Node
 	}
 }
 
-// Pod on a node, which uses claims. An empty node is none.
+// Pod on a node, with claims. An empty node means no node.
 func Pod(namespace, name, node string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
@@ -70,7 +70,7 @@ func OwnedBy[T client.Object](apiVersion, kind, name string) func(T) {
 	}
 }
 
-// Claim in namespace default. An empty volume is none.
+// Claim in namespace default. An empty volume means no volume.
 func Claim(name, volume string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},

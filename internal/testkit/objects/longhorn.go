@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Longhorn is the profile of the objects below.
-var Longhorn = storage.Longhorn()
+var Longhorn = longhorn.Profile()
 
 // Here names an object in Longhorn's namespace.
 func Here(name string) metav1.ObjectMeta {
@@ -58,7 +58,7 @@ func LonghornSetting[N ~string](name N, value string) *longhorn.Setting {
 	return &longhorn.Setting{ObjectMeta: Here(string(name)), Value: value, Status: longhorn.SettingStatus{Applied: true}}
 }
 
-// LonghornVolume that is attached to a node; an empty node is none.
+// LonghornVolume that is attached to a node; an empty node means no node.
 func LonghornVolume(name, node string, changes ...func(*longhorn.Volume)) *longhorn.Volume {
 	v := &longhorn.Volume{ObjectMeta: Here(name)}
 	if v.Status.State, v.Status.CurrentNodeID = "detached", node; node != "" {
@@ -75,7 +75,7 @@ func ServerPod(volume string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := Pod(Longhorn.Namespace, "share-manager-"+volume, "")
 	pod.UID, pod.Labels, pod.Annotations = "uid-1", maps.Clone(Longhorn.ServerLabels), map[string]string{}
 	pod.Labels[Longhorn.VolumeLabel] = volume
-	OwnedBy[*corev1.Pod]("longhorn.io/v1beta2", "ShareManager", volume)(pod)
+	OwnedBy[*corev1.Pod](longhorn.GroupVersion.String(), longhorn.ShareManagerKind, volume)(pod)
 	return With(pod, changes...)
 }
 

@@ -26,6 +26,11 @@ func run(stop *stop, args []string) error {
 	flags.StringVar(&options.AuditGroup, "audit-group", "", "`group` of users whose requests are recorded in logs/audit.log")
 	flags.BoolVar(&options.AuditWrites, "audit-writes", false, "all writes are recorded in logs/audit.log, with what came of each")
 	flags.BoolVar(&options.NoAttacher, "no-attacher", false, "VolumeAttachments are left to the attachers of CSI drivers")
+	flags.Func("forward", "a port of pods that kubectl port-forward reaches, as `NAMESPACE:PODPORT=LOCALPORT`; may be repeated", func(text string) error {
+		forward, err := cluster.ParseForward(text)
+		options.Forwards = append(options.Forwards, forward)
+		return err
+	})
 	untilStdinCloses := flags.Bool("until-stdin-closes", false, "stop when the standard input ends")
 	flags.Func("service-cidr", "`ranges` of Services, one per IP family (default "+join(options.ServiceCIDRs)+")", func(text string) error {
 		var err error

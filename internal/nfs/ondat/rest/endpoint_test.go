@@ -3,39 +3,26 @@ package rest
 import (
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestEndpointWithOrWithoutSchemeAndPort(t *testing.T) {
 	for text, want := range map[string]string{
-		"storageos":                "http://storageos:5705/v2",
-		"storageos:80":             "http://storageos:80/v2",
-		"10.0.0.1":                 "http://10.0.0.1:5705/v2",
-		"https://storageos":        "https://storageos:5705/v2",
-		"https://storageos:443/":   "https://storageos:443/v2",
-		"https://storageos:443/v2": "https://storageos:443/v2",
+		"storageos": "http://storageos:5705/v2", "storageos:80": "http://storageos:80/v2", "10.0.0.1": "http://10.0.0.1:5705/v2", "storageos,other": "http://storageos,other:5705/v2",
+		"https://storageos": "https://storageos:5705/v2", "https://storageos:443/": "https://storageos:443/v2", "https://storageos:443/v2": "https://storageos:443/v2",
 		// The released manager gave these no port.
-		"[::1]":                     "http://[::1]:5705/v2",
-		"::1":                       "http://[::1]:5705/v2",
-		"fd00::1":                   "http://[fd00::1]:5705/v2",
-		"[fd00::1]:80":              "http://[fd00::1]:80/v2",
-		"https://[::1]":             "https://[::1]:5705/v2",
-		"":                          "empty",
-		"ftp://storageos":           "scheme",
-		"http://":                   "no host",
-		"http://u:geheim@storageos": "holds a user",
-		"http://storageos/v1":       "has path",
-		"storageos,other":           "http://storageos,other:5705/v2",
-		"a b":                       "not a URL",
-		"http://storageos:x%zz@":    "not a URL",
+		"[::1]": "http://[::1]:5705/v2", "::1": "http://[::1]:5705/v2", "fd00::1": "http://[fd00::1]:5705/v2", "[fd00::1]:80": "http://[fd00::1]:80/v2", "https://[::1]": "https://[::1]:5705/v2",
 	} {
 		u, err := ParseEndpoint(text)
-		switch {
-		case err == nil && u.String() != want:
-			t.Errorf("%q: %s, want %s", text, u, want)
-		case err != nil && !strings.Contains(err.Error(), want):
-			t.Errorf("%q: %v, want %s", text, err, want)
-		case err != nil && strings.Contains(err.Error(), "geheim"):
-			t.Errorf("%q: the error shows the password: %v", text, err)
+		must.Do(t, err)
+		must.Equal(t, u.String(), want, "%q", text)
+	}
+	for text, want := range map[string]string{
+		"": "empty", "ftp://storageos": "scheme", "http://": "no host", "http://u:geheim@storageos": "holds a user", "http://storageos/v1": "has path", "a b": "not a URL", "http://storageos:x%zz@": "not a URL",
+	} {
+		if u, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%q: %s, %v, want %s without the password", text, u, err, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ var advices = map[int]string{
 	http.StatusServiceUnavailable:         "the store of the control plane is not available; Fairlead tries again",
 }
 
-// IsCode says whether the control plane answered with this status.
+// IsCode reports whether the control plane answered with this status.
 func IsCode(err error, code int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code

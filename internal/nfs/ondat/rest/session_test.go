@@ -22,7 +22,10 @@ func (w *world) list(t *testing.T) {
 	}
 }
 
-func (w *world) authentications() (logins, refreshes int) {
+// authenticated compares the authentications since the last call of Requests.
+func (w *world) authenticated(t *testing.T, wantLogins, wantRefreshes int) {
+	t.Helper()
+	logins, refreshes := 0, 0
 	for _, r := range w.Requests() {
 		switch r {
 		case "POST /auth/login":
@@ -31,8 +34,11 @@ func (w *world) authentications() (logins, refreshes int) {
 			refreshes++
 		}
 	}
-	return logins, refreshes
+	must.Equal(t, logins, wantLogins, "logins")
+	must.Equal(t, refreshes, wantRefreshes, "refreshes")
 }
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func TestTokenIsRefreshedByItsLifetime(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -55,12 +61,10 @@ func TestTokenIsRefreshedByItsLifetime(t *testing.T) {
 				w.Lifetime = c.lifetime
 			}
 			for _, step := range c.steps {
-				w.clock.SetTime(w.clock.Now().Add(step))
+				w.pass(step)
 				w.list(t)
 			}
-			if logins, refreshes := w.authentications(); logins != c.logins || refreshes != c.refreshes {
-				t.Errorf("%d logins, %d refreshes, want %d, %d", logins, refreshes, c.logins, c.refreshes)
-			}
+			w.authenticated(t, c.logins, c.refreshes)
 		})
 	}
 }
@@ -70,15 +74,11 @@ func TestEndedSessionIsReplacedAndTheRequestRepeated(t *testing.T) {
 	w.list(t)
 	w.EndSessions()
 	w.list(t)
-	if logins, _ := w.authentications(); logins != 2 {
-		t.Errorf("%d logins", logins)
-	}
-	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	w.authenticated(t, 2, 0)
+	w.pass(61 * time.Second)
 	w.EndSessions() // the refresh is refused
 	w.list(t)
-	if logins, refreshes := w.authentications(); logins != 1 || refreshes != 1 {
-		t.Errorf("%d logins, %d refreshes", logins, refreshes)
-	}
+	w.authenticated(t, 1, 1)
 }
 
 func TestFailedRefreshKeepsTheOldToken(t *testing.T) {
@@ -86,31 +86,33 @@ func TestFailedRefreshKeepsTheOldToken(t *testing.T) {
 	w.list(t)
 	w.Requests()
 	w.Fail(bed.Fault{Path: "/auth/refresh", Status: http.StatusServiceUnavailable, Body: "<html>"})
-	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	w.pass(61 * time.Second)
 	w.list(t)
 	w.list(t)
-	if logins, refreshes := w.authentications(); logins != 0 || refreshes != 1 {
-		t.Errorf("%d logins, %d refreshes", logins, refreshes)
-	}
-	w.clock.SetTime(w.clock.Now().Add(renewAgain))
+	w.authenticated(t, 0, 1)
+	w.pass(renewAgain)
 	w.list(t)
-	if _, refreshes := w.authentications(); refreshes != 1 {
-		t.Errorf("later: %d refreshes", refreshes)
-	}
+	w.authenticated(t, 0, 1)
+}
+
+// hold keeps requests of a path waiting until release is called. reached is closed with the first.
+func (w *world) hold(path string) (reached chan struct{}, release func()) {
+	reached, released := make(chan struct{}), make(chan struct{})
+	w.Before(func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, path) {
+			close(reached)
+			<-released
+		}
+	})
+	return reached, func() { close(released) }
 }
 
 // The released manager's loop hands each call to the goroutine that logs in (Start).
 func TestSlowRefreshStopsNoRequest(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.LoginTimeout = time.Minute })
 	w.list(t)
-	release, refreshing := make(chan struct{}), make(chan struct{})
-	w.Before(func(r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/auth/refresh") {
-			close(refreshing)
-			<-release
-		}
-	})
-	w.clock.SetTime(w.clock.Now().Add(61 * time.Second))
+	refreshing, release := w.hold("/auth/refresh")
+	w.pass(61 * time.Second)
 	var group sync.WaitGroup
 	group.Go(func() { w.list(t) })
 	<-refreshing
@@ -119,19 +121,13 @@ func TestSlowRefreshStopsNoRequest(t *testing.T) {
 	if _, err := w.Volumes(ctx); err != nil { // with the old token
 		t.Error(err)
 	}
-	close(release)
+	release()
 	group.Wait()
 }
 
 func TestWaitingForALoginEndsWithItsContext(t *testing.T) {
 	w := newWorld(t)
-	release, loggingIn := make(chan struct{}), make(chan struct{})
-	w.Before(func(r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/auth/login") {
-			close(loggingIn)
-			<-release
-		}
-	})
+	loggingIn, release := w.hold("/auth/login")
 	var group sync.WaitGroup
 	group.Go(func() { w.list(t) })
 	<-loggingIn
@@ -140,7 +136,7 @@ func TestWaitingForALoginEndsWithItsContext(t *testing.T) {
 	if _, err := w.Volumes(ctx); err == nil {
 		t.Error("no error")
 	}
-	close(release)
+	release()
 	group.Wait()
 }
 
@@ -151,9 +147,7 @@ func TestManyRequestsLogInOnce(t *testing.T) {
 		group.Go(func() { w.list(t) })
 	}
 	group.Wait()
-	if logins, refreshes := w.authentications(); logins != 1 || refreshes != 0 {
-		t.Errorf("%d logins, %d refreshes", logins, refreshes)
-	}
+	w.authenticated(t, 1, 0)
 }
 
 func TestCredentialsAreReadAtEachLogin(t *testing.T) {
@@ -176,9 +170,7 @@ func TestTokenOfAnyHeader(t *testing.T) {
 	for header, want := range map[string]string{
 		"Bearer abc": "abc", "bearer  abc ": "abc", "abc": "abc", "": "", "Bearer": "", "Bearer ": "", "Basic abc": "", " ": "",
 	} {
-		if got := bearer(header); got != want {
-			t.Errorf("%q: %q, want %q", header, got, want)
-		}
+		must.Equal(t, bearer(header), want, "%q", header)
 	}
 }
 
@@ -197,9 +189,7 @@ func TestLifetimeOfATokenPrefersTheBody(t *testing.T) {
 		{0, nil, defaultLifetime},
 		{1 << 63, nil, 7 * 24 * time.Hour},
 	} {
-		if got := lifetime(c.body, c.header); got != c.want {
-			t.Errorf("%d, %v: %s, want %s", c.body, c.header, got, c.want)
-		}
+		must.Equal(t, lifetime(c.body, c.header), c.want, "%d, %v", c.body, c.header)
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Client) setMountEndpoint(ctx context.Context, v ondat.Volume, endpoint 
 	case is == endpoint:
 		return nil
 	case is != was:
-		return fmt.Errorf("%s: its mount endpoint was changed from %q to %q meanwhile: Fairlead looks at the volume again", v.Title(), was, is)
+		return fmt.Errorf("%s: its mount endpoint was changed from %q to %q meanwhile: Fairlead checks the volume again", v.Title(), was, is)
 	}
 	return put(again.Version)
 }

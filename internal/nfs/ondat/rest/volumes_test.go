@@ -64,9 +64,7 @@ func TestErrorOfOneNamespaceStopsNoOther(t *testing.T) {
 			t.Errorf("%d: gone %t, failed %v", status, listing.Gone("b-id"), listing.Failed)
 		}
 	}
-	if logins, refreshes := w.authentications(); logins != 1 || refreshes != 0 {
-		t.Errorf("%d logins, %d refreshes", logins, refreshes)
-	}
+	w.authenticated(t, 1, 0)
 	w.Fail(bed.Fault{Path: "/namespaces", Status: 503})
 	if _, err := w.Volumes(t.Context()); err == nil || !strings.Contains(err.Error(), "listing namespaces at Ondat's API: status 503: the store") {
 		t.Errorf("got %v", err)
@@ -91,13 +89,11 @@ func (w *world) endpoint() string {
 func TestMountEndpointIsSetAndCleared(t *testing.T) {
 	w := newWorld(t)
 	v := shared(t, w)
-	if err := w.SetMountEndpoint(t.Context(), v, "[fd00::1]:2049"); err != nil || w.endpoint() != "[fd00::1]:2049" {
-		t.Fatalf("got %q, %v", w.endpoint(), err)
-	}
+	must.Do(t, w.SetMountEndpoint(t.Context(), v, "[fd00::1]:2049"))
+	must.Equal(t, w.endpoint(), "[fd00::1]:2049")
 	v, _ = w.Client.Volume(t.Context(), "default-id", "v-1")
-	if err := w.SetMountEndpoint(t.Context(), v, ""); err != nil || w.endpoint() != "" {
-		t.Fatalf("got %q, %v", w.endpoint(), err)
-	}
+	must.Do(t, w.SetMountEndpoint(t.Context(), v, ""))
+	must.Equal(t, w.endpoint(), "")
 }
 
 // The released manager logs it and waits for the next poll.
@@ -110,9 +106,7 @@ func TestStaleVersionIsReadAgainAtOnce(t *testing.T) {
 		t.Fatalf("got %q, %v", w.endpoint(), err)
 	}
 	const path = "/namespaces/default-id/volumes/v-1"
-	if got := w.Requests(); !slices.Equal(got, []string{"PUT " + path + "/nfs/mount-endpoint", "GET " + path, "PUT " + path + "/nfs/mount-endpoint"}) {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, w.Requests(), []string{"PUT " + path + "/nfs/mount-endpoint", "GET " + path, "PUT " + path + "/nfs/mount-endpoint"})
 	// It is there already: a retry whose first answer was lost.
 	if err := w.SetMountEndpoint(t.Context(), v, "10.96.0.1:2049"); err != nil {
 		t.Errorf("got %v", err)
@@ -175,9 +169,7 @@ func TestKindsOfErrors(t *testing.T) {
 	} {
 		w.Fail(bed.Fault{Path: "/namespaces", Status: status, Body: "<html>"})
 		_, err := w.Volumes(t.Context())
-		if got := Class(err); got != want {
-			t.Errorf("%d: %s, want %s (%v)", status, got, want, err)
-		}
+		must.Equal(t, Class(err), want, "%d: (%v)", status, err)
 		w.Recover()
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -191,9 +183,7 @@ func TestKindsOfErrors(t *testing.T) {
 	if _, err := w.Volumes(ctx); Class(err) != "cancelled" {
 		t.Errorf("got %s, %v", Class(err), err)
 	}
-	if got := Class(errors.New("x")); got != "connection" {
-		t.Errorf("got %s", got)
-	}
+	must.Equal(t, Class(errors.New("x")), "connection")
 }
 
 func TestHungServerMeetsTheTimeout(t *testing.T) {

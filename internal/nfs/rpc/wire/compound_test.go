@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestParseCompound(t *testing.T) {
@@ -37,9 +39,7 @@ func TestParseCompound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := lookup.Parse(fromHex(t, shortZeros(c.results)))
-			if got := result(err, found.Status, found.Done, found.Handle); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			must.Equal(t, result(err, found.Status, found.Done, found.Handle), c.want, "\nwant")
 		})
 	}
 }

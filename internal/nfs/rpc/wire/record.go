@@ -14,7 +14,7 @@ var errRecord = errors.New("record mark is not one of a reply")
 // maxFragments ends a reply of empty fragments without end.
 const maxFragments = 1024
 
-// IsBadRecord says that the bytes are no RPC reply. Other errors of ReadRecord are the reader's.
+// IsBadRecord reports whether the bytes were no RPC reply. Other errors of ReadRecord come from the reader.
 func IsBadRecord(err error) bool { return errors.Is(err, errRecord) }
 
 // ReadRecord reads one record of one or more fragments (RFC 5531, section 11), at most MaxRecord bytes. It

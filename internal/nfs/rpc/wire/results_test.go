@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const fattr3 = 84
@@ -60,16 +62,12 @@ func TestResultsOfProceduresAreParsed(t *testing.T) {
 
 		"attributes cut": {attributes(make([]byte, 4+fattr3-1)), "error: reply is cut short"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: got %q, want %q", name, c.got, c.want)
-		}
+		must.Equal(t, c.got, c.want, "%s", name)
 	}
 }
 
 func TestOutcomesHaveTheNamesOfTheRFC(t *testing.T) {
 	for outcome, want := range map[Outcome]string{Success: "SUCCESS", SystemError: "SYSTEM_ERR", AuthError: "AUTH_ERROR", 99: "outcome 99"} {
-		if got := outcome.String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		must.Equal(t, outcome.String(), want)
 	}
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Status is mountstat3, nfsstat3 (RFC 1813) or nfsstat4 (RFC 7530, RFC 8881). One number means the same in all.
 type Status uint32
 
-// Those that a probe may meet.
+// The values that a probe may get.
 const (
 	OK               Status = 0
 	PermissionDenied Status = 1

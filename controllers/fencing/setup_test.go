@@ -1,0 +1,79 @@
+package fencing
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
+
+func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
+	record := func(node string, phase v1alpha1.NodeFencePhase, reason string, gone bool, fences ...string) *v1alpha1.NodeFence {
+		n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "of-" + node}, Status: v1alpha1.NodeFenceStatus{NodeName: node, Phase: phase, Reason: reason, Gone: gone}}
+		for _, f := range fences {
+			n.Status.Fences = append(n.Status.Fences, v1alpha1.Fence{Name: f})
+		}
+		return n
+	}
+	networkFence := func(name, node string) client.Object {
+		return &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.NodeLabel: node}}}
+	}
+	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-1"), attachment("pvc-b", "node-2"),
+		record("fencing", v1alpha1.NodeFencing, "", false, "f"), record("returned", v1alpha1.NodeReturned, "", false), record("unfencing", v1alpha1.NodeUnfencing, "", false),
+		record("drained", v1alpha1.NodeDrained, "", false, "f"), record("gone", v1alpha1.NodeDrained, "", true), record("healthy", v1alpha1.NodeHealthy, fence.ReasonReady, false))
+	for name, test := range map[string]struct {
+		got  []reconcile.Request
+		want []string
+	}{
+		"a healthy record":           {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeHealthy, fence.ReasonReady, false)), []string{"a"}},
+		"a record in an incident":    {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeFenced, "", false)), []string{"a", "fencing", "returned", "unfencing"}},
+		"a healthy blocked node":     {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeHealthy, fence.ReasonAddressInUse, false)), []string{"a", "gone"}},
+		"a lost node, address taken": {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeLost, fence.ReasonAddressInUse, false)), []string{"a", "fencing", "returned", "unfencing"}},
+		"no record":                  {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
+		"a recorded NetworkFence":    {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"drained", "fencing"}},
+		"a stray NetworkFence":       {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"drained", "fencing", "gone", "other", "returned", "unfencing"}},
+		"an attached volume":         {w.r.ofVolume(t.Context(), volume("pvc-b")), []string{"node-1", "node-2"}},
+		"a detached volume":          {w.r.ofVolume(t.Context(), volume("pvc-c")), nil},
+	} {
+		var got []string
+		for _, r := range test.got {
+			got = append(got, r.Name)
+		}
+		slices.Sort(got)
+		must.True(t, slices.Equal(slices.Compact(got), test.want), "%s wakes %q, want %q", name, got, test.want)
+	}
+}
+
+func TestOnlyNewLossesAreJustLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*decision)
+		want   bool
+	}{
+		"a new loss":         {func(*decision) {}, true},
+		"the first look":     {func(d *decision) { d.Facts.Status.Phase = "" }, true},
+		"a recorded loss":    {func(d *decision) { d.Facts.Status.Phase = v1alpha1.NodeLost }, true},
+		"after an incident":  {func(d *decision) { d.Facts.Status.Phase = v1alpha1.NodeReturned }, false},
+		"without a Node":     {func(d *decision) { d.Facts.Node.Exists = false }, false},
+		"Ready":              {func(d *decision) { d.Facts.Node.Ready = true }, false},
+		"out of service":     {func(d *decision) { d.Facts.Node.OutOfService = true }, false},
+		"being fenced":       {func(d *decision) { d.Status.Phase = v1alpha1.NodeFencing }, false},
+		"to be forgotten":    {func(d *decision) { d.Forget = true }, false},
+		"to lose its taint":  {func(d *decision) { d.RemoveTaint = true }, false},
+		"with earlier fence": {func(d *decision) { d.Facts.Status.Fences = make([]v1alpha1.Fence, 1) }, false},
+		"with a fence":       {func(d *decision) { d.Status.Fences = make([]v1alpha1.Fence, 1) }, false},
+	} {
+		d := decision{FenceView: &fencing.FenceView{Facts: fence.Facts{Node: fence.Node{Exists: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}}}}
+		d.Status.Phase = v1alpha1.NodeLost
+		test.change(&d)
+		must.True(t, d.isJustLost() == test.want, "%s: just lost: %t", name, !test.want)
+	}
+}

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/webhook/registration"
+)
+
+const (
+	podsEvery = 300 * time.Millisecond
+	// restartAfter keeps a process that always fails from starting all the time.
+	restartAfter = 2 * time.Second
+)
+
+// RunPods does for Fairlead what kubelets do, until the context ends: a process runs for each pod of its
+// Deployments. A killed process is restarted, and roll-outs, scaling and deleted pods act as in a cluster.
+func (s *Sandbox) RunPods(ctx context.Context) {
+	running := podProcesses{}
+	for ctx.Err() == nil {
+		if err := s.syncPods(ctx, running); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(s.Out, "pods of Fairlead:", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(podsEvery):
+		}
+	}
+}
+
+// podProcesses by the UID of their pod.
+type podProcesses map[types.UID]*podProcess
+
+type podProcess struct {
+	replica *Replica
+	started time.Time
+}
+
+// syncPods starts what is missing. The processes of deleted pods end after those of the others are ready:
+// kwok's pods are Ready at once, so a roll-out would otherwise end all of the old ones too early.
+func (s *Sandbox) syncPods(ctx context.Context, running podProcesses) error {
+	var pods corev1.PodList
+	if err := s.Client.List(ctx, &pods, client.InNamespace(registration.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
+		return fmt.Errorf("listing the pods: %w", err)
+	}
+	var wanted []types.UID
+	var problems []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		wanted = append(wanted, pod.UID)
+		problems = append(problems, s.ensurePod(ctx, pod, running))
+	}
+	for _, uid := range wanted {
+		p := running[uid]
+		if p == nil || !p.replica.Running() {
+			return errors.Join(problems...) // restarted soon
+		}
+		problems = append(problems, p.replica.WaitReady(ctx))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	for _, uid := range slices.Collect(maps.Keys(running)) {
+		if !slices.Contains(wanted, uid) {
+			problems = append(problems, running[uid].replica.Stop())
+			delete(running, uid)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Sandbox) ensurePod(ctx context.Context, pod *corev1.Pod, running podProcesses) error {
+	p := running[pod.UID]
+	if p != nil && p.replica.Running() {
+		return nil
+	}
+	if p != nil {
+		if time.Since(p.started) < restartAfter {
+			return nil
+		}
+		fmt.Fprintf(s.Out, "restarting pod %s: its process has ended\n", pod.Name)
+		if err := p.replica.Kill(); err != nil { // forgets what belongs to it
+			return err
+		}
+		delete(running, pod.UID)
+	}
+	r, err := s.StartReplica(ctx, "fairlead-"+pod.Labels["app.kubernetes.io/component"], pod.Name)
+	if err != nil {
+		return err
+	}
+	running[pod.UID] = &podProcess{replica: r, started: time.Now()}
+	return nil
+}

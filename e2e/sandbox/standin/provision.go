@@ -1,0 +1,53 @@
+package standin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+)
+
+// ProvisionClaims creates a volume for each claim of a StorageClass of Longhorn's, until the context ends, as
+// its CSI provisioner does. Volumes of deleted claims stay.
+func (l Longhorn) ProvisionClaims(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := l.provisionClaims(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(l.out, "provisioning:", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func (l Longhorn) provisionClaims(ctx context.Context) error {
+	var claims corev1.PersistentVolumeClaimList
+	if err := l.client.List(ctx, &claims); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil || claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "" {
+			continue
+		}
+		var class storagev1.StorageClass
+		if err := l.client.Get(ctx, client.ObjectKey{Name: *claim.Spec.StorageClassName}, &class); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading StorageClass %s: %w", *claim.Spec.StorageClassName, err)
+		}
+		if class.Provisioner != longhorn.Profile().Driver {
+			continue
+		}
+		shared := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany)
+		if err := l.CreateVolume(ctx, Volume{Name: "pvc-" + string(claim.UID)[:8], Shared: shared, For: claim}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// ClusterOptions are the flags of every subcommand that runs in a cluster.
+type ClusterOptions struct {
+	ConfigFile string
+	kubeconfig string
+	// context of the kubeconfig; "" is its current one.
+	context string
+	// user and groups to act as; empty is the kubeconfig's own user.
+	user   string
+	groups []string
+
+	logLevel  string
+	logFormat string
+}
+
+// Setup adds the flags, and makes the command call run with the logger of the flags.
+func (o *ClusterOptions) Setup(cmd *cobra.Command, run func(context.Context, *slog.Logger) error) {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		log, err := o.logger(cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), log)
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.ConfigFile, "config", "", "configuration file; without one the defaults hold")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; by default $KUBECONFIG, then the pod's service account")
+	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&o.logFormat, "log-format", "json", "json or text")
+}
+
+var errLogFormat = errors.New("must be json or text")
+
+// logger builds the logger, also for libraries.
+func (o *ClusterOptions) logger(out io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler
+	switch o.logFormat {
+	case "json":
+		handler = slog.NewJSONHandler(out, options)
+	case "text":
+		handler = slog.NewTextHandler(out, options)
+	default:
+		return nil, fmt.Errorf("--log-format %q: %w", o.logFormat, errLogFormat)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	klog.SetLogger(logr.FromSlogHandler(handler))
+	return slog.New(handler), nil
+}
+
+func (o *ClusterOptions) kubeconfigLoader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
+		CurrentContext: o.context, AuthInfo: clientcmdapi.AuthInfo{Impersonate: o.user, ImpersonateGroups: o.groups},
+	})
+}
+
+// ClusterName describes the connected cluster: the kubeconfig's context and the API server's address.
+// It is valid after Connect.
+func (o *ClusterOptions) ClusterName() string {
+	loader := o.kubeconfigLoader()
+	c, err := loader.ClientConfig()
+	if err != nil {
+		return ""
+	}
+	name := o.context
+	if raw, err := loader.RawConfig(); err == nil && name == "" {
+		name = raw.CurrentContext
+	}
+	if name == "" {
+		return c.Host
+	}
+	return name + " (" + c.Host + ")"
+}
+
+// ContextNamespace is the namespace of the kubeconfig's context, as kubectl uses it; empty if there is none.
+func (o *ClusterOptions) ContextNamespace() string {
+	namespace, _, err := o.kubeconfigLoader().Namespace()
+	if err != nil {
+		return ""
+	}
+	return namespace
+}
+
+// RestConfig finds the cluster the way kubectl does.
+func (o *ClusterOptions) RestConfig(userAgent string) (*rest.Config, error) {
+	c, err := o.kubeconfigLoader().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	c.UserAgent = "fairlead-" + userAgent + "/" + Version
+	// Enough for a storm of dead mounts; priority and fairness protects the API server.
+	c.QPS, c.Burst = 200, 300
+	// The API server warns of Endpoints at every write and watch.
+	c.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
+	return c, nil
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/webhook/registration"
+)
+
+// Next is the command that shows more about a blocker. The commands only read: stopping workloads and creating objects
+// is for the user, as the blocker's message says. The namespace is the storage system's.
+func Next(b v1.Blocker, namespace string) string {
+	names := append([]string{b.Name, namespace}, b.Workloads...)
+	if slices.ContainsFunc(names, func(name string) bool { return name != "" && !typeable.MatchString(name) }) {
+		return "-"
+	}
+	return cmp.Or(nextCommand(b, namespace), "-")
+}
+
+// typeable is a name that is neither a flag nor anything else to a shell: names come from objects of others.
+var typeable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+
+func nextCommand(b v1.Blocker, namespace string) string {
+	here := "kubectl -n " + namespace + " "
+	switch catalog.BlockerKind(b.Kind) {
+	case catalog.BlockedByVolume:
+		for _, w := range b.Workloads {
+			if in, pod, ok := strings.Cut(w, "/"); ok { // its owner is what has to be scaled down
+				return "kubectl -n " + in + " describe pod " + pod
+			}
+		}
+		return here + "describe volumes." + longhorn.GroupVersion.Group + " " + b.Name
+	case catalog.BlockedByServer:
+		return here + "describe pod " + b.Name
+	case catalog.BlockedByService:
+		return here + "describe service " + b.Name
+	case catalog.BlockedByDaemonSet:
+		return here + "describe daemonset " + b.Name
+	case catalog.BlockedByTime:
+		if b.Name == "" { // some seconds
+			return ""
+		}
+		return "kubectl -n " + registration.Namespace + " get configmap " + configurationMap + " -o yaml"
+	case catalog.BlockedByNetwork:
+		return "kubectl get network-attachment-definitions -A"
+	case catalog.BlockedByRequest:
+		return "kubectl describe persistentvolume " + b.Name
+	case catalog.BlockedByNode:
+		return "kubectl describe nodes"
+	case catalog.BlockedByClass:
+		return "kubectl get priorityclasses"
+	case catalog.BlockedByClient, catalog.BlockedByComponent, catalog.BlockedByOther:
+		// A pod, a Deployment or a DaemonSet.
+		return here + "get events --field-selector involvedObject.name=" + b.Name
+	}
+	return ""
+}

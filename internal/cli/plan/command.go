@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/validators"
+)
+
+type planOptions struct {
+	cli.ClientOptions
+	set, unset []string
+}
+
+func Command() *cobra.Command {
+	o := &planOptions{}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Tell what settings would do to this cluster now, and what would wait; change nothing",
+		Long: `Tell what settings would do to this cluster now, and what would wait; change nothing.
+
+The cluster is read live. Without --set and --unset the plan is for the values in
+effect, else for what they would be, in the order of their names. Each value is set
+where the setting has its home: in settings.longhorn.io where Longhorn has the
+setting, else in settings.fairlead.io. Each change is judged by the rules of
+Fairlead's webhook; what that refuses is not planned. No webhook is asked: another
+one, such as the storage system's, may still refuse.
+
+Exit codes:
+  0  all that was asked about would be applied now, or there is nothing to do
+  1  error: the cluster could not be read, a name, a value or a change is refused, or
+     a value in effect that was asked about is invalid; see standard error
+  2  something that was asked about would wait; the plan says for what`,
+		Example: `  fairlead plan --set priority-class=longhorn-critical
+  fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
+  fairlead plan --unset endpoint-network-for-rwx-volume -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			changes, err := parseChanges(o.set, o.unset)
+			if err != nil {
+				return err
+			}
+			p, err := o.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			p.NoteDefaults(cmd.ErrOrStderr())
+			view, err := Read(cmd.Context(), p, changes, time.Now())
+			if err != nil {
+				return cli.Explain(err)
+			}
+			return show(o.Out(cmd), view, o.Output)
+		},
+	}
+	o.Setup(cmd)
+	// Arrays, since values may have commas.
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "name=value to plan for; may be given several times")
+	cmd.Flags().StringArrayVar(&o.unset, "unset", nil, "name of a setting whose value in settings.fairlead.io is taken away; may be given several times")
+	return cmd
+}
+
+// Read reads the cluster, judges the changes and makes the plan.
+func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, error) {
+	o := cluster.FactsOptions{Now: now, Policy: p.Configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}
+	facts, err := p.Reader.Facts(ctx, o)
+	if err != nil {
+		return View{}, err
+	}
+	then := c.after(facts)
+	if plan.Make(then).NeedsNetworks {
+		if err := p.Reader.AddNetworks(ctx, &facts); err != nil {
+			return View{}, err
+		}
+	}
+	if err := completeRollout(ctx, p, &facts, then.Values, o); err != nil {
+		return View{}, err
+	}
+	if p.Duties.Settings == config.Off {
+		return viewOf(facts, c), nil // without changes, the webhook has nothing to judge
+	}
+	return c.planned(judgedBy(ctx, p, facts, c))
+}
+
+// judgedBy adds the facts that only the webhook needs.
+func judgedBy(ctx context.Context, p cli.Target, facts plan.Facts, c Changes) validators.SettingFacts {
+	judged := validators.SettingFacts{
+		Facts: facts, Applies: p.Duties.Settings == config.Apply,
+		MissingPolicy: validators.Strictness(p.Configuration.Networks.Missing),
+	}
+	judged.PriorityClasses = slices.Sorted(maps.Keys(facts.Existing.Classes))
+	if len(c) == 0 {
+		return judged // nothing to judge, so the user needs no right to read networks
+	}
+	// A cluster without Multus has no such kind; the webhook ignores that too.
+	var err error
+	judged.Networks, err = p.Reader.Networks(ctx)
+	judged.NetworksKnown = err == nil
+	return judged
+}
+
+// planned judges the changes and makes the plan.
+func (c Changes) planned(facts validators.SettingFacts) (View, error) {
+	warnings, err := judge(facts, c)
+	if err != nil {
+		return View{}, err
+	}
+	view := viewOf(facts.Facts, c)
+	for i, s := range view.Settings {
+		view.Settings[i].Warnings = append(s.Warnings, warnings[catalog.Name(s.Name)]...)
+	}
+	return view, nil
+}
+
+// completeRollout adds the facts that a malformed value left out, if a change corrects the value.
+func completeRollout(ctx context.Context, p cli.Target, facts *plan.Facts, then catalog.Values, o cluster.FactsOptions) error {
+	if _, err := catalog.SharedVolumeNetwork(facts.Values, p.Storage()); err == nil {
+		return nil
+	}
+	if _, err := catalog.SharedVolumeNetwork(then, p.Storage()); err != nil {
+		return nil // the plan reports the malformed value
+	}
+	record, err := p.Reader.Record(ctx)
+	if err != nil && !errors.Is(err, cluster.ErrNotRecorded) {
+		return err
+	}
+	if facts.Rollout, err = p.Reader.Rollout(ctx, then, record, o.Now); err != nil {
+		return err
+	}
+	facts.Rollout.Policy = o.Policy
+	if o.VolumeNetworks {
+		return p.Reader.AddRequests(ctx, &facts.Rollout)
+	}
+	return nil
+}
+
+func show(out io.Writer, view View, output string) error {
+	write := writePlan
+	if output == cli.OutputJSON {
+		write = func(out io.Writer, view View) error { return cli.WriteJSON(out, view) }
+	}
+	if err := write(out, view); err != nil {
+		return fmt.Errorf("showing the plan: %w", err)
+	}
+	switch view.Outcome {
+	case outcomeInvalid:
+		return view.invalid()
+	case outcomeWaits:
+		return cli.ExitWaits
+	}
+	return nil
+}
+
+var errInvalid = errors.New("is invalid")
+
+// invalid names the malformed values, which are not applied.
+func (v View) invalid() error {
+	var all []error
+	for _, s := range v.Asked() {
+		if s.Applies == appliesInvalid {
+			all = append(all, fmt.Errorf("%s %w: %s", s.Name, errInvalid, s.Reason))
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,269 @@
+package plan
+
+import (
+	"slices"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// planner converts a plan to a View.
+type planner struct {
+	changes Changes
+	// now are the values before the changes, and rolled is the plan for these values.
+	now    catalog.Values
+	rolled plan.Plan
+	// then are the values after the changes, and plan is the plan for these values.
+	then     catalog.Values
+	plan     plan.Plan
+	works    []Work
+	blockers blockerList
+	// summed has the text of blockers that works share.
+	summed map[seenBlockers]string
+	// commands make the changes.
+	commands map[catalog.Name]string
+	// ahead: some work of the setting is done now; behind: some work waits.
+	ahead, behind map[catalog.Name]bool
+}
+
+// viewOf returns the plan after the changes.
+func viewOf(facts plan.Facts, c Changes) View {
+	p := &planner{
+		changes: c, now: facts.Values, works: []Work{}, blockers: blockerList{all: []Blocker{}},
+		ahead: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{}, summed: map[seenBlockers]string{}, commands: map[catalog.Name]string{},
+	}
+	if len(c) > 0 {
+		p.rolled = plan.Make(facts)
+	}
+	for name := range c {
+		p.commands[name] = c.command(name, facts)
+	}
+	facts = c.after(facts)
+	p.then, p.plan = facts.Values, plan.Make(facts)
+	p.addNetwork(facts.Profile)
+	p.addWorks()
+	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
+	view.Works, view.Blockers = p.works, p.blockers.all
+	view.Outcome = view.outcome()
+	return view
+}
+
+// nodesOf are the nodes whose clients have not moved yet.
+func nodesOf(facts plan.Facts) []Node {
+	nodes := []Node{}
+	desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Profile)
+	if err != nil {
+		return nodes
+	}
+	facts.Rollout.Desired = desired
+	for _, turn := range rollout.NodeOrder(facts.Rollout) {
+		nodes = append(nodes, Node{
+			Node: turn.Node, Pod: turn.Pod, Volumes: append([]string{}, turn.Volumes...), Workloads: append([]string{}, turn.Workloads...),
+		})
+	}
+	return nodes
+}
+
+// addWorks adds the actions on components.
+func (p *planner) addWorks() {
+	for _, w := range p.plan.Now {
+		shown := p.workOf(w, whenNow, nil)
+		if w.Action != plan.UpdateComponent && len(p.plan.Starting) > 0 {
+			shown = p.workOf(w, whenTurn, p.plan.Starting)
+		}
+		p.add(shown, w.Settings, p.startingFor(shown))
+	}
+	for _, w := range p.plan.Later {
+		p.add(p.workOf(w, whenLater, w.Blockers), w.Settings, w.Blockers)
+	}
+}
+
+func (p *planner) startingFor(w Work) []catalog.Blocker {
+	if w.When == whenTurn {
+		return p.plan.Starting
+	}
+	return nil
+}
+
+func (p *planner) add(w Work, names []catalog.Name, blockers []catalog.Blocker) {
+	p.works = append(p.works, w)
+	for _, name := range names {
+		if w.When == whenNow {
+			p.ahead[name] = true
+		} else {
+			p.behind[name] = true
+		}
+		p.blockers.add(name, blockers)
+	}
+}
+
+// sumUp caches catalog.Short, because many works share a long list of blockers.
+func (p *planner) sumUp(blockers []catalog.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+	key := seenBlockers{first: &blockers[0], count: len(blockers)}
+	text, known := p.summed[key]
+	if !known {
+		text = catalog.Short(blockers)
+		p.summed[key] = text
+	}
+	return text
+}
+
+func (p *planner) workOf(w plan.Work, when string, blockers []catalog.Blocker) Work {
+	shown := Work{
+		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
+		When: when, WaitsFor: p.sumUp(blockers), Wants: map[string]string{},
+	}
+	for _, name := range w.Settings {
+		shown.Settings = append(shown.Settings, string(name))
+	}
+	for trait, want := range w.Wants {
+		shown.Wants[string(trait)] = want.Text
+	}
+	return shown
+}
+
+// moveAction is the rollout of the network of shared volumes, which has its own steps.
+const moveAction = "Move"
+
+// addNetwork adds the rollout if a setting that chooses the network is not applied.
+func (p *planner) addNetwork(profile storage.Profile) {
+	step := p.plan.Network
+	if step.Applied || step.Phase == "" {
+		return
+	}
+	var choosing []catalog.Name
+	for _, s := range p.plan.Settings {
+		if s.ChoosesNetwork && !s.Applied {
+			choosing = append(choosing, s.Name)
+		}
+	}
+	if len(choosing) == 0 {
+		return
+	}
+	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, When: whenNow}
+	if step.Action == rollout.Nothing {
+		w.When, w.WaitsFor = whenLater, catalog.Short(step.Blockers)
+	}
+	for _, name := range choosing {
+		w.Settings = append(w.Settings, string(name))
+	}
+	p.add(w, choosing, step.Blockers)
+}
+
+// settings of the danger zone, and other settings that change.
+func (p *planner) settings() []Setting {
+	shown := []Setting{}
+	for _, s := range p.plan.Settings {
+		p.blockers.add(s.Name, s.Blockers)
+		shown = append(shown, p.setting(s))
+	}
+	for _, d := range catalog.All() {
+		if _, asked := p.changes[d.Name]; asked && !d.DangerZone {
+			shown = append(shown, p.setting(plan.SettingPlan{
+				Name: d.Name, Value: p.then[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect",
+			}))
+		}
+	}
+	return shown
+}
+
+func (p *planner) setting(s plan.SettingPlan) Setting {
+	d, _ := catalog.Lookup(string(s.Name))
+	_, changed := p.changes[s.Name]
+	shown := Setting{
+		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
+		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []Progress{}, Warnings: []string{},
+	}
+	if changed && d.Gate == catalog.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
+		shown.Applies = appliesNow
+	}
+	if shown.Now != shown.Then {
+		shown.Command = p.commands[s.Name]
+	}
+	if rolled, known := p.rolled.Setting(s.Name); known {
+		shown.appliedNow = rolled.Applied
+	}
+	for _, k := range s.Progress {
+		shown.Progress = append(shown.Progress, Progress{string(k.Kind), k.Updated, k.Total})
+	}
+	return shown
+}
+
+func (p *planner) applies(s plan.SettingPlan) string {
+	ahead, behind := p.ahead[s.Name], p.behind[s.Name] || len(s.Blockers) > 0
+	switch {
+	case s.Phase == rollout.PhaseInvalid:
+		return appliesInvalid
+	case s.Applied:
+		return appliesDone
+	case ahead && behind:
+		return appliesPartly
+	case ahead:
+		return appliesNow
+	}
+	return appliesWaits
+}
+
+func (v View) outcome() string {
+	outcome := outcomeNothing
+	for _, s := range v.Asked() {
+		switch {
+		case s.Applies == appliesInvalid:
+			return outcomeInvalid
+		case s.Applies == appliesDone, s.Applies == appliesNow && outcome == outcomeWaits:
+		case s.Applies == appliesNow:
+			outcome = outcomeNow
+		default:
+			outcome = outcomeWaits
+		}
+	}
+	return outcome
+}
+
+func valueOf(v catalog.Value) Value { return Value{v.Text, string(v.Source)} }
+
+// blockerList keeps each blocker once. Works that wait for the same volumes share one slice:
+// seen skips slices that were added before.
+type blockerList struct {
+	all   []Blocker
+	index map[[2]string]int
+	seen  map[seenBlockers]bool
+}
+
+type seenBlockers struct {
+	first *catalog.Blocker
+	count int
+	name  catalog.Name
+}
+
+func (l *blockerList) add(name catalog.Name, blockers []catalog.Blocker) {
+	if len(blockers) == 0 {
+		return
+	}
+	if l.index == nil {
+		l.index, l.seen = map[[2]string]int{}, map[seenBlockers]bool{}
+	}
+	key := seenBlockers{&blockers[0], len(blockers), name}
+	if l.seen[key] {
+		return
+	}
+	l.seen[key] = true
+	for _, b := range blockers {
+		id := [2]string{string(b.Kind), b.Name}
+		i, known := l.index[id]
+		if !known {
+			i = len(l.all)
+			l.index[id] = i
+			l.all = append(l.all, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message}})
+		}
+		if !slices.Contains(l.all[i].Settings, string(name)) {
+			l.all[i].Settings = append(l.all[i].Settings, string(name))
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+)
+
+const exitCodes = `
+Exit codes:
+  0  all is as it should be
+  1  error: the cluster could not be read; see standard error
+  2  something waits; the output says for what
+  3  something is wrong: a data path disagrees, a value must be corrected, or an NFS
+     service is not Ready`
+
+// interval between two readings of --watch.
+const interval = 2 * time.Second
+
+// Command is `fairlead status`.
+func Command() *cobra.Command {
+	o := &cli.ClientOptions{}
+	watch := false
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show on one screen what is in effect, what waits, and which data paths are wrong",
+		Long: `Show on one screen what is in effect, what waits and for what, which data paths of RWX
+volumes are not as they should be, lost nodes, and NFS services. The command only reads.
+ClusterRole fairlead-planner allows this; fairlead-fence-viewer and fairlead-nfs-viewer
+allow the parts on nodes and NFS services.
+` + exitCodes,
+		Example: "  fairlead status\n  fairlead status --watch\n  fairlead status -o json\n  fairlead status volume pvc-1f0c",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd, o, watch, func(out io.Writer, v View, now time.Time) (datapath.State, error) {
+				if o.Output == cli.OutputJSON {
+					return v.State, cli.WriteJSON(out, v)
+				}
+				return v.State, writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
+			})
+		},
+	}
+	o.Setup(cmd)
+	cmd.PersistentFlags().BoolVarP(&watch, "watch", "w", false, "look every two seconds, and print what has changed")
+	cmd.AddCommand(volumeCommand(o, &watch))
+	return cmd
+}
+
+func volumeCommand(o *cli.ClientOptions, watch *bool) *cobra.Command {
+	return &cobra.Command{
+		Use:   "volume NAME",
+		Short: "Follow one RWX volume from its workloads to its server",
+		Long: `Follow one RWX volume from its workloads to its server: each hop with its network and its
+addresses, and what disagrees. NAME is the storage system's name of the volume, for
+Longhorn that of the PersistentVolume.
+` + exitCodes,
+		Example: "  fairlead status volume pvc-1f0c",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &longhorn.VolumeList{} }, func(v *longhorn.Volume) string {
+			if !v.Spec.Shared() {
+				return ""
+			}
+			return v.Name
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd, o, *watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
+				volume, err := v.Find(args[0])
+				if err != nil {
+					return "", err
+				}
+				if o.Output == cli.OutputJSON {
+					return volume.State, cli.WriteJSON(out, volume)
+				}
+				return volume.State, writeVolume(out, volume, o.ClusterName())
+			})
+		},
+	}
+}
+
+// VolumesCommand is `fairlead volumes`.
+func VolumesCommand() *cobra.Command {
+	o := &cli.ClientOptions{}
+	watch := false
+	cmd := &cobra.Command{
+		Use:   "volumes",
+		Short: "Show each RWX volume: nodes, workloads, network now and wanted, server, what it waits for",
+		Long: `Show each RWX volume: the nodes and workloads that use it, its network now and the wanted
+one, the addresses of its server, and what it waits for. The command only reads.
+ClusterRole fairlead-planner allows this.
+` + exitCodes,
+		Example: "  fairlead volumes\n  fairlead volumes -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd, o, watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
+				state := datapath.OK
+				volumes := []VolumeView{}
+				for _, p := range v.Profiles {
+					volumes = append(volumes, p.Volumes...)
+				}
+				for _, volume := range volumes {
+					state = datapath.Worse(state, volume.State)
+				}
+				if o.Output == cli.OutputJSON {
+					return state, cli.WriteJSON(out, map[string][]VolumeView{"data": volumes})
+				}
+				return state, writeVolumes(out, volumes, o.ClusterName())
+			})
+		},
+	}
+	o.Setup(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look every two seconds, and print what has changed")
+	return cmd
+}
+
+// show writes a view and returns its state.
+type show func(out io.Writer, v View, now time.Time) (datapath.State, error)
+
+// run reads once, or with --watch until the command is interrupted. The exit code is that of the last reading.
+func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error {
+	targets, live, unread, err := o.OpenAll(cmd.Context())
+	if err != nil {
+		return err
+	}
+	cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+	look := func(ctx context.Context) (string, datapath.State, error) {
+		now := time.Now()
+		v, err := Read(ctx, targets, live, now)
+		if err != nil {
+			return "", "", cli.ExplainBy(err, "ClusterRole fairlead-planner")
+		}
+		var text bytes.Buffer
+		state, err := show(&text, v, now)
+		return text.String(), state, err
+	}
+	text, state, err := look(cmd.Context())
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(cmd.OutOrStdout(), text)
+	if watch {
+		state = follow(cmd, look, text, state)
+	}
+	switch state {
+	case datapath.Wrong:
+		return cli.ExitWrong
+	case datapath.Waiting:
+		return cli.ExitWaits
+	}
+	return nil
+}
+
+// follow prints each reading that differs from the previous one. A repeated failure is reported once.
+func follow(cmd *cobra.Command, look func(context.Context) (string, datapath.State, error), text string, state datapath.State) datapath.State {
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	failed := ""
+	for {
+		select {
+		case <-cmd.Context().Done():
+			return state
+		case <-ticks.C:
+		}
+		next, nextState, err := look(cmd.Context())
+		switch {
+		case errors.Is(err, context.Canceled):
+			return state
+		case err != nil:
+			if err.Error() != failed {
+				failed = err.Error()
+				cli.WriteLine(cmd.ErrOrStderr(), "fairlead: %v; looking again every %s", err, interval)
+			}
+			continue
+		}
+		failed = ""
+		if next != text {
+			fmt.Fprintf(cmd.OutOrStdout(), "\n%s", next)
+		}
+		text, state = next, nextState
+	}
+}

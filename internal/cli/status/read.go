@@ -1,0 +1,165 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/fence/advice"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
+)
+
+// Read reads the state of the whole cluster once.
+func Read(ctx context.Context, targets []cli.Target, live client.Reader, now time.Time) (View, error) {
+	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}}
+	for _, t := range targets {
+		p, err := readProfile(ctx, t, now)
+		if err != nil {
+			return v, err
+		}
+		v.Profiles, v.State = append(v.Profiles, p), datapath.Worse(v.State, p.State)
+	}
+	paged := lists.NewLive(live)
+	if err := v.note("NodeFences", v.readNodes(ctx, paged)); err != nil {
+		return v, err
+	}
+	return v, v.note("NFSServices", v.readNFS(ctx, paged))
+}
+
+// note turns an error of one part into a note, so that a missing right does not hide the other parts.
+func (v *View) note(what string, err error) error {
+	switch {
+	case lists.NotInstalled(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		v.Notes = append(v.Notes, fmt.Sprintf("%s are not shown: %v", what, err))
+		return nil
+	}
+	return err
+}
+
+func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView, error) {
+	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []VolumeView{}}
+	states, _, err := t.Reader.SettingStates(ctx)
+	if err != nil {
+		return p, err
+	}
+	for _, s := range states {
+		if !s.DangerZone {
+			continue
+		}
+		shown := settingsapi.Describe(s, t.Storage())
+		p.settings = append(p.settings, shown)
+		if s.Applied {
+			p.Applied++
+			continue
+		}
+		p.Waiting = append(p.Waiting, shown)
+		p.Progress = append(p.Progress, progressOf(s)...)
+		p.State = datapath.Worse(p.State, datapath.Waiting)
+		if s.Value.Problem != "" {
+			p.State = datapath.Wrong
+		}
+	}
+	object, err := t.Reader.RolloutObject(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		p.Network = NetworkView{Phase: "Unknown", Message: "the controller has not recorded the network yet: kubectl -n fairlead-system get pods"}
+		p.State = datapath.Worse(p.State, datapath.Waiting)
+	case err != nil:
+		return p, err
+	default:
+		s := object.Status
+		p.Network = NetworkView{s.Desired, s.Clients.Network, s.Servers.Network, s.Phase, s.Message, int(s.Clients.Updated), int(s.Clients.Total)}
+		if s.Phase != string(rollout.PhaseApplied) {
+			p.State = datapath.Worse(p.State, datapath.Waiting)
+		}
+	}
+	facts, err := t.Reader.DataPaths(ctx, t.Configuration.ClusterDomain, now)
+	if err != nil {
+		return p, err
+	}
+	for _, path := range datapath.Follow(facts) {
+		p.Volumes, p.State = append(p.Volumes, viewOf(path)), datapath.Worse(p.State, path.State)
+	}
+	return p, nil
+}
+
+func progressOf(s cluster.SettingState) []Progress {
+	var shown []Progress
+	if s.Own != nil {
+		for _, c := range s.Own.Status.Components {
+			shown = append(shown, Progress{string(s.Name), c.Kind, int(c.Updated), int(c.Total)})
+		}
+	}
+	return shown
+}
+
+func (v *View) readNodes(ctx context.Context, live client.Reader) error {
+	var list v1alpha1.NodeFenceList
+	if err := live.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		record := &list.Items[i]
+		s := record.Status
+		if s.Phase == "" || s.Phase == v1alpha1.NodeHealthy {
+			continue
+		}
+		node := fencing.NodeOfFence(record)
+		a := advice.Of(record.Name, node, s)
+		v.LostNodes = append(v.LostNodes, LostNode{node, string(s.Phase), cli.TimeOf(s.LostSince), a.WaitsFor, a.Next})
+		v.State = datapath.Worse(v.State, datapath.Waiting)
+	}
+	return nil
+}
+
+func (v *View) readNFS(ctx context.Context, live client.Reader) error {
+	var list v1alpha1.NFSServiceList
+	if err := live.List(ctx, &list); err != nil {
+		return err
+	}
+	for _, s := range list.Items {
+		shown := NFSService{Service: s.Namespace + "/" + s.Name, Ready: "Unknown", Backends: len(s.Status.Backends), Healthy: int(s.Status.HealthyBackends), State: datapath.Waiting}
+		if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.NFSReady); ready != nil {
+			shown.Ready, shown.Message = string(ready.Status), ready.Message
+		}
+		switch {
+		case shown.Ready == "False":
+			shown.State = datapath.Wrong
+		case shown.Ready == "True" && shown.Healthy == shown.Backends:
+			shown.State = datapath.OK
+		}
+		v.NFSServices, v.State = append(v.NFSServices, shown), datapath.Worse(v.State, shown.State)
+	}
+	return nil
+}
+
+var errNoVolume = errors.New("no RWX volume of the profile has this name; \"fairlead volumes\" lists them")
+
+// Find returns one volume of the view.
+func (v View) Find(name string) (VolumeView, error) {
+	var names []string
+	for _, p := range v.Profiles {
+		for _, volume := range p.Volumes {
+			if volume.Volume == name {
+				return volume, nil
+			}
+			names = append(names, volume.Volume)
+		}
+	}
+	return VolumeView{}, fmt.Errorf("%q: %w%s", name, errNoVolume, cli.DidYouMean(name, names))
+}

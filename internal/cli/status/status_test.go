@@ -1,0 +1,106 @@
+package status
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+)
+
+func look(t *testing.T, funcs interceptor.Funcs, all ...client.Object) View {
+	t.Helper()
+	c, err := config.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := clitest.Client(t, funcs, all...)
+	target := cli.Target{Profile: c.Profiles[0], Configuration: c, Reader: cluster.NewReader(c.Profiles[0].Storage(), live, live)}
+	v, err := Read(t.Context(), []cli.Target{target}, live, clitest.Noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestStatusIsShown(t *testing.T) {
+	cluster := "lab (https://127.0.0.1:6443)"
+	fine, trouble := look(t, interceptor.Funcs{}, objects.HealthyCluster(clitest.Noon)...), look(t, interceptor.Funcs{}, objects.TroubledCluster(clitest.Noon)...)
+	if fine.State != datapath.OK || trouble.State != datapath.Wrong {
+		t.Errorf("states %s, %s", fine.State, trouble.State)
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"fine.txt":     func(out io.Writer) error { return writeStatus(out, fine, "fairlead", cluster, clitest.Noon) },
+		"trouble.txt":  func(out io.Writer) error { return writeStatus(out, trouble, "kubectl fairlead", cluster, clitest.Noon) },
+		"trouble.json": func(out io.Writer) error { return cli.WriteJSON(out, trouble) },
+		"volumes.txt":  func(out io.Writer) error { return writeVolumes(out, trouble.Profiles[0].Volumes, cluster) },
+		"volume.txt":   func(out io.Writer) error { return writeVolume(out, trouble.Profiles[0].Volumes[0], cluster) },
+		"idle.txt":     func(out io.Writer) error { return writeVolume(out, trouble.Profiles[0].Volumes[1], cluster) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if err := write(&out); err != nil {
+				t.Fatal(err)
+			}
+			clitest.Golden(t, name, out.String())
+		})
+	}
+}
+
+func TestEmptyClusterWaitsForController(t *testing.T) {
+	v := look(t, interceptor.Funcs{})
+	if v.State != datapath.Waiting || v.Profiles[0].Network.Phase != "Unknown" || len(v.Profiles[0].Volumes) != 0 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestUnknownVolumeIsAnError(t *testing.T) {
+	if _, err := look(t, interceptor.Funcs{}, objects.HealthyCluster(clitest.Noon)...).Find("pvc-x"); !errors.Is(err, errNoVolume) || !strings.Contains(err.Error(), "did you mean pvc-a, pvc-b?") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestShellCompletesSharedVolumes(t *testing.T) {
+	server := clitest.ServeAPI(t, nil, objects.LonghornVolume("pvc-b", "", objects.RWX), objects.LonghornVolume("pvc-rwo", ""), objects.LonghornVolume("pvc-a", "", objects.RWX))
+	out := clitest.Output(t, nil, func(out io.Writer) error {
+		cmd := Command()
+		cmd.SetArgs([]string{"__complete", "volume", "--kubeconfig", clitest.Kubeconfig(t, server), ""})
+		cmd.SetOut(out)
+		return cmd.ExecuteContext(t.Context())
+	})
+	if !strings.HasPrefix(out, "pvc-a\npvc-b\n:") {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestNoValueSteersTerminalOfStatus(t *testing.T) {
+	v := clitest.Spoiled[View]()
+	for i := range v.Profiles {
+		for j := range v.Profiles[i].Volumes {
+			v.Profiles[i].Volumes[j].State = datapath.Wrong
+		}
+	}
+	clitest.CheckSafe(t, v, func(out io.Writer) error { return writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon) })
+	volume := clitest.Spoiled[VolumeView]()
+	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolume(out, volume, clitest.Hostile) })
+	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolumes(out, []VolumeView{volume}, clitest.Hostile) })
+}
+
+func TestPlannersMayReadStatus(t *testing.T) {
+	funcs, reads := clitest.CheckReads(t, map[string]string{
+		"base": "fairlead-planner", "components/fencing": "fairlead-fence-viewer", "components/nfs": "fairlead-nfs-viewer",
+	})
+	look(t, funcs, objects.TroubledCluster(clitest.Noon)...)
+	if !reads["endpointslices"] || !reads["sharemanagers"] || !reads["nodefences"] || !reads["nfsservices"] {
+		t.Errorf("only these were read: %v", reads)
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Table aligns columns. Each cell is one line of printable characters.
+type Table struct{ lines *tabwriter.Writer }
+
+// NewTable returns a table with a line of headings; without headings the first row is an ordinary row.
+func NewTable(out io.Writer, head ...string) *Table {
+	t := &Table{lines: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	if len(head) > 0 {
+		t.Row(head...)
+	}
+	return t
+}
+
+// Row adds a line.
+func (t *Table) Row(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	fmt.Fprintln(t.lines, strings.Join(cells, "\t"))
+}
+
+// Flush writes the table.
+func (t *Table) Flush() error {
+	if err := t.lines.Flush(); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
+
+// widest is the maximum length of a value in a column.
+const widest = 40
+
+// Value returns a setting's value on one line; an empty value is shown as "".
+func Value(text string) string {
+	if text == "" {
+		return `""`
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// Cell returns a value shortened to fit into a column.
+func Cell(text string) string {
+	runes := []rune(Value(text))
+	if len(runes) > widest {
+		return string(runes[:widest-1]) + "…"
+	}
+	return string(runes)
+}
+
+// List joins names with commas; an empty list is a dash.
+func List(list []string) string {
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, ", ")
+}
+
+// LongestList is the maximum number of lines of a list in a table. JSON has all lines.
+const LongestList = 20
+
+// More says how many of count lines a table leaves out.
+func More(out io.Writer, count int) {
+	if count > LongestList {
+		WriteLine(out, "and %d more; -o json has all", count-LongestList)
+	}
+}
+
+// Ago returns the age of a time, or a dash if there is no time.
+func Ago(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return duration.HumanDuration(max(0, now.Sub(*t)))
+}
+
+// OrDash returns the text, or a dash if the text is empty.
+func OrDash(text string) string { return cmp.Or(text, "-") }
+
+// TimeOf returns a time of the API in UTC; nil for the zero time.
+func TimeOf(t *metav1.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}
+
+// CountOrDash returns a count, or a dash for zero.
+func CountOrDash(count int) string {
+	if count == 0 {
+		return "-"
+	}
+	return fmt.Sprint(count)
+}
+
+// WriteJSON writes a document without raw control characters.
+func WriteJSON(out io.Writer, value any) error {
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	if _, err := out.Write(escaped(document.Bytes())); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package ui
+
+import (
+	"net/http"
+	"slices"
+)
+
+const (
+	wrongHost = "This page answers to its own address only. Open the link that \"fairlead ui\" has printed.\n"
+	noSession = "This browser has not opened the link that \"fairlead ui\" has printed. The link works once, in one browser.\n" +
+		"To use another browser, end the command with Ctrl-C, start it again, and open the new link.\n"
+	usedToken = "The token in this link is wrong, or the link was used already. The link works once, in one browser.\n" +
+		"End \"fairlead ui\" with Ctrl-C, start it again, and open the new link.\n"
+)
+
+// policy allows what the page itself serves, and nothing inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// headed sets the headers of every answer.
+func headed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			w.Header().Set(name, value)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hosted refuses other names of the host: a page of a hostile site could reach this server by a
+// name of its own that resolves to the loopback address (DNS rebinding).
+func hosted(port string) func(http.Handler) http.Handler {
+	hosts := []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !slices.Contains(hosts, r.Host) {
+				refuse(w, wrongHost)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// guarded admits the browser with the cookie, and exchanges the token of the link for the cookie.
+func (s *session) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, hasToken := r.URL.Query()["token"]
+		link := hasToken && r.URL.Path == "/"
+		switch {
+		case link && !s.has(r) && !s.exchange(token[0]):
+			refuse(w, usedToken)
+		case link:
+			s.admit(w)
+			http.Redirect(w, r, "/", http.StatusSeeOther) // the address has no token then
+		case !s.has(r):
+			refuse(w, noSession)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(text)) // the browser may have gone
+}

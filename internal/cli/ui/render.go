@@ -1,0 +1,144 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
+)
+
+//go:embed templates/*.html
+var sources embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ago": cli.Ago, "list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "next": cli.Next,
+	"volumeLink": volumeLink, "settingLink": settingLink, "fenceLink": fenceLink, "serviceLink": serviceLink, "planLink": planLink,
+	"typed": typed,
+	"appliesState": func(applies string) string {
+		return map[string]string{"applied": "ok", "now": "ok", "invalid": "wrong"}[applies]
+	},
+	"healthState": func(health string) string {
+		return map[string]string{"Healthy": "ok", "Failing": "waiting", "Down": "wrong"}[health]
+	},
+	"readyState": func(ready string) string { return map[string]string{"True": "ok", "False": "wrong"}[ready] },
+}).ParseFS(sources, "templates/*.html"))
+
+// typed reports whether a next step is a command; others are done by hand, such as a reboot. A command
+// with control characters is not offered for copying.
+func typed(next string) bool {
+	first, _, _ := strings.Cut(next, " ")
+	return (first == "kubectl" || first == "fairlead") && !strings.ContainsFunc(next, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// bar shows how much of something is done or used.
+type bar struct {
+	Label       string
+	Value, Most int
+}
+
+func rendered(name string, data any) (template.HTML, error) {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+		return "", fmt.Errorf("rendering %s: %w", name, err)
+	}
+	return template.HTML(text.String()), nil //nolint:gosec // html/template has escaped it
+}
+
+// view makes a page from a reading.
+type view func(*server, *http.Request, *reading) page
+
+// page is one view before it is rendered.
+type page struct {
+	code        int
+	title, menu string
+	// head has what stays, such as a form; live is replaced when it has changed. Both name templates.
+	head, live string
+	data       any
+	// still: the live part is not replaced.
+	still bool
+}
+
+// frame is the data of the layout.
+type frame struct {
+	Title, Menu, Cluster, Program, Version string
+	Menus                                  []menu
+	Still                                  bool
+	Head, Live, Freshness                  template.HTML
+}
+
+type menu struct{ Path, Name string }
+
+var menus = []menu{{"/", "Overview"}, {"/volumes", "Volumes"}, {"/settings", "Settings"}, {"/rollouts", "Roll-outs"}, {"/fences", "Fences"}, {"/nfs", "NFS"}}
+
+// onlyLive is the key of the state that a stream of events has; then only the live part is rendered.
+type onlyLive struct{}
+
+func (s *server) show(v view) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		given, only := r.Context().Value(onlyLive{}).(state)
+		if !only {
+			given = s.watch.look(r.Context())
+		}
+		p := page{code: http.StatusBadGateway, title: "No reading", live: "unread"}
+		if given.reading != nil {
+			p = v(s, r, given.reading)
+		}
+		live, err := rendered(p.live, p.data)
+		if err == nil && !only {
+			live, err = s.whole(p, live, given)
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if p.code != 0 {
+			w.WriteHeader(p.code)
+		}
+		_, _ = w.Write([]byte(live)) // the browser may have gone
+	}
+}
+
+// whole puts the live part into the layout.
+func (s *server) whole(p page, live template.HTML, given state) (template.HTML, error) {
+	f := frame{Title: p.title, Menu: p.menu, Menus: menus, Cluster: s.cluster, Program: s.program, Still: p.still, Live: live, Version: version(live)}
+	var err error
+	if p.head != "" {
+		if f.Head, err = rendered(p.head, p.data); err != nil {
+			return "", err
+		}
+	}
+	if f.Freshness, err = s.freshness(given); err != nil {
+		return "", err
+	}
+	return rendered("layout", f)
+}
+
+// version tells two renderings of a live part apart.
+func version(live template.HTML) string {
+	sum := sha256.Sum256([]byte(live))
+	return hex.EncodeToString(sum[:8])
+}
+
+// freshness says when the cluster was read, and since when it can't be read.
+func (s *server) freshness(given state) (template.HTML, error) {
+	data := struct{ Read, Since, Error string }{}
+	if given.reading != nil {
+		data.Read = clock(given.reading.at)
+	}
+	if given.err != nil {
+		data.Since, data.Error = clock(given.since), given.err.Error()
+	}
+	return rendered("freshness", data)
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -1,0 +1,70 @@
+// Replaces the live part of the view when the server has rendered another one, and copies commands.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const freshness = document.getElementById("freshness");
+  const ended = document.getElementById("ended");
+  const said = document.getElementById("said");
+  let waiting = null; // the newest part, while text is selected
+  let stream = null;
+
+  document.documentElement.classList.add("js");
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+      said.textContent = "The command is copied.";
+    } catch {
+      said.textContent = "The browser did not allow copying.";
+    }
+    button.firstChild.data = said.textContent.includes("is copied") ? "Copied" : "Not copied";
+    setTimeout(() => { button.firstChild.data = "Copy"; said.textContent = ""; }, 2000);
+  });
+
+  // The element with the focus, found again in the new part.
+  const place = (element) => {
+    if (!element || !live.contains(element)) return null;
+    const same = element.id ? "#" + CSS.escape(element.id) : element.getAttribute("href") ? `[href="${CSS.escape(element.getAttribute("href"))}"]` : element.localName;
+    return { same, index: [...live.querySelectorAll(same)].indexOf(element) };
+  };
+
+  const selecting = () => {
+    const s = getSelection();
+    return s && !s.isCollapsed && live.contains(s.anchorNode);
+  };
+
+  const show = (part) => {
+    if (part.version === live.dataset.version) { waiting = null; return; }
+    if (selecting()) { waiting = part; return; }
+    waiting = null;
+    const at = place(document.activeElement);
+    const scrolled = [...live.querySelectorAll(".scroll")].map((e) => e.scrollLeft);
+    live.innerHTML = part.html;
+    live.dataset.version = part.version;
+    live.querySelectorAll(".scroll").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
+    if (at) live.querySelectorAll(at.same)[at.index]?.focus({ preventScroll: true });
+  };
+
+  const open = () => {
+    if (stream) return;
+    const view = "still" in live.dataset ? "" : location.pathname + location.search;
+    stream = new EventSource("/events?view=" + encodeURIComponent(view));
+    stream.addEventListener("live", (event) => show(JSON.parse(event.data)));
+    stream.addEventListener("freshness", (event) => {
+      const html = JSON.parse(event.data);
+      if (freshness.innerHTML !== html) freshness.innerHTML = html;
+    });
+    stream.onopen = () => { ended.hidden = true; };
+    stream.onerror = () => { ended.hidden = false; };
+  };
+  const close = () => { if (stream) stream.close(); stream = null; };
+
+  document.addEventListener("selectionchange", () => { if (waiting && !selecting()) show(waiting); });
+  // A hidden page asks for nothing.
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", () => { if (!document.hidden) open(); });
+  if (!document.hidden) open();
+})();

@@ -1,0 +1,130 @@
+package datapath
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+)
+
+var (
+	onNetwork = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	address   = netip.MustParseAddr("10.1.0.7")
+)
+
+// attached has volume pvc-a, in use on node-1 and served on node-2, all on the network.
+func attached() Facts {
+	return Facts{
+		Profile: longhorn.Profile(), ClusterDomain: "cluster.local",
+		Rollout: rollout.Rollout{
+			Desired:   onNetwork,
+			Record:    rollout.Record{Clients: onNetwork, Servers: onNetwork},
+			DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Network: onNetwork, Wanted: 1},
+			Volumes:   []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}, {Name: "pvc-block", Attached: true}},
+			Services:  []storage.Service{{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone, Recorded: onNetwork}},
+			Servers: []storage.Server{{Pod: "share-manager-pvc-a", Volume: "pvc-a", Node: "node-2", Network: onNetwork, Ready: true,
+				Reported: []storage.Reported{{Network: "kube-system/storage-net", Interface: "lhnet1", IPs: []string{address.String()}}}}},
+			Clients: []storage.Client{{Pod: "longhorn-csi-plugin-1", Node: "node-1", Network: onNetwork, Reported: true, Ready: true}},
+		},
+		Published: map[string][]netip.Addr{"pvc-a": {address}},
+		Endpoints: map[string]string{"pvc-a": "nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"},
+	}
+}
+
+func TestHopThatDisagreesIsNamed(t *testing.T) {
+	other := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet1"}
+	for name, test := range map[string]struct {
+		change  func(*Facts)
+		state   State
+		kind    Kind
+		message string
+		command string
+	}{
+		"nothing": {func(*Facts) {}, OK, "", "", ""},
+		"no client": {func(f *Facts) { f.Rollout.Clients = nil }, Wrong, Client,
+			"no ready client of the storage system on node node-1", "kubectl -n longhorn-system get pods -l app=longhorn-csi-plugin --field-selector spec.nodeName=node-1 -o wide"},
+		"client without an address": {func(f *Facts) { f.Rollout.Clients[0].Reported = false }, Wrong, Client, "no ready client", "kubectl -n longhorn-system get pods"},
+		"client without the volume's network": {func(f *Facts) {
+			own := storage.VolumeAttachment(other.Network)
+			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
+			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
+		}, Wrong, Client, "Multus reports no address of pod longhorn-csi-plugin-1 on kube-system/backup-net@", "kubectl"},
+		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
+			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
+		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,
+			"EndpointSlices of Service pvc-a have none, and Multus reports 10.1.0.7", "kubectl -n fairlead-system rollout restart deployment fairlead-controller"},
+		"slices with an old address": {func(f *Facts) { f.Published["pvc-a"] = []netip.Addr{address.Next()} }, Wrong, Addresses, "have 10.1.0.8, and Multus reports 10.1.0.7", "kubectl"},
+		"server not Ready": {func(f *Facts) { f.Rollout.Servers[0].Ready = false; f.Published = nil }, Wrong, Server,
+			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
+		"no server": {func(f *Facts) { f.Rollout.Servers = nil; f.Published = nil }, Wrong, Server, "volume pvc-a is attached and has no server pod", "kubectl"},
+		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
+			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, its Service is for kube-system/storage-net@lhnet1", "kubectl"},
+		"client elsewhere": {func(f *Facts) {
+			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
+		}, Wrong, Client, "no ready client", ""},
+		"Service elsewhere": {func(f *Facts) {
+			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Endpoints = nil
+		}, Waiting, Service,
+			"pvc-a is for the cluster network, its server would be on kube-system/storage-net@lhnet1 now; replaced when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := attached()
+			test.change(&f)
+			paths := Follow(f)
+			if len(paths) != 1 {
+				t.Fatalf("got %d paths", len(paths))
+			}
+			p := paths[0]
+			if p.State != test.state {
+				t.Errorf("state %s: %+v", p.State, p.Hops)
+			}
+			found := test.kind == ""
+			for _, h := range p.Hops {
+				found = found || h.Kind == test.kind && strings.Contains(h.Message, test.message) && strings.HasPrefix(h.Command, test.command)
+				if test.state == OK && h.State != OK {
+					t.Errorf("%+v", h)
+				}
+			}
+			if !found {
+				t.Errorf("no hop %s says %q: %+v", test.kind, test.message, p.Hops)
+			}
+		})
+	}
+}
+
+func TestOptedOutServicesAreLeftToOthers(t *testing.T) {
+	for name, change := range map[string]func(*storage.Service){"opt-out": func(s *storage.Service) { s.OptOut = true }, "selector": func(s *storage.Service) { s.Selects = true }} {
+		f := attached()
+		change(&f.Rollout.Services[0])
+		f.Published = nil
+		if p, _ := Of(f, "pvc-a"); p.State != OK {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+func TestVolumeWaitsForWantedNetwork(t *testing.T) {
+	f := attached()
+	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
+	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
+	p, found := Of(f, "pvc-a")
+	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "replaced when the volume is detached") {
+		t.Errorf("got %+v", p)
+	}
+	if _, found := Of(f, "pvc-block"); found {
+		t.Error("a volume without a server has a path")
+	}
+}
+
+func TestIdleVolumeHasNoHops(t *testing.T) {
+	f := attached()
+	f.Rollout.Volumes[0] = storage.Volume{Name: "pvc-a", Shared: true}
+	f.Rollout.Services, f.Rollout.Servers, f.Published, f.Endpoints = nil, nil, nil, nil
+	if p := Follow(f)[0]; p.State != OK || p.Created || len(p.Hops) != 0 {
+		t.Errorf("got %+v", p)
+	}
+}

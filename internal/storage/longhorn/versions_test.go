@@ -1,0 +1,52 @@
+package longhorn
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+func TestDutiesFollowTheVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.5.4": "|1.7", "1.6.2": "|1.7", "v1.7.0": "1.7|1.11", "v1.10.2": "1.7|1.11", "v1.11.0": "1.11|", "1.12.0-rc1": "1.11|", "v2.0.0": "1.11|", "1.11-dev": "1.11|",
+		"": "unknown", "master": "unknown", "v1": "unknown", "1.x": "unknown", "-1.7": "unknown",
+	} {
+		row, ok := storage.DutiesFor(versions(), version)
+		got := row.From + "|" + row.Before
+		if !ok {
+			got = "unknown"
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", version, got, want)
+		}
+	}
+}
+
+// The documentation shows the table that the code goes by.
+func TestTheTableOfVersionsIsDocumented(t *testing.T) {
+	docs, err := os.ReadFile("../../../docs/reference/duties.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range versions() {
+		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", row.Range(), row.Does,
+			row.Duties[storage.DutySettings], row.Duties[storage.DutyPods], row.Duties[storage.DutyServices], row.Duties[storage.DutyEndpoints], row.Duties[storage.DutyWorkloads], row.Duties[storage.DutyRemount])
+		if !strings.Contains(string(docs), want) {
+			t.Errorf("docs/reference/duties.md lacks this entry:\n%s", want)
+		}
+	}
+}
+
+func FuzzDutiesFor(f *testing.F) {
+	for _, seed := range []string{"v1.7.0", "1.", ".1", "1.99999999999999999999", "v1.7.0.0", " 1.8 "} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, version string) {
+		if row, ok := storage.DutiesFor(versions(), version); ok && row.Duties[storage.DutySettings] == "" {
+			t.Errorf("%q is in no row", version)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/webhook/registration"
+)
+
+// entries are those of one part that can be installed or left out.
+type entries struct {
+	mutating   *admissionregistrationv1.MutatingWebhookConfiguration
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration
+}
+
+// webhooks are patches of the same two objects: kustomize and the chart add up the entries.
+type webhooks struct {
+	longhorn, fencing, gates, nfs entries
+	policies                      []any
+}
+
+func newWebhooks() webhooks {
+	var w webhooks
+	w.longhorn.mutating, w.longhorn.validating = registration.Webhooks(builtin.Profiles())
+	w.fencing.mutating, w.fencing.validating = registration.Fencing(profiles.All())
+	// Gates of pods are opt-in: who gives them must be able to take them away.
+	w.gates.mutating = w.fencing.mutating.DeepCopy()
+	w.gates.mutating.Webhooks = slices.DeleteFunc(w.gates.mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return !gatesPods(w) })
+	w.fencing.mutating.Webhooks = slices.DeleteFunc(w.fencing.mutating.Webhooks, gatesPods)
+	w.nfs.mutating, w.nfs.validating = registration.NFS(registration.NFSDrivers())
+	for _, p := range registration.FencingPolicies(profiles.All()) {
+		w.policies = append(w.policies, p.Policy, p.Binding)
+	}
+	return w
+}
+
+// gatesPods tells whether a webhook gives pods scheduling gates.
+func gatesPods(w admissionregistrationv1.MutatingWebhook) bool {
+	return w.NamespaceSelector != nil && w.NamespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn
+}

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/validators"
+)
+
+// hostileReview has many small values in a part that a rule decodes.
+type hostileReview struct {
+	handler       http.Handler
+	before, after string
+	value         func(int) string
+}
+
+func (h hostileReview) review(values int) string {
+	list := make([]string, values)
+	for i := range list {
+		list[i] = h.value(i)
+	}
+	return podReview(h.before + strings.Join(list, ",") + h.after)
+}
+
+type taintedNode struct {
+	Spec struct {
+		Taints []struct {
+			Key string `json:"key"`
+		} `json:"taints"`
+	} `json:"spec"`
+}
+
+func hostileReviews() map[string]hostileReview {
+	on := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	record, interfaces := rollout.Record{Clients: on, Servers: on}, mutators.Interfaces{Names: []string{"lhnet1"}, Namespace: "longhorn-system"}
+	clientPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
+		return FromMutation(mutators.MutateClientPod(*r.Object, interfaces, record))
+	})
+	serverPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
+		return FromMutation(mutators.MutateServerPod(*r.Object, interfaces, nil, record))
+	})
+	workloadPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
+		r.Object.Claims()
+		return FromMutation(mutators.GateWorkloadPod(*r.Object, nil, true))
+	})
+	nodeFences := podHandler(NewLimiter(), func(_ context.Context, r *Request[validators.NodeFence]) Decision {
+		return FromVerdict(validators.ValidateNodeFence(*r.Object, r.OldObject, validators.NodeFenceFacts{}), r.Resource, r.Name)
+	})
+	nfsServices := podHandler(NewLimiter(), func(_ context.Context, r *Request[validators.NFSService]) Decision {
+		if n := len(r.Object.Spec.Backends); n > 1000 {
+			return Forbidden(r.Resource, r.Name, nil, "too many backends", fmt.Sprint(n))
+		}
+		return FromVerdict(validators.ValidateNFSService(*r.Object, r.OldObject, false), r.Resource, r.Name)
+	})
+	nodes := podHandler(NewLimiter(), func(_ context.Context, _ *Request[taintedNode]) Decision { return Allowed("") })
+	empty, text, name := func(int) string { return "{}" }, func(int) string { return `""` }, func(i int) string { return fmt.Sprintf(`"%x":""`, i) }
+	return map[string]hostileReview{
+		"annotations":  {clientPods, `{"metadata":{"annotations":{`, `}}}`, name},
+		"unread names": {clientPods, `{"metadata":{"unread":{`, `}}}`, name},
+		"labels":       {serverPods, `{"metadata":{"labels":{`, `}}}`, name},
+		"volumes":      {workloadPods, `{"spec":{"volumes":[`, `]}}`, empty},
+		"taints":       {nodes, `{"spec":{"taints":[`, `]}}`, empty},
+		"finalizers":   {nodeFences, `{"metadata":{"finalizers":[`, `]}}`, text},
+		"backends":     {nfsServices, `{"spec":{"backends":[`, `]}}`, empty},
+		"slots":        {nfsServices, `{"status":{"slots":[`, `]}}`, empty},
+		"health":       {nfsServices, `{"status":{"backends":[`, `]}}`, empty},
+		"conditions":   {nfsServices, `{"status":{"conditions":[`, `]}}`, empty},
+	}
+}

@@ -1,0 +1,121 @@
+package registration
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+)
+
+// Policies by which the API server decides on attachments while Fairlead is down.
+const (
+	UnwatchedAttachments = "fairlead-unwatched-attachments"
+	UnwatchedVolumes     = "fairlead-unwatched-volumes"
+)
+
+// Policy is an admission policy and what binds it.
+type Policy struct {
+	Policy  *admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// FencingPolicies decide on attachments without Fairlead's mark, which are created while Fairlead is down.
+//
+// The first policy compares with Nodes, and fails closed. A Node's status names volume handles, not PersistentVolumes. So
+// a lost node holds all volumes of the driver, unless the Node says that its loss is recorded. The API server evaluates
+// the policy once for each Node and unmarked attachment: 40 ms with 500 nodes, measured.
+//
+// The second policy compares with NodeFences that are not Healthy, by the rules of fence.PhaseLabelValue and fence.Attach.
+// The policy fails open: for some seconds after the kind NodeFence is created, the API server can't find the kind. The
+// API server would then refuse all attachments of all drivers.
+func FencingPolicies(storages []profiles.Profile) []Policy {
+	return []Policy{
+		unwatched(UnwatchedAttachments, storages, admissionregistrationv1.Fail,
+			admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Node"}, &metav1.LabelSelector{},
+			admissionregistrationv1.Validation{
+				Expression: fmt.Sprintf("%s || (%s && !%s) || %s || !%s", sameNode, ready, outOfService("params"), lossOnRecord, hasVolumes),
+				MessageExpression: "'Fairlead is not answering, and node ' + params.metadata.name + ' is lost with volumes of ' + object.spec.attacher + " +
+					"': attached elsewhere now, one of them could have two writers. " + advice + "'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
+			}),
+		unwatched(UnwatchedVolumes, storages, admissionregistrationv1.Ignore,
+			admissionregistrationv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeFence"},
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpExists},
+				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(v1alpha1.NodeHealthy)}},
+			}},
+			admissionregistrationv1.Validation{
+				Expression: "!" + recordHolds,
+				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + " + fenceOf + " + " +
+					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
+				Reason: ptr.To(metav1.StatusReasonForbidden),
+			}),
+	}
+}
+
+// In CEL: parts of the attachment, and of the Node or NodeFence that it is compared with.
+const (
+	sameNode = "params.metadata.name == object.spec.nodeName"
+	fenceOf  = "params.?status.?nodeName.orValue(params.metadata.name)"
+	// itself: the attachment is to the recorded machine, not to another machine that took the node's name.
+	itself     = fenceOf + " == object.spec.nodeName && !params.?status.?gone.orValue(false)"
+	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
+	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
+	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
+	// lossOnRecord: fence.RecordedLossAnnotation is of the present loss, and does not list the volume.
+	mark         = "params.metadata.?annotations[?'" + fence.RecordedLossAnnotation + "'].orValue('').split(' ')"
+	lossOnRecord = "(" + bootID + " != '' && params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'Unknown' && " +
+		mark + "[0] == " + bootID + " + '@' + string(c.lastTransitionTime)) && !(object.spec.source.?persistentVolumeName.orValue('') in " + mark + "))"
+	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
+	// stillMounted: the volume was force-detached from a working node, which may still write to the volume. Healthy nodes
+	// may share a file system. Nodes that are not Healthy may still be tainted, so they hold it. A confirmed fence ends this.
+	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || v.?block.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
+		" && !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "'])"
+	tainted     = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
+	recordHolds = "(!(" + itself + ") && params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
+		recordLost + " || " + tainted + " || " + stillMounted + ")))"
+)
+
+// advice is text within a literal of CEL: no quotes. It names both bindings: mostly both policies hold an attachment.
+const advice = "Bring Fairlead back (kubectl -n " + Namespace + " get pods) or the node; if Fairlead can not come back and you know that the node is off: " +
+	"kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + ". Kubernetes tries again by itself"
+
+func unwatched(name string, storages []profiles.Profile, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
+	rule := ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))
+	return Policy{
+		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				ParamKind: &params,
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
+					MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
+					// By label: conditions would be evaluated once for each node.
+					ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+						{Key: fence.JudgedLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+					}},
+				},
+				MatchConditions: []admissionregistrationv1.MatchCondition{condition("of-a-protected-driver", protectedAttacher(storages))},
+				Validations:     []admissionregistrationv1.Validation{validation},
+				FailurePolicy:   &failure,
+			},
+		},
+		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name,
+				ParamRef: &admissionregistrationv1.ParamRef{
+					Selector: selector, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction),
+				},
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+}

@@ -1,0 +1,75 @@
+package registration
+
+import (
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
+
+// The policy cannot see a record that the selector does not match.
+func TestPolicySelectsEveryRecordThatHoldsAVolume(t *testing.T) {
+	now := metav1.Now()
+	holding := func(v v1alpha1.HeldVolume) v1alpha1.NodeFenceStatus {
+		return v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{v}}
+	}
+	binding := FencingPolicies(profiles.All())[1].Binding
+	if binding.Name != UnwatchedVolumes {
+		t.Fatalf("the second policy is %s", binding.Name)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(binding.Spec.ParamRef.Selector)
+	must.Do(t, err)
+	for name, test := range map[string]struct {
+		status v1alpha1.NodeFenceStatus
+		found  bool
+	}{
+		"healthy":                       {holding(v1alpha1.HeldVolume{}), false},
+		"waiting for an attachment":     {holding(v1alpha1.HeldVolume{Waiting: true}), false},
+		"containers have time to end":   {holding(v1alpha1.HeldVolume{Until: &now}), true},
+		"detached by force, and in use": {holding(v1alpha1.HeldVolume{Detached: true}), true},
+		"shared, and in use":            {holding(v1alpha1.HeldVolume{Detached: true, Shared: true}), false},
+		"tainted, and Ready":            {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}, true},
+		"lost":                          {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost}, true},
+		"being fenced":                  {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing}, true},
+		"fenced":                        {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained}, true},
+		"being unfenced":                {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeUnfencing}, true},
+	} {
+		if found := selector.Matches(k8slabels.Set{fence.PhaseLabel: fence.PhaseLabelValue(test.status)}); found != test.found {
+			t.Errorf("%s: found %t", name, found)
+		}
+	}
+	if selector.Matches(k8slabels.Set{}) {
+		t.Error("a record without a label is not Fairlead's")
+	}
+}
+
+// Two writers corrupt a volume, so the policy on Nodes fails closed. The policy on NodeFences fails open: while the API
+// server can't find that kind, the policy would refuse all attachments.
+func TestFailurePoliciesOfAttachmentPolicies(t *testing.T) {
+	want := map[string]admissionregistrationv1.FailurePolicyType{
+		UnwatchedAttachments: admissionregistrationv1.Fail,
+		UnwatchedVolumes:     admissionregistrationv1.Ignore,
+	}
+	policies := FencingPolicies(profiles.All())
+	must.Equal(t, len(policies), len(want))
+	for _, p := range policies {
+		must.Equal(t, *p.Policy.Spec.FailurePolicy, want[p.Policy.Name], "%s", p.Policy.Name)
+	}
+}
+
+// With one binding deleted, the other still refuses. The runbook names both.
+func TestPoliciesAdviseToDeleteBothBindings(t *testing.T) {
+	for _, p := range FencingPolicies(profiles.All()) {
+		says := p.Policy.Spec.Validations[0].MessageExpression
+		if want := "kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + "."; !strings.Contains(says, want) {
+			t.Errorf("%s does not say %q: %s", p.Policy.Name, want, says)
+		}
+	}
+}
