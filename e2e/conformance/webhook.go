@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Webhook is the one that is checked.
+type Webhook struct {
+	// URL as in the webhook configuration, https.
+	URL string
+	// Client trusts the webhook's certificate. Its timeout limits each call.
+	Client *http.Client
+	// Request that the webhook decides on: with an object that it is registered for.
+	Request *admissionv1.AdmissionRequest
+}
+
+// body is an AdmissionReview of the request, changed if change is not nil.
+func (w Webhook) body(change func(*admissionv1.AdmissionRequest)) []byte {
+	request := w.Request.DeepCopy()
+	if change != nil {
+		change(request)
+	}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Request: request,
+	}
+	data, err := json.Marshal(review)
+	if err != nil {
+		panic(fmt.Sprintf("an AdmissionReview can't be written: %v", err)) // its objects were read from JSON
+	}
+	return data
+}
+
+// answer is an HTTP response, read to its end.
+type answer struct {
+	status      int
+	contentType string
+	body        []byte
+	protocol    string
+}
+
+// post sends a body as the API server does.
+func (w Webhook) post(ctx context.Context, body io.Reader, header map[string]string) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, body)
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, */*")
+	for key, value := range header {
+		request.Header.Set(key, value)
+	}
+	response, err := w.Client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	return answer{response.StatusCode, response.Header.Get("Content-Type"), text, response.Proto}, err
+}
+
+var (
+	errStatus   = errors.New("is not HTTP status 200")
+	errResponse = errors.New("the answer has no response")
+)
+
+// response of an answer, as the API server reads it.
+func (a answer) response() (*admissionv1.AdmissionResponse, error) {
+	if a.status != http.StatusOK {
+		return nil, fmt.Errorf("%d %w: %.200s", a.status, errStatus, a.body)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(a.body, &review); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if review.Response == nil {
+		return nil, errResponse
+	}
+	return review.Response, nil
+}
+
+// ask sends the request and reads the response.
+func (w Webhook) ask(ctx context.Context, change func(*admissionv1.AdmissionRequest)) (*admissionv1.AdmissionResponse, error) {
+	a, err := w.post(ctx, bytes.NewReader(w.body(change)), nil)
+	if err != nil {
+		return nil, err
+	}
+	return a.response()
+}
+
+// decides: after a bad request, a good one is decided within seconds.
+func (w Webhook) decides(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	response, err := w.ask(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("the next request is not decided: %w", err)
+	}
+	if response.UID != w.Request.UID {
+		return fmt.Errorf("the next request got another's answer: uid %q", response.UID)
+	}
+	return nil
+}
+
+func uid(n int) types.UID { return types.UID(fmt.Sprintf("conformance-%d", n)) }
