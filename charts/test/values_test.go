@@ -1,0 +1,73 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+)
+
+func commonValues(text string) (common.Values, error) { return common.ReadValues([]byte(text)) }
+
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ values, namespace, want string }{
+		"other namespace":         {"", "default", "Fairlead runs in namespace fairlead-system"},
+		"nothing":                 {"{longhorn: {enabled: false}}", namespace, "nothing to install"},
+		"no controller for CA":    {"{longhorn: {enabled: false}, nfs: {enabled: true}, tls: {source: selfSigned}}", namespace, "needs the controller"},
+		"Ceph without fencing":    {"{fencing: {cephClients: {enabled: true}}}", namespace, "needs fencing.enabled"},
+		"unknown value":           {"{fencing: {enable: true}}", namespace, "'enable' not allowed"},
+		"unknown source of TLS":   {"{tls: {source: vault}}", namespace, "certManager"},
+		"digest without sha256":   {"{image: {digest: 0123}}", namespace, "/image/digest"},
+		"text in place of number": {"{webhook: {replicas: two}}", namespace, "/webhook/replicas"},
+		"relative kubelet folder": {"{nfs: {node: {kubeletDir: kubelet}}}", namespace, "/nfs/node/kubeletDir"},
+	} {
+		if _, err := renderChart(c.values, c.namespace); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want one with %q", name, err, c.want)
+		}
+	}
+}
+
+func TestValuesReachTheManifests(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for values, want := range map[string]string{
+		"{image: {repository: r.example/f, tag: v9}}":                             "image: r.example/f:v9\n",
+		"{image: {repository: r.example/f, digest: '" + digest + "'}}":            "image: r.example/f@" + digest + "\n",
+		"{imagePullSecrets: [{name: mine}]}":                                      "imagePullSecrets:\n        - name: mine\n",
+		"{webhook: {replicas: 5}}":                                                "replicas: 5\n",
+		"{webhook: {extraArgs: [--client-ca-file=/x]}}":                           "- --client-ca-file=/x\n",
+		"{controller: {podAnnotations: {a: b}}}":                                  "        a: b\n",
+		"{controller: {nodeSelector: {a: b}}}":                                    "nodeSelector:\n        a: b\n",
+		"{longhorn: {namespace: other}}":                                          "namespace: other\n",
+		"{nfs: {enabled: true, node: {kubeletDir: /var/lib/k0s/kubelet}}}":        "- --kubelet-dir=/var/lib/k0s/kubelet\n",
+		"{fencing: {enabled: true, namespace: my-rook}}":                          "name: rook-ceph\n        namespace: my-rook\n",
+		"{fencing: {enabled: true, cephClients: {enabled: true, image: ceph:1}}}": "image: ceph:1\n",
+	} {
+		files, err := renderChart(values, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, text := range files {
+			found = found || strings.Contains(text, want)
+			if strings.Contains(values, "namespace: other") && strings.Contains(text, "longhorn-system") {
+				t.Errorf("with %s, longhorn-system is still named", values)
+			}
+		}
+		if !found {
+			t.Errorf("with %s, nothing has %q", values, want)
+		}
+	}
+}
+
+func TestNotesSayTheNextCommand(t *testing.T) {
+	for name, v := range variants {
+		files, err := renderChart(v.values, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := files["fairlead/templates/NOTES.txt"]
+		if !strings.Contains(notes, "rollout status") || strings.Contains(v.values, "nfs") != strings.Contains(notes, "fairlead nfs") {
+			t.Errorf("the notes of %s are\n%s", name, notes)
+		}
+	}
+}
