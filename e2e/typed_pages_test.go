@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,33 +18,17 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// typedPages in the order in which they are typed, all in one shell on the cluster of make up.
-var typedPages = []string{"README.md", "docs/start.md", "docs/reference/rest.md"}
+// Both tests type the commands of pages as a reader does. See package typed for what is typed, and how output is compared.
+// They take two minutes each, mostly waiting.
 
-// TestDocumentedCommandsWorkAsTyped types the commands of pages as a reader does. See package typed for what is
-// typed, and how output is compared.
 func TestDocumentedCommandsWorkAsTyped(t *testing.T) {
 	t.Parallel()
-	s := newShell(t)
-	for _, name := range typedPages {
-		page, err := os.ReadFile(filepath.Join("..", name))
-		must.Do(t, err)
-		commands, err := typed.Commands(string(page))
-		must.Do(t, err)
-		if len(commands) < 3 {
-			t.Errorf("%s has only %d commands to type", name, len(commands))
-		}
-		recorded := string(page)
-		if name == "docs/start.md" {
-			s.reset() // it begins with a new cluster
-		}
-		for _, c := range commands {
-			recorded = s.follow(name, recorded, c)
-		}
-		if recorded != string(page) {
-			must.Do(t, os.WriteFile(filepath.Join("..", name), []byte(recorded), 0o644))
-		}
-	}
+	newShell(t).types(typed.Longhorn)
+}
+
+func TestDocumentedFencingCommandsWorkAsTyped(t *testing.T) {
+	t.Parallel()
+	newShell(t).types(typed.Fencing)
 }
 
 // shell is a reader's: bash in a folder with the files that the pages name.
@@ -57,7 +42,7 @@ type shell struct {
 const prepare = `trap 'failed=$?' ERR
 make() {
   case "$1" in
-    up) test -e .dev/kubeconfig || "$FAIRLEAD_DEV" up ;;
+    up) test -e .dev/kubeconfig || env "${@:2}" "$FAIRLEAD_DEV" up ;;
     down|build) ;;
     *) echo "make $*: not known here"; return 2 ;;
   esac
@@ -136,15 +121,26 @@ func (s *shell) run(command string) (string, string) {
 	}
 }
 
-// reset takes back what the page before has left.
-func (s *shell) reset() {
+// types the commands of pages, all in one shell on one cluster.
+func (s *shell) types(pages []typed.Page) {
 	s.Helper()
-	for _, setting := range []string{`storage-network-for-rwx-volume-enabled -p '{"value":"false"}'`, `storage-network -p '{"value":""}'`} {
-		if out, code := s.run("kubectl -n longhorn-system patch settings.longhorn.io --type merge " + setting); code != "0" {
-			s.Fatal(out)
+	for _, p := range pages {
+		path := filepath.Join("..", p.Name)
+		page, err := os.ReadFile(path)
+		must.Do(s, err)
+		commands, err := typed.Commands(string(page))
+		must.Do(s, err)
+		if out, code := s.run(cmp.Or(p.Before, ":")); code != "0" {
+			s.Fatalf("before %s: exit code %s\n%s", p.Name, code, out)
+		}
+		recorded := string(page)
+		for _, c := range commands {
+			recorded = s.follow(p.Name, recorded, c)
+		}
+		if recorded != string(page) {
+			must.Do(s, os.WriteFile(path, []byte(recorded), 0o644))
 		}
 	}
-	s.follow("between pages", "", typed.Command{Text: "kubectl -n longhorn-system get settings.fairlead.io -o jsonpath='{.items[?(@.status.applied==false)].metadata.name}'", Shows: true})
 }
 
 // looks only look: a reader looks again until the cluster is as the page shows it.
@@ -162,9 +158,9 @@ func (s *shell) follow(name, page string, c typed.Command) string {
 	var out string
 	try := func() error {
 		var code string
-		out, code = s.run(c.Text)
+		out, code = s.run(c.Typed())
 		switch {
-		case c.Shows && !typed.Matches(c.Shown, out):
+		case c.Shows && !typed.Matches(c.Wanted(), out):
 			return errors.New("the page shows other output")
 		case !c.Shows && code != "0":
 			return errors.New("exit code " + code)
@@ -177,15 +173,15 @@ func (s *shell) follow(name, page string, c typed.Command) string {
 		within = settleFor
 	}
 	err := try()
-	for end := time.Now().Add(within); err != nil && looks.MatchString(c.Text) && time.Now().Before(end); err = try() {
+	for end := time.Now().Add(within); err != nil && looks.MatchString(c.Typed()) && time.Now().Before(end); err = try() {
 		time.Sleep(200 * time.Millisecond)
 	}
-	s.Logf("%s:%d: $ %s\n%s", name, c.Line, c.Text, out)
+	s.Logf("%s:%d: $ %s\n%s", name, c.Line, c.Typed(), out)
 	switch {
 	case err != nil && c.Shows && update:
 		return c.Record(page, out)
 	case err != nil:
-		s.Errorf("%s:%d: $ %s: %v\nthe page shows:\n%s\nprinted:\n%s", name, c.Line, c.Text, err, c.Shown, out)
+		s.Errorf("%s:%d: $ %s: %v\nthe page shows:\n%s\nprinted:\n%s", name, c.Line, c.Typed(), err, c.Wanted(), out)
 	}
 	return page
 }

@@ -60,6 +60,9 @@ provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated 
 %[1]s/replicas/*/log and %[1]s/longhorn/*.log. To end it: make down
 `
 
+const fencingText = `  fairlead fences                                          # docs/start-fencing.md goes on from here
+`
+
 func welcome(longhorn string) error {
 	dir, err := filepath.Abs(devDir)
 	if err != nil {
@@ -68,6 +71,9 @@ func welcome(longhorn string) error {
 	text := standInText
 	if longhorn == real {
 		text = realText
+	}
+	if os.Getenv(fencingVariable) != "" {
+		text = fencingText + text
 	}
 	fmt.Printf(welcomeText+text, dir)
 	return nil

@@ -55,3 +55,22 @@ func TestMountedServiceIsNotDeleted(t *testing.T) {
 		t.Error("it is being deleted")
 	}
 }
+
+// The servers of the example do not exist here. The service gets its addresses all the same, and the claim its volume.
+func TestExampleIsAccepted(t *testing.T) {
+	c := shared(t)
+	const file = "../../docs/examples/nfs-service.yaml"
+	kubectl := func(args ...string) string {
+		out, err := c.Kubectl(t.Context(), "", args...)
+		if err != nil {
+			t.Errorf("kubectl %v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	if out := kubectl("apply", "-f", file); strings.Contains(out, "Warning") {
+		t.Error(out)
+	}
+	kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/pool-data", "--timeout=1m")
+	kubectl("-n", "storage", "wait", "--for=jsonpath={.status.slots[0].address}", "nfsservice/pool", "--timeout=1m")
+	kubectl("delete", "-f", file)
+}

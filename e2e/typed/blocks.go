@@ -2,7 +2,7 @@
 //
 // A fenced block without a language is typed. A block with prompts ("$ ") has commands and, below each, what it
 // prints. A block without prompts is typed as a whole and must succeed. A block whose line before is
-// "<!-- not typed: REASON -->" is left out.
+// "<!-- not typed: REASON -->" is left out. After "<!-- typed with NODE=node-1 -->", node-1 is typed in place of NODE.
 package typed
 
 import (
@@ -15,13 +15,33 @@ import (
 type Command struct {
 	// Line of the page.
 	Line int
+	// Text as the page has it.
 	Text string
+	// With has what is typed in place of words of the page: NODE=node-1 GROUP=team.
+	With string
 	// Shown is what the page shows below; Shows is false where the command must only succeed.
 	Shown string
 	Shows bool
 }
 
-var exemption = regexp.MustCompile(`^\s*<!-- not typed: \S.* -->$`)
+var (
+	exemption    = regexp.MustCompile(`^<!-- not typed: \S.* -->$`)
+	substitution = regexp.MustCompile(`^<!-- typed with ((?:[A-Z]+=\S+ )+)-->$`)
+)
+
+// Typed is the command as it is typed.
+func (c Command) Typed() string { return c.replace(c.Text) }
+
+// Wanted is what the command has to print.
+func (c Command) Wanted() string { return c.replace(c.Shown) }
+
+func (c Command) replace(text string) string {
+	for _, pair := range strings.Fields(c.With) {
+		word, value, _ := strings.Cut(pair, "=")
+		text = regexp.MustCompile(`\b`+word+`\b`).ReplaceAllString(text, value)
+	}
+	return text
+}
 
 // Record puts what was printed in place of what the page shows below the command.
 func (c Command) Record(page, printed string) string {
@@ -37,24 +57,31 @@ func (c Command) Record(page, printed string) string {
 func Commands(page string) ([]Command, error) {
 	var all []Command
 	var block []string
-	inside, skipped, start := false, false, 0
+	inside, skipped, start, with, indent := false, false, 0, "", ""
 	before := "" // the last line that is not empty
 	for i, line := range strings.Split(page, "\n") {
 		text := strings.TrimSpace(line)
 		switch {
 		case !inside && strings.HasPrefix(text, "```"):
-			inside, block, start = true, nil, i+2
+			inside, block, start, with = true, nil, i+2, ""
 			skipped = text != "```" || exemption.MatchString(before)
+			indent, _, _ = strings.Cut(line, "`")
+			if match := substitution.FindStringSubmatch(before); match != nil {
+				with = match[1]
+			}
 		case inside && text == "```":
 			inside = false
 			if !skipped {
-				all = append(all, commandsOf(block, start)...)
+				for _, c := range commandsOf(block, start) {
+					c.With = with
+					all = append(all, c)
+				}
 			}
 		case inside:
-			block = append(block, line)
+			block = append(block, strings.TrimPrefix(line, indent))
 		}
 		if text != "" {
-			before = line
+			before = text
 		}
 	}
 	if inside {

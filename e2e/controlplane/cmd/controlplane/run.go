@@ -60,7 +60,11 @@ func run(stop *stop, args []string) error {
 	}
 	return cluster.Run(stop.ctx, stop.hurry, options, report, func(state cluster.State) {
 		took := time.Duration(state.ReadyAfterSeconds * float64(time.Second))
-		fmt.Printf("ready in %s: KUBECONFIG=%s\n", progress.Elapsed(took), state.Kubeconfig)
+		text := "the control plane is ready in " + progress.Elapsed(took)
+		if !*untilStdinCloses { // else a program started it, and offers a kubeconfig of its own
+			text += ": KUBECONFIG=" + state.Kubeconfig
+		}
+		fmt.Println(text)
 	})
 }
 
