@@ -20,7 +20,7 @@ import (
 // DataPaths gathers the facts of the data paths of all shared volumes. A value in effect that is not well
 // formed counts as the recorded network.
 func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.Time) (datapath.Facts, error) {
-	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}}
+	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
 	own, system, err := r.Values(ctx)
 	if err != nil {
 		return f, err
@@ -47,7 +47,7 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 		return f, err
 	}
 	return f, eachHere(ctx, r, &longhorn.ShareManagerList{}, "share managers", func(sm *longhorn.ShareManager) {
-		f.Endpoints[sm.Name] = sm.Status.Endpoint
+		f.Endpoints[sm.Name], f.Failed[sm.Name] = sm.Status.Endpoint, sm.Status.State == longhorn.ShareManagerError
 	})
 }
 

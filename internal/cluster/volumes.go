@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -42,8 +43,8 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	byKubernetes := map[int][]string{}
-	for name, nodes := range attached {
+	byKubernetes := map[int]attachment{}
+	for name, a := range attached {
 		i, known := byPV[name]
 		if !known {
 			pv, exists := unnamed[name]
@@ -57,11 +58,11 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 				volumes = append(volumes, storage.Volume{Name: pv.handle, Shared: pv.shared, Engine: pv.engine})
 			}
 		}
-		byKubernetes[i] = append(byKubernetes[i], nodes...)
+		byKubernetes[i] = byKubernetes[i].with(a.since, a.nodes...)
 	}
-	for i, nodes := range byKubernetes {
-		slices.Sort(nodes)
-		volumes[i].Attached, volumes[i].Nodes = true, slices.Compact(nodes)
+	for i, a := range byKubernetes {
+		slices.Sort(a.nodes)
+		volumes[i].Attached, volumes[i].Since, volumes[i].Nodes = true, a.since, slices.Compact(a.nodes)
 	}
 	if slices.ContainsFunc(volumes, func(v storage.Volume) bool { return v.Shared && !v.Attached }) {
 		err = r.addTickets(ctx, volumes, byName) // else tickets would add nothing
@@ -71,7 +72,7 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 }
 
 // unknown returns the attached PersistentVolumes that the storage system does not name.
-func unknown(attached map[string][]string, known map[string]int) iter.Seq[string] {
+func unknown(attached map[string]attachment, known map[string]int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range attached {
 			if _, ok := known[name]; !ok && !yield(name) {
@@ -99,19 +100,33 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 	return volume
 }
 
-// attachments returns the nodes of the driver's VolumeAttachments, by PersistentVolume. A VolumeAttachment
+// attachment has the nodes of VolumeAttachments, and when the oldest of them was created.
+type attachment struct {
+	nodes []string
+	since time.Time
+}
+
+func (a attachment) with(since time.Time, nodes ...string) attachment {
+	if a.nodes == nil || since.Before(a.since) {
+		a.since = since
+	}
+	a.nodes = append(a.nodes, nodes...)
+	return a
+}
+
+// attachments returns the driver's VolumeAttachments by PersistentVolume. A VolumeAttachment
 // that is being deleted counts, since the mount may still exist.
-func (r *Reader) attachments(ctx context.Context) (map[string][]string, error) {
-	nodes := map[string][]string{}
+func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error) {
+	attached := map[string]attachment{}
 	err := lists.ForEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
 		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.profile.Driver && pv != nil {
-			nodes[*pv] = append(nodes[*pv], va.Spec.NodeName)
+			attached[*pv] = attached[*pv].with(va.CreationTimestamp.Time, va.Spec.NodeName)
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
-	return nodes, nil
+	return attached, nil
 }
 
 // addTickets marks shared volumes with a ticket as attached: the storage system's own gate for

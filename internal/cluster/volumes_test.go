@@ -3,9 +3,11 @@ package cluster
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
@@ -96,6 +98,21 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 			got, err := readerOver(t, test.objects...).Volumes(t.Context())
 			must.True(t, err == nil && len(got) == 1 && reflect.DeepEqual(got[0], test.want), "got  %+v, %v\nwant %+v", got, err, test.want)
 		})
+	}
+}
+
+func TestVolumeIsAttachedSinceOldestAttachment(t *testing.T) {
+	noon := metav1.NewTime(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))
+	attached := func(node string, at metav1.Time) client.Object {
+		return objects.With(attachedTo("v", node), objects.CreatedAt[*storagev1.VolumeAttachment](at))
+	}
+	later := metav1.NewTime(noon.Add(time.Minute))
+	for name, all := range map[string][]client.Object{
+		"oldest first": {attached("node-1", noon), attached("node-2", later)},
+		"oldest last":  {attached("node-1", later), attached("node-2", noon)},
+	} {
+		got, err := readerOver(t, append(all, volume("v", "rwx", "attached", ""))...).Volumes(t.Context())
+		must.True(t, err == nil && len(got) == 1 && got[0].Since.Equal(noon.Time), "%s: got %+v, %v", name, got, err)
 	}
 }
 

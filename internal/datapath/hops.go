@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -49,7 +50,7 @@ func (x index) service(s storage.Service) Hop {
 }
 
 // addresses are those that Fairlead publishes for a headless Service.
-func (x index) addresses(s storage.Service, attached bool) Hop {
+func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 	network := s.Network(x.Rollout.Record.Clients)
 	h := Hop{Kind: Addresses, Name: s.Name, Network: network, State: OK}
 	var want []netip.Addr
@@ -66,21 +67,24 @@ func (x index) addresses(s storage.Service, attached bool) Hop {
 	case !slices.Equal(have, want):
 		return h.wrong(fmt.Sprintf("EndpointSlices of Service %s have %s, and Multus reports %s", s.Name, list(have), list(want)),
 			"kubectl -n fairlead-system rollout restart deployment fairlead-controller")
-	case attached && len(want) == 0:
-		return h.wrong(fmt.Sprintf("no Ready server pod of volume %s has an address on %s: nothing is published", s.Volume, network),
-			fmt.Sprintf("kubectl -n %s get pods -l %s=%s -o wide", x.Profile.Namespace, x.Profile.VolumeLabel, s.Volume))
+	case v.Attached && len(want) == 0:
+		if starting := x.starting(v); starting != "" {
+			return h.waiting(starting+"; nothing is published yet", x.showServers(v.Name))
+		}
+		return h.wrong(fmt.Sprintf("no Ready server pod of volume %s has an address on %s: nothing is published", s.Volume, network), x.showServers(v.Name))
 	}
 	return h
 }
 
-func (x index) serverHops(service storage.Service, attached bool) []Hop {
+func (x index) serverHops(service storage.Service, v storage.Volume) []Hop {
 	var hops []Hop
-	ready := false
-	for _, s := range x.servers[service.Volume] {
-		if service.Volume == "" || s.Terminating {
+	if service.Volume == "" {
+		return nil
+	}
+	for _, s := range x.servers[v.Name] {
+		if s.Terminating {
 			continue
 		}
-		ready = ready || s.Ready
 		h := Hop{Kind: Server, Name: s.Pod, Node: s.Node, Network: s.Network, State: OK}
 		show := fmt.Sprintf("kubectl -n %s describe pod %s", x.Profile.Namespace, s.Pod)
 		if addresses, err := storage.AddressesOn(s.Reported, s.Network); err == nil {
@@ -88,23 +92,68 @@ func (x index) serverHops(service storage.Service, attached bool) []Hop {
 				h.Addresses = append(h.Addresses, a.String())
 			}
 		}
-		if !s.Ready {
-			hops = append(hops, h.wrong(fmt.Sprintf("server pod %s is not Ready", s.Pod), show))
-			continue
+		switch {
+		case s.Ready:
+			h = x.outOfLineHop(h, catalog.BlockedByServer, show)
+		case x.mayStart(v.Name, s.Created):
+			h = h.waiting(startingServer(s), show)
+		default:
+			h = h.wrong(fmt.Sprintf("server pod %s is not Ready", s.Pod), show)
 		}
-		hops = append(hops, x.outOfLineHop(h, catalog.BlockedByServer, show))
+		hops = append(hops, h)
 	}
-	if attached && !ready && len(hops) == 0 && service.Volume != "" {
-		hops = append(hops, Hop{Kind: Server, State: OK}.wrong(fmt.Sprintf("volume %s is attached and has no server pod", service.Volume),
-			fmt.Sprintf("kubectl -n %s get pods -l %s=%s -o wide", x.Profile.Namespace, x.Profile.VolumeLabel, service.Volume)))
+	if !v.Attached || len(hops) > 0 {
+		return hops
 	}
-	return hops
+	h := Hop{Kind: Server, State: OK}
+	if starting := x.starting(v); starting != "" {
+		return []Hop{h.waiting(starting, x.showServers(v.Name))}
+	}
+	return []Hop{h.wrong(fmt.Sprintf("volume %s is attached and has no server pod", v.Name), x.showServers(v.Name))}
+}
+
+// starting says which server of the volume starts; "" if one is Ready, or none may still become Ready.
+func (x index) starting(v storage.Volume) string {
+	starting, none := "", true
+	for _, s := range x.servers[v.Name] {
+		switch {
+		case s.Terminating:
+			continue
+		case s.Ready:
+			return ""
+		case x.mayStart(v.Name, s.Created):
+			starting = startingServer(s)
+		}
+		none = false
+	}
+	if none && x.mayStart(v.Name, v.Since) {
+		return fmt.Sprintf("the server of volume %s is starting: no pod yet", v.Name)
+	}
+	return starting
+}
+
+// mayStart reports whether a server that is not Ready may still become Ready by itself.
+func (x index) mayStart(volume string, since time.Time) bool {
+	return !since.IsZero() && x.Rollout.Now.Sub(since) < StartLimit && !x.Failed[volume]
+}
+
+func startingServer(s storage.Server) string {
+	return fmt.Sprintf("server %s is starting: not Ready yet", s.Pod)
+}
+
+func (x index) showServers(volume string) string {
+	return fmt.Sprintf("kubectl -n %s get pods -l %s=%s -o wide", x.Profile.Namespace, x.Profile.VolumeLabel, volume)
 }
 
 func (x index) outOfLineHop(h Hop, kind catalog.BlockerKind, command string) Hop {
 	if message := x.outOfLine[[2]string{string(kind), h.Name}]; message != "" {
-		h.State, h.Message, h.Command = Waiting, h.Name+" "+message, command
+		return h.waiting(h.Name+" "+message, command)
 	}
+	return h
+}
+
+func (h Hop) waiting(message, command string) Hop {
+	h.State, h.Message, h.Command = Waiting, message, command
 	return h
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -17,9 +18,15 @@ type Facts struct {
 	// Published are the addresses in Fairlead's EndpointSlices, by Service.
 	Published map[string][]netip.Addr
 	// Endpoints are the NFS URLs that the storage system gives its clients, by volume.
-	Endpoints     map[string]string
+	Endpoints map[string]string
+	// Failed has the volumes whose server has failed, by the storage system.
+	Failed        map[string]bool
 	ClusterDomain string
 }
+
+// StartLimit is how long a server may take to become Ready before its state is Wrong: time to attach
+// the volume and to pull an image.
+const StartLimit = 2 * time.Minute
 
 // State of a hop or of a path.
 type State string
@@ -28,7 +35,7 @@ type State string
 const (
 	// OK: the hop is as the record says.
 	OK State = "ok"
-	// Waiting: the hop is to change, and the change waits for something.
+	// Waiting: the hop is to change, and the change waits for something; or the server starts.
 	Waiting State = "waiting"
 	// Wrong: the hop disagrees with the others, and nothing is known that it waits for.
 	Wrong State = "wrong"
@@ -148,10 +155,10 @@ func (x index) path(v storage.Volume) Path {
 	if created {
 		p.Hops = append(p.Hops, x.endpoint(service), x.service(service))
 		if p.Network != (storage.Attachment{}) {
-			p.Hops = append(p.Hops, x.addresses(service, v.Attached))
+			p.Hops = append(p.Hops, x.addresses(service, v))
 		}
 	}
-	p.Hops = append(p.Hops, x.serverHops(service, v.Attached)...)
+	p.Hops = append(p.Hops, x.serverHops(service, v)...)
 	for _, h := range p.Hops {
 		p.State = Worse(p.State, h.State)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -91,6 +92,62 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("no hop %s says %q: %+v", test.kind, test.message, p.Hops)
+			}
+		})
+	}
+}
+
+func TestServerMayTakeTimeToStart(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	pod := func(age time.Duration) func(*Facts) {
+		return func(f *Facts) {
+			f.Rollout.Servers[0].Ready, f.Rollout.Servers[0].Reported, f.Published = false, nil, nil
+			f.Rollout.Servers[0].Created = now.Add(-age)
+		}
+	}
+	noPod := func(age time.Duration) func(*Facts) {
+		return func(f *Facts) {
+			f.Rollout.Servers, f.Published, f.Rollout.Volumes[0].Since = nil, nil, now.Add(-age)
+		}
+	}
+	both := func(changes ...func(*Facts)) func(*Facts) {
+		return func(f *Facts) {
+			for _, change := range changes {
+				change(f)
+			}
+		}
+	}
+	failed := func(f *Facts) { f.Failed = map[string]bool{"pvc-a": true} }
+	const starts, unpublished = "server share-manager-pvc-a is starting: not Ready yet", "; nothing is published yet"
+	const none, notReady = "no Ready server pod of volume pvc-a has an address", "server pod share-manager-pvc-a is not Ready"
+	for name, test := range map[string]struct {
+		change            func(*Facts)
+		state             State
+		addresses, server string
+	}{
+		"pod starts":            {pod(5 * time.Second), Waiting, starts + unpublished, starts},
+		"clock is behind":       {pod(-time.Minute), Waiting, starts + unpublished, starts},
+		"pod is late":           {pod(StartLimit), Wrong, none, notReady},
+		"pod has failed":        {both(pod(5*time.Second), failed), Wrong, none, notReady},
+		"pod is to be created":  {noPod(5 * time.Second), Waiting, "the server of volume pvc-a is starting: no pod yet" + unpublished, "the server of volume pvc-a is starting: no pod yet"},
+		"pod is never created":  {noPod(StartLimit), Wrong, none, "volume pvc-a is attached and has no server pod"},
+		"failed pod is gone":    {both(noPod(5*time.Second), failed), Wrong, none, "volume pvc-a is attached and has no server pod"},
+		"Ready without address": {both(pod(5*time.Second), func(f *Facts) { f.Rollout.Servers[0].Ready = true }), Wrong, none, ""},
+		"old address is still published": {both(pod(5*time.Second), func(f *Facts) { f.Published = map[string][]netip.Addr{"pvc-a": {address}} }), Wrong,
+			"EndpointSlices of Service pvc-a have 10.1.0.7, and Multus reports none", starts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := attached()
+			f.Rollout.Now = now
+			test.change(&f)
+			p, _ := Of(f, "pvc-a")
+			if p.State != test.state {
+				t.Errorf("state %s", p.State)
+			}
+			for _, h := range p.Hops {
+				if want := map[Kind]string{Addresses: test.addresses, Server: test.server}[h.Kind]; !strings.HasPrefix(h.Message, want) || want == "" && h.State != OK {
+					t.Errorf("got %+v, want %q", h, want)
+				}
 			}
 		})
 	}

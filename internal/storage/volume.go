@@ -17,6 +17,8 @@ type Volume struct {
 	Engine string
 	// Nodes that the volume is attached to.
 	Nodes []string
+	// Since is when Kubernetes began to attach the volume; zero if Kubernetes has not.
+	Since time.Time
 	// Workloads that use the volume: namespace/name of pods.
 	Workloads []string
 	// Request of the annotations.

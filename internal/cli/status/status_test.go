@@ -5,7 +5,11 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -52,6 +57,56 @@ func TestStatusIsShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			clitest.Golden(t, name, out.String())
+		})
+	}
+}
+
+// started has volume pvc-a just attached: its server was created a while ago and is not Ready.
+func started(now time.Time, age time.Duration, state string) []client.Object {
+	all := objects.HealthyCluster(now)
+	for _, o := range all {
+		switch o := o.(type) {
+		case *corev1.Pod:
+			if o.Name == "share-manager-pvc-a" {
+				o.Status.Conditions, o.CreationTimestamp = nil, metav1.NewTime(now.Add(-age))
+			}
+		case *discoveryv1.EndpointSlice:
+			o.Endpoints = nil
+		case *longhorn.ShareManager:
+			o.Status.State = state
+		}
+	}
+	return append(all, objects.Attachment("pvc-a", "node-1", longhorn.Profile().Driver))
+}
+
+func TestExitCodeTellsStartingServerFromFailedServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		age   time.Duration
+		state string
+		want  error
+	}{
+		"starting":          {0, "starting", cli.ExitWaits},
+		"failed":            {0, longhorn.ShareManagerError, cli.ExitWrong},
+		"starting too long": {time.Hour, "starting", cli.ExitWrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := clitest.ServeAPI(t, nil, started(time.Now(), test.age, test.state)...)
+			for _, command := range [][]string{{"status"}, {"status", "volume", "pvc-a"}, {"volumes"}} {
+				cmd := Command()
+				if command[0] == "volumes" {
+					cmd = VolumesCommand()
+				}
+				var out strings.Builder
+				cmd.SetArgs(append(command[1:], "--kubeconfig", clitest.Kubeconfig(t, server)))
+				cmd.SetOut(&out)
+				cmd.SilenceErrors, cmd.SilenceUsage = true, true
+				if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, test.want) {
+					t.Errorf("%s: got %v, want %v\n%s", command, err, test.want, &out)
+				}
+				if waits := strings.Contains(out.String(), "server share-manager-pvc-a is starting: not Ready yet"); waits != (test.want == cli.ExitWaits) {
+					t.Errorf("%s:\n%s", command, &out)
+				}
+			}
 		})
 	}
 }

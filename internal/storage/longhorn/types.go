@@ -162,6 +162,9 @@ type ShareManager struct {
 	Status            ShareManagerStatus `json:"status,omitempty"`
 }
 
+// ShareManagerError is the state of a share manager whose pod has failed.
+const ShareManagerError = "error"
+
 // ShareManagerStatus of a ShareManager.
 type ShareManagerStatus struct {
 	State    string `json:"state,omitempty"`
