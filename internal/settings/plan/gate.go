@@ -64,7 +64,7 @@ func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Block
 	}
 	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !endsWithVolume(c) && (c.Ready || !isPod(c)) {
 		m.recheckIn(closed)
-		return []catalog.Blocker{rollout.WindowBlocker(m.Now, closed)}
+		return m.sharedBlocker(rollout.WindowBlocker(m.Now, closed))
 	}
 	switch {
 	case endsWithVolume(c):

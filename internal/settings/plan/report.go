@@ -139,9 +139,21 @@ func (m *maker) addNetwork(s *SettingPlan) {
 	case !step.Applied && waitsForVolumes(s.Blockers) && waitsForVolumes(step.Blockers):
 		return // the blockers are all volumes, which include the RWX volumes
 	case !step.Applied:
+		step = withoutWindow(step, s.Blockers)
 		s.Message = catalog.Joined(step.Message, s.Message)
 	}
 	s.Blockers = slices.Concat(step.Blockers, s.Blockers)
+}
+
+// withoutWindow leaves out the maintenance window if components wait for the window too.
+func withoutWindow(step rollout.Step, components []catalog.Blocker) rollout.Step {
+	for _, b := range components {
+		if b.Kind == catalog.BlockedByTime {
+			step.Message = strings.TrimSuffix(strings.TrimSuffix(step.Message, b.Message), "; ")
+			step.Blockers = slices.DeleteFunc(slices.Clone(step.Blockers), func(o catalog.Blocker) bool { return o.Kind == b.Kind && o.Name == b.Name })
+		}
+	}
+	return step
 }
 
 // volumesFirst sorts volumes by name before other blockers, and removes duplicates: a volume may
