@@ -12,21 +12,31 @@ import (
 const listed = 3
 
 // Detail lists blockers with their nodes and workloads:
-// `pvc-a (node-2, pod default/web-0), pvc-b (node-1)`.
+// `pvc-a (node-2, pod default/web-0), pvc-b (node-1, node-2; 5 pods)`.
 func Detail(blockers []Blocker) string {
 	return list(blockers, func(b Blocker) string {
-		users := slices.Clone(b.Nodes)
-		for _, w := range b.Workloads {
-			users = append(users, "pod "+w)
+		if users := usersOf(b); users != "" {
+			return b.Name + " (" + users + ")"
 		}
-		switch {
-		case len(users) == 0:
-			return b.Name
-		case len(users) > listed:
-			users = append(users[:listed], fmt.Sprintf("and %d more", len(users)-listed))
-		}
-		return b.Name + " (" + strings.Join(users, ", ") + ")"
+		return b.Name
 	})
+}
+
+// usersOf names nodes and pods if they are few, otherwise the nodes and the number of pods.
+func usersOf(b Blocker) string {
+	var pods []string
+	for _, w := range b.Workloads {
+		pods = append(pods, "pod "+w)
+	}
+	switch {
+	case len(b.Nodes)+len(pods) <= listed:
+		return strings.Join(slices.Concat(b.Nodes, pods), ", ")
+	case len(b.Nodes) == 0:
+		return FirstOf(pods)
+	case len(pods) == 0:
+		return FirstOf(b.Nodes)
+	}
+	return FirstOf(b.Nodes) + "; " + Count(len(pods), "pod")
 }
 
 // Short is the reason in a few words: `1 RWX volume attached: pvc-a`.

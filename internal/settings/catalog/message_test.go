@@ -11,7 +11,10 @@ func TestDetail(t *testing.T) {
 		"":      nil,
 		"pvc-a": {{Name: "pvc-a"}},
 		"pvc-a (node-2, pod default/web-0), pvc-b (node-1)": {{Name: "pvc-a", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}, {Name: "pvc-b", Nodes: []string{"node-1"}}},
-		"pvc-a (n1, n2, pod d/a, and 2 more)":               {{Name: "pvc-a", Nodes: []string{"n1", "n2"}, Workloads: []string{"d/a", "d/b", "d/c"}}},
+		"pvc-a (n1, n2; 3 pods)":                            {{Name: "pvc-a", Nodes: []string{"n1", "n2"}, Workloads: []string{"d/a", "d/b", "d/c"}}},
+		"pvc-a (n1, n2, n3, and 1 more; 1 pod)":             {{Name: "pvc-a", Nodes: []string{"n1", "n2", "n3", "n4"}, Workloads: []string{"d/a"}}},
+		"pvc-a (n1, n2, n3, and 2 more)":                    {{Name: "pvc-a", Nodes: []string{"n1", "n2", "n3", "n4", "n5"}}},
+		"pvc-a (pod d/a, pod d/b, pod d/c, and 1 more)":     {{Name: "pvc-a", Workloads: []string{"d/a", "d/b", "d/c", "d/e"}}},
 		"a, b, c, and 2 more":                               {{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}},
 		"a (n1, n2, n3), b, c":                              {{Name: "a", Nodes: []string{"n1", "n2", "n3"}}, {Name: "b"}, {Name: "c"}},
 	} {
