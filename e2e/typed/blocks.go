@@ -3,6 +3,7 @@
 // A fenced block without a language is typed. A block with prompts ("$ ") has commands and, below each, what it
 // prints. A block without prompts is typed as a whole and must succeed. A block whose line before is
 // "<!-- not typed: REASON -->" is left out. After "<!-- typed with NODE=node-1 -->", node-1 is typed in place of NODE.
+// Of a table below such a line, commands of kubectl and fairlead are typed, and must succeed.
 package typed
 
 import (
@@ -27,6 +28,7 @@ type Command struct {
 var (
 	exemption    = regexp.MustCompile(`^<!-- not typed: \S.* -->$`)
 	substitution = regexp.MustCompile(`^<!-- typed with ((?:[A-Z]+=\S+ )+)-->$`)
+	inTable      = regexp.MustCompile("`((?:kubectl|fairlead) [^`]+)`")
 )
 
 // Typed is the command as it is typed.
@@ -55,39 +57,76 @@ func (c Command) Record(page, printed string) string {
 
 // Commands of a page, in order.
 func Commands(page string) ([]Command, error) {
+	parts, err := partsOf(page)
 	var all []Command
-	var block []string
-	inside, skipped, start, with, indent := false, false, 0, "", ""
-	before := "" // the last line that is not empty
+	for _, p := range parts {
+		with := ""
+		if match := substitution.FindStringSubmatch(p.before); match != nil {
+			with = match[1]
+		}
+		for _, c := range p.commands(with != "") {
+			c.With = with
+			all = append(all, c)
+		}
+	}
+	return all, err
+}
+
+// part of a page: a fenced block, or a table.
+type part struct {
+	before string // the last line above that is not empty
+	fence  string // the line that opens the block; empty for a table
+	start  int    // line of the page
+	lines  []string
+}
+
+func partsOf(page string) ([]part, error) {
+	var parts []part
+	var p *part
+	before, indent := "", ""
 	for i, line := range strings.Split(page, "\n") {
 		text := strings.TrimSpace(line)
+		opens, row := strings.HasPrefix(text, "```"), strings.HasPrefix(text, "|")
+		inside, inTable := p != nil && p.fence != "", p != nil && p.fence == ""
 		switch {
-		case !inside && strings.HasPrefix(text, "```"):
-			inside, block, start, with = true, nil, i+2, ""
-			skipped = text != "```" || exemption.MatchString(before)
+		case inside && text == "```" || inTable && !row:
+			parts, p = append(parts, *p), nil
+		case p != nil:
+			p.lines = append(p.lines, strings.TrimPrefix(line, indent))
+		case opens:
+			p = &part{before: before, fence: text, start: i + 2}
 			indent, _, _ = strings.Cut(line, "`")
-			if match := substitution.FindStringSubmatch(before); match != nil {
-				with = match[1]
-			}
-		case inside && text == "```":
-			inside = false
-			if !skipped {
-				for _, c := range commandsOf(block, start) {
-					c.With = with
-					all = append(all, c)
-				}
-			}
-		case inside:
-			block = append(block, strings.TrimPrefix(line, indent))
+		case row:
+			p, indent = &part{before: before, start: i + 1, lines: []string{line}}, ""
 		}
 		if text != "" {
 			before = text
 		}
 	}
-	if inside {
-		return nil, fmt.Errorf("line %d: the block has no end", start)
+	if p != nil && p.fence != "" {
+		return nil, fmt.Errorf("line %d: the block has no end", p.start)
 	}
-	return all, nil
+	return parts, nil
+}
+
+func (p part) commands(substituted bool) []Command {
+	switch {
+	case p.fence == "```" && !exemption.MatchString(p.before):
+		return commandsOf(p.lines, p.start)
+	case p.fence == "" && substituted:
+		return commandsOfTable(p.lines, p.start)
+	}
+	return nil
+}
+
+func commandsOfTable(rows []string, start int) []Command {
+	var all []Command
+	for i, row := range rows {
+		for _, command := range inTable.FindAllStringSubmatch(row, -1) {
+			all = append(all, Command{Line: start + i, Text: command[1]})
+		}
+	}
+	return all
 }
 
 const prompt = "$ "

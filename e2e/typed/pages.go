@@ -22,6 +22,7 @@ var Longhorn = []Page{
 	{Name: "docs/start.md", Before: defaultNetwork},
 	{Name: "docs/reference/rest.md"},
 	{Name: "docs/volume-networks.md"},
+	{Name: "docs/operations.md"},
 	{Name: "docs/review.md"},
 	{Name: "docs/settings.md", Before: noWorkloads},
 	{Name: "docs/rwx-network.md"},

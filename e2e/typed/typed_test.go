@@ -11,7 +11,8 @@ import (
 
 const page = "# Page\n\n```\nmake up\nexport A=1\n```\n\n```yaml\na: b\n```\n\n<!-- not typed: needs Docker -->\n```\ndocker build\n```\n" +
 	"\n```\n$ kubectl get pods \\\n  -n x\nNAME\npod\n\n$ kubectl apply -f a.yaml\n$ ls\nNAME  AGE\n```\n" +
-	"1. Taint:\n\n   <!-- typed with NODE=node-1 -->\n   ```\n   $ kubectl taint nodes NODE NODES\n   node/NODE tainted\n   ```\n"
+	"1. Taint:\n\n   <!-- typed with NODE=node-1 -->\n   ```\n   $ kubectl taint nodes NODE NODES\n   node/NODE tainted\n   ```\n" +
+	"\n<!-- typed with NODE=node-1 -->\n| question | command |\n| --- | --- |\n| why | `kubectl get node NODE`, `fairlead status`: see `.status` |\n\n| `kubectl not typed` |\n"
 
 func TestCommandsOfPageAreRead(t *testing.T) {
 	got, err := Commands(page)
@@ -21,6 +22,8 @@ func TestCommandsOfPageAreRead(t *testing.T) {
 		{Line: 23, Text: "kubectl apply -f a.yaml"},
 		{Line: 24, Text: "ls", Shown: "NAME  AGE\n", Shows: true},
 		{Line: 31, Text: "kubectl taint nodes NODE NODES", With: "NODE=node-1 ", Shown: "node/NODE tainted\n", Shows: true},
+		{Line: 38, Text: "kubectl get node NODE", With: "NODE=node-1 "},
+		{Line: 38, Text: "fairlead status", With: "NODE=node-1 "},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
