@@ -42,7 +42,7 @@ func nextCommand(b v1.Blocker, namespace string) string {
 	case catalog.BlockedByDaemonSet:
 		return here + "describe daemonset " + b.Name
 	case catalog.BlockedByTime:
-		if b.Name == "" { // some seconds
+		if b.Name == catalog.TimeOfSettle { // some seconds
 			return ""
 		}
 		return "kubectl -n " + registration.Namespace + " get configmap " + configurationMap + " -o yaml"

@@ -30,6 +30,12 @@ const (
 	BlockedByOther BlockerKind = "Conflict"
 )
 
+// Names of blockers of kind Time: the fields of the configuration.
+const (
+	TimeOfWindows = "maintenanceWindows"
+	TimeOfSettle  = "networks.settle"
+)
+
 // Blocker is an object that keeps a setting from being applied.
 type Blocker struct {
 	Kind      BlockerKind

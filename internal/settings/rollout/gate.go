@@ -37,7 +37,7 @@ func (r Rollout) change(s Step) Step {
 func (r Rollout) leave(s Step) Step {
 	if !r.Record.Clients.IsZero() {
 		if left := r.settling(); left > 0 {
-			s = s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByTime, Message: waitingForAdmitted}})
+			s = s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByTime, Name: catalog.TimeOfSettle, Message: r.settlingMessage()}})
 			s.After = left
 			return s
 		}
@@ -84,7 +84,13 @@ func (r Rollout) isAbandoned() bool {
 
 // settling is how long admissions with the former network of servers may still be stored.
 func (r Rollout) settling() time.Duration {
-	return max(0, r.Record.ServersSince.Add(r.Settle).Sub(r.Now))
+	return max(0, r.settleEnd().Sub(r.Now))
+}
+
+func (r Rollout) settleEnd() time.Time { return r.Record.ServersSince.Add(r.Settle) }
+
+func (r Rollout) settlingMessage() string {
+	return fmt.Sprintf("until %s UTC, Services that were admitted with the former network may still be stored", r.settleEnd().UTC().Format(time.TimeOnly))
 }
 
 // misplacedServices are Services of idle volumes that would be created elsewhere now. A cluster IP

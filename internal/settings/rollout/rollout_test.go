@@ -159,7 +159,7 @@ func TestNext(t *testing.T) {
 		onServer = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
 		onSvc    = "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"
 		optsOut  = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
-		admitted = "waiting for Services that were just admitted"
+		admitted = "until 12:00:06 UTC, Services that were admitted with the former network may still be stored"
 		lost     = "started without the network of its template: check whether another webhook removes it"
 	)
 	daemonSet := func(message string) Step { return waits(blocker(catalog.BlockedByDaemonSet, "csi", message)) }
@@ -239,7 +239,7 @@ func TestNext(t *testing.T) {
 		}, clientsTo(netOne)},
 
 		"leaving: Services that were just admitted": {onOne, disable(func(r *Rollout) { r.Record.ServersSince = noon.Add(-4 * time.Second) }),
-			with(waits(blocker(catalog.BlockedByTime, "", admitted)), func(s *Step) { s.After = 6 * time.Second })},
+			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) { s.After = 6 * time.Second })},
 		"leaving: settle time has just passed":           {onOne, disable(func(r *Rollout) { r.Record.ServersSince = noon.Add(-settle) }), clientsTo(clusterNet)},
 		"leaving the cluster network: no settle time":    {onCluster, func(r *Rollout) { r.Desired, r.Record.ServersSince = netOne, noon }, clientsTo(netOne)},
 		"leaving: Services of idle volumes are replaced": {onOne, disable(func(r *Rollout) { r.Services = []storage.Service{leftA, service("pvc-b", clusterNet)} }), replaces(leftA)},

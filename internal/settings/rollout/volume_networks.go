@@ -94,7 +94,7 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	for _, a := range r.Record.VolumeClients {
 		if slices.Contains(needed, a) || slices.Contains(r.Record.VolumeServers, a) {
 			due = append(due, a)
-		} else if left := r.Record.ServersSince.Add(r.Settle).Sub(r.Now); left > 0 {
+		} else if left := r.settling(); left > 0 {
 			due, settling = append(due, a), left
 		}
 	}

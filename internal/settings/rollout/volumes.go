@@ -58,7 +58,7 @@ func (r Rollout) nextVolumes(s Step) Step {
 		s = s.withProgress(PhaseRolling, catalog.Short(unready), unready)
 	}
 	if settling > 0 && s.Action == Nothing {
-		s = s.withProgress(PhaseWaiting, waitingForAdmitted, nil)
+		s = s.withProgress(PhaseWaiting, r.settlingMessage(), nil)
 		s.After = sooner(s.After, settling)
 	}
 	return s

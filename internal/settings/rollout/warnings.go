@@ -30,10 +30,7 @@ func (r Rollout) applyingMessage() string {
 	return "being applied now: " + restarts
 }
 
-const (
-	whenNodeIsFree     = "each when no RWX volume is attached on its node"
-	waitingForAdmitted = "waiting for Services that were just admitted"
-)
+const whenNodeIsFree = "each when no RWX volume is attached on its node"
 
 // JoiningWarning is the warning about a request for a network that servers may not use yet.
 func JoiningWarning(n storage.Network, r Rollout) string {

@@ -56,7 +56,7 @@ func (w Window) closed(now time.Time) time.Duration {
 
 // WindowBlocker says when the next window opens.
 func WindowBlocker(now time.Time, closed time.Duration) catalog.Blocker {
-	return catalog.Blocker{Kind: catalog.BlockedByTime, Name: "maintenanceWindows", Message: fmt.Sprintf(
+	return catalog.Blocker{Kind: catalog.BlockedByTime, Name: catalog.TimeOfWindows, Message: fmt.Sprintf(
 		"restarts begin in a maintenance window only; the next opens at %s", now.Add(closed).UTC().Truncate(time.Minute).Format(time.RFC3339))}
 }
 
