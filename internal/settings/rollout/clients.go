@@ -135,6 +135,7 @@ func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)
 // restart one at a time, each after a live read of attachments. A pod on a node with an attached RWX
 // volume never restarts.
 func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []catalog.Blocker) {
+	x := r.lookup()
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
 	for _, c := range r.Clients {
@@ -149,7 +150,7 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 		if volumes := append(slices.Clone(everywhere), busy[c.Node]...); len(volumes) > 0 {
 			for _, v := range volumes {
 				blocked = append(blocked, catalog.Blocker{
-					Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node},
+					Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node}, Workloads: x.workloadsOf(v),
 					Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart", c.Pod),
 				})
 			}

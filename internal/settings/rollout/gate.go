@@ -126,10 +126,11 @@ func (r Rollout) isIdle(volume string) bool {
 // stranded are the servers and Services that only clients on the present default network reach.
 func (r Rollout) stranded() []catalog.Blocker {
 	var blockers []catalog.Blocker
+	x := r.lookup()
 	for _, server := range r.Servers {
 		if !server.Network.IsZero() && !server.Network.ForVolumes() {
 			blockers = append(blockers, catalog.Blocker{
-				Kind: catalog.BlockedByServer, Name: server.Pod, Nodes: []string{server.Node},
+				Kind: catalog.BlockedByServer, Name: server.Pod, Nodes: []string{server.Node}, Workloads: x.workloadsOf(server.Volume),
 				Message: fmt.Sprintf("server pod %s is still on %s", server.Pod, server.Network),
 			})
 		}
@@ -137,7 +138,7 @@ func (r Rollout) stranded() []catalog.Blocker {
 	for _, service := range r.Services {
 		if network := service.Network(r.Record.Clients); !network.IsZero() && !network.ForVolumes() {
 			blockers = append(blockers, catalog.Blocker{
-				Kind: catalog.BlockedByService, Name: service.Name,
+				Kind: catalog.BlockedByService, Name: service.Name, Workloads: x.workloadsOf(service.Volume),
 				Message: fmt.Sprintf("Service %s is still for %s: delete it once its volume is detached", service.Name, network),
 			})
 		}

@@ -43,3 +43,11 @@ func (r Rollout) lookup() *rolloutIndex {
 	}
 	return r.index
 }
+
+// workloadsOf returns the pods that use an attached volume.
+func (x *rolloutIndex) workloadsOf(volume string) []string {
+	if v, attached := x.attached[volume]; attached {
+		return v.Workloads
+	}
+	return nil
+}

@@ -152,6 +152,38 @@ func checkSteps(t *testing.T, tests map[string]stepTest) {
 	}
 }
 
+func TestBlockersNameWorkloads(t *testing.T) {
+	used := attached("pvc-a", "node-1", "node-2")
+	used.Workloads = []string{"default/web-0"}
+	for name, test := range map[string]struct {
+		rollout func() Rollout
+		change  func(*Rollout)
+		want    []string
+	}{
+		"client must restart":                 {enabling, func(*Rollout) {}, []string{"pvc-a"}},
+		"client must join a volume's network": {onVolumeNetworks(false, netX), withoutX, []string{"pvc-a"}},
+		"server is on the former network": {onOne, func(r *Rollout) {
+			r.Desired, r.Record.Servers, r.Gate = clusterNet, clusterNet, GateNode
+			r.Servers, r.Services = []storage.Server{server("pvc-a", netOne)}, []storage.Service{service("pvc-a", netOne)}
+		}, []string{"share-manager-pvc-a", "pvc-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := test.rollout()
+			r.Volumes = append(r.Volumes, used)
+			test.change(&r)
+			s := Next(r)
+			var names []string
+			for _, b := range append(s.Blockers, s.Volumes.Blockers...) {
+				if b.Kind != catalog.BlockedByClient {
+					names = append(names, b.Name)
+					must.Equal(t, b.Workloads, used.Workloads, b.Name)
+				}
+			}
+			must.Equal(t, names, test.want)
+		})
+	}
+}
+
 func TestNext(t *testing.T) {
 	const (
 		leaves   = "new servers go to the cluster network"
