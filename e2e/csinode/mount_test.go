@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
@@ -56,7 +57,7 @@ func TestShareIsMountedAndUnmounted(t *testing.T) {
 func TestHungServerBlocksNoOtherVolume(t *testing.T) {
 	s, other, p := newServer(t), newServer(t), newPlugin(t)
 	p.must(p.publish(s, "hung"))
-	s.signal(t, syscall.SIGSTOP)
+	p.must(machine.Pause(s.Process.Pid))
 	defer s.signal(t, syscall.SIGCONT)
 	began := time.Now()
 	result := make(chan string)
@@ -88,7 +89,7 @@ func TestHungServerBlocksNoOtherVolume(t *testing.T) {
 
 func TestMountFromSilentServerEnds(t *testing.T) {
 	s, p := newServer(t), newPlugin(t, "--mount-timeout=2s")
-	s.signal(t, syscall.SIGSTOP)
+	p.must(machine.Pause(s.Process.Pid))
 	err := p.publish(s, "pod")
 	if c := status.Code(err); c != codes.DeadlineExceeded {
 		t.Error(err)

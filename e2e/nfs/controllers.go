@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -95,8 +96,8 @@ func (c *Cluster) RestartController(ctx context.Context) error {
 // Paused runs something while no controller does anything.
 func (c *Cluster) Paused(do func() error) error {
 	for _, r := range c.Controllers() {
-		if err := syscall.Kill(r.Pid(), syscall.SIGSTOP); err != nil {
-			return fmt.Errorf("pausing %s: %w", r.Name, err)
+		if err := machine.Pause(r.Pid()); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		defer func() { _ = syscall.Kill(r.Pid(), syscall.SIGCONT) }()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -82,7 +83,7 @@ func (c *Cluster) Folder(share string) string {
 func (s *Server) Kill() error { return s.process.Kill() }
 
 // Hang stops the process: the kernel accepts connections, and nothing answers.
-func (s *Server) Hang() error { return syscall.Kill(s.process.Pid(), syscall.SIGSTOP) }
+func (s *Server) Hang() error { return machine.Pause(s.process.Pid()) }
 
 // Resume ends Hang.
 func (s *Server) Resume() error { return syscall.Kill(s.process.Pid(), syscall.SIGCONT) }
