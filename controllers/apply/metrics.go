@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 )
 
@@ -37,6 +38,11 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
+		}
+	}
+	for _, d := range catalog.DangerZone() {
+		for _, kind := range d.Kinds() {
+			m.work.WithLabelValues(string(d.Name), string(kind)) // so that the first restart is an increase
 		}
 	}
 	return m, nil

@@ -23,6 +23,7 @@ func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 		t.Errorf("at first: source %s, annotations %v, events %q", got, w.system(class).Annotations, w.Events.Notes())
 	}
 	w.setSystem(class, "high")
+	w.wantMetric(0, "fairlead_component_restarts_total", "priority-class", "InstanceManager") // so that the first restart is an increase
 	w.checkEachWrite("high")
 	var work []string
 	for range 60 {

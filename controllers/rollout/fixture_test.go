@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -103,8 +101,9 @@ func (f *fixture) restart() {
 	f.r = &Reconciler{
 		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: f.Client,
 		Cached: cluster.NewReader(profile, f.cache, f.cache), Live: cluster.NewReader(profile, f.API, f.API),
-		Events: f.Events, Clock: f.Clock, Log: f.Log, restarts: testkit.Value[*prometheus.CounterVec](f)(kit.RestartCounter(f.Registry, profile.Name)),
+		Events: f.Events, Clock: f.Clock, Log: f.Log,
 	}
+	f.Must(f.r.countRestarts(f.Registry))
 }
 
 func (f *fixture) writes() int { return len(f.Client.Writes) }

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -91,6 +92,11 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, netOne, test.objects...)
 			f.set(test.value)
+			for _, setting := range test.want {
+				if _, counted := testkit.Metric(t, f.Registry, "fairlead_component_restarts_total", string(setting), clientKind); !counted {
+					t.Errorf("%s is not counted from zero", setting)
+				}
+			}
 			f.Must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, []storage.Client{
 				{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on},
 				{Pod: "gone", UID: "x", Node: "node-2", Network: test.on},

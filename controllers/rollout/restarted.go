@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -67,6 +70,21 @@ func (r *Reconciler) buildsClients(s cluster.SettingState) bool {
 	}
 	_, concerns := s.Wants(normal, catalog.Component{Kind: catalog.DaemonSetComponent, Name: r.Profile.ClientDaemonSet, Client: true}, nil)
 	return concerns
+}
+
+// countRestarts registers the counter of restarts, with a zero for each setting that restarts client
+// pods, so that the first restart is an increase.
+func (r *Reconciler) countRestarts(registry prometheus.Registerer) (err error) {
+	if r.restarts, err = kit.RestartCounter(registry, r.Profile.Name); err != nil {
+		return err
+	}
+	followed := catalog.Values{catalog.StorageNetworkForRWX: {Text: "true"}}
+	for _, d := range catalog.DangerZone() {
+		if choosesNetwork(d.Name, followed) || r.buildsClients(cluster.SettingState{Definition: d, Value: catalog.Value{Text: d.Default}}) {
+			r.restarts.WithLabelValues(string(d.Name), clientKind)
+		}
+	}
+	return nil
 }
 
 // counted counts a restart for each of the settings.

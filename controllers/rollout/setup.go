@@ -24,8 +24,7 @@ import (
 // SetupWithManager registers the controller. Whatever may open a gate is an event: nothing waits
 // for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	var err error
-	if r.restarts, err = kit.RestartCounter(ctrlmetrics.Registry, r.Profile.Name); err != nil {
+	if err := r.countRestarts(ctrlmetrics.Registry); err != nil {
 		return err
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}

@@ -44,6 +44,9 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 			return nil, err
 		}
 	}
+	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
+		m.restarts.WithLabelValues(reason) // so that the first restart is an increase
+	}
 	return m, nil
 }
 

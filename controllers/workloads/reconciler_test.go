@@ -116,6 +116,18 @@ func (w *world) wantMetric(want float64, name, reason string) {
 	must.True(w, found && got == want, "%s of reason %q: got %v (found: %t), want %v", name, reason, got, found, want)
 }
 
+func TestRestartsAreCountedFromZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := testkit.Value[*metrics](t)(newMetrics(registry, objects.Longhorn.Name))
+	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
+		got, found := testkit.Metric(t, registry, "fairlead_workload_restarts_total", reason)
+		must.True(t, found && got == 0, "%s before the first restart: %v (found: %t)", reason, got, found)
+		m.restarted(reason)
+		got, _ = testkit.Metric(t, registry, "fairlead_workload_restarts_total", reason)
+		must.Equal(t, got, 1, reason)
+	}
+}
+
 // stateful are slots on node-1, each of its own controller.
 func stateful(n int) func(*world) {
 	return func(w *world) {

@@ -37,7 +37,7 @@ func Rows() []Row {
 		{"Settings", []Panel{
 			{Title: "Waiting since", Help: "How long a value in effect has not been applied.", Unit: "s", Queries: []Query{{`max by (profile, setting) (time() - (fairlead_setting_pending_since_seconds > 0))`, "{{setting}}"}}},
 			{Title: "Blockers", Help: "Number of objects that a setting waits for.", Queries: []Query{{`max by (profile, setting) (fairlead_setting_blockers) > 0`, "{{setting}}"}}},
-			{Title: "Restarts of components", Help: "By setting and kind of component; one restart for several settings counts for each.", Queries: []Query{{`sum by (setting, kind) (increase(fairlead_component_restarts_total[$__rate_interval]))`, "{{setting}}: {{kind}}"}}},
+			{Title: "Restarts of components", Help: "By setting and kind of component; one restart for several settings counts for each.", Queries: []Query{{`sum by (setting, kind) (increase(fairlead_component_restarts_total[$__rate_interval])) > 0`, "{{setting}}: {{kind}}"}}},
 		}},
 		{"Workloads", []Panel{
 			{Title: "Dead mounts", Help: "Workload pods with a dead mount that are not restarted, by reason.", Queries: []Query{{`sum by (reason) (fairlead_dead_mounts)`, "{{reason}}"}}},

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 )
 
@@ -48,6 +49,13 @@ func newMetrics(r *Reconciler, registry prometheus.Registerer) (*metrics, error)
 
 func (m *metrics) probed(result rpc.Result) {
 	m.probes.WithLabelValues(result.Reason.Verdict().String()).Observe(result.Took.Seconds())
+}
+
+// expect shows the moves of a service from zero, so that the first move is an increase.
+func (m *metrics) expect(key types.NamespacedName) {
+	for _, reason := range []assign.Reason{assign.Gone, assign.Down, assign.Draining, assign.Excess, assign.Unused} {
+		m.moves.WithLabelValues(key.Namespace, key.Name, string(reason))
+	}
 }
 
 func (m *metrics) forget(key types.NamespacedName) {

@@ -98,6 +98,7 @@ func (r *Reconciler) stateOf(key types.NamespacedName, uid types.UID) *state {
 		return s
 	}
 	r.states[key] = newState(uid)
+	r.metrics.expect(key)
 	return r.states[key]
 }
 

@@ -35,7 +35,12 @@ func TestStableServiceIsPublished(t *testing.T) {
 func TestFailoverKeepsTheAddress(t *testing.T) {
 	f := running(t, "Stable", 3)
 	address, first := f.get().Status.Address, f.published("pool")[0]
+	for _, reason := range []assign.Reason{assign.Gone, assign.Down, assign.Draining, assign.Excess, assign.Unused} {
+		moves, found := testkit.Metric(t, f.Registry, "fairlead_nfs_moves_total", string(reason))
+		must.True(t, found && moves == 0, "moves for reason %s before the first: %v (found: %t)", reason, moves, found)
+	}
 	second := f.failsOver(first)
+	must.Equal(t, f.Metric("fairlead_nfs_moves_total", string(assign.Down)), 1, "moves")
 	must.Equal(t, f.get().Status.Address, address)
 	b := f.backend(first)
 	must.True(t, b.Health == "Down" && b.LastError == "does not answer" && b.Since != nil, "backend %+v", b)

@@ -1,6 +1,10 @@
 package catalog
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // ComponentKind is the kind of a component in messages.
 type ComponentKind string
@@ -120,4 +124,28 @@ func (k ComponentKind) Noun() string {
 		return "share manager"
 	}
 	return string(k)
+}
+
+// samples have a component of each kind, and of each variety that settings tell apart.
+var samples = []Component{
+	{Kind: Deployment, Name: "csi-attacher"}, {Kind: DaemonSetComponent, Name: "longhorn-csi-plugin"}, {Kind: DaemonSetComponent, Name: "engine-image-ei"},
+	{Kind: BackingImageManager}, {Kind: ShareManager}, {Kind: InstanceManager, Engine: EngineV1}, {Kind: InstanceManager, Engine: EngineV2},
+}
+
+// Kinds returns the kinds of components that are built with the setting.
+func (d Definition) Kinds() []ComponentKind {
+	if d.Wants == nil {
+		return nil
+	}
+	value, err := d.Normalize(d.Default)
+	if err != nil {
+		value = d.Default
+	}
+	var kinds []ComponentKind
+	for _, c := range samples {
+		if _, ok := d.Wants(value, c, Nodes{c.Node: {AllocatableMilliCPU: 1000}}); ok && !slices.Contains(kinds, c.Kind) {
+			kinds = append(kinds, c.Kind)
+		}
+	}
+	return kinds
 }

@@ -102,6 +102,10 @@ func (m *fleetModel) report(t *rapid.T, p Plan, v view, crash int) (behind bool)
 func (m *fleetModel) mustBeRight(t *rapid.T, w Work) {
 	m.collect()
 	must.True(t, len(w.Settings) != 0, "invariant 5: %s for no setting", textOfWork(w))
+	for _, name := range w.Settings {
+		d, _ := catalog.Lookup(string(name))
+		must.True(t, slices.Contains(d.Kinds(), w.Component.Kind), "%s: %s is not about its kind", textOfWork(w), name)
+	}
 	if w.Action == UpdateComponent {
 		m.mustRoll(t, w, m.component(m.templates[w.Component.Name]))
 		return
