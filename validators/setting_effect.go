@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -118,5 +119,5 @@ func (v *Verdict) refuseMissingClass(name string, after SettingFacts) {
 		return
 	}
 	v.refuse(ReasonNoSuchClass, field.Invalid(field.NewPath("value"), name, fmt.Sprintf(
-		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", catalog.FirstOf(after.PriorityClasses))))
+		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", cmp.Or(catalog.FirstOf(after.PriorityClasses), "none"))))
 }

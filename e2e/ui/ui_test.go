@@ -24,7 +24,7 @@ var views = []struct{ name, path, text string }{
 	{"settings", "/settings", "What would a value do?"},
 	{"setting", "/settings/priority-class?profile=longhorn", "scale down the workloads"},
 	{"plan", "/plan?name=storage-network-for-rwx-volume-enabled&value=false&profile=longhorn", "To make the change, type:"},
-	{"plan-refused", "/plan?name=priority-class&value=missing&profile=longhorn", "would be refused"},
+	{"plan-refused", "/plan?name=priority-class&value=missing&profile=longhorn", "in this cluster: none"},
 	{"rollouts", "/rollouts", "3 of 12"},
 	{"fences", "/fences", "of 61 nodes"},
 	{"fence", "/fences/node-3", "its taint to be removed"},
@@ -47,6 +47,9 @@ func TestEveryView(t *testing.T) {
 				s.sees(v.text)
 				if wide := js[int64](s, `document.documentElement.scrollWidth`); wide > width {
 					t.Errorf("%s is %d wide in a window of %d", v.path, wide, width)
+				}
+				if hidden := js[int64](s, `[...document.querySelectorAll(".scroll:not(.picture)")].filter((e) => e.scrollWidth > e.clientWidth + 1).length`); width < 1000 && hidden > 0 {
+					t.Errorf("%s hides columns of %d tables in a window of %d", v.path, hidden, width)
 				}
 				if title := js[string](s, `document.title`); title == "owned" {
 					t.Errorf("%s ran a script from the name of a volume", v.path)

@@ -10,6 +10,20 @@
 
   document.documentElement.classList.add("js");
 
+  // In narrow windows, each row is a card: its cells are named by the columns.
+  const nameCells = () => {
+    for (const table of live.querySelectorAll("table")) {
+      const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+      for (const row of table.tBodies[0].rows) {
+        [...row.cells].forEach((cell, i) => {
+          cell.dataset.name = names[i];
+          cell.classList.toggle("none", cell.textContent.trim() === "-");
+        });
+      }
+    }
+  };
+  nameCells();
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
@@ -43,6 +57,7 @@
     const scrolled = [...live.querySelectorAll(".scroll")].map((e) => e.scrollLeft);
     live.innerHTML = part.html;
     live.dataset.version = part.version;
+    nameCells();
     live.querySelectorAll(".scroll").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
     if (at) live.querySelectorAll(at.same)[at.index]?.focus({ preventScroll: true });
   };
