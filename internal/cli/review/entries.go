@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -38,37 +39,41 @@ func entriesOf(profiles []storage.Profile, nfsDrivers []string) ([]entry, error)
 		mutating.Webhooks = append(mutating.Webhooks, m.Webhooks...)
 		validating.Webhooks = append(validating.Webhooks, v.Webhooks...)
 	}
+	// A mutating webhook has the fields of a validating one, and reinvocationPolicy.
+	data, err := json.Marshal(mutating.Webhooks)
+	if err != nil {
+		return nil, err
+	}
+	var webhooks []admissionregistrationv1.ValidatingWebhook
+	if err := json.Unmarshal(data, &webhooks); err != nil {
+		return nil, err
+	}
 	var all []entry
-	add := func(e entry, path *string, failure *admissionregistrationv1.FailurePolicyType, namespaces, objects *metav1.LabelSelector, conditions []admissionregistrationv1.MatchCondition) (err error) {
-		e.path, e.failOpen = *path, *failure == admissionregistrationv1.Ignore
-		if e.namespaces, err = metav1.LabelSelectorAsSelector(namespaces); err != nil {
-			return err
+	for _, w := range append(webhooks, validating.Webhooks...) {
+		e, err := entryOf(w, compiler)
+		if err != nil {
+			return nil, err
 		}
-		if e.objects, err = metav1.LabelSelectorAsSelector(orAll(objects)); err != nil {
-			return err
-		}
-		var expressions []cel.ExpressionAccessor
-		for _, c := range conditions {
-			expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
-		}
-		compiled := compiler.CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-		e.conditions = matchconditions.NewMatcher(compiled, failure, "webhook", "review", e.name)
 		all = append(all, e)
-		return nil
-	}
-	for _, w := range mutating.Webhooks {
-		e := entry{name: w.Name, rules: w.Rules}
-		if err := add(e, w.ClientConfig.Service.Path, w.FailurePolicy, orAll(w.NamespaceSelector), w.ObjectSelector, w.MatchConditions); err != nil {
-			return nil, err
-		}
-	}
-	for _, w := range validating.Webhooks {
-		e := entry{name: w.Name, rules: w.Rules}
-		if err := add(e, w.ClientConfig.Service.Path, w.FailurePolicy, orAll(w.NamespaceSelector), w.ObjectSelector, w.MatchConditions); err != nil {
-			return nil, err
-		}
 	}
 	return all, nil
+}
+
+func entryOf(w admissionregistrationv1.ValidatingWebhook, compiler cel.ConditionCompiler) (e entry, err error) {
+	e = entry{name: w.Name, path: *w.ClientConfig.Service.Path, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, rules: w.Rules}
+	if e.namespaces, err = metav1.LabelSelectorAsSelector(orAll(w.NamespaceSelector)); err != nil {
+		return e, err
+	}
+	if e.objects, err = metav1.LabelSelectorAsSelector(orAll(w.ObjectSelector)); err != nil {
+		return e, err
+	}
+	var expressions []cel.ExpressionAccessor
+	for _, c := range w.MatchConditions {
+		expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
+	}
+	compiled := compiler.CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+	e.conditions = matchconditions.NewMatcher(compiled, w.FailurePolicy, "webhook", "review", e.name)
+	return e, nil
 }
 
 // orAll is the API server's default of a selector.
