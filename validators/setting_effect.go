@@ -12,9 +12,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// EffectPrefix begins the warning about what a change does in the cluster. internal/settings/rollout has the same word.
-const EffectPrefix = "accepted; "
-
 // checkEffect reports the effect of the change and its blockers, from the plan that the controller will follow. It
 // refuses values that could never be applied.
 func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) {
@@ -59,7 +56,7 @@ func (v *Verdict) announce(d catalog.Definition, plan plan.Plan) {
 	case v.Reason != ReasonPending:
 		v.Reason = ReasonApplies
 	}
-	v.warn("%s%s", EffectPrefix, change.Effect)
+	v.warn("%s%s", rollout.EffectPrefix, change.Effect)
 }
 
 // announceNetwork says what happens if the network for RWX volumes after the change is not the recorded one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -31,7 +32,7 @@ func judge(facts validators.SettingFacts, c Changes) (map[catalog.Name][]string,
 			refusals = append(refusals, fmt.Errorf("%s of settings.%s %w: %w", name, group, ErrRefused, problem))
 		}
 		for _, w := range v.Warnings {
-			if !strings.HasPrefix(w, validators.EffectPrefix) { // the plan has the effect
+			if !strings.HasPrefix(w, rollout.EffectPrefix) { // the plan has the effect
 				warnings[name] = append(warnings[name], w)
 			}
 		}

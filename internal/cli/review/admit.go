@@ -29,8 +29,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/validators"
 )
 
 // reviewer asks the webhook about manifests.
@@ -273,7 +273,7 @@ func (r *reviewer) ask(ctx context.Context, e entry, object, old *unstructured.U
 	}
 	result.patch = said.Patch
 	for _, w := range said.Warnings {
-		if !r.offline || !strings.HasPrefix(w, validators.EffectPrefix) {
+		if !r.offline || !strings.HasPrefix(w, rollout.EffectPrefix) {
 			result.warnings = append(result.warnings, w)
 		}
 	}

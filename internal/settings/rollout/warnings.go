@@ -8,18 +8,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
+// EffectPrefix begins each warning about what a change does in the cluster.
+const EffectPrefix = "accepted; "
+
 // PendingWarning is the warning about a change that must wait. restarts is the number of client pods
 // that will restart.
 func PendingWarning(blockers []catalog.Blocker, restarts int) string {
 	if first := blockers[0]; first.Kind != catalog.BlockedByVolume {
-		return fmt.Sprintf("accepted; waiting: %s. Then %s.", first.Message, restartPhrase(restarts))
+		return EffectPrefix + fmt.Sprintf("waiting: %s. Then %s.", first.Message, restartPhrase(restarts))
 	}
-	return fmt.Sprintf("accepted; will be applied when these RWX volumes are detached: %s. Then %s.",
+	return EffectPrefix + fmt.Sprintf("will be applied when these RWX volumes are detached: %s. Then %s.",
 		catalog.Detail(blockers), restartPhrase(restarts))
 }
 
 // ApplyingWarning is the warning about a change that is applied at once.
-func ApplyingWarning(r Rollout) string { return "accepted; " + r.applyingMessage() }
+func ApplyingWarning(r Rollout) string { return EffectPrefix + r.applyingMessage() }
 
 // applyingMessage describes a change that begins now, in admission and in status.
 func (r Rollout) applyingMessage() string {
@@ -35,10 +38,10 @@ const whenNodeIsFree = "each when no RWX volume is attached on its node"
 // JoiningWarning is the warning about a request for a network that servers may not use yet.
 func JoiningWarning(n storage.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
-		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, problems[0].Message)
+		return EffectPrefix + fmt.Sprintf("network %s can't be joined yet: %s", n, problems[0].Message)
 	}
 	if r.unreachable() {
-		return fmt.Sprintf("accepted; network %s can't be joined yet: %s", n, chooseNetworkFirst)
+		return EffectPrefix + fmt.Sprintf("network %s can't be joined yet: %s", n, chooseNetworkFirst)
 	}
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	restarts, waits := 0, []string{}
@@ -51,14 +54,14 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 			waits = append(waits, fmt.Sprintf("%s (%s)", c.Node, volumes[0]))
 		}
 	}
-	message := fmt.Sprintf("accepted; %s to join network %s, %s", restartPhrase(restarts), n, whenNodeIsFree)
+	message := fmt.Sprintf("%s to join network %s, %s", restartPhrase(restarts), n, whenNodeIsFree)
 	if restarts == 0 {
-		message = fmt.Sprintf("accepted; CSI plugin pods are already joining network %s", n)
+		message = fmt.Sprintf("CSI plugin pods are already joining network %s", n)
 	}
 	if len(waits) > 0 {
 		message += "; waiting now: " + catalog.FirstOf(waits)
 	}
-	return message
+	return EffectPrefix + message
 }
 
 func restartPhrase(restarts int) string {
