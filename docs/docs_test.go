@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/metricnames"
 )
 
 const (
@@ -130,6 +132,16 @@ func TestEveryPageIsReachableFromTheIndex(t *testing.T) {
 		if strings.HasPrefix(path, "docs/") && !reached[path] {
 			t.Errorf("docs/README.md does not lead to %s", path)
 		}
+	}
+}
+
+func TestMetricsInPagesExist(t *testing.T) {
+	served, found := metricnames.Read(t, ".."), 0
+	for _, p := range readPages(t) {
+		found += served.Check(t, p.path, p.text)
+	}
+	if found < 50 {
+		t.Errorf("only %d metrics were found in the pages", found)
 	}
 }
 

@@ -2,7 +2,9 @@ package tainting
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +15,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/manifests/monitoring"
 )
+
+func TestAlertsUseResultsThatExist(t *testing.T) {
+	used := 0
+	for _, alert := range monitoring.FencingAlerts() {
+		for _, label := range regexp.MustCompile(`result[!=]=?~?"([^"]*)"`).FindAllStringSubmatch(alert.Expr, -1) {
+			used++
+			for _, value := range strings.Split(label[1], "|") {
+				must.True(t, slices.Contains(results, value), "no metric has result=%q: %s", value, alert.Expr)
+			}
+		}
+	}
+	must.True(t, used > 0, "no alert is on a result of tainting")
+}
 
 // Without the component fencing-tainting the controller may read neither leases nor the switch.
 func TestMissingRightIsReportedOnce(t *testing.T) {

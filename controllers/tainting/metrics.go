@@ -14,6 +14,8 @@ const (
 	resultFailed   = "failed"
 )
 
+var results = []string{resultTainted, resultConflict, resultFailed}
+
 type metrics struct {
 	taints  *prometheus.CounterVec
 	would   prometheus.Gauge
@@ -37,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, result := range []string{resultTainted, resultConflict, resultFailed} {
+	for _, result := range results {
 		m.taints.WithLabelValues(result) // so that the first taint is an increase
 	}
 	return m, nil

@@ -1,16 +1,13 @@
 package monitoring
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/testkit/metricnames"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -33,46 +30,10 @@ func expressions() []string {
 	return all
 }
 
-// metricName finds metrics in expressions and in the code's strings; those of a histogram have suffixes.
-var metricName = regexp.MustCompile(`\bfairlead_[a-z_]+`)
-
-// metricsOfCode are the names in string literals of the product's code.
-func metricsOfCode(t *testing.T) map[string]bool {
-	t.Helper()
-	names := map[string]bool{}
-	for _, root := range []string{"cmd", "controllers", "internal", "webhook"} {
-		must.Do(t, filepath.WalkDir(filepath.Join("..", "..", root), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
-					if name := strings.Trim(text.Value, "\"`"); metricName.FindString(name) == name {
-						names[name] = true
-					}
-				}
-				return true
-			})
-			return nil
-		}))
-	}
-	return names
-}
-
 func TestExpressionsUseMetricsOfTheCode(t *testing.T) {
-	known := metricsOfCode(t)
-	must.Equal(t, len(known) > 20, true, "%d metrics found", len(known))
+	served := metricnames.Read(t, "../..")
 	for _, e := range expressions() {
-		for _, name := range metricName.FindAllString(e, -1) {
-			histogram := strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
-			if !known[name] && !known[histogram] {
-				t.Errorf("%s: the code has no metric %s", e, name)
-			}
-		}
+		served.Check(t, e, e)
 	}
 }
 
