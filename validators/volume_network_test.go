@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -72,6 +73,10 @@ func TestVolumeNetwork(t *testing.T) {
 			problems: texts{onNetwork + `Invalid value: "team-y/nfs": ` + missing}},
 		"clients have to join, one can't now": {annotations: team, change: func(f *facts) { f.Rollout.Volumes = []storage.Volume{inUse} }, reason: ReasonPending,
 			warnings: texts{joins + "; waiting now: node-2 (pvc-a)"}},
+		"clients that can't join now are sorted by node": {annotations: team, change: func(f *facts) {
+			f.Rollout.Volumes = []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-2", "node-1"}}}
+			slices.Reverse(f.Rollout.Clients)
+		}, reason: ReasonPending, warnings: texts{joins + "; waiting now: node-1 (pvc-a), node-2 (pvc-a)"}},
 		"clients can't join": {annotations: team, change: func(f *facts) { f.Rollout.DaemonSet.HostNetwork = true }, reason: ReasonPending,
 			warnings: texts{noJoin + "DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false"}},
 		"clients mount from the host": {annotations: team, change: func(f *facts) { f.Rollout.MountsFromHost = true }, reason: ReasonPending,

@@ -21,13 +21,14 @@ var Longhorn = []Page{
 	{Name: "README.md"},
 	{Name: "docs/start.md", Before: defaultNetwork},
 	{Name: "docs/reference/rest.md"},
-	{Name: "docs/volume-networks.md"},
 	{Name: "docs/operations.md"},
+	{Name: "docs/volume-networks.md"},
 	{Name: "docs/review.md"},
 	{Name: "docs/settings.md", Before: noWorkloads},
 	{Name: "docs/rwx-network.md"},
 	{Name: "docs/trouble.md"},
-	{Name: "docs/remove.md", Before: `kubectl -n fairlead-system get configmap fairlead -o yaml | sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' | kubectl apply --server-side --force-conflicts -f -`},
+	{Name: "docs/remove.md", Before: `kubectl -n fairlead-system scale deployment/fairlead-controller --replicas=2
+kubectl -n fairlead-system get configmap fairlead -o yaml | sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' | kubectl apply --server-side --force-conflicts -f -`},
 }
 
 // Fencing lists the pages for make up FENCING=1.

@@ -59,6 +59,7 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 		message = fmt.Sprintf("CSI plugin pods are already joining network %s", n)
 	}
 	if len(waits) > 0 {
+		slices.Sort(waits) // pods come in the order of their random names
 		message += "; waiting now: " + catalog.FirstOf(waits)
 	}
 	return EffectPrefix + message
