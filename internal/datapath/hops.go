@@ -76,11 +76,17 @@ func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 	return h
 }
 
-func (x index) serverHops(service storage.Service, v storage.Volume) []Hop {
-	var hops []Hop
-	if service.Volume == "" {
-		return nil
+// noService is the hop of a volume that a pod uses, before the storage system has created its Service.
+func (x index) noService(v storage.Volume) Hop {
+	h, command := Hop{Kind: Service, State: OK}, fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
+	if x.mayStart(v.Name, v.Since) {
+		return h.waiting(fmt.Sprintf("the server of volume %s is starting: no Service yet", v.Name), command)
 	}
+	return h.wrong(fmt.Sprintf("volume %s is attached and has no Service", v.Name), command)
+}
+
+func (x index) serverHops(v storage.Volume) []Hop {
+	var hops []Hop
 	for _, s := range x.servers[v.Name] {
 		if s.Terminating {
 			continue

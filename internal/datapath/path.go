@@ -158,7 +158,12 @@ func (x index) path(v storage.Volume) Path {
 			p.Hops = append(p.Hops, x.addresses(service, v))
 		}
 	}
-	p.Hops = append(p.Hops, x.serverHops(service, v)...)
+	switch {
+	case created:
+		p.Hops = append(p.Hops, x.serverHops(v)...)
+	case v.Attached && !v.Since.IsZero(): // else the storage system alone has attached the volume, and serves it to no pod
+		p.Hops = append(p.Hops, x.noService(v))
+	}
 	for _, h := range p.Hops {
 		p.State = Worse(p.State, h.State)
 	}

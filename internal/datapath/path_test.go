@@ -153,6 +153,25 @@ func TestServerMayTakeTimeToStart(t *testing.T) {
 	}
 }
 
+func TestServiceOfUsedVolumeIsAwaited(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		since time.Time
+		want  State
+	}{
+		"just attached":                    {now.Add(-time.Second), Waiting},
+		"attached for long":                {now.Add(-StartLimit), Wrong},
+		"attached by Longhorn, for no pod": {time.Time{}, OK},
+	} {
+		f := attached()
+		f.Rollout.Now, f.Rollout.Services, f.Rollout.Servers, f.Published = now, nil, nil, nil
+		f.Rollout.Volumes[0].Since = test.since
+		if p, _ := Of(f, "pvc-a"); p.State != test.want || p.Created {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
 func TestOptedOutServicesAreLeftToOthers(t *testing.T) {
 	for name, change := range map[string]func(*storage.Service){"opt-out": func(s *storage.Service) { s.OptOut = true }, "selector": func(s *storage.Service) { s.Selects = true }} {
 		f := attached()

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func draw(v status.VolumeView) picture {
 func serviceTexts(h status.HopView) []string {
 	switch h.Kind {
 	case datapath.Service:
-		return append([]string{h.Name}, h.Addresses...)
+		return append([]string{cmp.Or(h.Name, "none yet")}, h.Addresses...)
 	case datapath.Addresses:
 		if len(h.Addresses) == 0 {
 			return []string{"no published address"}
