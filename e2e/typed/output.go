@@ -15,8 +15,9 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s))+\b`), "<time>"},
 	// What Kubernetes makes of generateName, and the hash of a ReplicaSet before.
 	{regexp.MustCompile(`(-[0-9a-f]{8,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-<name>"},
-	// The incident of a lost node.
+	// The incident of a lost node, and a NetworkFence of one.
 	{regexp.MustCompile(`is open for [0-9a-f]{10}\b`), "is open for <incident>"},
+	{regexp.MustCompile(`\b(fairlead-node-\d+)(-[0-9a-f]{10}){2}\b`), "$1-<incident>"},
 	{regexp.MustCompile(`\bpvc-[0-9a-f]{8}\b`), "pvc-<id>"},
 	{regexp.MustCompile(`\b(instance-manager-[0-9a-f]{32}|backing-image-manager-[0-9a-f]{4}-[0-9a-f]{4})\b`), "<manager>"},
 	// Cluster IPs, and what IPAM assigns on the storage network.

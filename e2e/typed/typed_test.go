@@ -48,6 +48,7 @@ func TestOutputMatchesButForWhatDiffersByRun(t *testing.T) {
 		{"web-0 4s", "web-1 4s", false},
 		{"pod longhorn-csi-plugin-x7k2p at 127.0.0.1:1", "pod longhorn-csi-plugin-bcd4f at 127.0.0.1:28811", true},
 		{"pod/fairlead-webhook-5f7d9c6b44-x7k2p deleted", "pod/fairlead-webhook-684cb9f5d8-qqqqq deleted", true},
+		{"fairlead-node-1-4ce3c5c62b-71c86d0484  Fenced", "fairlead-node-1-56c8a65aac-71c86d0484  Fenced", true},
 		{"server at 192.168.50.9, fd00:50::9", "server at 192.168.50.12, fd00:50::c", true},
 		{"server  share-manager-pvc-117d3553  node-1  ok", "server  share-manager-pvc-117d3553  node-2  ok", true},
 		{"server at 192.168.70.10", "server at 192.168.70.11", false},
