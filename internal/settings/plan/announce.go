@@ -90,6 +90,10 @@ func blockersOf(works []Work) (volumes []catalog.Blocker, running []string, othe
 			seen[&w.Blockers[0]] = true
 			others = append(others, w.Blockers...)
 		}
+		if len(w.Window) > 0 && !seen[&w.Window[0]] {
+			seen[&w.Window[0]] = true
+			others = append(others, w.Window...)
+		}
 	}
 	return volumesFirst(volumes), running, others
 }

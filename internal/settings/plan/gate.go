@@ -62,10 +62,6 @@ func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Block
 	if c.Stopped && !removed {
 		return nil
 	}
-	if closed := m.Rollout.Windows.Closed(m.Now); closed > 0 && !endsWithVolume(c) && (c.Ready || !isPod(c)) {
-		m.recheckIn(closed)
-		return m.sharedBlocker(rollout.WindowBlocker(m.Now, closed))
-	}
 	switch {
 	case endsWithVolume(c):
 		return m.volumesOf(c)
@@ -77,6 +73,20 @@ func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Block
 		return m.inUse(s, c)
 	}
 	return nil
+}
+
+// closedWindow returns the maintenance window that a component waits for, beside its gate. What does not run restarts at any
+// time.
+func (m *maker) closedWindow(s demand, c catalog.Component) []catalog.Blocker {
+	if endsWithVolume(c) || isPod(c) && !c.Ready || c.Stopped && s.Trait != catalog.DataEngine {
+		return nil
+	}
+	closed := m.Rollout.Windows.Closed(m.Now)
+	if closed == 0 {
+		return nil
+	}
+	m.recheckIn(closed)
+	return m.sharedBlocker(rollout.WindowBlocker(m.Now, closed))
 }
 
 // isHeld reports whether a component was changed to the value recently and still differs.

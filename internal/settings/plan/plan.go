@@ -142,11 +142,16 @@ func (m *maker) visit(c catalog.Component) {
 		default:
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			if blockers := m.gate(s, want, c); len(blockers) > 0 {
+			blockers, window := m.gate(s, want, c), m.closedWindow(s, c)
+			t.block(window)
+			if len(blockers) == 0 {
+				blockers, window = window, nil
+			}
+			if len(blockers) > 0 {
 				t.block(blockers)
 				t.closed = true
 				closed = addClosed(closed, Work{
-					Component: c, Settings: []catalog.Name{s.Name}, Wants: map[catalog.Trait]Want{s.Trait: {s.Name, want}}, Blockers: blockers,
+					Component: c, Settings: []catalog.Name{s.Name}, Wants: map[catalog.Trait]Want{s.Trait: {s.Name, want}}, Blockers: blockers, Window: window,
 				})
 			} else {
 				t.now = true

@@ -29,7 +29,7 @@ func (t *track) block(blockers []catalog.Blocker) {
 	if t.listed == nil {
 		t.listed = map[*catalog.Blocker]bool{}
 	}
-	if !t.listed[&blockers[0]] {
+	if len(blockers) > 0 && !t.listed[&blockers[0]] {
 		t.listed[&blockers[0]] = true
 		t.blockers = append(t.blockers, blockers...)
 	}

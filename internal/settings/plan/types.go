@@ -64,6 +64,8 @@ type Work struct {
 	Wants map[catalog.Trait]Want
 	// Blockers of work that waits.
 	Blockers []catalog.Blocker
+	// Window is the closed maintenance window, if the component waits for it beside its Blockers.
+	Window []catalog.Blocker
 }
 
 // KindProgress counts the components of one kind that are rolled out.

@@ -37,6 +37,14 @@ func TestWindowIsNamedOnce(t *testing.T) {
 	}{
 		"components": {catalog.PriorityClass, []change{set(catalog.PriorityClass, critical)},
 			"waiting: " + opens + ". Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one"},
+		"components and volumes": {catalog.PriorityClass, []change{set(catalog.PriorityClass, critical), func(f *Facts) {
+			f.Volumes = []storage.Volume{{Name: "pvc-b", Attached: true, Nodes: []string{"node-1"}}}
+			for i := range f.Components {
+				if f.Components[i].Kind == catalog.InstanceManager {
+					f.Components[i].Uses = []string{"pvc-b-e-0"}
+				}
+			}
+		}}, "will be applied when these volumes are detached: pvc-b (node-1); also waiting: " + opens + ". Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one"},
 		"components and clients": {catalog.StorageNetwork, network,
 			"waiting: " + opens + ". Then 1 backing image manager and 3 instance managers restart one by one"},
 		"clients that have begun": {catalog.StorageNetwork, append(network, begun),
