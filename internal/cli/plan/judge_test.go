@@ -40,6 +40,7 @@ func TestPlanRefusesWhatTheWebhookRefuses(t *testing.T) {
 		{name: "several", set: []string{"v1-data-engine=false", "priority-class=missing", "guaranteed-instance-manager-cpu=20"}},
 		{name: "contradicts", set: []string{"disable-snapshot-purge=true"}, system: map[catalog.Name]string{"auto-cleanup-system-generated-snapshot": "true"}},
 		{name: "missing-network", set: []string{"storage-network=kube-system/other-net"}, refuse: true},
+		{name: "malformed", set: []string{"storage-network=kube-system", "v2-data-engine=yes"}},
 		{name: "not-deletable", unset: []string{"priority-class"}, system: critical},
 		{name: "read-only", set: []string{"v2-data-engine-hugepage-limit=4096"}, system: map[catalog.Name]string{catalog.V2HugepageLimit: "2048"}},
 	} {

@@ -264,7 +264,7 @@ func TestPlanShowsWhatAValueDoesAndTheCommand(t *testing.T) {
 	}{
 		"name=storage-network-for-rwx-volume-enabled&value=false": {200, []string{"kubectl -n longhorn-system patch settings.longhorn.io storage-network-for-rwx-volume-enabled --type merge -p &#39;{&#34;value&#34;:&#34;false&#34;}&#39;", "What is done"}},
 		"name=storage-network-for-rwx-volume-enabled&value=true":  {200, []string{"has this value already"}},
-		"name=storage-network-for-rwx-volume-enabled&value=maybe": {400, []string{"can&#39;t be planned", "maybe"}},
+		"name=storage-network-for-rwx-volume-enabled&value=maybe": {200, []string{"would be refused", "must be &#34;true&#34; or &#34;false&#34;"}},
 		"name=priority-clas&value=x":                              {400, []string{"did you mean priority-class"}},
 		"name=priority-class&value=missing":                       {200, []string{"would be refused"}},
 		"name=priority-class&value=x&profile=other":               {400, []string{"profile &#34;other&#34; is not in the configuration"}},
