@@ -11,8 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// client is the CSI plugin pod of a node that mounts the volume.
-func (x index) client(node string, network storage.Attachment, volume string) Hop {
+// client is the CSI plugin pod of a node that mounts the volume. A pod on the wanted network may still restart for the
+// networks of other volumes.
+func (x index) client(node string, network, wanted storage.Attachment, volume string) Hop {
 	h := Hop{Kind: Client, Node: node, State: OK, Network: x.Rollout.Record.Clients}
 	show := fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
 	c, reason := storage.MountingClient(x.clients[node], x.Rollout.Record.Clients)
@@ -25,6 +26,9 @@ func (x index) client(node string, network storage.Attachment, volume string) Ho
 	}
 	if !network.IsZero() && !c.Reaches(network) {
 		return h.wrong(fmt.Sprintf("Multus reports no address of pod %s on %s, so the pod can't reach the server", c.Pod, network), show)
+	}
+	if network == wanted && !network.IsZero() {
+		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByClient, show)
 }

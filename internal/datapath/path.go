@@ -149,7 +149,7 @@ func (x index) path(v storage.Volume) Path {
 	}
 	if v.Attached {
 		for _, node := range v.Nodes {
-			p.Hops = append(p.Hops, x.client(node, p.Network, v.Name))
+			p.Hops = append(p.Hops, x.client(node, p.Network, p.Wanted, v.Name))
 		}
 	}
 	if created {

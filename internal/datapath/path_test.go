@@ -53,6 +53,9 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
 			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
 		}, Wrong, Client, "Multus reports no address of pod longhorn-csi-plugin-1 on kube-system/backup-net@", "kubectl"},
+		"client will join another volume's network": {func(f *Facts) {
+			f.Rollout.Record.VolumeClients = []storage.Attachment{storage.VolumeAttachment(other.Network)}
+		}, OK, "", "", ""},
 		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
 		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,

@@ -15,7 +15,7 @@ import (
 
 func writeFences(out io.Writer, views []View, now time.Time) error {
 	if len(views) == 0 {
-		fmt.Fprintln(out, "No NodeFences. Is fencing configured, and does the controller run?")
+		fmt.Fprintln(out, "No NodeFences: fencing is not installed, or its controller does not run.")
 		return nil
 	}
 	t := cli.NewTable(out, "NODE", "PHASE", "REASON", "VOLUMES", "ADDRESSES FROM", "SEEN", "LOST", "WAITS FOR")

@@ -28,7 +28,7 @@ type rollout struct {
 func rollouts(_ *server, _ *http.Request, now *reading) page {
 	data := rolloutsData{Now: now.at}
 	for _, p := range now.status.Profiles {
-		shown := rolloutsProfile{ProfileView: p, Clients: bar{"Clients", p.Network.Updated, p.Network.Total}}
+		shown := rolloutsProfile{ProfileView: p, Clients: bar{"Clients on " + status.NetworkName(p.Network.Clients), p.Network.Updated, p.Network.Total}}
 		for _, s := range p.Waiting {
 			shown.Settings = append(shown.Settings, rollout{s, progressOf(p, s.Name)})
 		}
