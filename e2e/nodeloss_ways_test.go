@@ -115,7 +115,7 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.lose(node)
 	probe := c.startProbe()
 	c.taint(node)
-	// The pod garbage collector is slow. kubectl may take the next pod of the same name for this one, so it does not wait.
+	// The pod garbage collector is slow. kubectl may take the next pod of the same name for the deleted pod, so it does not wait.
 	c.kubectl("delete", "pod", d.pod().Name, "--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
 	c.attachedAfterFence(f, d, node)
 	c.must(csi.Heal())

@@ -141,7 +141,7 @@ func TestNetworkInUse(t *testing.T) {
 	c.kubectl("-n", "kube-system", "delete", nad, "storage-net")
 	c.waitHas("rollout", 10*time.Second, func() string { return "|" + c.rollout("{.status.phase} {.status.message}") },
 		"|Waiting ", "NetworkAttachmentDefinition kube-system/storage-net was deleted")
-	// Nobody judges the deletion of settings: the namespace must go all the same.
+	// Without Fairlead, deletions of settings are not judged, and the namespace can be deleted.
 	c.stopFairlead()
 	c.kubectl("delete", "namespace", namespace, "--timeout=180s")
 }

@@ -89,7 +89,7 @@ const earlier = `  - target: {kind: CustomResourceDefinition, name: settings.fai
     patch: '[{"op": "remove", "path": "/rules/0"}]'
 `
 
-// upgradeAndRollBack goes to an earlier version, to this one, and back again, with volumes in use. Only manifests
+// upgradeAndRollBack goes to an earlier version, to the current version, and back again, with volumes in use. Only manifests
 // and CRDs differ: no other binary is at hand. No pod restarts, and no setting ceases to be applied.
 func (c *cluster) upgradeAndRollBack() {
 	c.t.Helper()

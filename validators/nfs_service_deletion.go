@@ -3,9 +3,10 @@ package validators
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // NFSMount is a volume of an NFSService on a node.
@@ -37,34 +38,17 @@ func ValidateNFSServiceDeletion(s NFSService, use NFSServiceUse) Verdict {
 	case len(nodes) > 0:
 		v.refuse(ReasonNFSServiceInUse, field.Forbidden(field.NewPath("status", "nodes"), fmt.Sprintf(
 			"volumes of NFSService %s are attached to %s: %s. Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, then delete the NFSService; fairlead nfs %s lists the nodes",
-			name, plural(len(nodes), "node"), firstMounts(use.Mounts), name)))
+			name, catalog.Count(len(nodes), "node"), firstMounts(use.Mounts), name)))
 	case len(use.Volumes) > 0:
-		v.warn("NFSService %s still has %s: %s. Pods that use them wait until an NFSService of this name exists again", name, plural(len(use.Volumes), "PersistentVolume"), firstNames(use.Volumes))
+		v.warn("NFSService %s still has %s: %s. Pods that use them wait until an NFSService of this name exists again", name, catalog.Count(len(use.Volumes), "PersistentVolume"), catalog.FirstOf(use.Volumes))
 	}
 	return v
 }
-
-// maxNamed is how many mounts and volumes a message names.
-const maxNamed = 5
 
 func firstMounts(mounts []NFSMount) string {
 	var texts []string
 	for _, m := range mounts {
 		texts = append(texts, fmt.Sprintf("%s (%s)", m.Node, m.PersistentVolume))
 	}
-	return firstNames(texts)
-}
-
-func firstNames(names []string) string {
-	if left := len(names) - maxNamed; left > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), left)
-	}
-	return strings.Join(names, ", ")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return catalog.FirstOf(texts)
 }

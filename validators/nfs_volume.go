@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // Paths of a PersistentVolume.
@@ -99,5 +100,5 @@ func quotedList(texts []string) string {
 	for _, text := range texts {
 		quoted = append(quoted, fmt.Sprintf("%q", text))
 	}
-	return firstNames(quoted)
+	return catalog.FirstOf(quoted)
 }

@@ -209,7 +209,7 @@ func TestBadWebhooksAreReported(t *testing.T) {
 	allow := func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"x","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9hcHAiLCJ2YWx1ZSI6Imxvbmdob3JuLWNzaS1wbHVnaW4ifV0="}}`)
 	}
-	// This one has the right UID, and is wrong otherwise.
+	// The answer has the right UID, and is wrong otherwise.
 	var busy sync.Mutex
 	random := 0
 	careless := func(w http.ResponseWriter, r *http.Request) {

@@ -88,7 +88,7 @@ func show(path string, from int) int {
 	return len(data) - from
 }
 
-// serve runs the cluster until it is told to end.
+// serve runs the cluster until it gets a signal.
 func serve(ctx context.Context) error {
 	defer func() { _ = errors.Join(os.Remove(pidFile()), os.Remove(kubeconfig())) }()
 	fencing := os.Getenv(fencingVariable) != ""

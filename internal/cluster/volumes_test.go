@@ -131,5 +131,5 @@ func TestSlimCopiesKeepVolumes(t *testing.T) {
 	want := []storage.Volume{{Name: "v", Engine: "v2", Attached: true, Nodes: []string{"node-2"}}}
 	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 	_, kept := slim.(*corev1.PersistentVolume).Spec.CSI.VolumeAttributes["other"]
-	must.True(t, !kept, "an attribute that nobody reads is kept")
+	must.True(t, !kept, "an attribute without a reader is kept")
 }

@@ -36,7 +36,7 @@ const (
 	outcomeError   = "error"
 )
 
-// FromMutation is the decision of a mutating rule. Skipped changes are warnings, since nobody reads the log first.
+// FromMutation is the decision of a mutating rule. Skipped changes are warnings, since users do not read the log.
 // A skipped change has the same text alone and beside a mutation: the API server may call a mutating webhook again
 // (reinvocationPolicy), and prints equal warnings once.
 func FromMutation(r mutators.Result) Decision {

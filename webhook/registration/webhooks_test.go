@@ -173,7 +173,7 @@ func TestStorageSystemMayCreateItsSettings(t *testing.T) {
 		for _, part := range []string{
 			"request.operation == 'CREATE'",                // not what its UI changes
 			"request.resource.group != 'fairlead.io'",      // not Fairlead's own settings
-			"':" + p.ServiceAccount + "'",                  // nobody else
+			"':" + p.ServiceAccount + "'",                  // no other account
 			"'system:serviceaccount:' + request.namespace", // nor an account of that name elsewhere
 		} {
 			if !strings.Contains(conditions[i].Expression, part) {

@@ -194,7 +194,7 @@ func (s *show) gone(ctx context.Context) error {
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.report("a client that ended tidily is told of no more")
+	s.report("Ceph no longer reports a client that ended tidily")
 	if process, err = s.Node1.StartWriter(image); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *show) gone(ctx context.Context) error {
 	if err := s.watched(ctx, image); err != nil {
 		return err
 	}
-	s.report("and is told of no more; it was killed at the line before")
+	s.report("Ceph no longer reports the writer, which was killed at the line before")
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (s *show) cutOff(ctx context.Context) error {
 	if err := s.watched(ctx, image, s.Node1.Address); err != nil {
 		return err
 	}
-	s.report("it is told of as before")
+	s.report("Ceph still reports the client")
 	if err := s.BlockAddress(ctx, s.Node1.Address); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (s *show) tooEarly(ctx context.Context) error {
 			if err := s.fails(ctx, process); err != nil {
 				return err
 			}
-			s.report("the old client's writes fail: who took its lock had blocked that one client first")
+			s.report("the old client's writes fail: the client that took its lock had blocked it first")
 			continue
 		}
 		if err := s.watched(ctx, image, s.Node1.Address); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -204,10 +203,4 @@ func (s drillStorage) addresses() string {
 }
 
 // few shortens a long list for tables. JSON has all elements.
-func few(list []string) string {
-	const most = 4
-	if len(list) <= most {
-		return cli.List(list)
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
-}
+func few(list []string) string { return cli.OrDash(fence.Few(list)) }

@@ -1,11 +1,11 @@
 package review
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 // writeText prints what is worth reading: allowed manifests are only counted.
@@ -37,15 +37,8 @@ func writeText(out io.Writer, v reviewView) {
 	s := v.Summary
 	cli.WriteLine(out, "")
 	cli.WriteLine(out, "%s reviewed: %d refused, %d undecided, %d patched, %d with warnings.",
-		count(s.Reviewed, "manifest"), s.Refused, s.Undecided, s.Patched, s.Warned)
+		catalog.Count(s.Reviewed, "manifest"), s.Refused, s.Undecided, s.Patched, s.Warned)
 	if s.NotAsked > 0 {
-		cli.WriteLine(out, "%s: no rule of Fairlead is about them, or nothing changes that a rule looks at.", count(s.NotAsked, "other manifest"))
+		cli.WriteLine(out, "%s: no rule of Fairlead is about them, or nothing changes that a rule looks at.", catalog.Count(s.NotAsked, "other manifest"))
 	}
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }

@@ -98,5 +98,5 @@ func TestClusterIsReadOnlyWhileSomebodyLooks(t *testing.T) {
 	page.watch.refresh(t.Context())
 	seen := s.reads.Load()
 	time.Sleep(10 * page.watch.interval)
-	must.Check(t, s.reads.Load() == seen, "read %d times while nobody looked", s.reads.Load()-seen)
+	must.Check(t, s.reads.Load() == seen, "read %d times while no page was open", s.reads.Load()-seen)
 }

@@ -81,12 +81,11 @@ func (m *maker) closedWindow(s demand, c catalog.Component) []catalog.Blocker {
 	if endsWithVolume(c) || isPod(c) && !c.Ready || c.Stopped && s.Trait != catalog.DataEngine {
 		return nil
 	}
-	closed := m.Rollout.Windows.Closed(m.Now)
-	if closed == 0 {
+	if m.windowOpensIn == 0 {
 		return nil
 	}
-	m.recheckIn(closed)
-	return m.sharedBlocker(rollout.WindowBlocker(m.Now, closed))
+	m.recheckIn(m.windowOpensIn)
+	return m.sharedBlocker(rollout.WindowBlocker(m.Now, m.windowOpensIn))
 }
 
 // isHeld reports whether a component was changed to the value recently and still differs.

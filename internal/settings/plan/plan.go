@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -47,6 +48,8 @@ type maker struct {
 	networkErr error
 	// restartCheck of the current pod
 	restartCheck restartCheck
+	// windowOpensIn is 0 while a maintenance window is open, or none is configured.
+	windowOpensIn time.Duration
 	// absent shares one slice of blockers among all components that miss the same object.
 	absent map[string][]catalog.Blocker
 	// excluded are the nodes that the node selector does not match.
@@ -72,7 +75,7 @@ type track struct {
 func newMaker(f Facts) *maker {
 	m := &maker{
 		Facts: f, demands: f.allDemands(), index: map[catalog.Name]int{}, byEngine: map[string][]catalog.Blocker{}, byVolume: map[string]int{},
-		absent: map[string][]catalog.Blocker{}, excluded: map[string]bool{},
+		absent: map[string][]catalog.Blocker{}, excluded: map[string]bool{}, windowOpensIn: f.Rollout.Windows.Closed(f.Now),
 	}
 	for _, d := range catalog.All() {
 		if !d.DangerZone {
