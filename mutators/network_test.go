@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -224,7 +225,7 @@ func TestNothingIsChangedWithoutARecord(t *testing.T) {
 		"client pod": MutateClientPod(view[ClientPod](t, pod), inLonghorn, unknown),
 		"server pod": MutateServerPod(view[ServerPod](t, pod), inLonghorn, nil, unknown),
 		"template":   MutateClientTemplate(view[ClientTemplate](t, `{"spec":{"template":`+pod+`}}`), nil, inLonghorn, unknown),
-		"Service":    MutateService(view[Service](t, headless), nil, unknown, storage.Request{}),
+		"Service":    MutateService(longhorn.Profile(), view[Service](t, headless), nil, unknown, storage.Request{}),
 	} {
 		ruling{Unchanged, ReasonNotRecorded, "", ""}.check(t, name, got)
 	}

@@ -35,7 +35,7 @@ type Service struct {
 // server that runs already.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
 // longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
-func MutateService(service Service, running *storage.Server, record rollout.Record, request storage.Request) Result {
+func MutateService(profile storage.Profile, service Service, running *storage.Server, record rollout.Record, request storage.Request) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -52,7 +52,7 @@ func MutateService(service Service, running *storage.Server, record rollout.Reco
 	}
 	result := makeHeadless(service, place, why)
 	if place.Network.IsZero() {
-		result = makeClusterIP(service)
+		result = makeClusterIP(profile, service)
 	}
 	if ready && request.Problem == "" {
 		return result
@@ -105,12 +105,13 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 	return mutated(reason, fmt.Sprintf("%s: %s", network, why), patch...)
 }
 
-// makeClusterIP turns a headless Service of the storage system into its Service for the cluster network, whose selector is
-// the Service's labels. A headless Service with a selector is not the storage system's, and stays.
-func makeClusterIP(service Service) Result {
+// makeClusterIP turns a headless Service of the storage system into its Service for the cluster network. A headless
+// Service with a selector is not the storage system's, and stays.
+func makeClusterIP(profile storage.Profile, service Service) Result {
 	spec, meta := service.Spec, service.Metadata
+	selector := profile.ServiceSelector(meta.Labels)
 	switch {
-	case spec.ClusterIP != storage.ClusterIPNone || len(spec.Selector) > 0 || len(meta.Labels) == 0:
+	case spec.ClusterIP != storage.ClusterIPNone || len(spec.Selector) > 0 || len(selector) == 0:
 		return unchanged(ReasonNoNetwork, "")
 	case meta.Annotations[storage.OptOutAnnotation] == "true":
 		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the Service headless, though no network is applied", storage.OptOutAnnotation))
@@ -120,7 +121,7 @@ func makeClusterIP(service Service) Result {
 	if len(spec.ClusterIPs) > 0 {
 		patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIPs", nil))
 	}
-	patch = append(patch, jsonpatch.NewOperation("add", "/spec/selector", meta.Labels))
+	patch = append(patch, jsonpatch.NewOperation("add", "/spec/selector", selector))
 	return mutated(ReasonClusterIP, "new servers are on the cluster network", patch...)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 func TestService(t *testing.T) {
@@ -59,10 +60,13 @@ func TestService(t *testing.T) {
 		"server runs on the cluster network": {service: `{"spec":{}}`, running: &storage.Server{Pod: pod}, record: onStorageNet, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
 		"headless by a value not applied": {service: `{"metadata":{"labels":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]}}`,
 			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/spec/clusterIP"},{"op":"remove","path":"/spec/clusterIPs"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}}`)},
-		"headless by a value not applied, recorded": {service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
-			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/metadata/annotations/fairlead.io~1network"},{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"a":"b"}}`)},
-		"headless with its own selector": {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
-		"headless by a value not applied, opted out": {service: `{"metadata":{"labels":{"a":"b"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
+		"headless by a value not applied, recorded": {service: `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
+			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/metadata/annotations/fairlead.io~1network"},{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/share-manager":"pvc-a"}}`)},
+		"headless by a value not applied, labelled by a policy": {service: `{"metadata":{"labels":{"cost-center":"x","longhorn.io/share-manager":"pvc-a"}},"spec":{"clusterIP":"None"}}`,
+			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/share-manager":"pvc-a"}}`)},
+		"headless, without labels of Longhorn": {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"headless with its own selector":       {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"headless by a value not applied, opted out": {service: `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
 			want: skip(ReasonOptOut, "annotation fairlead.io/opt-out keeps the Service headless, though no network is applied")},
 		"no network": {service: `{"spec":{"type":"NodePort"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
 		"opted out": {service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, record: onStorageNet,
@@ -86,7 +90,7 @@ func TestService(t *testing.T) {
 		"malformed request": {service: empty, record: onBoth, request: storage.Request{Problem: "annotation x of y: z"}, want: patched(ReasonHeadless, newServers, record, headless),
 			warnings: []string{"volume waits for its network: annotation x of y: z; the volume stays on kube-system/storage-net"}},
 	} {
-		test.want.check(t, name, MutateService(view[Service](t, test.service), test.running, test.record, test.request), test.warnings...)
+		test.want.check(t, name, MutateService(longhorn.Profile(), view[Service](t, test.service), test.running, test.record, test.request), test.warnings...)
 	}
 }
 
@@ -111,7 +115,7 @@ func TestServicePatchesAreMinimalAndIdempotent(t *testing.T) {
 		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		identity := rapid.SampledFrom([]storage.Identity{{}, {Addresses: "10.0.0.9/24"}, {MAC: "02:00:00:00:00:01"}}).Draw(t, "fixed")
 		checkMinimal(t, map[string]any{"metadata": metadata, "spec": spec}, func(s Service) Result {
-			return MutateService(s, nil, rollout.Record{Servers: network}, storage.Request{Identity: identity})
+			return MutateService(longhorn.Profile(), s, nil, rollout.Record{Servers: network}, storage.Request{Identity: identity})
 		},
 			[]string{"metadata", "annotations", storage.NetworkAnnotation}, []string{"metadata", "annotations", storage.SelectorAnnotation},
 			[]string{"metadata", "annotations", storage.AddressesAnnotation}, []string{"metadata", "annotations", storage.MACAnnotation},

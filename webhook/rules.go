@@ -94,7 +94,7 @@ func (p Profile) services() admission.Rule[mutators.Service] {
 					return admission.Decision{}, err
 				}
 			}
-			return admission.FromMutation(mutators.MutateService(*r.Object, running, record, request)), nil
+			return admission.FromMutation(mutators.MutateService(p.Profile, *r.Object, running, record, request)), nil
 		},
 	}
 }

@@ -147,8 +147,6 @@ func kept(old *corev1.Service) *corev1.Service {
 // webhook, which may be down.
 func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
 	fresh := kept(old)
-	headless := fresh.Spec.ClusterIP == corev1.ClusterIPNone
-	fresh.Spec.ClusterIP = ""
 	if fresh.Annotations == nil {
 		fresh.Annotations = map[string]string{}
 	}
@@ -157,29 +155,16 @@ func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record
 			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
 		}
 	}
+	if len(fresh.Spec.Selector) > 0 { // without a selector, the rule restores it
+		fresh.Spec.ClusterIP = ""
+	}
 	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
 		delete(fresh.Annotations, key)
 	}
-	fresh, err := shaped(fresh, record, request)
-	if err == nil && headless && fresh.Spec.ClusterIP != corev1.ClusterIPNone && len(fresh.Spec.Selector) == 0 {
-		fresh.Spec.Selector = selector(profile, fresh.Labels)
-	}
-	return fresh, err
+	return shaped(profile, fresh, record, request)
 }
 
-// selector restores the selector of a Service that the storage system created headless and
-// without a selector: the labels of the storage system, without those of users.
-func selector(profile storage.Profile, labels map[string]string) map[string]string {
-	own := map[string]string{}
-	for key, value := range labels {
-		if _, managed := profile.ManagedLabels[key]; managed || key == profile.VolumeLabel {
-			own[key] = value
-		}
-	}
-	return own
-}
-
-func shaped(service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
 	data, err := json.Marshal(service)
 	if err != nil {
 		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
@@ -188,7 +173,7 @@ func shaped(service *corev1.Service, record rollout.Record, request storage.Requ
 	if err := json.Unmarshal(data, &view); err != nil {
 		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
 	}
-	result := mutators.MutateService(view, nil, record, request)
+	result := mutators.MutateService(profile, view, nil, record, request)
 	if len(result.Patch) == 0 {
 		return service, nil
 	}

@@ -64,6 +64,20 @@ func (p Profile) OwnsServer(controller Owner, volume string) bool {
 	return controller.GroupKind() == p.ServerController && controller.Name == volume
 }
 
+// ServiceSelector is the selector of a volume's Service with a cluster IP: of the Service's labels, those
+// of the storage system. Server pods lack labels that users or policies add to Services.
+//
+// Source: longhorn-manager v1.7.2 types/types.go, GetShareManagerInstanceLabel.
+func (p Profile) ServiceSelector(labels map[string]string) map[string]string {
+	selector := map[string]string{}
+	for key, value := range labels {
+		if _, managed := p.ManagedLabels[key]; managed || key == p.VolumeLabel {
+			selector[key] = value
+		}
+	}
+	return selector
+}
+
 // OtherNetworkLabels select the other pods that the storage system itself puts
 // on the storage network.
 func (p Profile) OtherNetworkLabels() []map[string]string {
