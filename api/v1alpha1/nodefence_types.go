@@ -78,11 +78,6 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Gone bool `json:"gone,omitempty"`
-	// RunsAs is the machine's new node name, if it rebooted and returned under another
-	// name. After the reboot none of its volumes is mounted.
-	//
-	// +optional
-	RunsAs string `json:"runsAs,omitempty"`
 	// Ordinal orders several machines of one name: the later machine has the higher number.
 	//
 	// +optional

@@ -201,7 +201,6 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, cl
 	recorder := mgr.GetEventRecorder("fairlead")
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&fencing.Leftovers{Profiles: c.Profiles, API: api, Events: recorder, Log: log},
 		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),

@@ -191,19 +191,6 @@ func TestModeOffWithdrawsFences(t *testing.T) {
 	w.mustBe(v1alpha1.NodeLost, fence.ReasonNothingHeld)
 }
 
-func TestLeftoverSwitchOfRookIsReportedAndIgnored(t *testing.T) {
-	for value, reported := range map[string]bool{"false": true, " False\n": true, "true": false, "": false} {
-		leftover := &corev1.ConfigMap{Data: map[string]string{"ROOK_WATCH_FOR_NODE_FAILURE": value}}
-		leftover.Namespace, leftover.Name = "rook-ceph", "rook-ceph-operator-config"
-		w := newWorld(t, leftover)
-		l := &Leftovers{Profiles: w.config.Profiles, API: w.API, Events: w.Events, Log: w.Log}
-		w.Must(l.Start(t.Context()))
-		got := w.Events.About("Warning LeftoverSwitch ConfigMap/", "ROOK_WATCH_FOR_NODE_FAILURE")
-		must.True(t, len(got) > 0 == reported, "%q: %q", value, got)
-		w.fence()
-	}
-}
-
 // ceph-csi unfences a node without a reboot: two parties must not fence one address.
 func TestCephCSIsOwnFencingExcludesOurs(t *testing.T) {
 	controller := objects.Pod("rook-ceph", "rook-ceph.rbd.csi.ceph.com-ctrlplugin-1", "node-2")

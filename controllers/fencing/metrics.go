@@ -65,7 +65,7 @@ var refusals = []string{
 }
 
 // notHeld are the reasons with which no volume is held without a fence.
-var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady, fence.ReasonRenamed}
+var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
 
 // set keeps the state of a record.
 func (m *metrics) set(record string, s v1alpha1.NodeFenceStatus) {

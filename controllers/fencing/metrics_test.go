@@ -24,7 +24,7 @@ import (
 // calm are reasons that need no attention; all others are counted.
 var calm = []string{
 	fence.ReasonReady, fence.ReasonStillMounted, fence.ReasonNodeDeleted, fence.ReasonReplaced, fence.ReasonNothingHeld, fence.ReasonSwitchedOff,
-	fence.ReasonFenced, fence.ReasonDrained, fence.ReasonTainted, fence.ReasonSettling, fence.ReasonRenamed,
+	fence.ReasonFenced, fence.ReasonDrained, fence.ReasonTainted, fence.ReasonSettling,
 }
 
 // reasons are all constants of the file that lists them.

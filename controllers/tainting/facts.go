@@ -90,11 +90,11 @@ func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
 // paused reads the switch. An error pauses too.
 func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 	var switches corev1.ConfigMap
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.Switch().ConfigMap}, &switches)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.SwitchConfigMap}, &switches)
 	if client.IgnoreNotFound(err) != nil {
 		return true, fmt.Errorf("reading the switch of automatic tainting: %w", err)
 	}
-	return taint.Switch().Off(switches.Data), nil
+	return taint.IsSwitchedOff(switches.Data), nil
 }
 
 func nodeOf(node *corev1.Node) taint.Candidate {

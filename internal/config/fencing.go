@@ -90,9 +90,6 @@ type Returning struct {
 // If such a machine still runs, it may write to volumes in use elsewhere, and destroy data. Use GiveUp only if the
 // provider guarantees that the machine is off by then.
 type GiveUp struct {
-	// AddressTaken: give up when a Ready node with another system UUID has an address of the machine. Safe only if the
-	// provider never gives a running machine's address to another machine. Default false.
-	AddressTaken bool `json:"addressTaken,omitempty"`
 	// After is the time since the machine was lost. Safe only if the provider ends deleted machines sooner. Default never.
 	After metav1.Duration `json:"after,omitzero"`
 }
@@ -226,7 +223,7 @@ func parseRanges(texts []string) []netip.Prefix {
 func (f Fencing) Policy() fence.Policy {
 	return fence.Policy{
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
-		GiveUp: fence.GiveUp{AddressTaken: f.GiveUp.AddressTaken, After: f.GiveUp.After.Duration},
+		GiveUp: fence.GiveUp{After: f.GiveUp.After.Duration},
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {

@@ -82,16 +82,15 @@ var faults = map[string]struct {
 			return Attach(v, node, slices.DeleteFunc(holders, func(h Holder) bool { return !h.Node.Exists }), p)
 		}
 	}},
-	"held volumes are not remembered":      {inject: inFacts(func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil })},
-	"the ledger is what is seen now":       {inject: inFacts(seenNow)},
-	"any client of a volume is the node":   {inject: inFacts(anyClient), want: "blocks the healthy machine"},
-	"the Node's address is guessed":        {inject: inFacts(guessed)},
-	"earlier addresses are not fenced":     {inject: inFacts(withoutEarlier)},
-	"fences need no confirmation":          {inject: inFacts(confirmed(func(NetworkFence) bool { return true }))},
-	"unfencing confirms a fence":           {inject: inFacts(confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded }))},
-	"nodes are unfenced without a reboot":  {inject: inFacts(rebooted), want: "unfences the machine"},
-	"a renamed machine counts as rebooted": {inject: inOthers(func(o *Other) { o.Node.Machine.BootID += "-next" }), want: "unfences the machine"},
-	"another machine counts as the same":   {inject: inFacts(sameMachine)},
+	"held volumes are not remembered":     {inject: inFacts(func(_ *world, _ view, f *Facts) { f.Status.Volumes = nil })},
+	"the ledger is what is seen now":      {inject: inFacts(seenNow)},
+	"any client of a volume is the node":  {inject: inFacts(anyClient), want: "blocks the healthy machine"},
+	"the Node's address is guessed":       {inject: inFacts(guessed)},
+	"earlier addresses are not fenced":    {inject: inFacts(withoutEarlier)},
+	"fences need no confirmation":         {inject: inFacts(confirmed(func(NetworkFence) bool { return true }))},
+	"unfencing confirms a fence":          {inject: inFacts(confirmed(func(n NetworkFence) bool { return n.Result == resultSucceeded }))},
+	"nodes are unfenced without a reboot": {inject: inFacts(rebooted), want: "unfences the machine"},
+	"another machine counts as the same":  {inject: inFacts(sameMachine)},
 	"addresses of others are fenced": {inject: inOthers(func(o *Other) {
 		o.Node.Addresses, o.ClientAddresses, o.Status.Identities = nil, nil, nil
 	}), want: "blocks the healthy machine"},

@@ -21,8 +21,6 @@ type Node struct {
 	Name    string
 	Exists  bool
 	Machine v1alpha1.MachineIdentity
-	// Created is when the Node object was.
-	Created time.Time
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time

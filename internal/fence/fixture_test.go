@@ -375,13 +375,6 @@ func (s *story) wantVolumes(count int) *story {
 	return s.wantThat(len(s.Status.Volumes) == count, fmt.Sprintf("it holds %d of %v", count, s.Status.Volumes))
 }
 
-// comeAs node-7: the machine has rebooted, and is Ready for ten minutes.
-func (s *story) comeAs() *story {
-	n := readyNamed("node-7", "boot-2")
-	n.Created = s.Now.Add(-10 * time.Minute)
-	return s.beside(Other{Record: "node-7", Node: n, Status: v1alpha1.NodeFenceStatus{ReadySince: at(n.Created)}})
-}
-
 // take the node's name, as another machine.
 func (s *story) take(machine, address string) *story {
 	s.pass(time.Minute)

@@ -10,8 +10,6 @@ import (
 // GiveUp says when a fenced and drained machine whose Node was deleted is unfenced without an operator. The zero
 // value is never: a missing Node does not prove that the machine is off.
 type GiveUp struct {
-	// AddressTaken: when a Ready node has its address, for providers that never reuse the address of a running machine.
-	AddressTaken bool
 	// After the machine was lost; 0: never.
 	After time.Duration
 }
@@ -37,38 +35,7 @@ func (f Facts) givenUp() Override {
 		o.Reason = fmt.Sprintf("it was lost more than %s ago", after)
 		return o
 	}
-	if f.Policy.GiveUp.AddressTaken {
-		if address, who := f.taker(); who != "" {
-			o.Reason = fmt.Sprintf("its address %s is one of %s now", address, who)
-			return o
-		}
-	}
 	return f.Override
-}
-
-// taker is the Ready node that now has an address which the machine had when it was last seen. The machine itself
-// under another Node does not count.
-func (f Facts) taker() (address, who string) {
-	for _, i := range f.Status.Identities {
-		for _, a := range i.Addresses {
-			prefix, err := ParseClientCIDR(a.CIDR)
-			if err != nil || a.Earlier {
-				continue
-			}
-			for _, o := range f.Others {
-				if o.Node.Ready && o.hasToday(prefix.Addr()) && f.isAnother(o.Node.Machine) {
-					return prefix.Addr().String(), f.nameOf(o)
-				}
-			}
-		}
-	}
-	return "", ""
-}
-
-// isAnother: two system UUIDs tell two machines apart; without both, it may be this machine.
-func (f Facts) isAnother(m v1alpha1.MachineIdentity) bool {
-	was := f.Status.Node.SystemUUID
-	return was != "" && m.SystemUUID != "" && m.SystemUUID != was
 }
 
 // lookWhenGivenUp schedules a look for when the machine may be given up.

@@ -80,7 +80,6 @@ func (m *machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.uuid, m.b
 type worldNode struct {
 	uid          string
 	uuid, bootID string
-	created      time.Time
 	ready        bool
 	unknown      bool
 	changed      time.Time
@@ -261,7 +260,7 @@ func (w *world) heartbeat(m *machine) {
 	}
 	n, there := w.nodes[m.node]
 	if !there {
-		n = worldNode{uid: fmt.Sprint("uid-", w.id()), created: w.now, changed: w.now}
+		n = worldNode{uid: fmt.Sprint("uid-", w.id()), changed: w.now}
 	}
 	if n.ready == m.unready || n.unknown {
 		n.ready, n.unknown, n.changed = !m.unready, false, w.transition()
@@ -768,7 +767,7 @@ func (w *world) node(name string, n worldNode) Node {
 		return Node{Name: name}
 	}
 	return Node{
-		Name: name, Exists: true, Created: n.created, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
+		Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
 		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, Unknown: n.unknown, RecordedLoss: n.loss,
 	}
 }

@@ -21,8 +21,6 @@ func Next(f Facts) Step {
 	f.Override = f.Override.still(f.Node)
 	f.Override = f.givenUp()
 	switch phase := f.Status.Phase; {
-	case step.Status.RunsAs != "":
-		f.runsElsewhere(&step)
 	case isFencing(phase):
 		f.fencing(&step)
 	case phase == v1alpha1.NodeReturned, phase == v1alpha1.NodeUnfencing:
@@ -51,11 +49,6 @@ func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 	}
 	if f.Node.Exists || unwritten {
 		s.Ordinal = max(s.Ordinal, f.ordinal)
-	}
-	if f.Node.Exists {
-		s.RunsAs = ""
-	} else if s.RunsAs == "" {
-		s.RunsAs = f.otherName()
 	}
 }
 

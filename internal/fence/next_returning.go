@@ -189,10 +189,6 @@ func (f Facts) unfencing(step *Step) {
 	}
 	// No fence is left: the next phase follows as for any other node.
 	s.Phase = v1alpha1.NodeLost
-	if s.RunsAs != "" {
-		f.runsElsewhere(step)
-		return
-	}
 	if f.Override.Gate == GateUnfence && f.Node.Ready || f.Override.givesUp(f.Node) {
 		s.Volumes = f.Holding // what was lost is given up
 	}

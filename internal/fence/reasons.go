@@ -8,7 +8,6 @@ const (
 	ReasonNotReady         = "NotReady"         // lost, neither tainted nor deleted
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
-	ReasonRenamed          = "Renamed"          // the machine has rebooted and is another node now
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
 	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration

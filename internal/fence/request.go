@@ -193,18 +193,7 @@ func (f Facts) nameOf(o Other) string {
 
 // has reports whether an address is or was one of the node's.
 func (o Other) has(a netip.Addr) bool {
-	return o.hasToday(a) || listed(o.Status.Identities, a)
-}
-
-// hasToday reports whether an address is one of the node's now.
-func (o Other) hasToday(a netip.Addr) bool {
-	if slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) {
-		return true
-	}
-	cidr := HostPrefix(a).String()
-	return slices.ContainsFunc(o.Status.Identities, func(i v1alpha1.StorageIdentity) bool {
-		return slices.ContainsFunc(i.Addresses, func(c v1alpha1.ClientAddress) bool { return !c.Earlier && c.CIDR == cidr })
-	})
+	return slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) || listed(o.Status.Identities, a)
 }
 
 // listed reports whether a ledger has an address.

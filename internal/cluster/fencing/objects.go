@@ -16,7 +16,7 @@ import (
 // FenceNode is what fencing reads of a Node object.
 func FenceNode(n *corev1.Node) fence.Node {
 	node := fence.Node{
-		Name: n.Name, Exists: true, Created: n.CreationTimestamp.Time,
+		Name: n.Name, Exists: true,
 		Machine:      v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
 		RecordedLoss: n.Annotations[fence.RecordedLossAnnotation],
 	}

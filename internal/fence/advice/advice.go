@@ -56,7 +56,6 @@ var advices = map[string]Advice{
 	fence.ReasonNotReady:         {WaitsFor: "the node to come back, or the out-of-service taint", Next: addTaint},
 	fence.ReasonNodeDeleted:      {WaitsFor: "a person to say that the machine never comes back", Next: giveUp},
 	fence.ReasonReplaced:         {WaitsFor: "a person to say that the machine never comes back", Next: giveUp},
-	fence.ReasonRenamed:          {WaitsFor: "attachments and pods of its former name to go", Next: describe},
 	fence.ReasonTaintedButReady:  {WaitsFor: "the taint to go, or the node to be shut down", Next: dropTaint},
 	fence.ReasonNothingHeld:      {WaitsFor: "", Next: "kubectl describe node NODE"},
 	fence.ReasonSwitchedOff:      {WaitsFor: "csi-addons to withdraw the fence", Next: askStorage},

@@ -19,20 +19,6 @@ type Profile struct {
 	ClientLabels map[string][]map[string]string
 	// ServerLabels select the pods that serve the storage. Their addresses are never fenced.
 	ServerLabels []map[string]string
-	// FormerSwitch is the ConfigMap key, in Namespace, that once switched off the storage system's
-	// own fencing. Fairlead only reports a leftover key.
-	FormerSwitch Switch
-}
-
-// Switch is a key of a ConfigMap; the value "false" switches off.
-type Switch struct {
-	ConfigMap, Key string
-}
-
-// Off reports whether the data of the ConfigMap switch off, in any case of letters.
-// A missing ConfigMap or key switches nothing.
-func (s Switch) Off(data map[string]string) bool {
-	return strings.EqualFold(strings.TrimSpace(data[s.Key]), "false")
 }
 
 // RookCeph is the profile of Ceph's RBD and CephFS drivers, as Rook deploys them.
@@ -51,7 +37,6 @@ var rookCeph = Profile{
 	ServerLabels: []map[string]string{
 		{"app": "rook-ceph-mon"}, {"app": "rook-ceph-osd"}, {"app": "rook-ceph-mgr"}, {"app": "rook-ceph-mds"},
 	},
-	FormerSwitch: Switch{ConfigMap: "rook-ceph-operator-config", Key: "ROOK_WATCH_FOR_NODE_FAILURE"},
 }
 
 // All lists the built-in profiles by name.

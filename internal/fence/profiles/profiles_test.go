@@ -25,15 +25,3 @@ func TestDriversOfRookCeph(t *testing.T) {
 		t.Errorf("got %v", again)
 	}
 }
-
-func TestOnlyFalseSwitchesOff(t *testing.T) {
-	s := Switch{ConfigMap: "switches", Key: "key"}
-	for value, off := range map[string]bool{"false": true, " False\n": true, "true": false, "": false, "no": false} {
-		if got := s.Off(map[string]string{"key": value}); got != off {
-			t.Errorf("%q switches off: %t", value, got)
-		}
-	}
-	if s.Off(nil) {
-		t.Error("a missing ConfigMap switches off")
-	}
-}

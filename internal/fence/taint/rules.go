@@ -192,7 +192,7 @@ func (j *judge) switchedOff(n Candidate) *fence.Refusal {
 	case j.Mode != On && j.Mode != DryRun:
 		return fence.Refuse(ReasonTaintingOff, "automatic tainting is off")
 	case j.Paused:
-		return fence.Refuse(ReasonPaused, "automatic tainting is paused by %s in ConfigMap %s", Switch().Key, Switch().ConfigMap)
+		return fence.Refuse(ReasonPaused, "automatic tainting is paused by %s in ConfigMap %s", SwitchKey, SwitchConfigMap)
 	}
 	return nil
 }

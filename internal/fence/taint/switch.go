@@ -1,11 +1,16 @@
 package taint
 
-import "github.com/fairlead-io/fairlead/internal/fence/profiles"
+import "strings"
 
-// SwitchNamespace is where Fairlead's own switch is.
-const SwitchNamespace = "fairlead-system"
+// The switch that pauses automatic tainting, at once and without a restart, is a key of a ConfigMap.
+const (
+	SwitchNamespace = "fairlead-system"
+	SwitchConfigMap = "fairlead-switches"
+	SwitchKey       = "AUTOMATIC_TAINTING"
+)
 
-// Switch pauses automatic tainting, at once and without a restart; it is in SwitchNamespace.
-func Switch() profiles.Switch {
-	return profiles.Switch{ConfigMap: "fairlead-switches", Key: "AUTOMATIC_TAINTING"}
+// IsSwitchedOff reports whether the data of the ConfigMap say "false", in any case of letters. A missing ConfigMap or
+// key switches nothing.
+func IsSwitchedOff(data map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(data[SwitchKey]), "false")
 }

@@ -1,0 +1,14 @@
+package taint
+
+import "testing"
+
+func TestOnlyFalseSwitchesOff(t *testing.T) {
+	for value, off := range map[string]bool{"false": true, " False\n": true, "true": false, "": false, "no": false} {
+		if got := IsSwitchedOff(map[string]string{SwitchKey: value}); got != off {
+			t.Errorf("%q switches off: %t", value, got)
+		}
+	}
+	if IsSwitchedOff(nil) {
+		t.Error("a missing ConfigMap switches off")
+	}
+}
