@@ -238,10 +238,19 @@ func (f Facts) lost(step *Step) {
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
-			"%s; its volumes are held (%s). If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, Few(VolumeNames(s.Volumes)), f.Node.Name, OutOfServiceTaint))
+			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(f.protected(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 	}
+}
+
+// heldUntainted says which volumes a lost node holds before it is tainted. The gate releases shared file systems until then.
+func heldUntainted(volumes []v1alpha1.HeldVolume) string {
+	held := slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return v.Shared && !v.Block })
+	if len(held) == 0 {
+		return fmt.Sprintf("shared file systems are on it (%s), which are held once it is tainted", Few(VolumeNames(volumes)))
+	}
+	return fmt.Sprintf("its volumes are held (%s)", Few(VolumeNames(held)))
 }
 
 // releasedUnfenced: the machine is gone, and fencing was off for the volume and requested no fence. If the record kept

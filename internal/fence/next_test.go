@@ -44,6 +44,21 @@ func TestLostNodeIsFencedAndReadmitted(t *testing.T) {
 	s.wantThat(s.Status.Incident == "" && s.Status.LostSince == nil && len(s.Status.Fences) == 0 && s.Status.Node.BootID == "boot-2", "the incident is over")
 }
 
+// The gate releases a shared file system until the taint.
+func TestMessageOfLostNodeNamesHeldVolumesOnly(t *testing.T) {
+	shared, device := held("pv-2", rbd, "a"), held("pv-3", rbd, "a")
+	shared.Shared, device.Shared, device.Block = true, true, true
+	const taint = "If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	for want, volumes := range map[string][]v1alpha1.HeldVolume{
+		"the node is not Ready; its volumes are held (pv-1, pv-3). " + taint:                                       {held("pv-1", rbd, "a"), shared, device},
+		"the node is not Ready; shared file systems are on it (pv-2), which are held once it is tainted. " + taint: {shared},
+	} {
+		s := lost(t)
+		s.Status.Volumes = nil
+		s.hold(volumes...).look().want(v1alpha1.NodeLost, ReasonNotReady, want)
+	}
+}
+
 // A restarted kubelet does not list a volume that was detached by force, as if it were unmounted.
 func TestVolumeThatLostNodeHidesIsHeld(t *testing.T) {
 	recordedLoss(t).hold().look().want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint).wantHeld(true)
@@ -287,6 +302,8 @@ func TestStrayFenceOfEarlierBootIsUnfenced(t *testing.T) {
 	} {
 		must.Equal(t, stray(how).Status.Phase, v1alpha1.NodeHealthy, name)
 	}
+	// An Unfenced object blocks nothing, and csi-addons unfences by it again whenever csi-addons starts.
+	stray(func(n *NetworkFence) { n.Labels[BootLabel], n.Unfenced = "boot-1", true }).wantReason(ReasonUnfencing).answers(2).wantHealthy().wantObjects()
 }
 
 // The volume is attached to the node again, and the node is lost for a moment, within the grace period.
