@@ -1,9 +1,11 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -26,7 +28,7 @@ func TestFlapRestartsReadiness(t *testing.T) {
 // The clock of an earlier leader was ahead.
 func TestFutureTimesAreNotWaitedFor(t *testing.T) {
 	s := fenced(t).boot("boot-2").taint(false)
-	s.pass(8 * time.Hour).look().pass(-8 * time.Hour).look().pass(DefaultReadyFor).look().wantUnfencing()
+	s.pass(8*time.Hour).look().pass(-8*time.Hour).look().pass(DefaultReadyFor).look().wantPhase(v1alpha1.NodeUnfencing, ReasonUnanswered)
 
 	for _, address := range []string{"10.0.0.1/32", "10.0.0.2/32"} {
 		s = healthy(t).pass(8 * time.Hour).look().pass(-8 * time.Hour)
@@ -36,6 +38,22 @@ func TestFutureTimesAreNotWaitedFor(t *testing.T) {
 			s.wantThat(!a.LastSeen.After(s.Now), "the address was not seen in the future")
 		}
 	}
+}
+
+// The clock of an earlier leader was ahead, and the source has been silent since. When the address was seen is unknown.
+func TestAddressWithFutureTimeIsNotFresh(t *testing.T) {
+	s := healthy(t).pass(8 * time.Hour).look().pass(-8 * time.Hour).report(identity(rbd, "a")).look()
+	s.wantThat(strings.Contains(s.Status.Identities[0].Problem, silentSince), "the source counts as silent").loseTainted().wantReason(ReasonStaleLedger)
+}
+
+// The clock of an earlier leader was ahead when it requested the fence.
+func TestRetryDoesNotWaitForFutureTimes(t *testing.T) {
+	s := requested(t)
+	s.Status.Fences[0].Since = *at(s.Now.Add(8 * time.Hour))
+	s.csiFails("no such pool").look().wantAfter(5 * time.Second)
+	s = requested(t)
+	s.Status.Fences[0].Since = *at(s.Now.Add(8 * time.Hour))
+	s.look().pass(unanswered + time.Second).look().wantReason(ReasonUnanswered)
 }
 
 // A kubelet whose clock is behind says that its node was lost long ago; then its addresses would not be stale.

@@ -74,6 +74,9 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 	var left []v1alpha1.Fence
 	for _, r := range step.Status.Fences {
 		n, there := f.object(r.Name)
+		if r.Since.After(f.Now) { // by another leader's clock
+			r.Since = f.now()
+		}
 		switch want := f.wants(r); {
 		case want == toUnfence:
 			if f.unfence(step, &r, n, there) {

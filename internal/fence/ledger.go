@@ -69,8 +69,8 @@ func (f Facts) believed(ledger []v1alpha1.StorageIdentity) []v1alpha1.StorageIde
 		i = *i.DeepCopy()
 		i.Addresses = slices.DeleteFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return a.Source != f.Policy.source(i.Driver) })
 		for n := range i.Addresses {
-			if a := &i.Addresses[n]; a.LastSeen.After(f.Now) { // by another leader's clock: it would never expire
-				a.LastSeen = metav1.NewTime(f.Now.Truncate(time.Second))
+			if a := &i.Addresses[n]; a.LastSeen.After(f.Now.Add(clocksDiffer)) { // by another leader's clock: its age is unknown
+				a.LastSeen = metav1.NewTime(f.Now.Add(-f.Policy.MaxAge - time.Second).Truncate(time.Second))
 			}
 		}
 		list = append(list, i)

@@ -66,6 +66,9 @@ func (f Facts) besideDriver(k key) *Refusal {
 	return nil
 }
 
+// clocksDiffer is by how much the clocks of two leaders may differ. A greater difference makes an age unknown.
+const clocksDiffer = time.Minute
+
 // stale refuses an old ledger: the addresses of a gone machine are given to others.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
@@ -80,7 +83,11 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	}
 	// The latest address shows until when earlier addresses were kept.
 	last := latest(identity)
-	if age := lost.Sub(last.LastSeen.Time); age > f.Policy.MaxAge {
+	age := lost.Sub(last.LastSeen.Time)
+	if age < -clocksDiffer {
+		return Refuse(ReasonStaleLedger, "%s: its address %s was last seen at %s, after the node was lost: a clock was wrong, and the age of the address is unknown. Fence it by hand and release its volumes", k, last.CIDR, last.LastSeen.UTC().Format(time.RFC3339))
+	}
+	if age > f.Policy.MaxAge {
 		why := "Fairlead was down"
 		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
 			why = fmt.Sprintf("its source, %s, had fallen silent", last.Source)

@@ -22,6 +22,7 @@ func TestRequestIsRefused(t *testing.T) {
 		ofNext    = k + "10.0.0.1 is also an address of the machine that has the node's name now, which is not lost"
 		maybeSame = k + "10.0.0.1 may belong to the machine that has the node's name now: without a system UUID, both may be one machine, and the address by which the storage knows that machine is not on record"
 		tooOld    = k + "its address 10.0.0.1/32 was last seen 15m1s before the node was lost (15m0s at most): its source, CSIAddonsNode, had fallen silent. Fence it by hand and release its volumes"
+		inFuture  = k + "its address 10.0.0.1/32 was last seen at 2026-01-01T12:02:01Z, after the node was lost: a clock was wrong, and the age of the address is unknown. Fence it by hand and release its volumes"
 		ofOldBoot = k + "its addresses were recorded before its last boot and may belong to others now"
 		outside   = k + "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"
 		leftover  = k + "NetworkFence by-hand is Unfenced for 10.0.0.1: csi-addons would unblock the node; delete it"
@@ -108,6 +109,8 @@ func TestRequestIsRefused(t *testing.T) {
 		"a good address and a bad one":     {cidrs("10.0.0.1/32", "0.0.0.0/0"), ReasonBadAddress, k + "0.0.0.0/0 is wider than one address"},
 		"seen too long ago":                {lastSeen(DefaultMaxAge + time.Second), ReasonStaleLedger, tooOld},
 		"seen in time":                     {lastSeen(DefaultMaxAge), "", ""},
+		"seen after the loss":              {lastSeen(-clocksDiffer - time.Second), ReasonStaleLedger, inFuture},
+		"seen by a clock a little ahead":   {lastSeen(-clocksDiffer), "", ""},
 		"another boot":                     {func(s *story) { s.Node.Machine.BootID = "boot-2" }, ReasonStaleLedger, ofOldBoot},
 		"unknown boot":                     {func(s *story) { s.Node.Machine.BootID = "" }, ReasonStaleLedger, ofOldBoot},
 		"a live node's":                    {beside(func(*Other) {}), ReasonAddressInUse, ofNode11},

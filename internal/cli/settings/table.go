@@ -55,5 +55,5 @@ func since(s v1.Setting, now time.Time) string {
 	if s.Since == nil {
 		return "-"
 	}
-	return duration.HumanDuration(now.Sub(*s.Since))
+	return duration.HumanDuration(max(0, now.Sub(*s.Since)))
 }
