@@ -147,8 +147,8 @@ func effect(gate, node string) string {
 	}
 }
 
-// ValidateNodeFenceDeletion refuses to delete the record of a node that is not Healthy: the NodeFence is the only record
-// of its volumes and fences. With gate unfence open, the record may be deleted once no fence is left.
+// ValidateNodeFenceDeletion refuses to delete a record that could not be recreated (fence.Keep). With gate unfence open,
+// the record may be deleted once no fence is left.
 //
 // Objects: NodeFences that are deleted, other than by Fairlead itself.
 func ValidateNodeFenceDeletion(n NodeFence) Verdict {
@@ -160,6 +160,11 @@ func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 		return v
 	case unfence:
 		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.node()+" "+recordNeeded(n.Metadata.Name, s)))
+		return v
+	case s.Phase == v1alpha1.NodeHealthy && len(s.Fences) == 0:
+		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "volumes"), fmt.Sprintf(
+			"node %s is %s: the NodeFence is the only record of mounts that the Node does not show. Wait until the node has unmounted its volumes, or reboot the node",
+			n.node(), fence.ReasonStillMounted)))
 		return v
 	}
 	v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(

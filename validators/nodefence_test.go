@@ -126,6 +126,11 @@ func TestLabelsAndFinalizerBelongToController(t *testing.T) {
 	checkRefused(t, ValidateNodeFence(labelled("Lost"), nil, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, label)
 }
 
+func TestRecordOfMountedVolumeIsKept(t *testing.T) {
+	n := nodeFence(v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv-1", Detached: true}}}, nil)
+	checkRefused(t, ValidateNodeFenceDeletion(n), ReasonRecordNeeded, "status.volumes: Forbidden: node node-1 is StillMounted: the NodeFence is the only record")
+}
+
 func TestRecordIsKeptDuringIncident(t *testing.T) {
 	for _, phase := range []v1alpha1.NodeFencePhase{"", v1alpha1.NodeHealthy, v1alpha1.NodeLost, v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing} {
 		n := nodeFence(v1alpha1.NodeFenceStatus{Phase: phase, Incident: incident}, nil)

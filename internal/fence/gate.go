@@ -100,7 +100,7 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}
-	if i >= 0 && (mayHaveBeenForced(h.Status) || MissedLoss(h.Status, h.Node)) && !h.Status.Volumes[i].Waiting {
+	if i >= 0 && wasAway(h.Status, h.Node) {
 		return true // the node or its taint has changed, and Fairlead has not recorded that yet
 	}
 	if v.sharedBlock() {

@@ -84,19 +84,19 @@ func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1
 // remembered joins what the cluster shows now with the record of the same volumes. A volume only waits if Fairlead has
 // watched it from the start and it was never attached: a volume in use that was once attached may be mounted.
 func (f Facts) remembered() []v1alpha1.HeldVolume {
-	now := slices.Clone(f.Holding)
+	now, away := slices.Clone(f.Holding), wasAway(f.Status, f.Node)
 	for i := range now {
 		v := &now[i]
 		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool {
 			return b.PersistentVolume == v.PersistentVolume
 		})
 		if was >= 0 {
-			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting
+			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting && !away
 		} else {
 			v.Waiting = v.Waiting && f.watched()
 		}
 		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
-		if was < 0 || f.Status.Volumes[was].Waiting {
+		if was < 0 || f.Status.Volumes[was].Waiting && !away {
 			continue
 		}
 		// It may have been detached by force and attached again: the next detach may come at once.

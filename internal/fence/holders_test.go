@@ -3,6 +3,7 @@ package fence
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -120,5 +121,28 @@ func TestVolumeOfTaintedNodeDoesNotWait(t *testing.T) {
 		s.look()
 		v := s.Status.Volumes[1]
 		must.True(t, v.PersistentVolume == "pv-2" && v.Waiting != tainted, "tainted %t: got %+v", tainted, v)
+	}
+}
+
+// While Fairlead was away, a volume that only waited may have been attached, mounted, and detached by force.
+func TestWaitingVolumeCountsAsMountedAfterMissedLoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*story)
+		waits   bool
+	}{
+		"nothing was missed":    {func(*story) {}, true},
+		"lost and back, unseen": {func(s *story) { s.Node.ReadyChanged = s.Now }, false},
+		"lost, seen, and back":  {func(s *story) { s.lose().look().returnSameBoot() }, false},
+		"Node created again":    {func(s *story) { s.Node.Machine.UID = "uid-2" }, false},
+		"rebooted":              {func(s *story) { s.boot("boot-2") }, true},
+	} {
+		s := healthy(t)
+		s.Holding = append(s.Holding, v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Waiting: true})
+		s.look().pass(time.Minute).do(c.happens)
+		volumes := s.Holding
+		volumes[1].Detached = true // the kubelet lists it
+		s.hold(volumes...).look()
+		v := s.Status.Volumes[1]
+		must.True(t, v.Waiting == c.waits && v.Detached != c.waits, "%s: got %+v", name, v)
 	}
 }

@@ -106,7 +106,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	if f.Status.Node.BootID != f.Node.Machine.BootID {
 		return nil
 	}
-	returned := mayHaveBeenForced(f.Status) || MissedLoss(f.Status, f.Node)
+	returned := wasAway(f.Status, f.Node)
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
 		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
@@ -115,7 +115,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 			}
 			continue
 		}
-		if returned && !v.Waiting && !f.pardoned() {
+		if returned && !f.pardoned() {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -154,6 +154,12 @@ func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
 	flapped := s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.ReadyChanged)
 	return n.Ready && s.Node.BootID == n.Machine.BootID && (flapped || s.Node.UID != n.Machine.UID)
+}
+
+// wasAway reports whether a node that is Ready may have been lost or tainted since the record was written. Fairlead may
+// have missed more: a volume that only waited may have been attached, mounted and detached by force.
+func wasAway(s v1alpha1.NodeFenceStatus, n Node) bool {
+	return n.Ready && (mayHaveBeenForced(s) || MissedLoss(s, n))
 }
 
 // RefreshEvery limits how often a record is written for its times alone.

@@ -30,9 +30,16 @@ func stillHeld(v v1alpha1.HeldVolume) bool {
 	return (v.Until != nil || v.Detached) && (!v.Shared || v.Block)
 }
 
-// Keep reports whether a record must not be deleted because it could not be recreated.
+// Keep reports whether a record must not be deleted because it could not be recreated: no Node shows what was detached
+// by force, nor the addresses of earlier mounts.
 func Keep(s v1alpha1.NodeFenceStatus) bool {
-	return s.Phase != "" && s.Phase != v1alpha1.NodeHealthy || len(s.Fences) > 0
+	if len(s.Fences) > 0 || s.Phase == v1alpha1.NodeHealthy && PhaseLabelValue(s) != string(v1alpha1.NodeHealthy) {
+		return true
+	}
+	earlier := func(i v1alpha1.StorageIdentity) bool {
+		return slices.ContainsFunc(i.Addresses, func(a v1alpha1.ClientAddress) bool { return a.Earlier })
+	}
+	return s.Phase != "" && s.Phase != v1alpha1.NodeHealthy || slices.ContainsFunc(s.Identities, earlier)
 }
 
 // Forgets reports whether a new record drops a volume or is of another boot. A stale cache may lead to that for a node

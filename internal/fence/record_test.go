@@ -32,6 +32,35 @@ func TestForgets(t *testing.T) {
 	}
 }
 
+// What could not be read again from the cluster is kept.
+func TestKeep(t *testing.T) {
+	volume := held("pv-1", rbd, "a")
+	detached, lingering, shared := volume, volume, volume
+	detached.Detached, lingering.Until, shared.Shared, shared.Detached = true, at(noon), true, true
+	node := func(phase v1alpha1.NodeFencePhase, reason string, volumes ...v1alpha1.HeldVolume) v1alpha1.NodeFenceStatus {
+		return v1alpha1.NodeFenceStatus{Phase: phase, Reason: reason, Volumes: volumes, Identities: list(identity(rbd, "a", "10.0.0.1/32"))}
+	}
+	fencedOnce, moved := node(v1alpha1.NodeHealthy, ReasonReady), node(v1alpha1.NodeHealthy, ReasonReady, volume)
+	fencedOnce.Fences = []v1alpha1.Fence{{Name: "f"}}
+	moved.Identities[0] = earlier(moved.Identities[0], "10.0.0.2/32")
+	for name, c := range map[string]struct {
+		s    v1alpha1.NodeFenceStatus
+		want bool
+	}{
+		"not written yet":                    {v1alpha1.NodeFenceStatus{}, false},
+		"healthy":                            {node(v1alpha1.NodeHealthy, ReasonReady, volume), false},
+		"lost":                               {node(v1alpha1.NodeLost, ReasonNotReady), true},
+		"with a fence":                       {fencedOnce, true},
+		"detached by force, and mounted":     {node(v1alpha1.NodeHealthy, ReasonReady, detached), true},
+		"detached by force, given time":      {node(v1alpha1.NodeHealthy, ReasonReady, lingering), true},
+		"detached by force, a shared volume": {node(v1alpha1.NodeHealthy, ReasonReady, shared), false},
+		"Ready and tainted":                  {node(v1alpha1.NodeHealthy, ReasonTaintedButReady, volume), true},
+		"mounted by the address of before":   {moved, true},
+	} {
+		must.Equal(t, Keep(c.s), c.want, name)
+	}
+}
+
 func TestRecordedLoss(t *testing.T) {
 	const loss = "boot-1@2026-01-01T12:01:00Z"
 	for name, c := range map[string]struct {
