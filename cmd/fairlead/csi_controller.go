@@ -134,6 +134,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 			Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 		},
 		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
+		&attach.VolumeReleaser{Client: mgr.GetClient(), Drivers: drivers},
 		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

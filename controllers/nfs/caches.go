@@ -87,7 +87,7 @@ func (s slimmer) volume(object any) (any, error) {
 	if pv, ok := object.(*corev1.PersistentVolume); ok {
 		slim := &corev1.PersistentVolume{ObjectMeta: slimMeta(pv)}
 		if pv.Spec.CSI != nil && slices.Contains(s.drivers, pv.Spec.CSI.Driver) {
-			slim.Spec.CSI = pv.Spec.CSI
+			slim.Spec.CSI, slim.Finalizers = pv.Spec.CSI, pv.Finalizers
 		}
 		return slim, nil
 	}

@@ -21,7 +21,8 @@ func TestOnlyWhatIsReadIsCached(t *testing.T) {
 	must.True(t, len(n.Annotations) == 1 && len(n.Labels) == 1 && n.Status.Images == nil, "node %+v", n)
 	for driver, ours := range map[string]bool{"nfs.fairlead.io": true, "driver.longhorn.io": false} {
 		pv, _ := s.volume(&corev1.PersistentVolume{ObjectMeta: meta, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver}}}})
-		must.True(t, (pv.(*corev1.PersistentVolume).Spec.CSI != nil) == ours, "volume of %s: %+v", driver, pv)
+		v := pv.(*corev1.PersistentVolume)
+		must.True(t, (v.Spec.CSI != nil) == ours && (len(v.Finalizers) > 0) == ours, "volume of %s: %+v", driver, pv)
 		va, _ := s.attachment(&storagev1.VolumeAttachment{ObjectMeta: meta, Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "n"}})
 		if a := va.(*storagev1.VolumeAttachment); (a.Spec.NodeName != "") != ours || (len(a.Finalizers) > 0) != ours || a.Spec.Attacher != driver {
 			t.Errorf("attachment of %s: %+v", driver, va)

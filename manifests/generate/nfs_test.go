@@ -33,6 +33,7 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 			rule("fairlead.io", append(slices.Clone(watch), "patch"), "nfsservices"), rule("fairlead.io", []string{"patch"}, "nfsservices/status"),
 			rule("storage.k8s.io", append(slices.Clone(watch), "patch"), "volumeattachments"), rule("storage.k8s.io", []string{"patch"}, "volumeattachments/status"),
 			rule("storage.k8s.io", watch, "csinodes"), rule("", watch, "persistentvolumes", "nodes"),
+			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
 		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims")},

@@ -24,7 +24,7 @@ func TestNodeGetsItsServerWithTheAttachment(t *testing.T) {
 	address := l.attach("pv", "n0")
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	if !va.Status.Attached || va.Status.AttachmentMetadata[driver+"/assigned-ip"] != address || !strings.HasPrefix(address, "10.0.0.") ||
-		!slices.Contains(va.Finalizers, "external-attacher/"+driver) || va.Annotations[pools.ServiceAnnotation] != "storage/pool" {
+		!slices.Contains(va.Finalizers, sidecars) || va.Annotations[pools.ServiceAnnotation] != "storage/pool" {
 		t.Errorf("got %+v, %+v", va.ObjectMeta, va.Status)
 	}
 	l.detach("pv", "n0")
@@ -279,7 +279,7 @@ func TestFinalizersOfOthersAreKept(t *testing.T) {
 		return nil
 	}
 	l.settle(name)
-	want := []string{"example.org/gate", "external-attacher/" + driver}
+	want := []string{"example.org/gate", sidecars}
 	must.Equal(t, w.attachment(name).Finalizers, want)
 	w.Must(w.Delete(t.Context(), w.attachment(name)))
 	l.settle(name)

@@ -45,6 +45,7 @@ type leader struct {
 	r         *Reconciler
 	publisher *Publisher
 	annotator *Annotator
+	volumes   *VolumeReleaser
 }
 
 func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
@@ -150,6 +151,7 @@ func (w *world) leader() *leader {
 	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
 	l.publisher = &Publisher{Assigner: assigner}
 	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
+	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
 	l.catchUp()
 	return l
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -75,7 +74,7 @@ func (r *Reconciler) settle(ctx context.Context, va *storagev1.VolumeAttachment)
 	if va.DeletionTimestamp != nil {
 		return r.detach(ctx, va)
 	}
-	if va.Status.Attached && pools.AddressOf(va) != "" && slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) {
+	if va.Status.Attached && pools.AddressOf(va) != "" && isMarked(va) {
 		return nil // the pools have it from its event
 	}
 	return r.attach(ctx, va)
@@ -134,7 +133,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 
 // detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
 func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	if slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) {
+	if pools.IsHeld(va) {
 		if err := r.release(ctx, va); err != nil {
 			return err
 		}

@@ -18,24 +18,32 @@ import (
 // maxMessage keeps an attachError readable in a pod's events.
 const maxMessage = 1000
 
+// nodeIDAnnotation of a VolumeAttachment is the node's CSI ID. The external attacher detaches from nodes without a CSINode
+// by it (pkg/controller/csi_handler.go: getNodeID). Fairlead's node IDs are the nodes' names.
+const nodeIDAnnotation = "csi.alpha.kubernetes.io/node-id"
+
+// isMarked reports whether a VolumeAttachment is held as the external attacher would hold it.
+func isMarked(va *storagev1.VolumeAttachment) bool {
+	held := len(va.Finalizers) - len(pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers))
+	return held == 1 && slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) && va.Annotations[nodeIDAnnotation] != ""
+}
+
 // hold writes the attacher's finalizer, and the service by which the attachment is counted.
 func (r *Reconciler) hold(ctx context.Context, va *storagev1.VolumeAttachment, service types.NamespacedName) error {
-	finalizer := pools.Finalizer(va.Spec.Attacher)
-	if slices.Contains(va.Finalizers, finalizer) && va.Annotations[pools.ServiceAnnotation] == service.String() {
+	if isMarked(va) && va.Annotations[pools.ServiceAnnotation] == service.String() {
 		return nil
 	}
-	finalizers := va.Finalizers
-	if !slices.Contains(finalizers, finalizer) {
-		finalizers = append(slices.Clone(finalizers), finalizer)
+	annotations := map[string]string{pools.ServiceAnnotation: service.String()}
+	if va.Annotations[nodeIDAnnotation] == "" {
+		annotations[nodeIDAnnotation] = va.Spec.NodeName
 	}
-	return r.patch(ctx, va, map[string]any{"finalizers": finalizers, "annotations": map[string]string{pools.ServiceAnnotation: service.String()}})
+	finalizers := append(pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers), pools.Finalizer(va.Spec.Attacher))
+	return r.patch(ctx, va, map[string]any{"finalizers": finalizers, "annotations": annotations})
 }
 
 // release removes the attacher's finalizer.
 func (r *Reconciler) release(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	finalizer := pools.Finalizer(va.Spec.Attacher)
-	others := slices.DeleteFunc(slices.Clone(va.Finalizers), func(f string) bool { return f == finalizer })
-	return r.patch(ctx, va, map[string]any{"finalizers": others})
+	return r.patch(ctx, va, map[string]any{"finalizers": pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers)})
 }
 
 // refuse writes why the volume is not attached, once for each reason.

@@ -128,24 +128,6 @@ func (o *Observer) Forget(va *storagev1.VolumeAttachment) {
 	o.Pools.Detach(string(va.UID))
 }
 
-// Detached reports whether a VolumeAttachment is deleted and released by the attacher:
-// other finalizers keep the object, and its node has no mount any more.
-func Detached(va *storagev1.VolumeAttachment) bool {
-	if va.DeletionTimestamp == nil {
-		return false
-	}
-	for _, f := range va.Finalizers {
-		if f == Finalizer(va.Spec.Attacher) {
-			return false
-		}
-	}
-	return true
-}
-
-// Finalizer of a driver's attacher on VolumeAttachments, as the external attacher
-// writes it, so that either can take over (external-attacher, pkg/controller/util.go: GetFinalizerName).
-func Finalizer(driver string) string { return "external-attacher/" + driver }
-
 // attachment is what a VolumeAttachment means for the pools; false: nothing.
 func (o *Observer) attachment(ctx context.Context, va *storagev1.VolumeAttachment) (Attachment, bool) {
 	if _, ours := o.Drivers[va.Spec.Attacher]; !ours || AddressOf(va) == "" || Detached(va) {
