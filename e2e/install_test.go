@@ -62,6 +62,20 @@ func TestSelfSignedInstallation(t *testing.T) {
 			}
 		}
 	})
+	c.run("a policy bounds what the controller may patch of a pod", func(t *testing.T, c *cluster) {
+		asController := "--as=system:serviceaccount:fairlead-system:fairlead-controller"
+		pod := c.clients()[0].Name
+		dryRun := []string{"-n", namespace, "patch", "pod", pod, asController, "--dry-run=server", "-p"}
+		c.kubectl(append(dryRun, `{"metadata":{"annotations":{"fairlead.io/network-namespace":"x"}}}`)...)
+		for _, change := range []string{
+			`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"spec":{"activeDeadlineSeconds":1}}`,
+		} {
+			c.has(c.refused(append(dryRun, change)...), "ValidatingAdmissionPolicy 'fairlead-controller-pods'", "Fairlead may remove its scheduling gate")
+		}
+		c.kubectl("-n", namespace, "patch", "pod", pod, "--dry-run=server", "-p", `{"metadata":{"labels":{"a":"b"}}}`) // a user
+		warnings := []string{"get", "validatingadmissionpolicy", "fairlead-controller-pods", "-o", "jsonpath={.status.observedGeneration} {.status.typeChecking}"}
+		c.waitIs("types as the API server checked them", 30*time.Second, "1 {}", func() any { return c.kubectl(warnings...) })
+	})
 	c.run("an idle webhook uses at most 20 MiB of heap", func(t *testing.T, c *cluster) {
 		for _, r := range c.Replicas()[:2] {
 			live := liveHeapMiB(t, c.metrics(r.Name))

@@ -40,6 +40,7 @@ var chartFiles = map[string][]part{
 	"rbac.yaml": {
 		{"base/webhook-rbac.yaml", ifWebhook},
 		{"base/controller-rbac.yaml", ifController},
+		{"base/policies.yaml", ifController},
 		{"base/user-roles.yaml", ifWebhook},
 		{"overlays/self-signed/rbac.yaml", ifSelfSigned},
 		{"profiles/longhorn/webhook-rbac.yaml", ifLonghorn},
@@ -52,10 +53,12 @@ var chartFiles = map[string][]part{
 		{"components/fencing/policies.yaml", ifFencing},
 		{"components/fencing-gates/controller-rbac.yaml", ifGates},
 		{"components/fencing-tainting/controller-rbac.yaml", ifTainting},
+		{"components/fencing-tainting/policies.yaml", ifTainting},
 		{"components/fencing-ceph-clients/certificates.yaml", ifCephClients},
 	},
 	"nfs.yaml": {
 		{"components/csi-controller/rbac.yaml", ifCSIController},
+		{"components/csi-controller/policies.yaml", ifCSIController},
 		{"components/nfs/namespace.yaml", ifNFS},
 		{"components/nfs/csidriver.yaml", ifNFS},
 		{"components/nfs/controller-rbac.yaml", ifNFS},
@@ -63,6 +66,7 @@ var chartFiles = map[string][]part{
 		{"components/nfs/webhook-rbac.yaml", ifNFS},
 		{"components/nfs/user-roles.yaml", ifNFS},
 		{"components/nfs-node-annotations/rbac.yaml", ifAnnotations},
+		{"components/nfs-node-annotations/policies.yaml", ifAnnotations},
 		{"components/ondat/rbac.yaml", ifOndat},
 	},
 	monitoringFile: {

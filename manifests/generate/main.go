@@ -53,7 +53,7 @@ func writeFiles(dir string, files map[string][]byte) error {
 func render() (map[string][]byte, error) {
 	w := newWebhooks()
 	files := map[string][]byte{}
-	for name, objects := range map[string][]any{
+	parts := map[string][]any{
 		"base/webhooks.yaml":                     {w.longhorn.mutating, w.longhorn.validating},
 		"components/fencing/webhooks.yaml":       {w.fencing.mutating, w.fencing.validating},
 		"components/fencing/policies.yaml":       w.policies,
@@ -62,7 +62,11 @@ func render() (map[string][]byte, error) {
 
 		"components/monitoring/prometheusrule.yaml":         {monitoring.Rules(registration.Namespace)},
 		"components/fencing-monitoring/prometheusrule.yaml": {monitoring.FencingRules(registration.Namespace)},
-	} {
+	}
+	for component, objects := range w.rights {
+		parts[component+"/policies.yaml"] = objects
+	}
+	for name, objects := range parts {
 		data, err := documents(objects)
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ type entries struct {
 type webhooks struct {
 	longhorn, fencing, gates, nfs entries
 	policies                      []any
+	rights                        map[string][]any
 }
 
 func newWebhooks() webhooks {
@@ -34,6 +35,14 @@ func newWebhooks() webhooks {
 	w.nfs.mutating, w.nfs.validating = registration.NFS(registration.NFSDrivers())
 	for _, p := range registration.FencingPolicies(profiles.All()) {
 		w.policies = append(w.policies, p.Policy, p.Binding)
+	}
+	// By the component that has the right which a policy bounds.
+	w.rights = map[string][]any{}
+	for component, p := range map[string]registration.Policy{
+		"base": registration.PodRights(), "components/fencing-tainting": registration.NodeRights(),
+		"components/csi-controller": registration.ServiceRights(), "components/nfs-node-annotations": registration.NodeAnnotationRights(),
+	} {
+		w.rights[component] = []any{p.Policy, p.Binding}
 	}
 	return w
 }
