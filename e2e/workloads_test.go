@@ -92,11 +92,14 @@ func TestWorkloads(t *testing.T) {
 		c.waitRunning(affected...)
 	})
 
-	c.run("disruption budgets delay only their pods", func(t *testing.T, c *cluster) {
-		budget := &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "one"}}},
+	newBudget := func(name, app string) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
 		}
+	}
+	c.run("disruption budgets delay only their pods", func(t *testing.T, c *cluster) {
+		budget := newBudget("one", "one")
 		c.must(c.create(budget))
 		c.waitIs("observed budget", 10*time.Second, true, func() any {
 			c.must(c.Client.Get(t.Context(), client.ObjectKeyFromObject(budget), budget))
@@ -108,6 +111,24 @@ func TestWorkloads(t *testing.T) {
 		c.waitReplaced(others)
 		c.notRestarted(kept, 2*time.Second)
 		c.delete(budget)
+		c.waitReplaced(kept)
+		c.waitRunning(affected...)
+	})
+
+	c.run("a refused eviction is reported and delays no other", func(t *testing.T, c *cluster) {
+		budgets := []*policyv1.PodDisruptionBudget{newBudget("two-a", "two"), newBudget("two-b", "two")}
+		for _, budget := range budgets {
+			c.must(c.create(budget))
+		}
+		c.nextSecond()
+		kept, others := c.uids("two-0"), c.uids("one-0", "static-0")
+		c.delete(c.clientOn("node-1"), client.GracePeriodSeconds(0))
+		c.waitReplaced(others)
+		c.waitHas("events", 10*time.Second, func() string { return c.events("default") },
+			"Pod two-0 DeadMount volume pvc-other, pvc-shared was mounted before", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+		c.notRestarted(kept, 0)
+		c.delete(budgets[0])
+		c.delete(budgets[1])
 		c.waitReplaced(kept)
 		c.waitRunning(affected...)
 	})

@@ -35,8 +35,8 @@ type brake struct {
 	counted   time.Time
 }
 
-// allows reports whether one more eviction is within the share of the workloads, and counts the
-// eviction. count is called only if needed.
+// allows reports whether one more eviction is within the share of the workloads. count is called only
+// if needed. Evictions in progress are not counted, so the limit may be exceeded by workers-1.
 func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,15 +55,21 @@ func (b *brake) allows(now time.Time, percent int, count func() (int, error)) (b
 			return false, nil
 		}
 	}
-	b.evictions = append(b.evictions, now)
 	return true, nil
 }
 
-// giveBack removes an eviction that did not happen from the count.
-func (b *brake) giveBack() {
+// count counts an eviction that happened.
+func (b *brake) count(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.evictions = b.evictions[:max(0, len(b.evictions)-1)]
+	b.evictions = append(b.evictions, now)
+}
+
+// counts returns the evictions of the last minute, and the workloads.
+func (b *brake) counts() (evictions, workloads int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.evictions), b.workloads
 }
 
 // release begins a new count: an operator has resumed evictions.
@@ -102,9 +108,11 @@ func (r *Reconciler) pause(ctx context.Context) error {
 	if err := r.Client.Patch(ctx, rollout, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("pausing restarts: %w", err)
 	}
-	r.Log.Error("paused restarts of workloads", "percent", r.MaxPercent)
+	evictions, workloads := r.brake.counts()
+	r.Log.Error("paused restarts of workloads", "evictions", evictions, "workloads", workloads, "percent", r.MaxPercent)
 	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "RestartsPaused", "Evict",
-		"restarts of workloads are paused: more than %d%% of the workloads with RWX volumes had to be restarted within a minute. To resume, remove annotation %s from NetworkRollout %s",
-		r.MaxPercent, storage.RestartsAnnotation, key.Name)
+		"restarts of workloads are paused: within a minute, %d pods were evicted because of dead mounts, and more have one. "+
+			"The limit is %d%% of the %d workloads with RWX volumes, at least %d. Find out why CSI plugin pods restart. To resume, remove annotation %s from NetworkRollout %s",
+		evictions, r.MaxPercent, workloads, alwaysAllowed, storage.RestartsAnnotation, key.Name)
 	return nil
 }

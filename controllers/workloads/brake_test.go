@@ -10,31 +10,32 @@ import (
 )
 
 func TestBrakeAllowsAShareInAMinute(t *testing.T) {
-	for name, test := range map[string]struct{ workloads, percent, want int }{
-		"each workload once":          {40, 100, 40},
-		"half of the workloads":       {80, 50, 40},
-		"share below the fixed count": {80, 1, alwaysAllowed},
-		"few workloads":               {3, 100, alwaysAllowed},
-		"unknown workloads":           {0, 100, alwaysAllowed},
+	for name, test := range map[string]struct{ workloads, percent, want, later, wantLater int }{
+		"each workload once":          {40, 100, 40, 40, 40},
+		"half of the workloads":       {80, 50, 40, 80, 40},
+		"share below the fixed count": {80, 1, alwaysAllowed, 80, alwaysAllowed},
+		"few workloads":               {3, 100, alwaysAllowed, 3, alwaysAllowed},
+		"unknown workloads":           {0, 100, alwaysAllowed, 0, alwaysAllowed},
+		"more workloads later":        {40, 100, 40, 50, 50},
+		"fewer workloads later":       {50, 100, 50, 40, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b brake
-			want := func(when string, now time.Time, want int) {
+			want := func(when string, now time.Time, workloads, want int) {
 				t.Helper()
 				got := 0
-				for testkit.Value[bool](t)(b.allows(now, test.percent, func() (int, error) { return test.workloads, nil })) {
+				for testkit.Value[bool](t)(b.allows(now, test.percent, func() (int, error) { return workloads, nil })) {
+					b.count(now)
 					got++
 				}
 				must.Equal(t, got, want, "%s", when)
 			}
 			lastMoment := testkit.Noon.Add(brakeWindow - time.Nanosecond)
-			want("in the first minute", testkit.Noon, test.want)
-			want("later in the same minute", lastMoment, 0)
-			b.giveBack()
-			want("after one was given back", lastMoment, 1)
+			want("in the first minute", testkit.Noon, test.workloads, test.want)
+			want("later in the same minute", lastMoment, test.workloads, 0)
 			b.release()
-			want("after the release", lastMoment, test.want)
-			want("in another minute", testkit.Noon.Add(2*brakeWindow), test.want)
+			want("after the release", lastMoment, test.workloads, test.want)
+			want("in another minute", testkit.Noon.Add(2*brakeWindow), test.later, test.wantLater)
 		})
 	}
 }
@@ -65,8 +66,8 @@ func (w *world) wantEvicted(want int) {
 func TestTooManyRestartsPauseUntilAnOperatorResumes(t *testing.T) {
 	w := storm(t)
 	must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == storage.RestartsPaused, "the pause is not recorded")
-	const paused = "RestartsPaused NetworkRollout/longhorn: restarts of workloads are paused: more than 50% of the workloads with RWX volumes had to be restarted " +
-		"within a minute. To resume, remove annotation fairlead.io/workload-restarts from NetworkRollout longhorn"
+	const paused = "RestartsPaused NetworkRollout/longhorn: restarts of workloads are paused: within a minute, 32 pods were evicted because of dead mounts, and more have one. " +
+		"The limit is 50% of the 64 workloads with RWX volumes, at least 30. Find out why CSI plugin pods restart. To resume, remove annotation fairlead.io/workload-restarts from NetworkRollout longhorn"
 	must.True(t, len(w.Events.About(paused)) != 0, "got %q", w.Events.Notes())
 	w.wantMetric(1, "fairlead_workload_restarts_paused", "")
 	w.wantMetric(3, "fairlead_dead_mounts", storage.ReasonPaused)

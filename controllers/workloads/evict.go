@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	changedRetry = time.Second
 	// budgetRetry is how soon to retry when a disruption budget is used up.
 	budgetRetry = 10 * time.Second
+	// refusedRetry is how soon to retry when the API server refuses for another reason.
+	refusedRetry = 30 * time.Second
 )
 
 // evict asks the API server to evict the pod. If the pod is not evicted, evict returns when to list
@@ -45,7 +48,6 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	}
 	if !fresh {
 		if unchanged, err := r.isUnchanged(ctx, pod); err != nil || !unchanged {
-			r.brake.giveBack()
 			r.turns.giveBack(owner)
 			return false, changedRetry, err
 		}
@@ -56,6 +58,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	})
 	switch {
 	case err == nil:
+		r.brake.count(policy.Now)
 		r.Log.Info("restarted a workload", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "reason", v.Reason, "detail", v.Detail)
 		r.metrics.restarted(v.Reason)
 		if r.turns.mayReport(owner, policy.Now) {
@@ -64,22 +67,30 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 				pod.Name, pod.Spec.NodeName, v.Detail, w.Owner.Kind, w.Owner.Name, eventEvery)
 		}
 		return true, 0, nil
+	case !isAnswer(err):
+		return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err) // the pod may be evicted
+	}
+	r.turns.giveBack(owner)
+	switch {
 	case apierrors.IsNotFound(err):
-		r.brake.giveBack()
-		r.turns.giveBack(owner)
 		return false, 0, nil
 	case apierrors.IsConflict(err): // the pod was replaced, or another eviction changed the budget
-		r.brake.giveBack()
-		r.turns.giveBack(owner)
 		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
-		r.brake.giveBack()
-		r.turns.giveBack(owner)
 		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
 		r.report(n, pod, v)
 		return false, budgetRetry, nil
 	}
-	return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	v.Reason, v.Detail = reasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
+	r.report(n, pod, v)
+	n.left[v.Reason]++
+	return false, refusedRetry, nil
+}
+
+// isAnswer reports whether the API server answered. A timeout does not tell whether the pod is evicted.
+func isAnswer(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err)
 }
 
 // isUnchanged reports whether the API server still has the pod as it was listed. An
@@ -98,8 +109,11 @@ func (r *Reconciler) isUnchanged(ctx context.Context, pod *corev1.Pod) (bool, er
 	return now.UID == pod.UID && now.ResourceVersion == pod.ResourceVersion, nil
 }
 
-// reasonBudget is the API server's refusal, beside the reasons of storage.Judge.
-const reasonBudget = "disruption budget"
+// Reasons of the API server, beside those of storage.Judge.
+const (
+	reasonBudget  = "disruption budget"
+	reasonRefused = "eviction refused"
+)
 
 func countInFlight(pods []corev1.Pod, now time.Time) int {
 	n := 0

@@ -92,7 +92,7 @@ func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Reasons are listed at zero too, so that alerts can compare.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
 	sums := map[string]int{
-		storage.ReasonNoController: 0, storage.ReasonOff: 0, storage.ReasonBlacklisted: 0, storage.ReasonLeftAlone: 0, storage.ReasonPaused: 0,
+		storage.ReasonNoController: 0, storage.ReasonOff: 0, storage.ReasonBlacklisted: 0, storage.ReasonLeftAlone: 0, storage.ReasonPaused: 0, reasonRefused: 0,
 	}
 	nodes := map[string]int{storage.ReasonNoClient: 0, storage.ReasonSeveralClients: 0}
 	m.mu.Lock()

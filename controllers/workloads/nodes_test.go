@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -70,7 +71,7 @@ type slot struct {
 	owner      storage.Owner // zero is a bare pod
 	claims     []string
 	atStake    bool // its volumes may be mounted through the client's network
-	blocked    bool // by a disruption budget
+	refused    *apierrors.StatusError // the answer to evictions; nil evicts
 	optOut     bool // in the template
 	pod        *workloadPod
 }

@@ -117,12 +117,11 @@ func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 			"blacklist changes": func(*rapid.T) {
 				w.set(catalog.AutoDeletePodBlacklist, rapid.SampledFrom([]string{"", "apps/ReplicaSet;apps/DaemonSet", "apps/StatefulSet"}).Draw(t, "value"))
 			},
-			"budget changes": func(*rapid.T) {
-				s := pod()
-				s.blocked = !s.blocked
+			"pod's eviction is refused or not": func(*rapid.T) {
+				pod().refused = refusals[rapid.SampledFrom(append(slices.Sorted(maps.Keys(refusals)), "")).Draw(t, "answer")]
 			},
 			"API server fails or not": func(*rapid.T) {
-				w.failing = rapid.SampledFrom([]string{"", "", "before", "after", "budget"}).Draw(t, "how")
+				w.failing = rapid.SampledFrom([]string{"", "", "before", "after", "lost", "budget"}).Draw(t, "how")
 			},
 
 			"moment passes":                         func(*rapid.T) { w.pass(t, 1, 300) },
@@ -264,9 +263,9 @@ func (w *world) checkRest() {
 	w.mountIn(true)
 	for w.busy = w.Now(); w.Since(w.busy) < leftDead+10*time.Second; {
 		w.settle()
-		if w.failing != "" || slices.ContainsFunc(w.slots, func(s *slot) bool { return s.blocked }) {
+		if w.failing != "" || slices.ContainsFunc(w.slots, func(s *slot) bool { return s.refused != nil }) {
 			for _, s := range w.slots {
-				s.blocked = false
+				s.refused = nil
 			}
 			w.failing, w.busy = "", w.Now()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,8 @@ type node struct {
 	waiting []corev1.Pod
 	// inFlight pods were terminating when listed, or were evicted since.
 	inFlight int
+	// left are the dead mounts of pods that are not restarted, by reason.
+	left map[string]int
 	// reported are the reasons of verdicts that events were written for, by the pod's UID.
 	reported kit.Once[types.UID, string]
 	// settled: nothing is due until something changes.
@@ -178,7 +181,9 @@ func (r *Reconciler) forget(name string) {
 func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn time.Duration, _ error) {
 	var problems []error
 	var waiting []corev1.Pod
-	left := map[string]int{}
+	if fresh {
+		n.left = map[string]int{}
+	}
 	for i := range pods {
 		pod := &pods[i]
 		w, err := r.Cached.Workload(ctx, pod, policy.Applied)
@@ -195,7 +200,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		case v.State != storage.Dead || v.After > 0:
 		case !v.Restart:
 			r.report(n, pod, v)
-			left[v.Reason]++
+			n.left[v.Reason]++
 			nextList = kit.Earliest(nextList, leftDead)
 		case n.inFlight >= perNode:
 			nextList = kit.Earliest(nextList, pace)
@@ -217,9 +222,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		}
 	}
 	n.waiting = waiting
-	if fresh {
-		r.metrics.left(name, left)
-	}
+	r.metrics.left(name, maps.Clone(n.left))
 	return nextList, nextTurn, errors.Join(problems...)
 }
 

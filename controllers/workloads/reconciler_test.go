@@ -197,12 +197,12 @@ func TestPodAfterFirstListIsNotUnsure(t *testing.T) {
 	}
 	w.multus(c)
 	w.report(c)
-	w.slot("s0-0").blocked = true // so that the node is listed again
+	w.slot("s0-0").refused = refusals["budget"] // so that the node is listed again
 	w.reconcile()
 	w.Step(100 * time.Millisecond)
 	w.replacePod(w.slot("s1-0"), newest, true)
 	w.Step(budgetRetry)
-	w.slot("s0-0").blocked = false
+	w.slot("s0-0").refused = nil
 	w.wantRestarted("s0-0")
 	w.wantReasons(w.slot("s1-0").pod.uid)
 }
@@ -283,7 +283,7 @@ func TestChangedWaitingPodIsLeftAlone(t *testing.T) {
 
 func TestBlockedPodGivesItsTurnBack(t *testing.T) {
 	w := atRest(t, stateful(2), func(w *world) { w.slots[1].owner = w.slots[0].owner })
-	w.slot("s0-0").blocked = true
+	w.slot("s0-0").refused = refusals["budget"]
 	w.newSandbox("node-1")
 	w.wantRestarted("s1-0")
 }
@@ -291,9 +291,9 @@ func TestBlockedPodGivesItsTurnBack(t *testing.T) {
 func TestFailureOfOnePodStopsNoOther(t *testing.T) {
 	w := atRest(t, stateful(3))
 	w.newSandbox("node-1")
-	w.slot("s0-0").blocked = true
+	w.slot("s0-0").refused = refusals["budget"]
 	w.wantRestarted("s1-0", "s2-0")
-	w.slot("s0-0").blocked = false
+	w.slot("s0-0").refused = nil
 	w.Step(budgetRetry - time.Second)
 	w.wantRestarted("s1-0", "s2-0")
 	w.Step(time.Second)
@@ -303,7 +303,7 @@ func TestFailureOfOnePodStopsNoOther(t *testing.T) {
 func TestDeadMountsAreReported(t *testing.T) {
 	const dead = "volume v-shared was mounted before 2027-01-15T08:00:13Z, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer"
 	w := atRest(t, sparesReplicaSets, func(w *world) { w.slots = slices.DeleteFunc(w.slots, (*slot).byValue) })
-	w.slot("web-1").blocked = true
+	w.slot("web-1").refused = refusals["budget"]
 	w.slot("web-0").optOut, w.slot("web-0").pod.optOut = true, true
 	w.publishWorkload(w.slot("web-0").pod)
 	w.SetTime(time.Unix(1_800_000_012, 0))
@@ -323,7 +323,7 @@ func TestDeadMountsAreReported(t *testing.T) {
 		"Warning DeadMount: "+dead+"; the pod has no controller that would recreate it: delete and create it yourself",
 	)
 	w.Events.Clear()
-	w.slot("web-1").blocked = false
+	w.slot("web-1").refused = nil
 	w.Step(budgetRetry)
 	w.reconcile()
 	w.wantEvents("Warning Remount: restarted pod web-1 on node-1: " + dead + ". Other pods of StatefulSet web follow without an event for 10m0s")

@@ -48,7 +48,7 @@ func (r *Reconciler) report(n *node, pod *corev1.Pod, v storage.Verdict) {
 		reason = "MountUnsure"
 	}
 	r.Log.Warn("did not restart a workload", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "state", v.State, "reason", v.Reason, "detail", v.Detail)
-	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Judge", "%s", v.Detail)
+	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, reason, "Judge", "%s", kit.Note(v.Detail))
 }
 
 // note logs and counts every verdict.

@@ -77,13 +77,14 @@ type world struct {
 	forClient map[string]int
 	requests  int
 	busy      time.Time // when the controller last asked for a request soon
-	// failing: the API server answers with an error, before or after the change.
+	// failing: the API server answers with an error before the change, or its answer is lost after or before it.
 	failing string
 }
 
 var (
 	errCrashed = errors.New("the controller has crashed")
 	errAPI     = apierrors.NewInternalError(errors.New("an error"))
+	errLost    = apierrors.NewTimeoutError("the answer is lost", 1)
 )
 
 // newWorld is a cluster of two nodes, without clients and workloads.
@@ -409,17 +410,21 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		}
 		w.checkEviction(pod)
 		switch {
-		case w.failing == "budget" || s.blocked:
-			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 10)
+		case s.refused != nil:
+			return s.refused
+		case w.failing == "budget":
+			return refusals["budget"]
 		case w.failing == "before":
 			return errAPI
+		case w.failing == "lost":
+			return errLost
 		}
 		w.evicted[string(pod.uid)] = true
 		w.turns[s.owner.UID] = w.Now()
 		w.forClient[s.name+" for "+w.cachedClient(s.node).Sandbox.Identity]++
 		w.terminate(pod)
 		if w.failing == "after" {
-			return errAPI
+			return errLost
 		}
 		return nil
 	})
