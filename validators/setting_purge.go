@@ -2,8 +2,6 @@ package validators
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,7 +13,7 @@ import (
 //
 // Source: longhorn-manager datastore/longhorn.go, ValidateSetting.
 func (v *Verdict) refuseWithCleanUp(normal string, after SettingFacts) {
-	if cleanUp := after.SystemValues[catalog.AutoCleanup]; normal == "true" && isOn(cleanUp) {
+	if cleanUp := after.SystemValues[catalog.AutoCleanup]; normal == "true" && catalog.IsOn(cleanUp) {
 		v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 			`snapshots can't be kept while %s is %q: set %[1]s to "false" first`, catalog.AutoCleanup, cleanUp)))
 	}
@@ -25,22 +23,16 @@ func (v *Verdict) refuseWithCleanUp(normal string, after SettingFacts) {
 // accepts other spellings.
 func checkCleanUp(s Setting, facts SettingFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	if s.Value == nil || !isOn(*s.Value) {
+	if s.Value == nil || !catalog.IsOn(*s.Value) {
 		return v
 	}
 	disabled := facts.SystemValues[catalog.DisableSnapshotPurge]
 	switch {
-	case isOn(disabled) && *s.Value == "true":
+	case catalog.IsOn(disabled) && *s.Value == "true":
 		v.refuse(ReasonContradicts, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 			`snapshots can't be cleaned up while %s is %q: set %[1]s to "false" first`, catalog.DisableSnapshotPurge, disabled)))
-	case isOn(disabled):
+	case catalog.IsOn(disabled):
 		v.warn(`snapshots are not cleaned up while %s is %q: set one of the two settings to "false"`, catalog.DisableSnapshotPurge, disabled)
 	}
 	return v
-}
-
-// isOn reads a switch as Longhorn does, in any spelling.
-func isOn(value string) bool {
-	on, err := strconv.ParseBool(strings.TrimSpace(value))
-	return err == nil && on
 }

@@ -83,6 +83,9 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 		"older setting, and the network that it follows": {
 			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "true")}, "", netOne, []catalog.Name{rwx, older, storageNetwork},
 		},
+		"older setting in another spelling": {
+			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "True")}, "", netOne, []catalog.Name{rwx, older, storageNetwork},
+		},
 		"storage network that RWX volumes do not follow": {[]client.Object{objects.LonghornSetting(storageNetwork, two)}, two, netOne, []catalog.Name{rwx}},
 		"template, on the right network": {
 			[]client.Object{objects.LonghornSetting(class, "high"), objects.LonghornSetting(catalog.GuaranteedCPU, "20")}, two, netTwo, []catalog.Name{class},

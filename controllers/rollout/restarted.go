@@ -54,7 +54,7 @@ func choosesNetwork(name catalog.Name, values catalog.Values) bool {
 	case catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX:
 		return true
 	case catalog.StorageNetwork:
-		return values[catalog.StorageNetworkForRWX].Text == "true" && strings.TrimSpace(values[catalog.EndpointNetworkForRWX].Text) == ""
+		return catalog.IsOn(values[catalog.StorageNetworkForRWX].Text) && strings.TrimSpace(values[catalog.EndpointNetworkForRWX].Text) == ""
 	}
 	return false
 }

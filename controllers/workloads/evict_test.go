@@ -83,4 +83,3 @@ func TestLostAnswersPauseNothing(t *testing.T) {
 	}
 	must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == "", "lost answers paused restarts")
 }
-

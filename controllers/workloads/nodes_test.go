@@ -70,9 +70,9 @@ type slot struct {
 	name, node string
 	owner      storage.Owner // zero is a bare pod
 	claims     []string
-	atStake    bool // its volumes may be mounted through the client's network
+	atStake    bool                   // its volumes may be mounted through the client's network
 	refused    *apierrors.StatusError // the answer to evictions; nil evicts
-	optOut     bool // in the template
+	optOut     bool                   // in the template
 	pod        *workloadPod
 }
 

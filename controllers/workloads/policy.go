@@ -37,8 +37,8 @@ func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
 	values := catalog.Resolve(own, system, r.Profile.Name)
 	return storage.Restarts{
 		Driver: r.Profile.Driver,
-		// A value that is neither true nor false is off: a typing error restarts no pod.
-		Enabled:   values[catalog.AutoDeletePod].Text == "true",
+		// A malformed value is off: a typing error restarts no pod.
+		Enabled:   catalog.IsOn(values[catalog.AutoDeletePod].Text),
 		Blacklist: catalog.Kinds(values[catalog.AutoDeletePodBlacklist].Text),
 		Applied:   record.Clients, Mounting: mounting,
 		Paused:     object.Annotations[storage.RestartsAnnotation] == storage.RestartsPaused,

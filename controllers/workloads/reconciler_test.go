@@ -185,6 +185,21 @@ func TestChangeOfPolicyIsInEffectAtOnce(t *testing.T) {
 	}
 }
 
+// Longhorn reads its switches by strconv.ParseBool.
+func TestSettingIsReadAsLonghornDoes(t *testing.T) {
+	for value, restarted := range map[string][]string{
+		"true": {"s0-0"}, "True": {"s0-0"}, "TRUE": {"s0-0"}, "1": {"s0-0"}, "t": {"s0-0"},
+		"false": nil, "F": nil, "0": nil, "yes": nil, "": nil,
+	} {
+		t.Run(value, func(t *testing.T) {
+			w := atRest(t, stateful(1))
+			w.put(objects.LonghornSetting(catalog.AutoDeletePod, value))
+			w.newSandbox("node-1")
+			w.wantRestarted(restarted...)
+		})
+	}
+}
+
 // The present client mounted a pod that was created after the first list, though both began in the same second.
 func TestPodAfterFirstListIsNotUnsure(t *testing.T) {
 	w := atRest(t, stateful(2))

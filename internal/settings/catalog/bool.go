@@ -16,6 +16,12 @@ func normalizeBool(value string) (string, error) {
 	return strconv.FormatBool(on), nil
 }
 
+// IsOn reports whether a switch is on. A malformed value is off.
+func IsOn(value string) bool {
+	on, err := BoolValue(value)
+	return err == nil && on
+}
+
 func BoolValue(value string) (bool, error) {
 	on, err := strconv.ParseBool(strings.TrimSpace(value))
 	if err != nil {
