@@ -48,6 +48,19 @@ func TestMountOnClusterNetworkDiesWhileTheSettingWaits(t *testing.T) {
 	w.wantReasons(w.slot("s0-0").pod.uid)
 }
 
+// All containers of the client restarted one by one, and Multus reports an interface later.
+func TestAddedInterfaceIsNoNewNamespace(t *testing.T) {
+	w := atRest(t, stateful(1))
+	c := w.clients["node-1"]
+	c.containers = [2]time.Time{w.Now(), w.Now()}
+	w.report(c)
+	w.reconcile()
+	c.ns.extra = true
+	w.multus(c)
+	w.wantRestarted()
+	w.wantReasons(w.slot("s0-0").pod.uid)
+}
+
 // Fairlead was installed while the setting was on: no pod is restarted on suspicion.
 func TestMountFromBeforeFairleadIsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied, func(w *world) { w.mountIn(true) })

@@ -43,8 +43,9 @@ type clientPod struct {
 	// annotations and status are those in the API.
 	annotations map[string]string
 	status      corev1.PodStatus
-	// reported is the namespace of the kubelet's last report.
-	reported *netns
+	// reported is the namespace of the kubelet's last report, noted that of the controller's last note.
+	reported, noted *netns
+	version         string // of the pod in the API
 	// inferred is the start of the newest namespace that the record and the containers show, but not the condition.
 	inferred, ready time.Time
 }
@@ -177,13 +178,20 @@ func (w *world) report(c *clientPod) {
 		c.status.ContainerStatuses = append(c.status.ContainerStatuses, containerStatus(started, time.Time{}, 0))
 	}
 	c.status.Conditions = append(c.status.Conditions, w.condition(nil, corev1.PodReady, ready))
-	if ready {
+	if ready && c.reported != c.ns {
 		w.inferNamespace(c)
 		c.reported = c.ns
 	}
 	if c.listed {
 		w.publish(c)
 	}
+}
+
+// isNoted reports whether the controller has noted the present namespace of a client.
+func (c *clientPod) isNoted() bool { return c != nil && c.ns != nil && c.noted == c.ns }
+
+func (w *world) isReportedByMultus(c *clientPod) bool {
+	return strings.Contains(c.annotations[storage.NetworkStatusAnnotation], fmt.Sprintf("%012x", c.ns.mac))
 }
 
 // inferNamespace computes when the present namespace began, as far as the API and the controller's notes show it.
@@ -266,6 +274,7 @@ func (w *world) publish(c *clientPod) {
 		pod.DeletionTimestamp = ptr.To(seconds(c.left))
 	}
 	w.put(pod)
+	c.version = pod.ResourceVersion
 }
 
 // addLookAlike adds a Ready pod that looks like a client. A twin belongs to the DaemonSet of the clients.

@@ -271,6 +271,7 @@ func (w *world) work() bool {
 	}
 	node := slices.Min(slices.Collect(maps.Keys(w.queue)))
 	delete(w.queue, node)
+	seen := w.seenNamespace(node)
 	result, err := w.reconciler.Reconcile(context.Background(), kit.Request(node)[0])
 	switch {
 	case w.crashed:
@@ -280,6 +281,9 @@ func (w *world) work() bool {
 		result.RequeueAfter = 10 * time.Millisecond
 	default:
 		w.checkNamespaceIsNoted(node)
+		if seen != nil {
+			seen.client.noted = seen
+		}
 	}
 	if result.RequeueAfter > 0 && result.RequeueAfter < leftDead {
 		w.busy = w.Now()
@@ -288,6 +292,19 @@ func (w *world) work() bool {
 		w.timers[node] = due
 	}
 	return true
+}
+
+// seenNamespace is the namespace of a client if kubelet and Multus have reported it and the cache has the reports; else nil.
+func (w *world) seenNamespace(node string) *netns {
+	c := w.clients[node]
+	if c == nil || c.ns == nil || c.reported != c.ns || w.cachedClient(node) == nil || !w.isReportedByMultus(c) {
+		return nil
+	}
+	cached := testkit.Get[corev1.Pod](w.TB, w.cached.client, objects.Longhorn.Namespace, c.name)
+	if cached == nil || cached.ResourceVersion != c.version {
+		return nil
+	}
+	return c.ns
 }
 
 // checkNamespaceIsNoted: the next leader could not detect a new namespace without the note on the client's pod.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,20 +39,27 @@ func recordedNamespace(pod *corev1.Pod) storage.NetworkNamespace {
 	return n
 }
 
-// identity is a digest of the pod's addresses on the cluster network and of all
-// addresses that Multus reports. It includes MAC addresses, which change even if
-// IP addresses are fixed.
+// identity has a digest of each of the pod's addresses on the cluster network and of each
+// interface that Multus reports, joined by dots. The digest of an interface includes its MAC
+// address, which changes even if IP addresses are fixed.
 func identity(pod *corev1.Pod, reported []storage.Reported) string {
 	var parts []string
 	for _, ip := range pod.Status.PodIPs {
-		parts = append(parts, ip.IP)
+		parts = append(parts, digest(ip.IP))
 	}
 	for _, r := range reported {
-		parts = append(parts, fmt.Sprint(r.Network, r.Interface, r.IPs, r.MAC))
+		parts = append(parts, digest(fmt.Sprint(r.Network, r.Interface, r.IPs, r.MAC)))
+	}
+	if len(parts) == 0 {
+		return digest("")
 	}
 	slices.Sort(parts)
-	sum := sha256.Sum256(fmt.Append(nil, parts))
-	return hex.EncodeToString(sum[:])[:16]
+	return strings.Join(parts, ".")
+}
+
+func digest(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return hex.EncodeToString(sum[:])[:8]
 }
 
 // earliest of two times. A zero time does not count.

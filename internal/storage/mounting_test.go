@@ -34,7 +34,7 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := with(restartsAt60, func(r *Restarts) { r.Mounting = test.mounting })
 			for mount, want := range map[Mount]MountState{plain: test.plain, shared("v"): test.network} {
-				got := Judge(user(mount), NetworkNamespace{"two", at(10)}, r)
+				got := Judge(user(mount), NetworkNamespace{Identity: "two", Since: at(10)}, r)
 				must.Check(t, got.State == want && got.Restart == (want == Dead), "volume %s: got %+v, want %s", mount.Volume, got, want)
 			}
 		})
@@ -44,10 +44,10 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 // Clients on the cluster network mount in themselves while the value waits to be applied.
 func TestMountOnClusterNetworkDiesBeforeNetworkIsApplied(t *testing.T) {
 	r := with(restartsAt60, func(r *Restarts) { r.Applied, r.Mounting = Attachment{}, Mounting{InClient, at(-60), ""} })
-	if got := Judge(user(plain), NetworkNamespace{"two", at(10)}, r); got.State != Dead || !got.Restart || !strings.HasPrefix(got.Detail, "volume plain was mounted before") {
+	if got := Judge(user(plain), NetworkNamespace{Identity: "two", Since: at(10)}, r); got.State != Dead || !got.Restart || !strings.HasPrefix(got.Detail, "volume plain was mounted before") {
 		t.Errorf("got %+v", got)
 	}
-	must.Equal(t, Judge(user(plain), NetworkNamespace{"two", at(2)}, r).State, Alive, "mounted after")
+	must.Equal(t, Judge(user(plain), NetworkNamespace{Identity: "two", Since: at(2)}, r).State, Alive, "mounted after")
 }
 
 func TestMountingChangesOnlyWithThePlace(t *testing.T) {

@@ -1,17 +1,21 @@
 package storage
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 )
 
 // NetworkNamespace is one network namespace of a client pod. NFS mounts die with it.
 type NetworkNamespace struct {
-	// Identity is a digest of the addresses in the namespace.
-	Identity string
+	// Identity has a digest of each address in the namespace, joined by dots.
+	Identity string `json:"identity"`
 	// Since is when the namespace began, to the second. All mounts in it are from Since or later.
-	Since time.Time
+	Since time.Time `json:"since"`
+	// Made as in Sandbox.
+	Made time.Time `json:"made,omitzero"`
 }
 
 // Sandbox has the fields of a pod's status that describe its network namespace.
@@ -31,8 +35,7 @@ type Sandbox struct {
 // known one of the same pod, or zero.
 //
 // The condition shows a new sandbox. A fast or old kubelet may not show it: then the addresses are
-// new, and all containers have restarted. A crash of one container, or a new interface on the
-// running pod, is no new sandbox: mounts live on.
+// new, and all containers have restarted. Without both, mounts live on.
 func (s Sandbox) Namespace(recorded NetworkNamespace) NetworkNamespace {
 	since := s.Made
 	if since.IsZero() {
@@ -42,13 +45,26 @@ func (s Sandbox) Namespace(recorded NetworkNamespace) NetworkNamespace {
 		// and the client mounts nothing before.
 		since = s.ContainersStarted
 	}
-	if recorded.Identity != "" {
-		if recorded.Identity != s.Identity && s.ContainersStarted.After(recorded.Since) {
-			since = later(since, s.ContainersStarted)
-		}
-		since = later(since, recorded.Since)
+	if recorded.Identity == "" {
+		return NetworkNamespace{Identity: s.Identity, Since: since, Made: s.Made}
 	}
-	return NetworkNamespace{Identity: s.Identity, Since: since}
+	if recorded.Made.IsZero() || !s.Made.After(recorded.Made) {
+		since = recorded.Since // the condition shows no new sandbox
+	}
+	if !recorded.Has(s.Identity) && s.ContainersStarted.After(recorded.Since) {
+		since = later(since, s.ContainersStarted)
+	}
+	return NetworkNamespace{Identity: s.Identity, Since: later(since, recorded.Since), Made: later(s.Made, recorded.Made)}
+}
+
+// Has reports whether the addresses may be those of the namespace. A running pod may gain or lose an
+// interface, and keeps the others.
+func (n NetworkNamespace) Has(identity string) bool {
+	more, fewer := strings.Split(n.Identity, "."), strings.Split(identity, ".")
+	if len(more) < len(fewer) {
+		more, fewer = fewer, more
+	}
+	return !slices.ContainsFunc(fewer, func(address string) bool { return !slices.Contains(more, address) })
 }
 
 func later(a, b time.Time) time.Time {
@@ -58,26 +74,30 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// String is <since>/<identity>, for an annotation; "" is none.
+// String is JSON for an annotation; "" is none.
 func (n NetworkNamespace) String() string {
 	if n.Identity == "" {
 		return ""
 	}
-	return n.Since.UTC().Format(time.RFC3339) + "/" + n.Identity
+	n.Since, n.Made = n.Since.UTC().Truncate(time.Second), n.Made.UTC().Truncate(time.Second)
+	text, err := json.Marshal(n)
+	if err != nil {
+		return "" // a year that RFC 3339 does not have
+	}
+	return string(text)
 }
 
 // ErrNotANamespace is returned for text that NetworkNamespace.String does not write.
-var ErrNotANamespace = errors.New("must be <time>/<identity>")
+var ErrNotANamespace = errors.New("must be JSON with identity and since")
 
 // ParseNetworkNamespace reads what NetworkNamespace.String writes.
 func ParseNetworkNamespace(text string) (NetworkNamespace, error) {
 	if text == "" {
 		return NetworkNamespace{}, nil
 	}
-	since, identity, _ := strings.Cut(text, "/")
-	at, err := time.Parse(time.RFC3339, since)
-	if err != nil || identity == "" {
+	var n NetworkNamespace
+	if err := json.Unmarshal([]byte(text), &n); err != nil || n.Identity == "" {
 		return NetworkNamespace{}, ErrNotANamespace
 	}
-	return NetworkNamespace{Identity: identity, Since: at}, nil
+	return n, nil
 }

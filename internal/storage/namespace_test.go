@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,28 +11,33 @@ import (
 )
 
 func TestNewNetworkNamespaceIsRecognised(t *testing.T) {
-	never, one := time.Time{}, NetworkNamespace{"one", at(2)}
+	never, one := time.Time{}, NetworkNamespace{Identity: "one", Since: at(2), Made: at(2)}
 	for name, test := range map[string]struct {
 		sandbox        Sandbox // identity, pod started, sandbox made, containers started
 		recorded, want NetworkNamespace
 	}{
 		"first seen":                                     {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{}, one},
-		"first seen, condition written late":             {Sandbox{"one", at(0), at(9), at(3)}, NetworkNamespace{}, NetworkNamespace{"one", at(3)}},
+		"first seen, condition written late":             {Sandbox{"one", at(0), at(9), at(3)}, NetworkNamespace{}, NetworkNamespace{Identity: "one", Since: at(3)}},
 		"first seen, no container runs":                  {Sandbox{"one", at(0), at(2), never}, NetworkNamespace{}, one},
 		"first seen, nothing known":                      {Sandbox{Identity: "one"}, NetworkNamespace{}, NetworkNamespace{Identity: "one"}},
-		"first seen, old kubelet has no condition":       {Sandbox{"one", at(0), never, at(5)}, NetworkNamespace{}, NetworkNamespace{"one", at(0)}},
+		"first seen, old kubelet has no condition":       {Sandbox{"one", at(0), never, at(5)}, NetworkNamespace{}, NetworkNamespace{Identity: "one", Since: at(0)}},
 		"unchanged":                                      {Sandbox{"one", at(0), at(2), at(5)}, one, one},
-		"Longhorn bug: new sandbox":                      {Sandbox{"two", at(0), at(60), at(62)}, one, NetworkNamespace{"two", at(62)}},
-		"new sandbox with the same addresses":            {Sandbox{"one", at(0), at(60), at(62)}, one, NetworkNamespace{"one", at(60)}},
-		"new sandbox, condition unchanged":               {Sandbox{"two", at(0), at(2), at(62)}, one, NetworkNamespace{"two", at(62)}},
+		"Longhorn bug: new sandbox":                      {Sandbox{"two", at(0), at(60), at(62)}, one, NetworkNamespace{Identity: "two", Since: at(62)}},
+		"new sandbox with the same addresses":            {Sandbox{"one", at(0), at(60), at(62)}, one, NetworkNamespace{Identity: "one", Since: at(60)}},
+		"new sandbox, condition unchanged":               {Sandbox{"two", at(0), at(2), at(62)}, one, NetworkNamespace{Identity: "two", Since: at(62)}},
 		"all containers crashed, addresses unchanged":    {Sandbox{"one", at(0), at(2), at(62)}, one, one},
-		"interface added to the running pod":             {Sandbox{"two", at(0), at(2), at(2)}, one, NetworkNamespace{"two", at(2)}},
-		"interface added, container started later":       {Sandbox{"two", at(0), at(2), at(5)}, one, NetworkNamespace{"two", at(5)}},
-		"old kubelet, new sandbox":                       {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{"one", at(0)}, NetworkNamespace{"two", at(62)}},
-		"old kubelet, sandbox recorded":                  {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{"two", at(62)}, NetworkNamespace{"two", at(62)}},
-		"stale cache, record is newer":                   {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{"two", at(60)}, NetworkNamespace{"one", at(60)}},
-		"a record without an identity counts as missing": {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{"", at(60)}, one},
+		"condition written late, then all crashed":       {Sandbox{"one", at(0), at(9), at(62)}, NetworkNamespace{Identity: "one", Since: at(3), Made: at(9)}, NetworkNamespace{Identity: "one", Since: at(3)}},
+		"condition of a newer kubelet, then all crashed": {Sandbox{"one", at(0), at(60), at(62)}, NetworkNamespace{Identity: "one", Since: at(0)}, NetworkNamespace{Identity: "one", Since: at(0)}},
+		"interface added to the running pod":             {Sandbox{"one.two", at(0), at(2), at(2)}, one, NetworkNamespace{Identity: "one.two", Since: at(2)}},
+		"interface added, containers started later":      {Sandbox{"one.two", at(0), at(2), at(5)}, one, NetworkNamespace{Identity: "one.two", Since: at(2)}},
+		"interface removed, containers started later":    {Sandbox{"two", at(0), at(2), at(5)}, NetworkNamespace{Identity: "one.two", Since: at(2)}, NetworkNamespace{Identity: "two", Since: at(2)}},
+		"one of two addresses is new":                    {Sandbox{"one.two", at(0), at(2), at(5)}, NetworkNamespace{Identity: "one.three", Since: at(2)}, NetworkNamespace{Identity: "one.two", Since: at(5)}},
+		"old kubelet, new sandbox":                       {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{Identity: "one", Since: at(0)}, NetworkNamespace{Identity: "two", Since: at(62)}},
+		"old kubelet, sandbox recorded":                  {Sandbox{"two", at(0), never, at(62)}, NetworkNamespace{Identity: "two", Since: at(62)}, NetworkNamespace{Identity: "two", Since: at(62)}},
+		"stale cache, record is newer":                   {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{Identity: "two", Since: at(60)}, NetworkNamespace{Identity: "one", Since: at(60)}},
+		"a record without an identity counts as missing": {Sandbox{"one", at(0), at(2), at(5)}, NetworkNamespace{Identity: "", Since: at(60)}, one},
 	} {
+		test.want.Made = later(test.sandbox.Made, test.recorded.Made)
 		got := test.sandbox.Namespace(test.recorded)
 		must.True(t, got == test.want, "%s:\ngot  %+v\nwant %+v", name, got, test.want)
 		again := test.sandbox.Namespace(got)
@@ -47,9 +51,9 @@ func TestNetworkNamespaceText(t *testing.T) {
 		text      string
 	}{
 		"none":                     {NetworkNamespace{}, ""},
-		"without a start":          {NetworkNamespace{Identity: "x"}, "0001-01-01T00:00:00Z/x"},
-		"identity with a slash":    {NetworkNamespace{"a/b", begin}, "2026-01-01T12:00:00Z/a/b"},
-		"cut to the second in UTC": {NetworkNamespace{"x", begin.Add(999).In(time.FixedZone("somewhere", 2*60*60))}, "2026-01-01T12:00:00Z/x"},
+		"without a start":          {NetworkNamespace{Identity: "x"}, `{"identity":"x","since":"0001-01-01T00:00:00Z"}`},
+		"two addresses":            {NetworkNamespace{Identity: "a.b", Since: begin, Made: begin}, `{"identity":"a.b","since":"2026-01-01T12:00:00Z","made":"2026-01-01T12:00:00Z"}`},
+		"cut to the second in UTC": {NetworkNamespace{Identity: "x", Since: begin.Add(999).In(time.FixedZone("somewhere", 2*60*60))}, `{"identity":"x","since":"2026-01-01T12:00:00Z"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must.Equal(t, test.namespace.String(), test.text)
@@ -60,7 +64,7 @@ func TestNetworkNamespaceText(t *testing.T) {
 	}
 	must.Equal(t, (NetworkNamespace{Since: begin}).String(), "", "without an identity")
 	for _, text := range []string{
-		"x", "/", "/x", "2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z/", "2026-01-01/x", "2026-01-01 12:00:00Z/x", " 2026-01-01T12:00:00Z/x", "yesterday/x",
+		"x", "{}", "[]", "null", `{"identity":""}`, `{"identity":1}`, `{"identity":"x","since":"yesterday"}`, `{"identity":"x"} x`, "2026-01-01T12:00:00Z/x",
 	} {
 		got, err := ParseNetworkNamespace(text)
 		must.Check(t, errors.Is(err, ErrNotANamespace) && got == (NetworkNamespace{}), "%q: got %+v, %v", text, got, err)
@@ -70,8 +74,9 @@ func TestNetworkNamespaceText(t *testing.T) {
 func TestNetworkNamespaceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := NetworkNamespace{
-			Identity: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "identity"),
+			Identity: rapid.StringMatching(`[0-9a-f]{8}(\.[0-9a-f]{8})?`).Draw(t, "identity"),
 			Since:    time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "since"), 0).UTC(),
+			Made:     time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "made"), 0).UTC(),
 		}
 		got, err := ParseNetworkNamespace(n.String())
 		must.True(t, err == nil && got == n, "%s: got %+v, %v", n, got, err)
@@ -80,8 +85,8 @@ func TestNetworkNamespaceRoundTrip(t *testing.T) {
 
 func FuzzParseNetworkNamespace(f *testing.F) {
 	for _, seed := range []string{
-		"", "/", "x/y", "2026-01-01T12:00:00Z/0123abcd", "2026-01-01T12:00:00.5Z/x", "2026-01-01T12:00:00+02:00/x",
-		"0000-01-01T00:00:00Z/x", "0000-01-01T00:00:00+23:59/x", "9999-12-31T23:59:59-23:59/x", "2026-01-01T12:00:00Z/\xff", "2026-01-01T12:00:00Z//",
+		"", "{}", "x/y", `{"identity":"0123abcd","since":"2026-01-01T12:00:00Z","made":"2026-01-01T12:00:00.5Z"}`, `{"identity":"x","since":"2026-01-01T12:00:00+02:00"}`,
+		`{"identity":"x","since":"0000-01-01T00:00:00+23:59"}`, `{"identity":"x","since":"9999-12-31T23:59:59-23:59"}`, "{\"identity\":\"\xff\"}",
 	} {
 		f.Add(seed)
 	}
@@ -91,9 +96,11 @@ func FuzzParseNetworkNamespace(f *testing.F) {
 			must.True(t, errors.Is(err, ErrNotANamespace) && n == (NetworkNamespace{}), "%q: got %+v, %v", annotation, n, err)
 			return
 		}
-		must.True(t, (n.Identity == "") == (annotation == "") && strings.HasSuffix(annotation, n.Identity), "%q: got %+v", annotation, n)
-		if year := n.Since.UTC().Year(); year < 0 || year > 9999 {
-			return // RFC 3339 does not go that far: a time zone has pushed it over the edge
+		must.True(t, (n.Identity == "") == (annotation == ""), "%q: got %+v", annotation, n)
+		for _, at := range []time.Time{n.Since, n.Made} {
+			if year := at.UTC().Year(); year < 0 || year > 9999 {
+				return // RFC 3339 does not go that far: a time zone has pushed it over the edge
+			}
 		}
 		again, err := ParseNetworkNamespace(n.String())
 		must.True(t, err == nil && again.Identity == n.Identity && again.Since.Equal(n.Since.Truncate(time.Second)), "%q became %q, %+v, %v", annotation, n, again, err)

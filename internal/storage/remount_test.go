@@ -62,7 +62,7 @@ func (rows judgements) check(t *testing.T, base Restarts) {
 			if test.change != nil {
 				test.change(&w, &r)
 			}
-			must.Equal(t, Judge(w, NetworkNamespace{"two", at(10)}, r), test.want)
+			must.Equal(t, Judge(w, NetworkNamespace{Identity: "two", Since: at(10)}, r), test.want)
 		})
 	}
 }
