@@ -115,6 +115,10 @@ type ClientMounts struct {
 	//
 	// +optional
 	Before string `json:"before,omitempty"`
+	// BeforeSince is when Fairlead first saw Before. Empty: Fairlead saw no other place earlier.
+	//
+	// +optional
+	BeforeSince *metav1.MicroTime `json:"beforeSince,omitempty"`
 }
 
 // ServersRollout is the record of server pods and their Services.

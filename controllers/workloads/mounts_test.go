@@ -69,6 +69,24 @@ func TestMountFromBeforeFairleadIsUnsure(t *testing.T) {
 	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
 }
 
+// The setting is turned off and on again while it waits. Mounts from before were made in the plugin pod.
+func TestMountFromBeforeAFlapIsReported(t *testing.T) {
+	w := atRest(t, stateful(1), notApplied)
+	w.mountIn(true)
+	w.reconcile()
+	w.Step(2 * time.Second)
+	w.replacePod(w.slot("s0-0"), newest, true)
+	for _, on := range []bool{false, true} {
+		w.Step(2 * time.Second)
+		w.mountIn(on)
+		w.reconcile()
+	}
+	w.restart() // the next leader reads the record
+	w.newSandbox("node-1")
+	w.wantRestarted()
+	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
+}
+
 func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied)
 	w.mountIn(true)

@@ -84,6 +84,13 @@ func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 			},
 			"client has a twin":       func(*rapid.T) { w.addLookAlike("twin", node(), true) },
 			"look-alikes are removed": func(*rapid.T) { w.removeLookAlikes() },
+			"place of mounts changes and changes back": func(*rapid.T) {
+				for _, inClient := range []bool{w.mountsInHost, !w.mountsInHost} {
+					w.mountIn(inClient)
+					w.workAll()
+					w.pass(t, 1, 3000)
+				}
+			},
 			"place of mounts changes": func(*rapid.T) { w.mountIn(rapid.Bool().Draw(t, "in the client")) },
 
 			"pod is created": func(*rapid.T) { w.fill(pod()) },

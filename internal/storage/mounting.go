@@ -24,6 +24,8 @@ type Mounting struct {
 	Since time.Time
 	// Before is the place before Since; "" is not known.
 	Before MountPlace
+	// BeforeSince is when Before was first seen. Zero: no other place was seen earlier.
+	BeforeSince time.Time
 }
 
 // Next is the mounting after another look.
@@ -31,7 +33,11 @@ func (m Mounting) Next(place MountPlace, now time.Time) Mounting {
 	if place == "" || place == m.Place {
 		return m
 	}
-	return Mounting{Place: place, Since: now, Before: m.Place}
+	next := Mounting{Place: place, Since: now, Before: m.Place}
+	if m.Before != "" {
+		next.BeforeSince = m.Since
+	}
+	return next
 }
 
 // fate of a mount when the network namespace of its client goes.
@@ -52,7 +58,7 @@ func (m Mounting) fateOnClusterNetwork(w Workload) fate {
 	switch {
 	case m.after(w):
 		place = m.Place
-	case m.before(w):
+	case m.before(w) && !w.Began.Before(m.BeforeSince):
 		place = m.Before
 	}
 	switch {

@@ -17,19 +17,22 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 		plain, network MountState
 	}{
 		"nothing is known":                             {Mounting{}, NotOurs, Dead},
-		"in clients before the pod began":              {Mounting{InClient, longBefore, ""}, Dead, Dead},
-		"in clients again before the pod began":        {Mounting{InClient, longBefore, InHost}, Dead, Dead},
-		"in clients since the pod was mounted":         {Mounting{InClient, longAfter, InHost}, NotOurs, Dead},
-		"in clients when it was first looked at":       {Mounting{InClient, longAfter, ""}, Unsure, Dead},
-		"in clients since the pod was being mounted":   {Mounting{InClient, between, InHost}, Unsure, Dead},
-		"on nodes, and never elsewhere":                {Mounting{InHost, longAfter, ""}, NotOurs, Dead},
-		"on nodes, and nothing is known of the time":   {Mounting{InHost, longBefore, ""}, NotOurs, Dead},
-		"on nodes before the pod began":                {Mounting{InHost, longBefore, InClient}, NotOurs, Unsure},
-		"on nodes since the pod was mounted":           {Mounting{InHost, longAfter, InClient}, Unsure, Dead},
-		"on nodes since the pod was being mounted":     {Mounting{InHost, between, InClient}, Unsure, Unsure},
-		"in either before the pod began":               {Mounting{InEither, longBefore, InHost}, Unsure, Dead},
-		"in either since the pod was mounted":          {Mounting{InEither, longAfter, InHost}, NotOurs, Dead},
-		"in either since it was mounted in the client": {Mounting{InEither, longAfter, InClient}, Unsure, Dead},
+		"in clients before the pod began":              {Mounting{Place: InClient, Since: longBefore}, Dead, Dead},
+		"in clients again before the pod began":        {Mounting{Place: InClient, Since: longBefore, Before: InHost}, Dead, Dead},
+		"in clients since the pod was mounted":         {Mounting{Place: InClient, Since: longAfter, Before: InHost}, NotOurs, Dead},
+		"in clients when it was first looked at":       {Mounting{Place: InClient, Since: longAfter}, Unsure, Dead},
+		"in clients since the pod was being mounted":   {Mounting{Place: InClient, Since: between, Before: InHost}, Unsure, Dead},
+		"on nodes, and never elsewhere":                {Mounting{Place: InHost, Since: longAfter}, NotOurs, Dead},
+		"on nodes, and nothing is known of the time":   {Mounting{Place: InHost, Since: longBefore}, NotOurs, Dead},
+		"on nodes before the pod began":                {Mounting{Place: InHost, Since: longBefore, Before: InClient}, NotOurs, Unsure},
+		"on nodes since the pod was mounted":           {Mounting{Place: InHost, Since: longAfter, Before: InClient}, Unsure, Dead},
+		"on nodes since the pod was being mounted":     {Mounting{Place: InHost, Since: between, Before: InClient}, Unsure, Unsure},
+		"in clients again, and before the flap":        {Mounting{Place: InClient, Since: longAfter, Before: InHost, BeforeSince: longAfter.Add(-time.Second)}, Unsure, Dead},
+		"in clients again, began while on nodes":       {Mounting{Place: InClient, Since: longAfter, Before: InHost, BeforeSince: longBefore}, NotOurs, Dead},
+		"on nodes again, and before the flap":          {Mounting{Place: InHost, Since: longAfter, Before: InClient, BeforeSince: longAfter.Add(-time.Second)}, Unsure, Dead},
+		"in either before the pod began":               {Mounting{Place: InEither, Since: longBefore, Before: InHost}, Unsure, Dead},
+		"in either since the pod was mounted":          {Mounting{Place: InEither, Since: longAfter, Before: InHost}, NotOurs, Dead},
+		"in either since it was mounted in the client": {Mounting{Place: InEither, Since: longAfter, Before: InClient}, Unsure, Dead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := with(restartsAt60, func(r *Restarts) { r.Mounting = test.mounting })
@@ -43,7 +46,7 @@ func TestJudgeByPlaceOfMount(t *testing.T) {
 
 // Clients on the cluster network mount in themselves while the value waits to be applied.
 func TestMountOnClusterNetworkDiesBeforeNetworkIsApplied(t *testing.T) {
-	r := with(restartsAt60, func(r *Restarts) { r.Applied, r.Mounting = Attachment{}, Mounting{InClient, at(-60), ""} })
+	r := with(restartsAt60, func(r *Restarts) { r.Applied, r.Mounting = Attachment{}, Mounting{Place: InClient, Since: at(-60)} })
 	if got := Judge(user(plain), NetworkNamespace{Identity: "two", Since: at(10)}, r); got.State != Dead || !got.Restart || !strings.HasPrefix(got.Detail, "volume plain was mounted before") {
 		t.Errorf("got %+v", got)
 	}
@@ -59,7 +62,10 @@ func TestMountingChangesOnlyWithThePlace(t *testing.T) {
 		"first":     {Mounting{}, Mounting{Place: InHost, Since: at(3)}, InHost},
 		"the same":  {first, first, InHost},
 		"not known": {first, first, ""},
-		"changed":   {first, Mounting{InClient, at(3), InHost}, InClient},
+		"changed":   {first, Mounting{Place: InClient, Since: at(3), Before: InHost}, InClient},
+		"flap": {
+			Mounting{Place: InHost, Since: at(2), Before: InClient}, Mounting{Place: InClient, Since: at(3), Before: InHost, BeforeSince: at(2)}, InClient,
+		},
 	} {
 		must.Equal(t, test.was.Next(test.place, at(3)), test.want, "%s", name)
 	}
@@ -67,7 +73,7 @@ func TestMountingChangesOnlyWithThePlace(t *testing.T) {
 
 // Times of pods are cut to the second.
 func TestMountTimesAreComparedBySeconds(t *testing.T) {
-	m := Mounting{InClient, at(5).Add(300 * time.Millisecond), InHost}
+	m := Mounting{Place: InClient, Since: at(5).Add(300 * time.Millisecond), Before: InHost}
 	for name, test := range map[string]struct {
 		w             Workload
 		after, before bool
