@@ -48,6 +48,8 @@ type Reconciler struct {
 	left sync.Map
 	// cordoned is since when a node is cordoned, by node.
 	cordoned sync.Map
+	// seen is the last state of each Node, by name.
+	seen sync.Map
 	// kept are the deleted records, by UID, of which an event says why they remain.
 	kept kit.Once[types.UID, bool]
 }
@@ -72,6 +74,14 @@ const (
 
 // Reconcile looks at all machines that have or had one node name.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if errors.Is(err, errBehind) {
+		return ctrl.Result{RequeueAfter: behind}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	all, err := r.look(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err

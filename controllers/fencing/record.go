@@ -93,6 +93,9 @@ func (r *Reconciler) forget(ctx context.Context, d decision) error {
 		}
 	}
 	r.metrics.forgotten(record.Name)
+	if d.Facts.Node.Name != "" && !d.Facts.Replaced {
+		r.seen.Delete(d.Facts.Node.Name)
+	}
 	err := r.Client.Delete(ctx, record, client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeFence %s: %w", record.Name, err)

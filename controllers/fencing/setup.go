@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(kit.Updated(fencing.FenceNodeChanged))).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencing.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).

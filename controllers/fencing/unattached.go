@@ -82,6 +82,9 @@ func (r *Reconciler) observeCordon(v *fencing.FenceView) {
 func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node string) ([]*fencing.FenceView, error) {
 	views, err := from.Views(ctx, node, r.Clock.Now())
 	for _, v := range views {
+		if behind := r.addLastBoot(v); behind != nil {
+			return nil, behind
+		}
 		r.addLeaving(v)
 		if !v.Facts.Replaced {
 			r.observeCordon(v)

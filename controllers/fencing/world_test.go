@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -101,7 +102,22 @@ func (w *world) refuse(answer func(client.Object) error, verbs ...string) *world
 }
 
 func (w *world) reconcile(node string) (ctrl.Result, error) {
+	w.watch(node)
 	return w.r.Reconcile(context.Background(), kit.Request(node)[0])
+}
+
+// watch shows the controller a Node, or its deletion.
+func (w *world) watch(name string) {
+	var node corev1.Node
+	err := w.Get(context.Background(), client.ObjectKey{Name: name}, &node)
+	last, known := w.r.seen.Load(name)
+	switch {
+	case err == nil:
+		w.r.observeNodes().Update(event.UpdateEvent{ObjectOld: &node, ObjectNew: &node})
+	case known:
+		node.Name, node.Status.NodeInfo.BootID = name, last.(seenNode).bootID
+		w.r.observeNodes().Delete(event.DeleteEvent{Object: &node})
+	}
 }
 
 // look reconciles nodes, node-1 if none is named.

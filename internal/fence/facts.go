@@ -45,6 +45,8 @@ type Facts struct {
 	Node     Node
 	Replaced bool
 	Status   v1alpha1.NodeFenceStatus
+	// LastBoot is the boot in which the Node was when its deletion was seen; "" if nobody saw the Node until then.
+	LastBoot string
 	// Override of a gate that holds for this incident.
 	Override Override
 	Policy   Policy

@@ -149,7 +149,15 @@ func (s *story) beside(others ...Other) *story      { s.Others = others; return 
 func (s *story) objects(all ...NetworkFence) *story { s.Fences = all; return s }
 func (s *story) store(p StoragePolicy) *story       { s.Policy = with(s.Policy, p); return s }
 func (s *story) mode(m Mode) *story                 { return s.store(StoragePolicy{Mode: m}) }
-func (s *story) dropNode() *story                   { s.Node = Node{Name: "node-1"}; return s }
+
+// dropNode: Fairlead sees the Node until its deletion.
+func (s *story) dropNode() *story {
+	s.LastBoot, s.Node = s.Node.Machine.BootID, Node{Name: "node-1"}
+	return s
+}
+
+// dropNodeUnseen: Fairlead was away until after the deletion.
+func (s *story) dropNodeUnseen() *story { s.dropNode().LastBoot = ""; return s }
 
 // deleteNode: the Node and what the cluster shows on it go.
 func (s *story) deleteNode() *story { return s.dropNode().hold() }

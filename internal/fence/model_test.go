@@ -159,6 +159,8 @@ type world struct {
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had nothing to do for a node.
 	looked map[string]int
+	// lastBoot of Nodes that Fairlead has seen deleted.
+	lastBoot map[string]string
 	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
 	// givenUp: machines, by node, boot and driver, that were gone and unfenced while the driver was switched off.
@@ -179,7 +181,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		broken: noFault(), now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: records{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, lastBoot: map[string]string{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -644,8 +646,15 @@ func (w *world) reboot(m *machine) {
 }
 
 func (w *world) deleteNode(node string) {
-	delete(w.nodes, node)
+	w.dropNode(node)
 	w.machineOf(node).suspect = true
+}
+
+func (w *world) dropNode(node string) {
+	if n, there := w.nodes[node]; there {
+		w.lastBoot[node] = n.bootID
+	}
+	delete(w.nodes, node)
 }
 
 // rename a machine: it comes back as another node. Its former Node is deleted.
@@ -662,7 +671,7 @@ func (w *world) replace(node string) {
 	m := w.machineOf(node)
 	m.reaches, m.scrap, m.suspect = false, true, true
 	w.newMachine(node)
-	delete(w.nodes, node)
+	w.dropNode(node)
 }
 
 // override a gate of a record, through the webhook that records it.
@@ -823,6 +832,9 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 	}
 	f := sakes.Of(i)
 	f.Now, f.Policy = now, w.policy()
+	if !f.Node.Exists && !f.Replaced {
+		f.LastBoot = w.lastBoot[node]
+	}
 	if f.Node.Ready {
 		f.Ledger = v.sources(node)
 	}

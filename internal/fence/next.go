@@ -47,6 +47,10 @@ func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 			s.Node.UID = unknownMachine
 		}
 	}
+	// The machine may have rebooted and mounted its volumes before its Node was deleted: a later boot proves nothing.
+	if s.Gone && !f.Status.Gone && !unwritten && f.LastBoot != s.Node.BootID {
+		s.Node.BootID = ""
+	}
 	if f.Node.Exists || unwritten {
 		s.Ordinal = max(s.Ordinal, f.ordinal)
 	}
@@ -75,7 +79,7 @@ func (f Facts) healthy(step *Step) {
 	if f.Node.OutOfService {
 		// Kubernetes may have detached its volumes by force: nothing of this boot is forgotten.
 		before := s.Volumes
-		if f.Status.Node.BootID != f.Node.Machine.BootID {
+		if f.otherBoot() {
 			before = nil
 		}
 		s.Volumes = union(before, f.Holding)
@@ -103,7 +107,7 @@ const endsWithin = 5 * time.Minute
 
 // lingering are the volumes that a node no longer shows after it returned in the same boot.
 func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
-	if f.Status.Node.BootID != f.Node.Machine.BootID {
+	if f.otherBoot() {
 		return nil
 	}
 	returned := wasAway(f.Status, f.Node)
@@ -137,8 +141,7 @@ func (f Facts) pardoned() bool {
 // lingers reports whether old containers of the boot on record still have time to end. A new loss of the node does not
 // end that time.
 func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
-	sameBoot := !f.Node.Exists || f.Status.Node.BootID == f.Node.Machine.BootID
-	return v.Until != nil && f.Now.Before(v.Until.Time) && sameBoot
+	return v.Until != nil && f.Now.Before(v.Until.Time) && !(f.Node.Exists && f.otherBoot())
 }
 
 // mayHaveBeenForced reports whether volumes may have been detached by force since the record was written: the node was
@@ -188,7 +191,7 @@ func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
 func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
 	f.sawReady(s)
 	before := s.Identities
-	if s.Node.BootID != f.Node.Machine.BootID || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
+	if f.otherBoot() || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
 		before = nil // from another boot or machine
 	}
 	volumes := union(s.Volumes, f.Holding)
@@ -271,7 +274,12 @@ func (f Facts) gone() bool { return !f.Node.Exists }
 
 // rebooted: the lost machine runs again, without its old mounts.
 func (f Facts) rebooted() bool {
-	return f.Node.Exists && f.Node.Machine.BootID != "" && f.Status.Node.BootID != "" && f.Node.Machine.BootID != f.Status.Node.BootID
+	return f.Node.Exists && f.Node.Machine.BootID != "" && f.otherBoot()
+}
+
+// otherBoot: the record is of another boot of the machine than the present one.
+func (f Facts) otherBoot() bool {
+	return f.Status.Node.BootID != "" && f.Status.Node.BootID != f.Node.Machine.BootID
 }
 
 func (f Facts) how() (reason, what string) {

@@ -53,6 +53,8 @@ func (f Facts) fencing(step *Step) {
 		f.sayWaiting(step, waiting, refused)
 	case len(withdrawn) > 0:
 		f.sayWithdrawn(step, withdrawn)
+	case f.Node.Ready && f.Status.Node.BootID == "":
+		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again, and may have its old mounts: its Node was deleted while Fairlead did not look, so its last boot is unknown; reboot it, then: "+f.command(GateUnfence))
 	case f.Node.Ready:
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 	case len(f.Left) > 0:

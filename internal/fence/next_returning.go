@@ -51,6 +51,7 @@ func (f Facts) readmit(step *Step) {
 	ready, _ := f.since(step.Status.ReadySince)
 	how := f.howReturned()
 	forced := f.Override.Gate == GateUnfence
+	mounted := slices.DeleteFunc(f.protected(step.Status.Volumes), func(v v1alpha1.HeldVolume) bool { return !v.Detached })
 	switch {
 	case !forced && f.Node.OutOfService && !f.Policy.Automatic && (!f.Node.OwnTaint || f.Node.OthersTaint):
 		step.say(v1alpha1.NodeReturned, ReasonTainted, fmt.Sprintf("%s; to readmit the node: kubectl taint nodes %s %s-", how, f.Node.Name, OutOfServiceTaint))
@@ -59,6 +60,8 @@ func (f Facts) readmit(step *Step) {
 		step.lookAgain(f.Policy.ReadyFor - ready)
 	case !forced && len(f.OldAttachments) > 0:
 		step.warn(v1alpha1.NodeReturned, ReasonOldAttachments, fmt.Sprintf("attachments from before the reboot remain: %s%s", Few(f.OldAttachments), f.keptByPods()+f.mayHaveOldAttachments(step)))
+	case !forced && len(mounted) > 0:
+		step.warn(v1alpha1.NodeReturned, ReasonStillMounted, fmt.Sprintf("%s, but its kubelet lists volumes in use that are not attached to it, so they may be mounted: %s; delete their pods on the node, or reboot it", how, Few(VolumeNames(mounted))))
 	default:
 		f.startUnfencing(step)
 	}
