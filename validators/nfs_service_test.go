@@ -108,6 +108,11 @@ func TestNFSVolumes(t *testing.T) {
 	type attributes = map[string]string
 	block := nfsVolume(attributes{"share": "/a"})
 	block.Spec.VolumeMode = "Block"
+	reading := func(readOnly bool, options []string, modes ...string) volume.View {
+		v := nfsVolume(attributes{"share": "/a"}, options...)
+		v.Spec.AccessModes, v.Spec.CSI.ReadOnly = modes, readOnly
+		return v
+	}
 	for name, test := range map[string]struct {
 		volume  volume.View
 		service *v1alpha1.NFSService
@@ -123,6 +128,11 @@ func TestNFSVolumes(t *testing.T) {
 		"no service":           {nfsVolume(attributes{"share": "/a"}), nil, "", "there is no NFSService storage/files"},
 		"share is not probed":  {nfsVolume(attributes{"share": "/ab"}), service, "", `share "/ab" is not probed`},
 		"server is ignored":    {nfsVolume(attributes{"share": "/a", "server": "10.0.0.9"}), service, "", "is ignored"},
+		"only for reading":     {reading(false, nil, "ReadOnlyMany"), service, "", "does not make mounts read-only"},
+		"read and write":       {reading(false, nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
+		"read-only":            {reading(true, nil, "ReadOnlyMany"), service, "", ""},
+		"mounted with ro":      {reading(false, []string{"ro"}, "ReadOnlyMany"), service, "", ""},
+		"propagation":          {nfsVolume(attributes{"share": "/a"}, "rshared", "sloppy"), service, "spec.mountOptions[0]", ""},
 		"sloppy allows option": {nfsVolume(attributes{"share": "/a"}, "newer=4", "sloppy"), service, "", ""},
 	} {
 		v := ValidateNFSVolume(test.volume, nil, NFSVolumeFacts{Key: types.NamespacedName{Namespace: "storage", Name: "files"}, Service: test.service})

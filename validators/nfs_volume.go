@@ -64,7 +64,14 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 		return v
 	}
 	v.warnNFSVolume(read, facts)
+	if isOnlyRead(p.Spec.AccessModes) && !p.Spec.CSI.ReadOnly && !slices.Contains(read.Options.Mount, "ro") {
+		v.warn("access mode %s does not make mounts read-only: add the mount option ro, or set spec.csi.readOnly", corev1.ReadOnlyMany)
+	}
 	return v
+}
+
+func isOnlyRead(accessModes []string) bool {
+	return len(accessModes) > 0 && !slices.ContainsFunc(accessModes, func(m string) bool { return m != string(corev1.ReadOnlyMany) })
 }
 
 // checkPort reports an option port= that is not the service's. With PerNode, each backend may have its own port.

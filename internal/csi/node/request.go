@@ -46,7 +46,6 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 		}
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	r.readOnly = req.GetReadonly() || capability.ReadOnly(req.GetVolumeCapability())
 	v, problems := readVolume(req.GetVolumeContext(), req.GetVolumeCapability().GetMount().GetMountFlags())
 	if err := problems.Err(); err != nil {
 		return nil, invalid("%s", err)
@@ -65,7 +64,8 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 	if err := problems.Err(); err != nil {
 		return nil, invalid("%s", err)
 	}
-	if r.readOnly && !slices.Contains(mount, "ro") {
+	// The access mode decides nothing: of several, the kubelet sends the first. Kubernetes enforces none of them either.
+	if req.GetReadonly() && !slices.Contains(mount, "ro") {
 		mount = append(slices.DeleteFunc(mount, func(o string) bool { return o == "rw" }), "ro")
 	}
 	r.readOnly = slices.Contains(mount, "ro")

@@ -26,6 +26,12 @@ func find(name string) (spec, bool) {
 	if s, ok := known[name]; ok {
 		return s, true
 	}
+	if strings.HasPrefix(name, "X-mount.") {
+		return spec{check: refused("mount(8) acts on it: it may mount another directory, or change the node's files")}, true
+	}
+	if strings.HasPrefix(name, "verity.") {
+		return spec{check: refused(blockDevice)}, true
+	}
 	s := spec{check: func(string, string, bool) error { return nil }}
 	// Options for other programs, which mount(8) drops.
 	return s, strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-")
@@ -72,9 +78,4 @@ func text(name, value string, _ bool) error {
 		return fmt.Errorf("%s needs a value: write %s=value", name, name)
 	}
 	return nil
-}
-
-// refused options would make the driver mount something else than the service's backend.
-func refused(why string) func(string, string, bool) error {
-	return func(name, _ string, _ bool) error { return fmt.Errorf("%s is not allowed: %s; remove it", name, why) }
 }

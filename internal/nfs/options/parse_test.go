@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		"zero read-ahead":        {[]string{"read_ahead_kb=0"}, "", 0, ""},
 		"the same twice":         {[]string{"hard", "vers=4.1", "hard", "read_ahead_kb=4,read_ahead_kb=4"}, "hard vers=4.1", 4, ""},
 		"a comma in quotes":      {[]string{`context="system_u:object_r:t:s0:c1,c2",ro`}, `context="system_u:object_r:t:s0:c1,c2" ro`, -1, ""},
-		"unknown ones":           {[]string{"newopt=1", "x-systemd.automount", "other"}, "newopt=1 x-systemd.automount other", -1, "newopt other"},
+		"unknown ones":           {[]string{"newopt=1", "x-systemd.automount", "X-own", "other"}, "newopt=1 x-systemd.automount X-own other", -1, "newopt other"},
 		"without a value":        {[]string{"rdirplus", "fsc"}, "rdirplus fsc", -1, ""},
 	} {
 		got, problems := Parse("spec.mountOptions", c.list)
@@ -53,6 +53,11 @@ func TestParseReportsAllProblems(t *testing.T) {
 		"needs a value":              {"context="},
 		"comes from the NFS service": {"addr=10.0.0.9", "mounthost=evil"},
 		"not allowed":                {"bind", "remount", "bg"},
+		"changes propagation":        {"private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable"},
+		"block device":               {"loop", "loop=/dev/loop0", "offset=1", "sizelimit=1", "verity.hashdevice=/dev/sda", "verity.roothash=0"},
+		"runs a program":             {"helper=x", "uhelper=x"},
+		"mount(8) acts on it":        {"X-mount.subdir=../..", "X-mount.mkdir", "X-mount.idmap=b:0:0:1", "X-mount.owner=0"},
+		"source comes from":          {"source=10.0.0.9:/"},
 		"empty":                      {"", "hard,", ",hard"},
 		"blank":                      {" hard", "hard, soft"},
 		"no name":                    {"=1", "-o", "a b=1", "a/b"},
@@ -130,7 +135,7 @@ func FuzzParse(f *testing.F) {
 		o, problems := Parse("f", list)
 		for _, m := range o.Mount {
 			name, _, _ := strings.Cut(m, "=")
-			if m == "" || strings.ContainsAny(m, "\x00\n") || strings.HasPrefix(m, "-") || name == readAhead || strings.HasPrefix(m, "addr=") {
+			if m == "" || strings.ContainsAny(m, "\x00\n") || strings.HasPrefix(m, "-") || name == readAhead || strings.HasPrefix(m, "addr=") || strings.HasPrefix(m, "X-mount.") {
 				t.Fatalf("%q reaches mount(8)", m)
 			}
 		}

@@ -34,16 +34,6 @@ func table() map[string]spec {
 		"clientaddr": {check: text}, "comment": {check: text},
 		"context": {check: text}, "fscontext": {check: text}, "defcontext": {check: text}, "rootcontext": {check: text},
 
-		"addr":        {check: refused("the address comes from the NFS service")},
-		"mountaddr":   {check: refused("the address comes from the NFS service")},
-		"mounthost":   {check: refused("the address comes from the NFS service")},
-		"nfsprog":     {check: refused("the server is found by its port")},
-		"mountprog":   {check: refused("the server is found by its port")},
-		"bind":        {check: refused("it mounts a directory of the node")},
-		"rbind":       {check: refused("it mounts a directory of the node")},
-		"move":        {check: refused("it moves a mount of the node")},
-		"remount":     {check: refused("it changes a mount that exists")},
-		"bg":          {check: refused("the driver would take a mount that failed for done")},
 		"fg":          {check: flag},
 		"sloppy":      {check: flag},
 		"atime":       {"atime", flag},
@@ -62,6 +52,11 @@ func table() map[string]spec {
 		"diratime", "lazytime", "exec", "suid", "dev", "iversion", "mand", "auto", "user", "symfollow",
 	} {
 		t[name], t["no"+name] = spec{name, flag}, spec{name, flag}
+	}
+	for why, names := range refusals {
+		for _, name := range names {
+			t[name] = spec{check: refused(why)}
+		}
 	}
 	return t
 }

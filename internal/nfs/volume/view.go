@@ -11,6 +11,7 @@ type View struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
+		AccessModes  []string `json:"accessModes"`
 		MountOptions []string `json:"mountOptions"`
 		VolumeMode   string   `json:"volumeMode"`
 		CSI          CSI      `json:"csi"`
@@ -20,6 +21,7 @@ type View struct {
 // CSI is the source of a CSI volume; empty for other volumes.
 type CSI struct {
 	Driver           string            `json:"driver"`
+	ReadOnly         bool              `json:"readOnly"`
 	VolumeAttributes map[string]string `json:"volumeAttributes"`
 }
 
