@@ -113,19 +113,43 @@ func TestSharedAddressIsUnfencedWithItsLastNode(t *testing.T) {
 	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonSharedAddress).mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
 }
 
-// While Fairlead deletes a NetworkFence, a user asks for the fence again.
-func TestChangedNetworkFenceIsNotDeleted(t *testing.T) {
-	w := newWorld(t)
-	n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced}}
-	w.create(n)
-	read := fencing.FenceObject(n)
-	n.Spec.FenceState = csiaddons.Fenced
-	w.Must(w.Update(t.Context(), n))
-	d := decision{FenceView: &fencing.FenceView{}}
-	err := w.r.remove(t.Context(), d, read)
-	must.True(t, isOvertaken(err) && len(w.fences()) == 1, "deleted: %v", err)
-	w.Must(w.r.remove(t.Context(), d, fencing.FenceObject(n)))
-	w.mustHaveFences()
+// Another leader or a user writes between the look and the write. The state machine assumes that such a write is refused.
+func TestWritesWithStaleResourceVersionAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		object client.Object
+		write  func(*world, client.Object) error
+	}{
+		"unfencing": {&csiaddons.NetworkFence{Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Fenced}}, func(w *world, o client.Object) error {
+			return w.r.unfence(w.Context(), decision{FenceView: &fencing.FenceView{}}, fencing.FenceObject(o.(*csiaddons.NetworkFence)))
+		}},
+		"deleting a NetworkFence": {&csiaddons.NetworkFence{}, func(w *world, o client.Object) error {
+			return w.r.remove(w.Context(), decision{FenceView: &fencing.FenceView{}}, fencing.FenceObject(o.(*csiaddons.NetworkFence)))
+		}},
+		"labelling a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
+			return w.r.writeMeta(w.Context(), o.(*v1alpha1.NodeFence), v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost})
+		}},
+		"forgetting a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
+			return w.r.forget(w.Context(), decision{FenceView: &fencing.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+		}},
+		"forgetting a record with a finalizer": {&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{fence.RecordFinalizer}}}, func(w *world, o client.Object) error {
+			return w.r.forget(w.Context(), decision{FenceView: &fencing.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, read := newWorld(t), test.object
+			read.SetName("x")
+			w.create(read)
+			changed := read.DeepCopyObject().(client.Object)
+			changed.SetAnnotations(map[string]string{"changed": "true"})
+			w.Must(w.Update(t.Context(), changed))
+			err := test.write(w, read)
+			must.True(t, isOvertaken(err), "got %v", err)
+			have := read.DeepCopyObject().(client.Object)
+			w.Must(w.Get(t.Context(), client.ObjectKeyFromObject(read), have))
+			must.True(t, have.GetResourceVersion() == changed.GetResourceVersion(), "it was written: %+v", have)
+			w.Must(test.write(w, changed))
+		})
+	}
 }
 
 // mustBeLabelled compares the value by which the API server finds the record of node-1 without Fairlead.
