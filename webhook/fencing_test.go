@@ -227,19 +227,23 @@ func TestAttachmentWaitsForFenceInProgress(t *testing.T) {
 		draining        func() func() bool
 		allowed         bool
 		from, to        time.Duration
+		others          []client.Object
 	}{
-		"confirmed after 3 s":     {"10s", "", confirm, never, true, 3 * time.Second, 3200 * time.Millisecond},
-		"not confirmed":           {"10s", "", keep, never, false, 7 * time.Second, 7200 * time.Millisecond},
-		"deadline comes first":    {"5s", "", keep, never, false, 3400 * time.Millisecond, 3500 * time.Millisecond},
-		"deadline too short":      {"1s", "", keep, never, false, 0, 0},
-		"fails after 3 s":         {"10s", "", fail, never, false, 3 * time.Second, 3200 * time.Millisecond},
-		"dry run does not wait":   {"10s", `,"dryRun":true`, keep, never, false, 0, 0},
-		"draining server":         {"10s", "", keep, always, false, 0, 0},
-		"server drains after 2 s": {"10s", "", keep, after2s, false, 2 * time.Second, 2200 * time.Millisecond},
+		"confirmed after 3 s":     {"10s", "", confirm, never, true, 3 * time.Second, 3200 * time.Millisecond, nil},
+		"not confirmed":           {"10s", "", keep, never, false, 7 * time.Second, 7200 * time.Millisecond, nil},
+		"deadline comes first":    {"5s", "", keep, never, false, 3400 * time.Millisecond, 3500 * time.Millisecond, nil},
+		"deadline too short":      {"1s", "", keep, never, false, 0, 0, nil},
+		"fails after 3 s":         {"10s", "", fail, never, false, 3 * time.Second, 3200 * time.Millisecond, nil},
+		"dry run does not wait":   {"10s", `,"dryRun":true`, keep, never, false, 0, 0, nil},
+		"draining server":         {"10s", "", keep, always, false, 0, 0, nil},
+		"server drains after 2 s": {"10s", "", keep, after2s, false, 2 * time.Second, 2200 * time.Millisecond, nil},
+		// Until the holder that it waits for changes, only that holder is read.
+		"confirmed after 3 s, another holder is lost too": {"10s", "", confirm, never, false, 3 * time.Second, 3200 * time.Millisecond,
+			[]client.Object{lostNode("node-3", "pv-a"), nodeFence("node-3", v1alpha1.NodeLost, "pv-a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := fakeClient(t, cephVolume("pv-a"), lostNode("node-1", "pv-a"), readyNode("node-2"), fencingRecord("node-1", false, "pv-a"))
+				c := fakeClient(t, append(test.others, cephVolume("pv-a"), lostNode("node-1", "pv-a"), readyNode("node-2"), fencingRecord("node-1", false, "pv-a"))...)
 				f := newFencing(t, c)
 				f.Draining = test.draining()
 				time.AfterFunc(3*time.Second, func() {
