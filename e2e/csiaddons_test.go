@@ -20,10 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	fencingcontroller "github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 const (
@@ -124,6 +126,7 @@ func TestCSIAddonsIsReal(t *testing.T) {
 	c.must(c.Install(t.Context(), sandbox.RookCeph))
 	c.run("ceph clients server", func(_ *testing.T, c *cluster) { c.cephClientsComponent() })
 	c.run("fencing that is off removes its fences", func(_ *testing.T, c *cluster) { c.removesFences(csi) })
+	c.run("fencing that is off holds nothing while Fairlead is down", func(_ *testing.T, c *cluster) { gates{c}.holdNothing() })
 }
 
 // managerRestarts restarts the manager. It repeats what every NetworkFence says, and deletes the CSIAddonsNodes that
@@ -227,6 +230,28 @@ func (c *cluster) removesFences(csi *sandbox.CSIAddons) {
 	c.must(c.RunFairlead(c.t.Context(), 1, 1))
 	c.waitPhase("node-1", v1alpha1.NodeHealthy)
 	c.waitBlocked(csi, 0)
+}
+
+// holdNothing: the controller has switched the policies off, with the rights of the manifests alone. They stay off while
+// Fairlead is down, and when the manifests are applied again.
+func (g gates) holdNothing() {
+	switchedOff := func(what string) {
+		g.waitIs(what, time.Minute, true, func() any {
+			bindings := g.kubectl("get", "validatingadmissionpolicybinding", registration.UnwatchedAttachments, registration.UnwatchedVolumes, "-o", "yaml")
+			return strings.Count(bindings, "key: "+fencingcontroller.OffLabel) == 2
+		})
+	}
+	switchedOff("policies are switched off")
+	for _, r := range g.Replicas() {
+		g.must(r.Stop())
+	}
+	g.kubectl("apply", "--server-side", "-f", filepath.Join(g.Root, "manifests/components/fencing/policies.yaml"))
+	switchedOff("policies are off after the manifests were applied again")
+	g.must(g.create(csiVolume("rbd-a", rbd, "rbd-a-handle")))
+	g.inUse("node-1", "rbd-a")
+	g.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-2", Volumes: heldVolumes("rbd-a")})
+	g.taint("node-1")
+	g.waitPasses("a volume of a lost node", "rbd-a", "node-2")
 }
 
 // clientsOf a node, as the CSIAddonsNode of the driver for RBD says.

@@ -106,6 +106,13 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
+	bindings := &fencing.Bindings{
+		Names: []string{registration.UnwatchedAttachments, registration.UnwatchedVolumes}, On: configuration.Fencing.Holds(),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log,
+	}
+	if err := mgr.Add(bindings); err != nil {
+		return fmt.Errorf("adding the switch of the policies for attachments: %w", err)
+	}
 	if configuration.Fencing.On() {
 		if err := setupFencing(ctx, mgr, configuration.Fencing, profiles, log); err != nil {
 			return err

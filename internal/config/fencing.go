@@ -132,6 +132,11 @@ const (
 // fences in effect, which are removed when their nodes return.
 func (f Fencing) On() bool { return len(f.Profiles) > 0 }
 
+// Holds reports whether a profile fences or guards, so that volumes of lost nodes are held.
+func (f Fencing) Holds() bool {
+	return slices.ContainsFunc(f.Profiles, func(p FencingProfile) bool { return p.Mode != Off })
+}
+
 func (f *Fencing) setDefaults() {
 	orDuration(&f.MaxAge, fence.DefaultMaxAge)
 	orDuration(&f.Returning.ReadyFor, fence.DefaultReadyFor)

@@ -64,6 +64,14 @@ func TestFailurePoliciesOfAttachmentPolicies(t *testing.T) {
 	}
 }
 
+// The controller switches a policy off by the field matchResources. Manifests that had the field would switch the policy on
+// again whenever they are applied.
+func TestBindingsLeaveTheSwitchToTheController(t *testing.T) {
+	for _, p := range FencingPolicies(profiles.All()) {
+		must.True(t, p.Binding.Spec.MatchResources == nil, "%s has matchResources", p.Binding.Name)
+	}
+}
+
 // With one binding deleted, the other still refuses. The runbook names both.
 func TestPoliciesAdviseToDeleteBothBindings(t *testing.T) {
 	for _, p := range FencingPolicies(profiles.All()) {
