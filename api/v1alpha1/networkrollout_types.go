@@ -54,6 +54,13 @@ type NetworkRolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Blockers []Blocker `json:"blockers,omitempty"`
+	// Refused lists writes that the API server refused, for example by a policy or
+	// another webhook. Each is tried again within a minute; other work goes on.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Refused []RefusedWrite `json:"refused,omitempty"`
 	// Replacing is a Service, as JSON, that the controller is deleting and recreating,
 	// because a cluster IP can't be changed. After a restart the controller recreates
 	// the Service from this field.
@@ -66,6 +73,16 @@ type NetworkRolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	OutOfLine []OutOfLine `json:"outOfLine,omitempty"`
+}
+
+// RefusedWrite is a write that the API server refused.
+type RefusedWrite struct {
+	// Kind of the object: Service, Client or DaemonSet.
+	Kind string `json:"kind"`
+	// Name of the object.
+	Name string `json:"name"`
+	// Message is the answer of the API server.
+	Message string `json:"message"`
 }
 
 // OutOfLine is an object that differs from the record. It was created while Fairlead
@@ -84,11 +101,13 @@ type ClientsRollout struct {
 	// Network is the network that client pods are built with.
 	//
 	// +optional
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?@[A-Za-z0-9._-]{1,15})?$`
 	Network string `json:"network"`
 	// VolumeNetworks are the per-volume networks that client pods are also built with.
 	//
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?@[A-Za-z0-9._-]{1,15})?$`
 	VolumeNetworks []string `json:"volumeNetworks,omitempty"`
 	// Updated is the number of client pods that are up to date.
 	//
@@ -126,11 +145,13 @@ type ServersRollout struct {
 	// Network is the network that new Services and server pods are built with.
 	//
 	// +optional
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?@[A-Za-z0-9._-]{1,15})?$`
 	Network string `json:"network"`
 	// VolumeNetworks are the per-volume networks that new Services and server pods may use.
 	//
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?@[A-Za-z0-9._-]{1,15})?$`
 	VolumeNetworks []string `json:"volumeNetworks,omitempty"`
 	// Since is when the networks were last changed.
 	//

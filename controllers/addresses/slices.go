@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/kit"
 )
 
 // Writer reads and writes slices and Endpoints.
@@ -97,6 +99,9 @@ func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.Endpoint
 
 // replaceSlice replaces a slice of another address type, which is immutable.
 func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
+	if err := kit.CanReplace(ctx, w.Client, have, asNew(want), client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
 	if _, err := w.DeleteSlice(ctx, have); err != nil {
 		return nil, err
 	}
@@ -104,9 +109,14 @@ func (w Writer) replaceSlice(ctx context.Context, have, want *discoveryv1.Endpoi
 }
 
 func createSlice(ctx context.Context, c client.Client, want *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
+	created := asNew(want)
+	return created, c.Create(ctx, created)
+}
+
+func asNew(want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	created := want.DeepCopy()
 	created.ResourceVersion, created.UID = "", ""
-	return created, c.Create(ctx, created)
+	return created
 }
 
 // DeleteSlice deletes the slice that was read, and reports whether it existed.

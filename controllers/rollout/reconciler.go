@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,6 +45,8 @@ type Reconciler struct {
 
 	restarts *prometheus.CounterVec
 	window   kit.Window
+	// There is one worker: refusals need no lock.
+	refusals refusals
 	// reported is when the status was last written.
 	reported time.Time
 	// watchNetworks watches networks. It is called once, when the kind is known to be installed:
@@ -59,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if resumed, err := r.resumeReplacing(ctx); resumed || err != nil {
+	if resumed, err := r.resumeReplacing(ctx, record); resumed || err != nil {
 		return ctrl.Result{}, err
 	}
 	began := time.Now()
@@ -85,7 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is stale, and its update is an event
 	}
-	return ctrl.Result{RequeueAfter: kit.Earliest(after, step.After, r.untilKindIsLookedFor(facts))}, err
+	_, retry := r.refusals.held(r.Clock.Now())
+	return ctrl.Result{RequeueAfter: kit.Earliest(after, step.After, retry, r.untilKindIsLookedFor(facts))}, err
 }
 
 // untilKindIsLookedFor: without Multus no network can be watched, and its installation is no event.
@@ -97,16 +105,26 @@ func (r *Reconciler) untilKindIsLookedFor(facts rollout.Rollout) time.Duration {
 }
 
 // resumeReplacing completes the replacement of a Service that an earlier leader began. With a stale
-// cache, the Service may exist already.
-func (r *Reconciler) resumeReplacing(ctx context.Context) (resumed bool, _ error) {
-	object, err := r.Cached.RolloutObject(ctx)
-	if err != nil || object.Status.Replacing == "" {
-		return false, err
+// cache, the Service may exist already. While the API server refuses the Service, other work goes on.
+func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record) (resumed bool, _ error) {
+	if record.Replacing == "" {
+		return false, nil
 	}
-	err = r.finishReplacing(ctx)
-	if apierrors.IsConflict(err) { // the conflicting write is an event
+	if held, _ := r.refusals.held(r.Clock.Now()); slices.ContainsFunc(held, func(h rollout.Refusal) bool {
+		return h.Kind == catalog.BlockedByService && h.Name == record.Replacing
+	}) {
+		return false, nil
+	}
+	err := r.finishReplacing(ctx)
+	switch {
+	case apierrors.IsConflict(err): // the conflicting write is an event
 		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
-		err = nil
+		return true, nil
+	case kit.IsRefused(err):
+		r.refuse(catalog.BlockedByService, r.serviceNamed(record.Replacing), err)
+		return false, nil
+	case err == nil:
+		r.refusals.remove(catalog.BlockedByService, record.Replacing)
 	}
 	return true, err
 }
@@ -120,6 +138,7 @@ func (r *Reconciler) gather(ctx context.Context, reader *cluster.Reader, record 
 	values := catalog.Resolve(own, system, r.Profile.Name)
 	facts, err := reader.Rollout(ctx, values, record, r.Clock.Now())
 	facts.Policy = r.Policy
+	facts.Record.Refused, _ = r.refusals.held(r.Clock.Now())
 	if err == nil {
 		err = r.gatherRequests(ctx, reader, &facts)
 	}
@@ -141,15 +160,46 @@ func (r *Reconciler) stepLive(ctx context.Context) (rollout.Rollout, rollout.Ste
 		return facts, step, nil
 	}
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
-	if err := r.do(ctx, facts, step); err != nil {
-		// Another write came first, and is the next event.
-		if kit.IsStale(err) {
-			r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
-			return facts, step, nil
+	kind, object := r.written(facts, step)
+	err = r.do(ctx, facts, step)
+	switch {
+	case err == nil:
+		if object != nil {
+			r.refusals.remove(kind, object.GetName())
 		}
-		return facts, step, fmt.Errorf("%s: %w", step.Action, err)
+		return facts, step, nil
+	case kit.IsStale(err): // another write came first, and is the next event
+		r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
+		return facts, step, nil
+	case object != nil && kit.IsRefused(err): // other work goes on
+		r.refuse(kind, object, err)
+		facts.Record.Refused, _ = r.refusals.held(r.Clock.Now())
+		step = rollout.Next(facts)
+		step.Action, step.After = rollout.Nothing, afterRefusal
+		return facts, step, nil
 	}
-	return facts, step, nil
+	return facts, step, fmt.Errorf("%s: %w", step.Action, err)
+}
+
+// written is the object that a step writes; nil is the record.
+func (r *Reconciler) written(facts rollout.Rollout, step rollout.Step) (catalog.BlockerKind, client.Object) {
+	switch step.Action {
+	case rollout.UpdateTemplate, rollout.ResumeTemplate:
+		return catalog.BlockedByDaemonSet, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: facts.DaemonSet.Name}}
+	case rollout.RestartClients:
+		c := step.Clients[0]
+		return catalog.BlockedByClient, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: types.UID(c.UID)}}
+	case rollout.ReplaceServices:
+		s := step.Services[0]
+		service := r.serviceNamed(s.Name)
+		service.UID = types.UID(s.UID)
+		return catalog.BlockedByService, service
+	}
+	return "", nil
+}
+
+func (r *Reconciler) serviceNamed(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: name}}
 }
 
 // orReportInvalid reports an invalid value, and returns any other error.

@@ -52,6 +52,10 @@ func setProgress(status *v1alpha1.NetworkRolloutStatus, facts rollout.Rollout, s
 		status.Message += "; " + step.Volumes.Message
 	}
 	status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
+	status.Refused = nil
+	for _, r := range facts.Record.Refused[:min(len(facts.Record.Refused), v1alpha1.MaxListed)] {
+		status.Refused = append(status.Refused, v1alpha1.RefusedWrite{Kind: string(r.Kind), Name: r.Name, Message: r.Message})
+	}
 	status.OutOfLine = apiOutOfLine(rollout.FindOutOfLine(facts))
 }
 

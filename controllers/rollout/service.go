@@ -5,20 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/mutators"
 )
 
 // replaceService moves the Service of a detached volume to its network. A headless Service that
@@ -32,7 +29,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, r
 	if string(old.UID) != seen.UID || old.ResourceVersion != seen.ResourceVersion {
 		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, errServiceMoved)
 	}
-	fresh, err := renewed(r.Profile, old, record, request)
+	fresh, err := kit.RenewedService(r.Profile, old, record, request)
 	if err != nil {
 		return err
 	}
@@ -45,11 +42,15 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, r
 		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
 		return nil
 	}
+	uid, version := types.UID(seen.UID), seen.ResourceVersion
+	unchanged := client.Preconditions{UID: &uid, ResourceVersion: &version}
+	if err := kit.CanReplace(ctx, r.Client, old, fresh, unchanged); err != nil {
+		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
+	}
 	if err := r.intend(ctx, old); err != nil {
 		return err
 	}
-	uid, version := types.UID(seen.UID), seen.ResourceVersion
-	if err := r.Client.Delete(ctx, old, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
+	if err := r.Client.Delete(ctx, old, unchanged); err != nil {
 		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
 	}
 	return r.finishReplacing(ctx)
@@ -64,7 +65,7 @@ var (
 // intend keeps a Service in the record before its deletion. An earlier kept Service, which the
 // cache may not show yet, comes first.
 func (r *Reconciler) intend(ctx context.Context, old *corev1.Service) error {
-	text, err := json.Marshal(kept(old))
+	text, err := json.Marshal(kit.KeptService(old))
 	if err != nil {
 		return fmt.Errorf("keeping Service %s: %w", old.Name, err)
 	}
@@ -96,7 +97,7 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fresh, err := renewed(r.Profile, &old, record, request)
+		fresh, err := kit.RenewedService(r.Profile, &old, record, request)
 		if err != nil {
 			return err
 		}
@@ -123,74 +124,4 @@ func (r *Reconciler) mustStay(ctx context.Context, name string) error {
 		return apierrors.NewConflict(corev1.Resource("services"), name, errTerminating)
 	}
 	return err
-}
-
-// kept is the part of a Service that outlives its replacement: all but allocated values.
-func kept(old *corev1.Service) *corev1.Service {
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
-			Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
-		},
-		Spec: corev1.ServiceSpec{
-			Type: old.Spec.Type, Ports: old.Spec.Ports, Selector: old.Spec.Selector,
-			SessionAffinity: old.Spec.SessionAffinity, PublishNotReadyAddresses: old.Spec.PublishNotReadyAddresses,
-		},
-	}
-	if old.Spec.ClusterIP == corev1.ClusterIPNone {
-		service.Spec.ClusterIP = corev1.ClusterIPNone
-	}
-	return service
-}
-
-// renewed is the Service as the storage system would create it now, shaped by the rule of the
-// webhook, which may be down.
-func renewed(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
-	fresh := kept(old)
-	if fresh.Annotations == nil {
-		fresh.Annotations = map[string]string{}
-	}
-	if text, ok := fresh.Annotations[storage.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
-		if err := json.Unmarshal([]byte(text), &fresh.Spec.Selector); err != nil {
-			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
-		}
-	}
-	if len(fresh.Spec.Selector) > 0 { // without a selector, the rule restores it
-		fresh.Spec.ClusterIP = ""
-	}
-	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
-		delete(fresh.Annotations, key)
-	}
-	return shaped(profile, fresh, record, request)
-}
-
-func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
-	data, err := json.Marshal(service)
-	if err != nil {
-		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
-	}
-	var view mutators.Service
-	if err := json.Unmarshal(data, &view); err != nil {
-		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
-	}
-	result := mutators.MutateService(profile, view, nil, record, request)
-	if len(result.Patch) == 0 {
-		return service, nil
-	}
-	operations, err := json.Marshal(result.Patch)
-	if err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	patch, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	if data, err = patch.Apply(data); err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	var shaped corev1.Service
-	if err := json.Unmarshal(data, &shaped); err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	return &shaped, nil
 }

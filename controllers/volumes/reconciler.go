@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -56,11 +57,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		after, err := r.repairMissingService(ctx, &sm)
 		return ctrl.Result{RequeueAfter: after}, err
 	}
-	if err := r.correctEndpoint(ctx, &sm, service); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	refused := r.correctEndpoint(ctx, &sm, service)
+	if kit.IsRefused(refused) { // the repair goes on
+		r.report(&sm, "Refused", refused.Error())
+	} else if refused != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(refused)
 	}
 	after, err := r.repairServer(ctx, &sm, service)
-	return ctrl.Result{RequeueAfter: after}, err
+	return ctrl.Result{RequeueAfter: after}, errors.Join(refused, err)
 }
 
 // correctEndpoint applies the webhook's rule to an endpoint that was written without the webhook.

@@ -162,6 +162,10 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 		if kit.IsStale(err) {
 			return 0, nil
 		}
+		if kit.IsRefused(err) {
+			r.report(sm, "Refused", fmt.Sprintf("%s; server pod %s can't be restarted: %v", wrong, pod.Name, err))
+			return inUseRetry, nil
+		}
 		return 0, fmt.Errorf("restarting server pod %s: %w", pod.Name, err)
 	}
 	wait := kit.Backoff(firstRetry, maxRetry, before.times+1)
@@ -184,5 +188,5 @@ func (r *Reconciler) report(sm *longhorn.ShareManager, reason, message string) {
 		return
 	}
 	r.Log.Warn("out of line", "volume", sm.Name, "detail", message)
-	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, reason, "Look", "%s", message)
+	r.Events.Eventf(sm, nil, corev1.EventTypeWarning, reason, "Look", "%s", kit.Note(message))
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -49,8 +50,26 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 		return wait, nil
 	}
 	uid, version := types.UID(service.UID), service.ResourceVersion
-	old := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
-	err := r.Client.Delete(ctx, old, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	unchanged := client.Preconditions{UID: &uid, ResourceVersion: &version}
+	old, err := r.Live.ServiceObject(ctx, service.Name)
+	if err != nil {
+		return 0, client.IgnoreNotFound(err)
+	}
+	successor, err := kit.RenewedService(r.Profile, old, record, storage.Request{})
+	if err != nil {
+		return 0, err
+	}
+	pod := podOf(server, r.Profile.Namespace)
+	if err = kit.CanReplace(ctx, r.Client, old, successor, unchanged); err == nil {
+		err = client.IgnoreNotFound(r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}, client.DryRunAll))
+	}
+	if err == nil {
+		err = r.Client.Delete(ctx, old, unchanged)
+	}
+	if kit.IsRefused(err) {
+		r.report(sm, "Refused", fmt.Sprintf("%s; Service %s can't be replaced: %v", wrong, service.Name, err))
+		return inUseRetry, nil
+	}
 	if apierrors.IsConflict(err) {
 		return 0, nil // its change is an event
 	}
@@ -58,7 +77,7 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 		return 0, fmt.Errorf("replacing Service %s: %w", service.Name, err)
 	}
 	done := fmt.Sprintf("Service %s was deleted and server pod %s restarted, so that Longhorn creates both on the cluster network", service.Name, server.Pod)
-	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), done, wrong)
+	return r.restartServer(ctx, sm, pod, done, wrong)
 }
 
 // repairMissingService restarts a server pod that has no Service: the storage

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -111,6 +112,16 @@ func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
 	}
 	if record.VolumeServers, err = attachmentsOf(object.Status.Servers.VolumeNetworks); err != nil {
 		return rollout.Record{}, fmt.Errorf("status.servers.volumeNetworks of NetworkRollout %s: %w", object.Name, err)
+	}
+	for _, refused := range object.Status.Refused {
+		record.Refused = append(record.Refused, rollout.Refusal{Kind: catalog.BlockerKind(refused.Kind), Name: refused.Name, Message: refused.Message})
+	}
+	if text := object.Status.Replacing; text != "" {
+		var service metav1.PartialObjectMetadata
+		if err := json.Unmarshal([]byte(text), &service); err != nil {
+			return rollout.Record{}, fmt.Errorf("status.replacing of NetworkRollout %s: %w", object.Name, err)
+		}
+		record.Replacing = service.Name
 	}
 	if since := object.Status.Servers.Since; since != nil {
 		record.ServersSince = since.Time

@@ -26,8 +26,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		}
 	}
 	if !r.DaemonSet.IsOn(r.Record.Clients) || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
-		s.Action = UpdateTemplate
-		return false, s
+		return false, r.changeTemplate(s, UpdateTemplate)
 	}
 	if !r.DaemonSet.Observed {
 		return false, s
@@ -64,8 +63,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 		return false, s
 	}
 	if r.DaemonSet.Paused {
-		s.Action = ResumeTemplate
-		return false, s
+		return false, r.changeTemplate(s, ResumeTemplate)
 	}
 	return true, s
 }
@@ -145,6 +143,11 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 	}
 	for _, c := range outdated {
 		if c.Terminating {
+			continue
+		}
+		if b, refused := r.refusal(catalog.BlockedByClient, c.Pod); refused {
+			b.Nodes = []string{c.Node}
+			blocked = append(blocked, b)
 			continue
 		}
 		if volumes := append(slices.Clone(everywhere), busy[c.Node]...); len(volumes) > 0 {

@@ -23,6 +23,10 @@ type Record struct {
 	VolumeClients []storage.Attachment
 	// VolumeServers are those that new Services and server pods may use, sorted.
 	VolumeServers []storage.Attachment
+	// Replacing is the Service that was deleted, or is about to be, to be recreated; "" is none.
+	Replacing string
+	// Refused writes are not tried now.
+	Refused []Refusal
 }
 
 // DefaultSettle is how long after a change of Record.Servers an object may be stored that was admitted

@@ -41,7 +41,7 @@ func (r Rollout) leave(s Step) Step {
 			s.After = left
 			return s
 		}
-		if idle := r.misplacedServices(); len(idle) > 0 {
+		if idle := r.replaceable(r.misplacedServices()); len(idle) > 0 {
 			return s.replace(idle)
 		}
 		if blockers := r.stranded(); len(blockers) > 0 {
@@ -66,7 +66,7 @@ func (r Rollout) whileWaiting(s Step, closed bool) Step {
 	if closed && done && !r.Desired.IsZero() && r.Record.Servers != r.Record.Clients {
 		return s.switchServers(r.Record.Clients, "the change waits: new servers stay on the network that every client is on")
 	}
-	if idle := r.misplacedByDefault(); len(idle) > 0 {
+	if idle := r.replaceable(r.misplacedByDefault()); len(idle) > 0 {
 		replaced := s.replace(idle)
 		waits.Action, waits.Services = replaced.Action, replaced.Services
 	}
@@ -111,10 +111,17 @@ func (r Rollout) misplaced(service storage.Service) bool {
 
 // misplacedByDefault are the misplaced Services that neither leave nor join a per-volume network.
 func (r Rollout) misplacedByDefault() []storage.Service {
-	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool {
-		was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
-		return was.ForVolumes() || due.ForVolumes() || was == due && !s.Unpublished(r.Record.Clients)
-	})
+	return slices.DeleteFunc(r.misplacedServices(), r.isByRequest)
+}
+
+// misplacedByRequest are the other misplaced Services.
+func (r Rollout) misplacedByRequest() []storage.Service {
+	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool { return !r.isByRequest(s) })
+}
+
+func (r Rollout) isByRequest(s storage.Service) bool {
+	was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
+	return was.ForVolumes() || due.ForVolumes() || was == due && !s.Unpublished(r.Record.Clients)
 }
 
 func (r Rollout) isIdle(volume string) bool {
@@ -137,6 +144,10 @@ func (r Rollout) stranded() []catalog.Blocker {
 	}
 	for _, service := range r.Services {
 		if network := service.Network(r.Record.Clients); !network.IsZero() && !network.ForVolumes() {
+			if b, refused := r.refusal(catalog.BlockedByService, service.Name); refused {
+				blockers = append(blockers, b)
+				continue
+			}
 			blockers = append(blockers, catalog.Blocker{
 				Kind: catalog.BlockedByService, Name: service.Name, Workloads: x.workloadsOf(service.Volume),
 				Message: fmt.Sprintf("Service %s is still for %s: delete it once its volume is detached", service.Name, network),

@@ -84,7 +84,7 @@ func Next(r Rollout) Step {
 		return r.defaultStep(s).withoutAction().record(RecordVolumeServers, keep, PhaseSwitching, "new servers may use volume networks: "+networkNames(keep))
 	}
 	s = r.defaultStep(s)
-	if !s.Applied {
+	if !r.settled() {
 		s.Volumes = r.waiting()
 		return s
 	}
@@ -96,6 +96,9 @@ func (r Rollout) defaultStep(s Step) Step {
 	if !r.settled() {
 		return r.nextDefault(s)
 	}
+	if left := append(r.toRecreate(), r.notReplaced(r.misplacedByDefault())...); len(left) > 0 {
+		return s.wait(PhaseSwitching, left)
+	}
 	s.Applied, s.Phase, s.Message = true, PhaseApplied, r.appliedMessage()
 	return s
 }
@@ -106,9 +109,10 @@ func (s Step) withoutAction() Step {
 	return s
 }
 
-// settled: clients, servers and the Services of idle volumes are on the desired network.
+// settled: clients, servers and the Services of idle volumes are on the desired network. Services whose
+// replacement was refused do not count: per-volume networks go on without them.
 func (r Rollout) settled() bool {
-	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.misplacedByDefault()) > 0 {
+	if r.Record.Servers != r.Desired || r.Record.Clients != r.Desired || len(r.daemonSetBlockers()) > 0 || len(r.replaceable(r.misplacedByDefault())) > 0 {
 		return false
 	}
 	return r.isUnmanaged() || r.DaemonSet.IsOn(r.Desired) &&
@@ -130,7 +134,7 @@ func (r Rollout) nextDefault(s Step) Step {
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}
 	// Only Services are left: everything else is settled.
-	return s.replace(r.misplacedByDefault())
+	return s.replace(r.replaceable(r.misplacedByDefault()))
 }
 
 func (s Step) switchServers(to storage.Attachment, message string) Step {

@@ -235,6 +235,11 @@ func TestNext(t *testing.T) {
 				r.Clients[1].Network, r.Clients[1].Ready = netOne, false
 			}, Step{Action: RecordClients, Phase: PhaseRolling, Total: 2,
 				Message: "CSI plugin pods return to the cluster network: not all of them have joined kube-system/one@lhnet1, which the settings no longer choose"}},
+		"enabling: clients do not return while Services may still be stored that were admitted with the network": {
+			enabling, func(r *Rollout) { r.Desired, r.Record.ServersSince = netTwo, noon.Add(-4*time.Second) },
+			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) {
+				s.Action, s.Clients, s.Updated, s.After = RestartClients, enabling().Clients[:1], 0, 6*time.Second
+			})},
 		"enabling: clients restart for another setting while the change waits": {
 			onCluster, func(r *Rollout) {
 				r.Desired, r.Volumes, r.DaemonSet.Paused, r.DaemonSet.Revision = netOne, attachedA, true, "8"

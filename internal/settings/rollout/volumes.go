@@ -37,7 +37,7 @@ func (r Rollout) nextVolumes(s Step) Step {
 		return s.record(RecordVolumeServers, ready, PhaseSwitching, "every CSI plugin pod is ready: new servers may use volume networks: "+networkNames(ready))
 	}
 	// Before any restart: an idle volume must not start on a network that a client is not on.
-	if idle := r.misplacedServices(); len(idle) > 0 {
+	if idle := r.replaceable(r.misplacedServices()); len(idle) > 0 {
 		replaced := s.replace(idle)
 		s.Action, s.Services = replaced.Action, replaced.Services
 		return s.withProgress(PhaseSwitching, replaced.Message, nil)
@@ -112,6 +112,8 @@ func (r Rollout) waiting() Progress {
 	for _, n := range r.missingNetworks() {
 		p.Blockers = append(p.Blockers, r.missingNetwork(n))
 	}
+	refused := r.notReplaced(r.misplacedByRequest())
+	p.Blockers = append(p.Blockers, refused...)
 	if len(p.Blockers)+len(waits) > 0 {
 		p.Phase = PhaseWaiting
 	}
@@ -122,6 +124,9 @@ func (r Rollout) waiting() Progress {
 		if b.Kind == catalog.BlockedByNetwork {
 			p.Message = catalog.Joined(p.Message, b.Message)
 		}
+	}
+	if len(refused) > 0 {
+		p.Message = catalog.Joined(p.Message, catalog.Short(refused))
 	}
 	if len(reattach) > 0 {
 		p.Message = catalog.Joined(p.Message, "still to be reattached for their networks: "+catalog.FirstOf(reattach))

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -18,7 +20,8 @@ var ErrCrashed = errors.New("the controller has crashed")
 
 // Write is one write of a client.
 type Write struct {
-	// Verb is create, update, patch, delete, or one of these with /status.
+	// Verb is create, update, patch, delete, one of these with /status, or "dry-run create" or "dry-run delete",
+	// which only Before sees.
 	Verb   string
 	Object client.Object
 }
@@ -104,6 +107,9 @@ func (a *API) Client() *Client {
 			return from.List(ctx, l, options...)
 		},
 		Create: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+				return c.try("create", o, func() error { return tryCreate(ctx, s, o) })
+			}
 			return c.write(Write{"create", o}, func() error {
 				if c.Now != nil {
 					o.SetCreationTimestamp(metav1.NewTime(c.Now()))
@@ -118,6 +124,9 @@ func (a *API) Client() *Client {
 			return c.write(Write{"patch", o}, func() error { return s.Patch(ctx, o, p, options...) })
 		},
 		Delete: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if len((&client.DeleteOptions{}).ApplyOptions(options).DryRun) > 0 {
+				return c.try("delete", o, func() error { return s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)) })
+			}
 			return c.write(Write{"delete", o}, func() error { return s.Delete(ctx, o, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, s client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
@@ -128,6 +137,28 @@ func (a *API) Client() *Client {
 		},
 	})
 	return c
+}
+
+// try is a dry run: nothing is written.
+func (c *Client) try(verb string, o client.Object, do func() error) error {
+	if c.Crashed() {
+		return ErrCrashed
+	}
+	if c.Before != nil {
+		if err := c.Before(Write{"dry-run " + verb, o}); err != nil {
+			return err
+		}
+	}
+	return do()
+}
+
+// tryCreate answers as the API server does, which looks for an existing object too.
+func tryCreate(ctx context.Context, s client.Reader, o client.Object) error {
+	err := s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
+	if err == nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: KindOf(o)}, o.GetName())
+	}
+	return client.IgnoreNotFound(err)
 }
 
 func (c *Client) write(w Write, do func() error) error {

@@ -1,0 +1,85 @@
+package kit
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/mutators"
+)
+
+// KeptService is the part of a Service that outlives its replacement: all but allocated values.
+func KeptService(old *corev1.Service) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
+			Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
+		},
+		Spec: corev1.ServiceSpec{
+			Type: old.Spec.Type, Ports: old.Spec.Ports, Selector: old.Spec.Selector,
+			SessionAffinity: old.Spec.SessionAffinity, PublishNotReadyAddresses: old.Spec.PublishNotReadyAddresses,
+		},
+	}
+	if old.Spec.ClusterIP == corev1.ClusterIPNone {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return service
+}
+
+// RenewedService is the Service as the storage system would create it now, shaped by the rule of the
+// webhook, which may be down.
+func RenewedService(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+	fresh := KeptService(old)
+	if fresh.Annotations == nil {
+		fresh.Annotations = map[string]string{}
+	}
+	if text, ok := fresh.Annotations[storage.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
+		if err := json.Unmarshal([]byte(text), &fresh.Spec.Selector); err != nil {
+			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
+		}
+	}
+	if len(fresh.Spec.Selector) > 0 { // without a selector, the rule restores it
+		fresh.Spec.ClusterIP = ""
+	}
+	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+		delete(fresh.Annotations, key)
+	}
+	return shaped(profile, fresh, record, request)
+}
+
+func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+	data, err := json.Marshal(service)
+	if err != nil {
+		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
+	}
+	var view mutators.Service
+	if err := json.Unmarshal(data, &view); err != nil {
+		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
+	}
+	result := mutators.MutateService(profile, view, nil, record, request)
+	if len(result.Patch) == 0 {
+		return service, nil
+	}
+	operations, err := json.Marshal(result.Patch)
+	if err != nil {
+		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
+	}
+	patch, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
+	}
+	if data, err = patch.Apply(data); err != nil {
+		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
+	}
+	var shaped corev1.Service
+	if err := json.Unmarshal(data, &shaped); err != nil {
+		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
+	}
+	return &shaped, nil
+}

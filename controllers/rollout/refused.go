@@ -1,0 +1,76 @@
+package rollout
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+)
+
+const (
+	// firstRefusal doubles with each refusal of a write, up to mostRefusal: the cause may end at any time.
+	firstRefusal = 5 * time.Second
+	mostRefusal  = time.Minute
+	// afterRefusal is when other work goes on.
+	afterRefusal = time.Second
+)
+
+// refusals are the writes that the API server refused lately. They are kept in memory, and written into
+// the record for users and for other readers of the roll-out.
+type refusals []refused
+
+type refused struct {
+	rollout.Refusal
+	times int
+	next  time.Time
+}
+
+// add keeps a refused write, and reports whether the answer is new.
+func (l *refusals) add(now time.Time, kind catalog.BlockerKind, name string, err error) (isNew bool) {
+	was := l.remove(kind, name)
+	refusal := rollout.Refusal{Kind: kind, Name: name, Message: kit.Note(err.Error())}
+	times := was.times + 1
+	*l = append(*l, refused{refusal, times, now.Add(kit.Backoff(firstRefusal, mostRefusal, times))})
+	return refusal != was.Refusal
+}
+
+// remove forgets a write that was done, or is not wanted any more.
+func (l *refusals) remove(kind catalog.BlockerKind, name string) (was refused) {
+	var left refusals
+	for _, r := range *l {
+		if r.Kind == kind && r.Name == name {
+			was = r
+		} else {
+			left = append(left, r)
+		}
+	}
+	*l = left
+	return was
+}
+
+// held are the writes that are not tried now, and when the next of them is. A write that was due long ago
+// is not wanted any more.
+func (l *refusals) held(now time.Time) (held []rollout.Refusal, next time.Duration) {
+	for _, r := range append(refusals(nil), *l...) {
+		left := r.next.Sub(now)
+		switch {
+		case left > 0:
+			held, next = append(held, r.Refusal), kit.Earliest(next, left)
+		case left < -mostRefusal:
+			l.remove(r.Kind, r.Name)
+		}
+	}
+	return held, next
+}
+
+// refuse keeps a refused write of an object, and reports it at the object.
+func (r *Reconciler) refuse(kind catalog.BlockerKind, object client.Object, err error) {
+	if r.refusals.add(r.Clock.Now(), kind, object.GetName(), err) {
+		r.Log.Warn("a write was refused", "kind", kind, "object", object.GetName(), "error", err.Error())
+		r.Events.Eventf(object, nil, corev1.EventTypeWarning, "Refused", "Write", "%s; tried again within %s", kit.Clip(err.Error(), kit.MaxNote-100), mostRefusal)
+	}
+}

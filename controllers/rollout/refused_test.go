@@ -1,0 +1,127 @@
+package rollout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+)
+
+var errNo = errors.New("a policy says no")
+
+// refuse makes the API server refuse writes, like "delete Service/v", also in dry runs.
+func (f *fixture) refuse(writes ...string) {
+	no := func(o client.Object) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: fakeapi.KindOf(o)}, o.GetName(), errNo)
+	}
+	for _, write := range writes {
+		f.before[write], f.before["dry-run "+write] = no, no
+	}
+}
+
+// goOn reconciles for a while, as the results ask for.
+func (f *fixture) goOn(t *testing.T) {
+	t.Helper()
+	for range 12 {
+		f.Must(f.reconcile())
+		f.Pass(10 * time.Second)
+	}
+}
+
+// wantRefused wants a status that shows the refusal of one object.
+func (f *fixture) wantRefused(name string) {
+	f.Helper()
+	s := f.rollout().Status
+	if s.Phase == "Applied" || len(s.Refused) != 1 || s.Refused[0].Name != name || !strings.Contains(s.Refused[0].Message, "a policy says no") || !strings.Contains(s.Message, "a policy says no") {
+		f.Fatalf("the roll-out is %+v", s)
+	}
+	if events := f.Events.About("Warning Refused "); len(events) != 1 || !strings.Contains(events[0], "a policy says no") {
+		f.Fatalf("events %q", f.Events.About())
+	}
+}
+
+// Regression: the old Service was deleted before its successor was admitted, and nothing else was done.
+func TestRefusedReplacementDeletesNothing(t *testing.T) {
+	for _, write := range []string{"create Service/v", "delete Service/v"} {
+		t.Run(write, func(t *testing.T) {
+			f := newFixture(t, netOne, serviceOf("v"), serviceOf("w"))
+			before := f.service("v").UID
+			f.refuse(write)
+			f.goOn(t)
+			if s := f.service("v"); s == nil || s.UID != before {
+				t.Fatalf("got %+v", s)
+			}
+			f.wantService(serviceOf("w", headlessOn(netOne)))
+			f.wantRefused("v")
+			clear(f.before)
+			f.goOn(t)
+			f.wantService(serviceOf("v", headlessOn(netOne)))
+			f.wantApplied()
+			if refused := f.rollout().Status.Refused; refused != nil {
+				t.Errorf("still refused: %+v", refused)
+			}
+		})
+	}
+}
+
+func TestRefusedChangeInPlaceIsReported(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v", headlessOn(netTwo)))
+	f.refuse("patch Service/v")
+	f.goOn(t)
+	f.wantRefused("v")
+	clear(f.before)
+	f.goOn(t)
+	f.wantApplied()
+}
+
+// The policy comes between the dry run and the deletion.
+func TestRefusedRecreationIsRetriedWhileOtherWorkGoesOn(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"))
+	f.refuse("create Service/v")
+	delete(f.before, "dry-run create Service/v")
+	f.goOn(t)
+	if f.service("v") != nil || f.rollout().Status.Replacing == "" {
+		t.Fatalf("got %+v", f.rollout().Status)
+	}
+	f.wantRefused("v")
+	f.choose(netTwo)
+	f.goOn(t)
+	if got := f.rollout().Status; got.Servers.Network != "" {
+		t.Fatalf("servers do not leave the network: %+v", got)
+	}
+	clear(f.before)
+	f.restart()
+	f.goOn(t)
+	if f.service("v") == nil || f.rollout().Status.Replacing != "" {
+		t.Fatalf("got %+v", f.rollout().Status)
+	}
+}
+
+func TestRefusedClientAndTemplateAreReported(t *testing.T) {
+	for write, name := range map[string]string{"patch DaemonSet/longhorn-csi-plugin": "longhorn-csi-plugin", "delete Pod/csi": "csi"} {
+		t.Run(write, func(t *testing.T) {
+			f := newFixture(t, storage.Attachment{})
+			f.refuse(write)
+			f.choose(netOne)
+			for range 6 {
+				f.Must(f.reconcile())
+				f.Pass(10 * time.Second)
+				f.changeDaemonSet(func(ds *appsv1.DaemonSet) {
+					ds.Status.ObservedGeneration = ds.Generation
+					if ds.Generation > 0 {
+						ds.Annotations[appsv1.DeprecatedTemplateGeneration] = "2"
+					}
+				})
+			}
+			f.wantRefused(name)
+		})
+	}
+}
