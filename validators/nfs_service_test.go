@@ -35,8 +35,6 @@ func fields(problems field.ErrorList) string {
 func TestAllProblemsOfAnNFSServiceAreReported(t *testing.T) {
 	s := nfsService("", func(s *NFSService) {
 		s.Spec.Backends[0].Address, s.Spec.Shares, s.Spec.Versions = "nfs.example.com", []string{"exports"}, []int32{2}
-		s.Status.Slots = make([]v1alpha1.NFSSlotStatus, 8) // of the request: not stored
-		s.Spec.Slots = ptr.To[int32](4)
 	})
 	v := ValidateNFSService(s, nil, false)
 	got := fields(v.Problems)
@@ -60,7 +58,7 @@ func TestUpdatesOfNFSServices(t *testing.T) {
 		"nothing":               {func(*NFSService) {}, true, ""},
 		"another backend":       {more, true, ""},
 		"exposure":              {func(s *NFSService) { s.Spec.Exposure = "PerNode" }, false, "spec.exposure"},
-		"slots lowered":         {func(s *NFSService) { s.Spec.Slots = ptr.To[int32](7) }, false, "spec.slots"},
+		"slots lowered":         {func(s *NFSService) { s.Spec.Slots = ptr.To[int32](7) }, true, ""},
 		"slots raised":          {func(s *NFSService) { s.Spec.Slots = ptr.To[int32](9) }, true, ""},
 		"port while mounted":    {func(s *NFSService) { s.Spec.Port = 2050 }, true, "spec.port"},
 		"port, mounted nowhere": {func(s *NFSService) { s.Spec.Port = 2050 }, false, ""},

@@ -59,8 +59,9 @@ type NFSServiceSpec struct {
 	//
 	// +optional
 	ServerService *NFSServerService `json:"serverService,omitempty"`
-	// Slots is the number of ClusterIPs of exposure PerNodeStable. Default: four for
-	// each backend at the time the service is created. The number can be raised later.
+	// Slots is the least number of ClusterIPs of exposure PerNodeStable. Default: four
+	// for each backend. Slots are added for a healthy backend that would have none, or
+	// by default fewer than four, while the others' are in use. None is ever deleted.
 	//
 	// +optional
 	Slots *int32 `json:"slots,omitempty"`
@@ -222,7 +223,8 @@ type NFSServiceStatus struct {
 	// +optional
 	Nodes int32 `json:"nodes"`
 	// Conditions: Ready (nodes can mount), ProberSuspected (so many servers fail at
-	// once that the prober itself may be at fault), Balanced (no node has to move).
+	// once that the prober itself may be at fault), Balanced (no node has to move, and
+	// no healthy server is without nodes while others have several).
 	//
 	// +optional
 	// +listType=map

@@ -99,26 +99,22 @@ func TestCheckExposure(t *testing.T) {
 	v4 := Backend{Addr: at("10.0.0.1:2049")}
 	v6 := Backend{Addr: at("[fd00::1]:2049")}
 	for name, c := range map[string]struct {
-		exposure        Exposure
-		source          Source
-		slots, slotsNow int32
-		backends        []Backend
-		want            []string
+		exposure Exposure
+		source   Source
+		slots    int32
+		backends []Backend
+		want     []string
 	}{
-		"per node, two families":       {PerNode, Static, 0, 0, []Backend{v4, v6}, nil},
-		"stable, two families":         {Stable, Static, 0, 0, []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots, two families":          {PerNodeStable, Static, 4, 4, []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots of stable":              {Stable, Static, 4, 0, nil, []string{"spec.slots"}},
-		"slots grow":                   {PerNodeStable, Static, 8, 4, nil, nil},
-		"slots shrink":                 {PerNodeStable, Static, 3, 4, nil, []string{"spec.slots"}},
-		"too many slots":               {PerNodeStable, Static, MaxSlots + 1, 0, nil, []string{"spec.slots"}},
-		"Ondat per node":               {PerNode, Ondat, 0, 0, nil, []string{"spec.exposure"}},
-		"unknown exposure, with slots": {"Sticky", Static, 1, 0, nil, []string{"spec.exposure", "spec.slots"}},
+		"per node, two families":       {PerNode, Static, 0, []Backend{v4, v6}, nil},
+		"stable, two families":         {Stable, Static, 0, []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots, two families":          {PerNodeStable, Static, 4, []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots of stable":              {Stable, Static, 4, nil, []string{"spec.slots"}},
+		"slots":                        {PerNodeStable, Static, 8, nil, nil},
+		"too many slots":               {PerNodeStable, Static, MaxSlots + 1, nil, []string{"spec.slots"}},
+		"Ondat per node":               {PerNode, Ondat, 0, nil, []string{"spec.exposure"}},
+		"unknown exposure, with slots": {"Sticky", Static, 1, nil, []string{"spec.exposure", "spec.slots"}},
 	} {
-		must.Equal(t, fields(CheckExposure("spec", c.exposure, c.source, c.slots, c.slotsNow, c.backends)), c.want, "%s", name)
-	}
-	if DefaultSlots(10) != 40 || DefaultSlots(0) != 4 || DefaultSlots(1e6) != MaxSlots {
-		t.Error("four slots per backend at creation")
+		must.Equal(t, fields(CheckExposure("spec", c.exposure, c.source, c.slots, c.backends)), c.want, "%s", name)
 	}
 }
 

@@ -14,16 +14,17 @@ const (
 	PerNodeStable Exposure = "PerNodeStable"
 )
 
-// Limits of the number of slots. Each slot is a Service with a ClusterIP of its own.
+// Numbers of slots. Each slot is a Service with a ClusterIP of its own.
 const (
-	DefaultSlotsPerBackend = 4
-	MaxSlots               = 4096
+	// SlotsPerBackend is how many slots a backend has by default at least, so that several others share its nodes when it fails.
+	SlotsPerBackend = 4
+	MaxSlots        = 4096
 )
 
 // CheckExposure reports problems of an exposure: unknown, not possible for the source, a number of slots that is out of
-// range or below the present number, and backends of two address families behind one ClusterIP. Present slots 0 means not
-// created yet, and slots 0 the default. spec is the path of the service's spec.
-func CheckExposure(spec string, exposure Exposure, source Source, slots, slotsNow int32, backends []Backend) Problems {
+// range, and backends of two address families behind one ClusterIP. Slots 0 is the default. spec is the path of the
+// service's spec.
+func CheckExposure(spec string, exposure Exposure, source Source, slots int32, backends []Backend) Problems {
 	var problems Problems
 	switch exposure {
 	case Stable, PerNode, PerNodeStable:
@@ -39,8 +40,6 @@ func CheckExposure(spec string, exposure Exposure, source Source, slots, slotsNo
 		problems.Add(spec+".slots", "only %s has slots: remove the field, or change the exposure", PerNodeStable)
 	case slots < 1 || slots > MaxSlots:
 		problems.Add(spec+".slots", "%d is out of range: write 1 to %d", slots, MaxSlots)
-	case slots < slotsNow:
-		problems.Add(spec+".slots", "the service has %d slots, and nodes may have mounted any of them: write %d or more", slotsNow, slotsNow)
 	}
 	if exposure == Stable || exposure == PerNodeStable {
 		if v4, v6 := families(backends); v4.IsValid() && v6.IsValid() {
@@ -61,10 +60,4 @@ func families(backends []Backend) (v4, v6 netip.Addr) {
 		}
 	}
 	return v4, v6
-}
-
-// DefaultSlots is the number of slots of a new service: four for each backend.
-// The number is then fixed: later backends share the existing slots.
-func DefaultSlots(backends int) int32 {
-	return int32(min(max(backends, 1)*DefaultSlotsPerBackend, MaxSlots))
 }

@@ -204,7 +204,7 @@ func (l *leader) detach(pv, node string) {
 // loads are the numbers of nodes by server, sorted.
 func (l *leader) loads() []int {
 	var loads []int
-	for _, load := range l.pools.Summary(pool, false).Loads {
+	for _, load := range l.pools.Summary(pool).Loads {
 		loads = append(loads, load.Nodes)
 	}
 	slices.Sort(loads)

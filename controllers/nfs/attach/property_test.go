@@ -143,7 +143,7 @@ func (m *model) rest(t *rapid.T) {
 		nodes[va.Spec.NodeName] = true
 	}
 	l, again := m.leaders[0], m.leader()
-	got := l.pools.Summary(pool, false).Nodes
+	got := l.pools.Summary(pool).Nodes
 	must.True(t, got == len(nodes), "%d nodes are counted, %d have volumes", got, len(nodes))
 	for node := range nodes {
 		at, _ := l.pools.Node(pool, node)
@@ -161,10 +161,10 @@ func (m *model) oneVolumeLess(t *rapid.T, l *leader) {
 		if !ok || at.Volumes != 2 || at.Split {
 			continue
 		}
-		before := l.pools.Summary(pool, false).Nodes
+		before := l.pools.Summary(pool).Nodes
 		l.detach("a", node)
 		then, _ := l.pools.Node(pool, node)
-		must.True(t, then.Address == at.Address && l.pools.Summary(pool, false).Nodes == before, "node %s was at %+v and is at %+v", node, at, then)
+		must.True(t, then.Address == at.Address && l.pools.Summary(pool).Nodes == before, "node %s was at %+v and is at %+v", node, at, then)
 	}
 }
 

@@ -80,11 +80,11 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 	}
 	l.publish(t, "b", "n0", false)
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "pv", ""))
-	must.Equal(t, l.pools.Summary(pool, false).Nodes, 1, "nodes of volume b")
+	must.Equal(t, l.pools.Summary(pool).Nodes, 1, "nodes of volume b")
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "n0"))
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "unknown")) // no error
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "unknown", "n0"))
-	must.Equal(t, l.pools.Summary(pool, false).Nodes, 0)
+	must.Equal(t, l.pools.Summary(pool).Nodes, 0)
 }
 
 func TestNodeIsFoundByItsID(t *testing.T) {

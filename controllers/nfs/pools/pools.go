@@ -41,6 +41,7 @@ type holding struct {
 	service types.NamespacedName
 	node    string
 	address string
+	written bool // to its VolumeAttachment
 }
 
 // New returns pools without services.
@@ -107,7 +108,7 @@ func (p *Pools) drop(service types.NamespacedName) {
 }
 
 // Attach returns the address for an attachment of a node, and records it. An
-// attachment that has an address keeps it. Errors: ErrUnknownService, assign.ErrNoBackend.
+// attachment that has an address keeps it, once Record has seen it. Errors: ErrUnknownService, assign.ErrNoBackend.
 func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) (string, error) {
 	p.mu.Lock()
 	have := p.pools[service]
@@ -116,8 +117,8 @@ func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) 
 		return "", ErrUnknownService
 	}
 	address, err := have.Attach(node, key)
-	if err == nil {
-		p.held[key] = holding{service, node.Name, address}
+	if err == nil && p.held[key].address != address {
+		p.held[key] = holding{service, node.Name, address, false}
 	}
 	p.mu.Unlock()
 	if err == nil {
@@ -132,13 +133,14 @@ func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, 
 		return
 	}
 	p.mu.Lock()
-	now := holding{service, node.Name, address}
+	now := holding{service, node.Name, address, true}
 	before, ok := p.held[key]
 	if ok && before == now {
 		p.mu.Unlock()
 		return
 	}
 	left := ok && before.service != service
+	moved := !ok || before.service != service || before.node != now.node || before.address != address
 	if left {
 		p.detach(key)
 	}
@@ -148,7 +150,9 @@ func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, 
 	if left {
 		p.notify(before.service, before.node)
 	}
-	p.notify(service, node.Name)
+	if moved {
+		p.notify(service, node.Name)
+	}
 }
 
 // Detach forgets an attachment. Its node leaves the service with the last one.
@@ -201,7 +205,7 @@ func (p *Pools) Rebuild(list func() ([]Attachment, error)) error {
 	p.held = make(map[Key]holding, len(attachments))
 	for _, a := range attachments {
 		byService[a.Service] = append(byService[a.Service], assign.Attachment{Node: a.Node, Volume: a.Key, Address: a.Address})
-		p.held[a.Key] = holding{a.Service, a.Node.Name, a.Address}
+		p.held[a.Key] = holding{a.Service, a.Node.Name, a.Address, true}
 		p.of(a.Service)
 	}
 	services := make([]types.NamespacedName, 0, len(p.pools))

@@ -68,7 +68,7 @@ func TestUnknownServiceTakesNoNodes(t *testing.T) {
 	_, err := p.Attach(svcKey, node("m"), "l")
 	must.True(t, errors.Is(err, ErrUnknownService), "got %v", err)
 	p.SetService(service("PerNode", 2))
-	must.Equal(t, p.Summary(svcKey, false).Nodes, 1, "the node that was attached before is lost")
+	must.Equal(t, p.Summary(svcKey).Nodes, 1, "the node that was attached before is lost")
 	p.RemoveService(svcKey)
 	at, ok := p.Node(svcKey, "n")
 	must.True(t, ok && !at.Backend.IsValid(), "a node of a removed service is at %+v", at)
@@ -85,6 +85,33 @@ func TestChangesAreReported(t *testing.T) {
 	p.Detach("k")
 	p.Detach("k")
 	must.Equal(t, changes, 2, "changes after its end, want 2")
+}
+
+// The status write of an attachment may fail, and be tried again after its server died.
+func TestRetriedAttachmentAvoidsTheDeadServer(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		p, s := New(), service("PerNode", 2)
+		s.ResourceVersion = "1"
+		p.SetService(s)
+		first, err := p.Attach(svcKey, node("n"), "k")
+		must.Do(t, err)
+		if written {
+			p.Record(svcKey, node("n"), "k", first)
+		}
+		s = s.DeepCopy()
+		s.ResourceVersion = "2"
+		for i := range s.Status.Backends {
+			if s.Status.Backends[i].Address == first+":2049" {
+				s.Status.Backends[i].Health = "Down"
+			}
+		}
+		p.SetService(s)
+		again, err := p.Attach(svcKey, node("n"), "k")
+		must.Do(t, err)
+		must.Equal(t, again == first, written, "kept; written: %v", written)
+		_, _, held, _ := p.Held("k")
+		must.Equal(t, held, again, "held")
+	}
 }
 
 // A rebuild from the attachments moves no node and keeps all counts.
@@ -121,7 +148,7 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 			again, ok := q.Node(svcKey, name)
 			must.True(t, ok && again == at, "node %s is at %+v, after a restart at %+v", name, at, again)
 		}
-		must.True(t, p.Summary(svcKey, false).Nodes == q.Summary(svcKey, false).Nodes, "the number of nodes changed")
+		must.True(t, p.Summary(svcKey).Nodes == q.Summary(svcKey).Nodes, "the number of nodes changed")
 	})
 }
 

@@ -14,15 +14,15 @@ type Summary struct {
 	Plan assign.Plan
 }
 
-// Summary of a service. excess also plans moves of nodes above the average and its slack.
-func (p *Pools) Summary(service types.NamespacedName, excess bool) Summary {
+// Summary of a service.
+func (p *Pools) Summary(service types.NamespacedName) Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	have := p.pools[service]
 	if have == nil {
 		return Summary{}
 	}
-	return Summary{Nodes: have.Len(), Loads: have.Loads(), Plan: have.Plan(excess)}
+	return Summary{Nodes: have.Len(), Loads: have.Loads(), Plan: have.Plan()}
 }
 
 // AddressNodes is how many nodes of a service use each of the addresses.
@@ -36,6 +36,15 @@ func (p *Pools) AddressNodes(service types.NamespacedName, addresses []string) [
 		}
 	}
 	return nodes
+}
+
+// Slots fills in who uses slots of a service.
+func (p *Pools) Slots(service types.NamespacedName, slots []assign.Slot, addresses []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.pools[service]; have != nil {
+		have.Slots(slots, addresses)
+	}
 }
 
 // Node returns where a node is; false if it has no volume of the service.

@@ -2,6 +2,7 @@ package services
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,13 +31,14 @@ const (
 	reasonBalanced    = "Balanced"
 	reasonRemount     = "RemountNeeded"
 	reasonWaiting     = "WaitingForBackend"
+	reasonIdle        = "IdleBackends"
 )
 
 // maxNamed is how many nodes, slots and faults a message names.
 const maxNamed = 10
 
-func (p *pass) setConditions(status *v1alpha1.NFSServiceStatus, plan assign.Plan) {
-	for _, c := range []metav1.Condition{p.ready(status), p.suspected(), p.balanced(plan)} {
+func (p *pass) setConditions(status *v1alpha1.NFSServiceStatus, plan assign.Plan, idle []netip.AddrPort) {
+	for _, c := range []metav1.Condition{p.ready(status), p.suspected(), p.balanced(plan, idle)} {
 		c.ObservedGeneration = p.service.Generation
 		c.LastTransitionTime = metav1.NewTime(p.now)
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -113,11 +115,14 @@ func (p *pass) suspected() metav1.Condition {
 	return c
 }
 
-// balanced reports whether a node waits for a move. A node that has mounted a server's
-// own address moves only by remounting, which Fairlead only reports.
-func (p *pass) balanced(plan assign.Plan) metav1.Condition {
+// balanced reports whether a node waits for a move, or a healthy server for nodes. A node that has
+// mounted a server's own address moves only by remounting, which Fairlead only reports.
+func (p *pass) balanced(plan assign.Plan, idle []netip.AddrPort) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.NFSBalanced, Status: metav1.ConditionTrue, Reason: reasonBalanced}
 	if len(plan.Moves) == 0 {
+		if len(idle) > 0 {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonIdle, p.idleText(idle)
+		}
 		return c
 	}
 	var texts []string
@@ -135,6 +140,18 @@ func (p *pass) balanced(plan assign.Plan) metav1.Condition {
 	}
 	c.Message = kit.Clip(fmt.Sprintf(format, len(plan.Moves), named(texts)), maxCondition)
 	return c
+}
+
+func (p *pass) idleText(idle []netip.AddrPort) string {
+	names := make([]string, len(idle))
+	for i, a := range idle {
+		names[i] = a.String()
+	}
+	text := fmt.Sprintf("healthy servers without a node (%d): %s. New nodes go to them first; nodes of other zones, when their own servers are above the average", len(idle), named(names))
+	if p.spec.Exposure == nfs.PerNodeStable && !p.spec.Excess {
+		text += ". To move mounted nodes too, set spec.rebalance: Excess"
+	}
+	return text
 }
 
 // named joins names, the first of many.

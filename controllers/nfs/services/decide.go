@@ -33,18 +33,13 @@ func (p *pass) decideStable(status *v1alpha1.NFSServiceStatus) {
 
 // decideSlots adds slots that are missing, and points slots to living backends.
 func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
-	want := int(p.spec.Slots)
-	if want == 0 && len(status.Slots) == 0 && len(p.members) > 0 {
-		want = int(nfs.DefaultSlots(len(p.members)))
-	}
-	for len(status.Slots) < want {
+	for len(status.Slots) < int(p.spec.Slots) {
 		status.Slots = append(status.Slots, v1alpha1.NFSSlotStatus{})
 	}
-	slots := spec.Slots(status)
-	for i, nodes := range p.slotNodes(status) {
-		slots[i].Nodes = nodes
-	}
-	for _, m := range assign.Repoint(slots, spec.Reachable(status, p.members), p.spec.Slack, p.spec.Excess) {
+	for _, m := range assign.Repoint(p.slots(status), spec.Reachable(status, p.members), p.spec.SlotRules()) {
+		if m.Slot == len(status.Slots) {
+			status.Slots = append(status.Slots, v1alpha1.NFSSlotStatus{})
+		}
 		status.Slots[m.Slot].Backend = text(m.To)
 		if m.Reason != assign.New {
 			p.addMove(fmt.Sprintf("slot %d", m.Slot), m.Reason, m.From, m.To, m.Nodes)
@@ -52,13 +47,11 @@ func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
 	}
 }
 
-// slotNodes is how many nodes use each slot.
-func (p *pass) slotNodes(status *v1alpha1.NFSServiceStatus) []int {
-	addresses := make([]string, len(status.Slots))
-	for i, s := range status.Slots {
-		addresses[i] = spec.Published(s.Address, p.spec.Port)
-	}
-	return p.Pools.AddressNodes(p.key, addresses)
+// slots are those of a status, with their users.
+func (p *pass) slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
+	slots := spec.Slots(status)
+	p.Pools.Slots(p.key, slots, spec.SlotAddresses(status, p.spec.Port))
+	return slots
 }
 
 // why a stable address leaves its backend.

@@ -103,7 +103,7 @@ func TestFewerSlotsAreNeverMade(t *testing.T) {
 		f.reconcile()
 		must.Equal(t, len(f.get().Status.Slots), 10, "slots")
 	}
-	f.notReady(reasonInvalidSpec, "spec.slots")
+	must.Equal(t, f.condition(v1alpha1.NFSReady).Status, metav1.ConditionTrue, "fewer slots are asked for")
 }
 
 // notReady fails unless condition Ready is false for a reason, with a message that has the texts.

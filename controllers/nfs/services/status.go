@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
@@ -18,10 +20,10 @@ import (
 // second at most; it returns when to write the next.
 func (p *pass) report(ctx context.Context, next *v1alpha1.NFSServiceStatus) (time.Duration, error) {
 	p.describe(next)
-	summary := p.Pools.Summary(p.key, p.spec.Excess)
+	summary := p.Pools.Summary(p.key)
 	next.Nodes = int32(summary.Nodes)
 	next.ObservedGeneration = p.service.Generation
-	p.setConditions(next, summary.Plan)
+	p.setConditions(next, summary.Plan, p.idle(next))
 	p.show(next)
 	defer p.reportEvents(next)
 	if equality.Semantic.DeepEqual(&p.service.Status, next) {
@@ -73,6 +75,19 @@ func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
 	}
 }
 
+// idle are the healthy servers without a node, as far as the service spreads nodes over servers.
+func (p *pass) idle(status *v1alpha1.NFSServiceStatus) []netip.AddrPort {
+	if p.spec.Exposure == nfs.Stable {
+		return nil
+	}
+	nodes := p.backendNodes(status)
+	var loads []assign.Load
+	for _, m := range spec.Reachable(status, p.members) {
+		loads = append(loads, assign.Load{Member: m, Nodes: nodes[m.Addr.String()]})
+	}
+	return assign.Idle(loads)
+}
+
 // backendNodes is how many nodes use each backend, by its address with port.
 func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[string]int {
 	nodes := map[string]int{}
@@ -86,9 +101,9 @@ func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[string]int {
 			nodes[p.members[i].Addr.String()] = n
 		}
 	case nfs.PerNodeStable:
-		for i, n := range p.slotNodes(status) {
-			status.Slots[i].Nodes = int32(n)
-			nodes[status.Slots[i].Backend] += n
+		for i, s := range p.slots(status) {
+			status.Slots[i].Nodes = int32(s.Nodes)
+			nodes[status.Slots[i].Backend] += s.Nodes
 		}
 	case nfs.Stable:
 		nodes[status.Backend] = p.Pools.AddressNodes(p.key, []string{spec.Published(status.Address, p.spec.Port)})[0]

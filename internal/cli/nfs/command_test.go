@@ -64,6 +64,7 @@ func nfsAttachmentOf(pv, node, driver, address string) *storagev1.VolumeAttachme
 func nfsWorld() []client.Object {
 	slots := nfsOf("storage", "files", "PerNodeStable", "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	slots.Status.Backends[2].Health, slots.Status.Backends[2].Since, slots.Status.Backends[2].LastError = "Down", ptr.To(clitest.Before(5*time.Minute)), "dial: refused\x1b[2J"
+	slots.Spec.Slots = ptr.To[int32](4)
 	for i, backend := range []int{0, 1, 0, 1} {
 		slots.Status.Slots = append(slots.Status.Slots, v1alpha1.NFSSlotStatus{Address: fmt.Sprintf("10.96.0.%d", i+1), Backend: slots.Status.Backends[backend].Address})
 	}

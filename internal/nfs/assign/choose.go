@@ -1,33 +1,67 @@
 package assign
 
+import "github.com/fairlead-io/fairlead/internal/nfs"
+
 // choose returns the address for a new node, -1 if no backend takes one: the best
 // backend of its zone while that stays within the limit, else the best of all;
 // of the backend's addresses the one with the fewest nodes.
 func (p *Pool) choose(hash uint64, zone int32) int32 {
-	b := p.all.pick(hash)
-	if b < 0 {
-		return -1
-	}
-	if zone >= 0 && int(zone) < len(p.byZone) && p.byZone[zone] != nil && p.backends[b].zone != zone {
-		local := p.byZone[zone].pick(hash)
-		if local >= 0 && rank(p.backends[local].Health) == rank(p.backends[b].Health) && p.withinSlack(local) {
-			b = local
+	var best, local candidate
+	nodes, weights := int64(1), int64(0) // of the backends that take nodes, with the new node
+	for i := range p.backends {
+		b := &p.backends[i]
+		if b.rank == never {
+			continue
+		}
+		nodes, weights = nodes+b.nodes, weights+b.weight
+		c := candidate{b, mix(hash ^ b.hash)}
+		if c.beats(best) {
+			best = c
+		}
+		if zone >= 0 && b.zone == zone && c.beats(local) {
+			local = c
 		}
 	}
-	best := int32(-1)
-	for _, a := range p.backends[b].addresses {
-		if best < 0 || p.addresses.list[a].nodes < p.addresses.list[best].nodes ||
-			p.addresses.list[a].nodes == p.addresses.list[best].nodes && mix(hash^p.addresses.list[a].hash) > mix(hash^p.addresses.list[best].hash) {
-			best = a
+	if best.backend == nil {
+		return -1
+	}
+	if local.backend != nil && local.rank == best.rank && local.nodes < limit(nodes, weights, local.weight, p.slack) {
+		best = local
+	}
+	return p.emptiest(best.addresses, hash)
+}
+
+// candidate for a new node. Its tie is a rendezvous hash: the same node finds the same backend in any process.
+type candidate struct {
+	*backend
+	tie uint64
+}
+
+// beats reports whether a backend is better than another: healthy ones first, then those not probed yet, then those
+// that fail and are kept in use; then by nodes for the weight, the new one included; then by their ties.
+func (c candidate) beats(other candidate) bool {
+	if other.backend == nil {
+		return true
+	}
+	if c.rank != other.rank {
+		return c.rank < other.rank
+	}
+	if x, y := (c.nodes+1)*other.weight, (other.nodes+1)*c.weight; x != y {
+		return x < y
+	}
+	return c.tie > other.tie
+}
+
+// emptiest is the address with the fewest nodes.
+func (p *Pool) emptiest(addresses []int32, hash uint64) int32 {
+	best := addresses[0]
+	for _, i := range addresses[1:] {
+		a, b := &p.addresses.list[i], &p.addresses.list[best]
+		if a.nodes < b.nodes || a.nodes == b.nodes && mix(hash^a.hash) > mix(hash^b.hash) {
+			best = i
 		}
 	}
 	return best
-}
-
-// withinSlack reports whether one more node leaves the backend at most the slack
-// above the average. While planning, the tree holds only backends below their limit.
-func (p *Pool) withinSlack(b int32) bool {
-	return p.limits != nil || p.backends[b].nodes < limit(p.openNodes+1, p.openWeight, int64(p.backends[b].Weight), p.slack)
 }
 
 // limit is ⌈average × (1 + slack)⌉ for a backend of a weight.
@@ -39,19 +73,13 @@ func limit(nodes, weights, weight, slack int64) int64 {
 	return (nodes*weight*(100+slack) + whole - 1) / whole
 }
 
-// takes reports whether a new node may go to the backend.
-func (p *Pool) takes(b int32) bool {
-	x := &p.backends[b]
-	return x.Open() && len(x.addresses) > 0 && (p.limits == nil || x.nodes < p.limits[b])
-}
-
 // usable reports whether a node can stay with the address: its backend is there and not down.
 func (p *Pool) usable(address int32) bool {
 	if address < 0 {
 		return false
 	}
 	b := p.addresses.list[address].backend
-	return b >= 0 && rank(p.backends[b].Health) < 3
+	return b >= 0 && p.backends[b].Health != nfs.Down
 }
 
 // count adds nodes to an address and to its backend.
@@ -61,46 +89,8 @@ func (p *Pool) count(address, delta int32) {
 	}
 	a := &p.addresses.list[address]
 	a.nodes += delta
-	if a.backend < 0 {
-		return
-	}
-	b := &p.backends[a.backend]
-	b.nodes += int64(delta)
-	if p.bulk {
-		return
-	}
-	if b.Open() {
-		p.openNodes += int64(delta)
-	}
-	if b.zone >= 0 {
-		p.byZone[b.zone].update(p, b.leaf)
-	}
-	p.all.update(p, a.backend)
-}
-
-// build recomputes the sums and the trees.
-func (p *Pool) build() {
-	p.openNodes, p.openWeight = 0, 0
-	all := make([]int32, len(p.backends))
-	zones := make([][]int32, len(p.zones))
-	for i := range p.backends {
-		b := &p.backends[i]
-		all[i] = int32(i)
-		if b.Open() {
-			p.openNodes += b.nodes
-			p.openWeight += int64(b.Weight)
-		}
-		if b.zone >= 0 {
-			b.leaf = int32(len(zones[b.zone]))
-			zones[b.zone] = append(zones[b.zone], int32(i))
-		}
-	}
-	p.all = newTree(p, all)
-	p.byZone = make([]*tree, len(zones))
-	for z, leaves := range zones {
-		if len(leaves) > 0 {
-			p.byZone[z] = newTree(p, leaves)
-		}
+	if a.backend >= 0 {
+		p.backends[a.backend].nodes += int64(delta)
 	}
 }
 
@@ -115,4 +105,28 @@ func (p *Pool) zoneIndex(zone string) int32 {
 		p.zones[zone] = i
 	}
 	return i
+}
+
+// never is the rank of a backend that takes no nodes.
+const never = 3
+
+// rank orders backends for new nodes; the lowest takes them.
+func rank(h nfs.Health) int32 {
+	switch h {
+	case nfs.Healthy:
+		return 0
+	case nfs.Unknown:
+		return 1
+	case nfs.Failing:
+		return 2
+	default:
+		return never
+	}
+}
+
+// mix spreads the bits of a hash (the finalizer of SplitMix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

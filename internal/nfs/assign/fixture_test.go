@@ -3,7 +3,6 @@ package assign
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
@@ -43,14 +42,5 @@ func nodesOf(p *Pool) []int {
 	for _, l := range p.Loads() {
 		list = append(list, l.Nodes)
 	}
-	return list
-}
-
-func names(moves []Move) []string {
-	var list []string
-	for _, m := range moves {
-		list = append(list, m.Node)
-	}
-	slices.Sort(list)
 	return list
 }

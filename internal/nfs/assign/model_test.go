@@ -134,7 +134,7 @@ func (w *world) checkChoice(t *rapid.T, p *process, k key, before Placement, kno
 	must.True(t, i >= 0, "%s is on %s, which the service does not have", k.node, address)
 	chosen := loads[i]
 	if known && before.Address == address {
-		must.True(t, chosen.Health != nfs.Down, "a new volume of %s goes to %s, which is down", k.node, address)
+		must.True(t, chosen.Health != nfs.Down, "a volume of %s goes to %s, which is down", k.node, address)
 		return
 	}
 	if known {
@@ -196,7 +196,7 @@ func (w *world) checkCounts(t *rapid.T, p *Pool) {
 // describe is the whole state, and what the next nodes would get.
 func describe(p *Pool) string {
 	nodes := maps.Collect(p.Nodes())
-	text := fmt.Sprintln(p.openNodes, p.openWeight, p.Loads())
+	text := fmt.Sprintln(p.Loads())
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		text += fmt.Sprintf("%s %+v\n", name, nodes[name])
 	}
@@ -204,11 +204,6 @@ func describe(p *Pool) string {
 		for _, zone := range []string{"", "a", "b"} {
 			if a := p.choose(mix(i), p.zoneIndex(zone)); a >= 0 {
 				text += p.addresses.list[a].text + " "
-			}
-			if z := p.zoneIndex(zone); z >= 0 && int(z) < len(p.byZone) && p.byZone[z] != nil {
-				if b := p.byZone[z].pick(mix(i)); b >= 0 {
-					text += p.backends[b].Addr.String() + " "
-				}
 			}
 		}
 	}

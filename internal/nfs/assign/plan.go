@@ -2,7 +2,6 @@ package assign
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -21,7 +20,7 @@ const (
 	Down Reason = "Down"
 	// Draining: the operator wants the backend empty.
 	Draining Reason = "Draining"
-	// Excess: the backend has more than ⌈average × (1 + slack)⌉.
+	// Excess: a slot's backend has more than ⌈average × (1 + slack)⌉, or another has nothing.
 	Excess Reason = "Excess"
 	// Unused: no node uses the slot, so moving it costs nothing.
 	Unused Reason = "Unused"
@@ -38,57 +37,34 @@ type Move struct {
 	From, To               netip.AddrPort
 }
 
-// Plan is what a rebalance would move, and the distribution afterwards.
+// Plan is what should move, and the distribution afterwards.
 type Plan struct {
-	Moves []Move // orphans first, then the excess; each by name of the node
+	Moves []Move // by name of the node
 	After []Load
 }
 
-// Plan returns what should move: nodes whose backend is gone, down or draining, and
-// if excess is asked for, what backends have above ⌈average × (1 + slack)⌉, with
-// the fewest moves that reach it. It changes nothing. A node that has mounted a
-// backend's own address (PerNode) can only move by remounting: it moves with its
-// next first volume. Nodes go to healthy backends; to others
-// only where none is healthy.
-func (p *Pool) Plan(excess bool) Plan {
-	orphans, staying := p.orphans()
-	sim := p.sketch(orphans)
-	plan := Plan{}
-	for _, o := range orphans {
-		sim.place(p, &plan, o)
+// Plan returns what should move: nodes whose backend is gone, down or draining. Each
+// gets the address that Attach would give it. It changes nothing. A node that has
+// mounted a backend's own address (PerNode) can only move by remounting: it moves with
+// its next first volume.
+func (p *Pool) Plan() Plan {
+	sim := &Pool{
+		slack: p.slack, backends: slices.Clone(p.backends), zones: p.zones,
+		addresses: addressTable{index: p.addresses.index, list: slices.Clone(p.addresses.list)},
 	}
-	if excess {
-		for _, o := range p.excess(sim, staying) {
-			sim.place(p, &plan, o)
+	plan := Plan{}
+	for name, n := range p.nodes {
+		if reason := p.leaves(n.address); reason != "" {
+			plan.Moves = append(plan.Moves, Move{Node: name, Reason: reason})
+			sim.count(n.address, -1)
 		}
+	}
+	slices.SortFunc(plan.Moves, func(a, b Move) int { return cmp.Compare(a.Node, b.Node) })
+	for i := range plan.Moves {
+		sim.place(&plan.Moves[i], p.nodes[plan.Moves[i].Node])
 	}
 	plan.After = sim.Loads()
 	return plan
-}
-
-// mover is a node that should move.
-type mover struct {
-	name   string
-	node   entry
-	reason Reason
-}
-
-func byName(a, b mover) int { return cmp.Compare(a.name, b.name) }
-
-// orphans returns the nodes that cannot or should not stay, and how many backends
-// keep of theirs.
-func (p *Pool) orphans() ([]mover, []int64) {
-	var orphans []mover
-	staying := make([]int64, len(p.backends))
-	for name, n := range p.nodes {
-		if reason := p.leaves(n.address); reason != "" {
-			orphans = append(orphans, mover{name, n, reason})
-		} else {
-			staying[p.addresses.list[n.address].backend]++
-		}
-	}
-	slices.SortFunc(orphans, byName)
-	return orphans, staying
 }
 
 func (p *Pool) leaves(address int32) Reason {
@@ -104,78 +80,19 @@ func (p *Pool) leaves(address int32) Reason {
 	return ""
 }
 
-// sketch is a copy of the pool without nodes, with a limit for each backend: the
-// best of the open ones share what they have and the orphans; the rest take nothing.
-func (p *Pool) sketch(orphans []mover) *Pool {
-	sim := &Pool{
-		slack: p.slack, backends: slices.Clone(p.backends), zones: p.zones,
-		addresses: addressTable{index: p.addresses.index, list: slices.Clone(p.addresses.list)},
-		limits:    make([]int64, len(p.backends)),
-	}
-	best := rank(nfs.Down)
-	for _, b := range p.backends {
-		if b.Open() && len(b.addresses) > 0 {
-			best = min(best, rank(b.Health))
-		}
-	}
-	takes := func(b backend) bool { return b.Open() && len(b.addresses) > 0 && rank(b.Health) == best }
-	nodes, weights := int64(len(orphans)), int64(0)
-	for _, b := range p.backends {
-		if takes(b) {
-			nodes += b.nodes
-			weights += int64(b.Weight)
-		}
-	}
-	for i, b := range p.backends {
-		if takes(b) {
-			sim.limits[i] = limit(nodes, weights, int64(b.Weight), p.slack)
-		}
-	}
-	sim.build()
-	return sim
-}
-
-// excess returns the nodes above their backend's limit: from other zones first, then by name.
-func (p *Pool) excess(sim *Pool, staying []int64) []mover {
-	over := map[int32][]mover{}
-	for i, most := range sim.limits {
-		if most > 0 && staying[i] > most {
-			over[int32(i)] = nil
-		}
-	}
-	if len(over) == 0 {
-		return nil
-	}
-	for name, n := range p.nodes {
-		b := p.addresses.list[n.address].backend
-		if _, ok := over[b]; ok {
-			over[b] = append(over[b], mover{name, n, Excess})
-		}
-	}
-	var movers []mover
-	for _, b := range slices.Sorted(maps.Keys(over)) {
-		zone := p.backends[b].zone
-		slices.SortFunc(over[b], func(x, y mover) int {
-			return cmp.Or(compareBool(x.node.zone == zone, y.node.zone == zone), byName(x, y))
-		})
-		movers = append(movers, over[b][:staying[b]-sim.limits[b]]...)
-	}
-	slices.SortFunc(movers, byName)
-	return movers
-}
-
-// place moves a node in the sketch and appends the move to the plan.
-func (sim *Pool) place(p *Pool, plan *Plan, o mover) {
-	from := p.addresses.list[o.node.address]
-	move := Move{Node: o.name, Reason: o.reason, FromAddress: from.text}
+// place moves a node in the copy of a pool. Without a place, the node stays.
+func (p *Pool) place(m *Move, n entry) {
+	from := p.addresses.list[n.address]
+	m.FromAddress = from.text
 	if from.backend >= 0 {
-		move.From = p.backends[from.backend].Addr
+		m.From = p.backends[from.backend].Addr
 	}
-	if to := sim.choose(xxhash.Sum64String(o.name), o.node.zone); to >= 0 {
-		move.ToAddress = sim.addresses.list[to].text
-		move.To = sim.backends[sim.addresses.list[to].backend].Addr
-		sim.count(o.node.address, -1)
-		sim.count(to, 1)
+	to := p.choose(xxhash.Sum64String(m.Node), n.zone)
+	if to < 0 {
+		p.count(n.address, 1)
+		return
 	}
-	plan.Moves = append(plan.Moves, move)
+	m.ToAddress = p.addresses.list[to].text
+	m.To = p.backends[p.addresses.list[to].backend].Addr
+	p.count(to, 1)
 }

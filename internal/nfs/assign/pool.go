@@ -47,26 +47,19 @@ type Pool struct {
 	backends  []backend // sorted by address
 	addresses addressTable
 	zones     map[string]int32
-	all       *tree
-	byZone    []*tree // by index of the zone; nil where no backend is in it
 	nodes     map[string]entry
 	// split are nodes whose volumes have different addresses.
 	split map[string]struct{}
-	// openNodes and openWeight are sums over the backends that take new nodes.
-	openNodes, openWeight int64
-	// limits are set while planning: the most nodes that a backend may get.
-	limits []int64
-	// bulk is set while trees are rebuilt at the end and not step by step.
-	bulk bool
 }
 
+// backend begins with what choose reads of each.
 type backend struct {
+	nodes, weight int64
+	hash          uint64
+	zone          int32 // -1: none
+	rank          int32 // for new nodes: the lowest takes them; never takes none
+	addresses     []int32
 	nfs.Member
-	hash      uint64
-	nodes     int64
-	addresses []int32
-	zone      int32 // -1: none
-	leaf      int32 // in the tree of the zone
 }
 
 // entry is one node. It is kept by value in a map: 32 bytes, and 24 for each volume.
@@ -79,16 +72,16 @@ type entry struct {
 type held struct {
 	volume  string
 	address int32
+	// written: the API has the address; else the write may have failed.
+	written bool
 }
 
 // NewPool returns a pool without targets and nodes. slack is in percent; see DefaultSlack.
 func NewPool(slack int) *Pool {
-	p := &Pool{
+	return &Pool{
 		slack: int64(max(slack, 0)), zones: map[string]int32{}, nodes: map[string]entry{}, split: map[string]struct{}{},
 		addresses: addressTable{index: map[string]int32{}},
 	}
-	p.build()
-	return p
 }
 
 // SetSlack changes the slack, in percent. It counts for the next node.
@@ -117,23 +110,25 @@ func (p *Pool) SetTargets(targets []Target) {
 			b.addresses = append(b.addresses, a)
 			b.nodes += int64(p.addresses.list[a].nodes)
 		}
+		b.weight, b.rank = int64(b.Weight), never
+		if b.Open() && len(b.addresses) > 0 {
+			b.rank = rank(b.Health)
+		}
 	}
 	p.addresses.sweep()
-	p.bulk = true
 	for name := range p.split {
 		p.settle(name, p.nodes[name])
 	}
-	p.bulk = false
-	p.build()
 }
 
 // Attach returns the address for a volume on a node, and records it. The node
 // keeps the address that it has, also where its backend drains. It gets another
 // where its backend is down or gone: volumes that it has attached keep theirs, as
-// they are mounted. A volume that is attached already keeps its address.
+// they are mounted. A volume that is attached already keeps its address, once Record
+// has seen it: an address that was not written is mounted nowhere.
 func (p *Pool) Attach(n Node, volume string) (string, error) {
 	at, ok := p.nodes[n.Name]
-	if i := find(at.volumes, volume); i >= 0 {
+	if i := find(at.volumes, volume); i >= 0 && (at.volumes[i].written || p.usable(at.volumes[i].address)) {
 		return p.addresses.list[at.volumes[i].address].text, nil
 	}
 	address := at.address
@@ -145,7 +140,7 @@ func (p *Pool) Attach(n Node, volume string) (string, error) {
 	if !ok {
 		at.address = -1
 	}
-	p.put(n, at, volume, address)
+	p.put(n, at, held{volume, address, false})
 	return p.addresses.list[address].text, nil
 }
 
@@ -168,7 +163,7 @@ func (p *Pool) Record(a Attachment) {
 	if !ok {
 		at.address = -1
 	}
-	p.put(a.Node, at, a.Volume, p.addresses.of(a.Address))
+	p.put(a.Node, at, held{a.Volume, p.addresses.of(a.Address), true})
 }
 
 // Rebuild replaces all nodes by those of the attachments, whose order does not matter.
@@ -178,13 +173,10 @@ func (p *Pool) Rebuild(attachments []Attachment) {
 	for i := range p.backends {
 		p.backends[i].nodes = 0
 	}
-	p.bulk = true
 	for _, a := range attachments {
 		p.Record(a)
 	}
-	p.bulk = false
 	p.addresses.sweep()
-	p.build()
 }
 
 // Detach removes a volume from a node. With its last volume the node leaves the pool.
@@ -212,14 +204,14 @@ func (p *Pool) DetachAll(nodeName string) {
 	p.settle(nodeName, n)
 }
 
-func (p *Pool) put(n Node, at entry, volume string, address int32) {
+func (p *Pool) put(n Node, at entry, has held) {
 	at.zone = p.zoneIndex(n.Zone)
-	p.addresses.list[address].held++
-	if i := find(at.volumes, volume); i >= 0 {
+	p.addresses.list[has.address].held++
+	if i := find(at.volumes, has.volume); i >= 0 {
 		p.addresses.list[at.volumes[i].address].held--
-		at.volumes[i].address = address
+		at.volumes[i] = has
 	} else {
-		at.volumes = append(at.volumes, held{volume, address})
+		at.volumes = append(at.volumes, has)
 	}
 	p.settle(n.Name, at)
 }

@@ -63,6 +63,32 @@ func TestPreferredAddressIsKeptWhileItsBackendLives(t *testing.T) {
 	}
 }
 
+// The write of an address may fail, and its server may be down at the retry.
+func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		list := members(2)
+		p := newPool(DefaultSlack, PerNodeTargets(list))
+		first := attach(t, p, node(0), "pv")
+		must.Equal(t, attach(t, p, node(0), "pv"), first, "at once")
+		if written {
+			p.Record(Attachment{node(0), "pv", first})
+		}
+		lost := slices.IndexFunc(list, func(m nfs.Member) bool { return m.Address() == first })
+		list[lost].Drain = true
+		p.SetTargets(PerNodeTargets(list))
+		must.Equal(t, attach(t, p, node(0), "pv"), first, "while its backend drains")
+		list[lost].Health = nfs.Down
+		p.SetTargets(PerNodeTargets(list))
+		must.Equal(t, attach(t, p, node(0), "pv") == first, written, "kept; written: %v", written)
+		want := []int{1, 1}
+		want[lost] = 0
+		if written {
+			want[lost], want[1-lost] = 1, 0
+		}
+		must.Equal(t, nodesOf(p), want, "written: %v", written)
+	}
+}
+
 // Two leaders may attach volumes of one node at the same moment.
 func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
 	list := []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}}
@@ -128,7 +154,7 @@ func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 	targets[0].Addresses = nil
 	p.SetTargets(targets)
 	got := nodesOf(p)
-	must.True(t, slices.Equal(got, []int{0, 16, 8}) && len(p.Plan(false).Moves) == 0, "got %v", got)
+	must.True(t, slices.Equal(got, []int{0, 16, 8}) && len(p.Plan().Moves) == 0, "got %v", got)
 	if got := attach(t, p, node(99), "pv"); p.AddressNodes(got) != 3 || nodesOf(p)[2] != 9 {
 		t.Errorf("a backend without slots takes nodes: %s, %v", got, nodesOf(p))
 	}

@@ -32,54 +32,37 @@ func drawTargets(t *rapid.T, n int, plain bool) []Target {
 	return PerNodeTargets(list)
 }
 
-// checkPlan: all orphans move, and no other nodes; the excess moves with the
-// fewest moves, and no backend has more than the limit afterwards.
+// checkPlan: all orphans move, and no other nodes, to the best backends.
 func (w *world) checkPlan(t *rapid.T, p *Pool) {
 	members := map[netip.AddrPort]nfs.Member{}
 	best := rank(nfs.Down)
-	for _, target := range p.backends {
-		members[target.Addr] = target.Member
-		if target.Open() {
-			best = min(best, rank(target.Health))
+	for _, b := range p.backends {
+		members[b.Addr] = b.Member
+		if b.Open() {
+			best = min(best, rank(b.Health))
 		}
 	}
-	orphans, stay := 0, map[netip.AddrPort]int64{}
+	orphans := map[string]bool{}
 	for name, at := range p.Nodes() {
-		m, ok := members[at.Backend]
-		if !ok || m.Health == nfs.Down || m.Drain {
-			orphans++
-			continue
-		}
-		stay[at.Backend]++
-		if slices.ContainsFunc(p.Plan(false).Moves, func(m Move) bool { return m.Node == name }) {
-			t.Fatalf("%s is on %s, which is fit, and moves", name, at.Backend)
+		if m, ok := members[at.Backend]; !ok || !m.Open() {
+			orphans[name] = true
 		}
 	}
-	nodes, weights := int64(orphans), int64(0)
-	for addr, m := range members {
-		if m.Open() && rank(m.Health) == best {
-			nodes, weights = nodes+stay[addr], weights+int64(m.Weight)
-		}
-	}
-	excess := 0
-	limits := map[netip.AddrPort]int64{}
-	for addr, m := range members {
-		if m.Open() && rank(m.Health) == best {
-			limits[addr] = limit(nodes, weights, int64(m.Weight), p.slack)
-			excess += int(max(0, stay[addr]-limits[addr]))
-		}
-	}
-	plan := p.Plan(true)
-	n := len(plan.Moves)
-	must.True(t, n == orphans+excess, "%d moves, for %d orphans and %d above the limit", n, orphans, excess)
+	plan := p.Plan()
+	must.Equal(t, len(plan.Moves), len(orphans), "moves")
 	for _, m := range plan.Moves {
-		_, ok := limits[m.To]
-		must.True(t, (m.ToAddress == "" || ok) && (m.ToAddress != "" || len(limits) == 0) && m.ToAddress != m.FromAddress, "got %+v", m)
+		to, ok := members[m.To]
+		must.True(t, orphans[m.Node] && (best == rank(nfs.Down)) == (m.ToAddress == ""), "got %+v", m)
+		must.True(t, m.ToAddress == "" || ok && to.Open() && rank(to.Health) == best, "got %+v", m)
 	}
+	moving := 0
 	for _, l := range plan.After {
-		most, ok := limits[l.Addr]
-		must.True(t, !ok || int64(l.Nodes) <= most, "%s has %d nodes afterwards, and the limit is %d", l.Addr, l.Nodes, most)
+		if !members[l.Addr].Open() && best < rank(nfs.Down) {
+			must.Equal(t, l.Nodes, 0, "%s afterwards", l.Addr)
+		}
+		moving += l.Nodes
 	}
+	must.True(t, best == rank(nfs.Down) || moving == p.Len(), "%d of %d nodes afterwards", moving, p.Len())
 }
 
 func TestPoolFollowsAttachments(t *testing.T) {
@@ -178,55 +161,92 @@ func TestNewNodesAreSpreadEvenly(t *testing.T) {
 	})
 }
 
-// Slots never point to a backend that is down while another takes nodes, and no
-// slot leaves a backend that is fit unless that is asked for, or it is unused.
+// Slots never point to a backend that is down while another takes nodes, no slot in use
+// leaves a backend that is fit unless that is asked for, and each backend gets slots.
 func TestSlotsFollowBackends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		slots := make([]Slot, rapid.IntRange(1, 20).Draw(t, "slots"))
-		list := members(3)
+		rules := Rules{PerBackend: rapid.IntRange(1, 4).Draw(t, "per backend"), Slack: rapid.SampledFrom([]int{0, 20}).Draw(t, "slack"), Excess: rapid.Bool().Draw(t, "excess")}
+		slots := make([]Slot, rapid.IntRange(0, 20).Draw(t, "slots"))
+		list, most := members(3), 0
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
-				if moves := Repoint(slots, list, DefaultSlack, false); len(moves) > 0 {
-					slots = apply(slots, moves)
-					again := Repoint(slots, list, DefaultSlack, false)
-					must.True(t, len(again) == 0, "%v move again, after %v", again, moves)
+				moves := Repoint(slots, list, rules)
+				checkRepoint(t, slots, list, moves, rules)
+				before := len(slots)
+				slots = apply(slots, moves)
+				again := Repoint(slots, list, rules)
+				must.True(t, len(again) == 0, "%v move again, after %v", again, moves)
+				used := 0
+				for _, s := range slots {
+					if s.used() {
+						used++
+					}
 				}
+				must.True(t, len(slots) == before || len(slots) <= used+rules.PerBackend*len(list)+most, "%d slots, %d used, %d backends", len(slots), used, len(list))
 			},
 			"nodes come and go": func(t *rapid.T) {
 				for i := range slots {
 					slots[i].Nodes = rapid.IntRange(0, 3).Draw(t, "nodes")
+					slots[i].Mounted = slots[i].Nodes > 0 || rapid.IntRange(0, 9).Draw(t, "split") == 0
 				}
 			},
-			"slots are added": func(t *rapid.T) { slots = append(slots, make([]Slot, rapid.IntRange(1, 4).Draw(t, "more"))...) },
+			"slots are added": func(t *rapid.T) {
+				slots = append(slots, make([]Slot, rapid.IntRange(1, 4).Draw(t, "more"))...)
+			},
 			"backends change": func(t *rapid.T) {
 				list = nil
 				for _, target := range drawTargets(t, 6, rapid.Bool().Draw(t, "equal weights")) {
 					list = append(list, target.Member)
 				}
-				checkRepoint(t, slots, list)
+				most = len(slots) // unused slots of backends that fail stay with them
 			},
 		})
 	})
 }
 
-func checkRepoint(t *rapid.T, slots []Slot, list []nfs.Member) {
-	by, open := map[netip.AddrPort]nfs.Member{}, 0
+func checkRepoint(t *rapid.T, slots []Slot, list []nfs.Member, moves []SlotMove, rules Rules) {
+	by, best, unprobed := map[netip.AddrPort]nfs.Member{}, rank(nfs.Down), false
 	for _, m := range list {
 		by[m.Addr] = m
 		if m.Open() {
-			open++
+			best, unprobed = min(best, rank(m.Health)), unprobed || m.Health == nfs.Unknown
 		}
 	}
-	for _, excess := range []bool{false, true} {
-		moves := Repoint(slots, list, DefaultSlack, excess)
-		for _, m := range moves {
-			from, ok := by[m.From]
-			fit := ok && from.Open()
-			must.True(t, (!fit || m.Nodes == 0 || excess) && m.To != m.From && by[m.To].Open(), "excess %v: %+v", excess, m)
+	for _, m := range moves {
+		if m.Slot >= len(slots) {
+			must.True(t, m.Reason == New && !m.From.IsValid(), "got %+v", m)
+			continue
 		}
-		for i, s := range apply(slots, moves) {
-			m, ok := by[s.Backend]
-			must.True(t, open == 0 || ok && m.Open(), "slot %d points to %s, and %d other backends are open", i, s.Backend, open)
+		from, ok := by[m.From]
+		fit := ok && from.Open()
+		must.True(t, (!fit || !slots[m.Slot].used() || rules.Excess && slots[m.Slot].Nodes > 0) && m.To != m.From, "got %+v", m)
+		must.True(t, rank(by[m.To].Health) == best && by[m.To].Open(), "got %+v", m)
+	}
+	if best == rank(nfs.Down) {
+		must.Equal(t, len(moves), 0, "moves without a backend")
+		return
+	}
+	has, used, loads := map[netip.AddrPort]int{}, map[netip.AddrPort]int{}, []Load{}
+	nodes := map[netip.AddrPort]int{}
+	for i, s := range apply(slots, moves) {
+		m, ok := by[s.Backend]
+		must.True(t, ok && m.Open(), "slot %d points to %s", i, s.Backend)
+		has[s.Backend]++
+		nodes[s.Backend] += s.Nodes
+		if s.Nodes > 0 {
+			used[s.Backend]++
+		}
+	}
+	for _, m := range list {
+		if !m.Open() || rank(m.Health) != best {
+			continue
+		}
+		loads = append(loads, Load{m, nodes[m.Addr]})
+		must.True(t, has[m.Addr] >= rules.PerBackend || unprobed && best == rank(nfs.Healthy), "%s has %d slots", m.Addr, has[m.Addr])
+	}
+	if rules.Excess && !unprobed && !slices.ContainsFunc(loads, func(l Load) bool { return l.Weight > 1 }) && len(Idle(loads)) > 0 {
+		for _, l := range loads {
+			must.True(t, l.Nodes < 2 || used[l.Addr] == 1, "%v idle, and %s has %d nodes on %d slots", Idle(loads), l.Addr, l.Nodes, used[l.Addr])
 		}
 	}
 }

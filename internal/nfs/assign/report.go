@@ -67,10 +67,37 @@ func (p *Pool) Loads() []Load {
 	return loads
 }
 
-// AddressNodes is how many nodes use an address: the nodes of a slot.
+// Idle are the healthy backends that have no node although another has more for its
+// weight than they would have with one.
+func Idle(loads []Load) []netip.AddrPort {
+	most := Load{Member: nfs.Member{Backend: nfs.Backend{Weight: 1}}}
+	for _, l := range loads {
+		if int64(l.Nodes)*int64(most.Weight) > int64(most.Nodes)*int64(l.Weight) {
+			most = l
+		}
+	}
+	var idle []netip.AddrPort
+	for _, l := range loads {
+		if l.Nodes == 0 && !l.Drain && l.Health == nfs.Healthy && int64(most.Nodes)*int64(l.Weight) > int64(most.Weight) {
+			idle = append(idle, l.Addr)
+		}
+	}
+	return idle
+}
+
+// AddressNodes is how many nodes use an address.
 func (p *Pool) AddressNodes(address string) int {
 	if i, ok := p.addresses.index[address]; ok {
 		return int(p.addresses.list[i].nodes)
 	}
 	return 0
+}
+
+// Slots fills in who uses slots, whose addresses are given by index.
+func (p *Pool) Slots(slots []Slot, addresses []string) {
+	for s := range slots {
+		if i, ok := p.addresses.index[addresses[s]]; ok {
+			slots[s].Nodes, slots[s].Mounted = int(p.addresses.list[i].nodes), p.addresses.list[i].held > 0
+		}
+	}
 }

@@ -15,11 +15,25 @@ import (
 type Slot struct {
 	// Backend is not valid where the slot points nowhere yet.
 	Backend netip.AddrPort
-	// Nodes that use the slot: see Pool.AddressNodes.
+	// Nodes that count at the slot: see Pool.Slots.
 	Nodes int
+	// Mounted: a node has a volume by the slot. It may count elsewhere.
+	Mounted bool
+}
+
+func (s Slot) used() bool { return s.Nodes > 0 || s.Mounted }
+
+// Rules for slots.
+type Rules struct {
+	// PerBackend is the least number of slots of a backend that takes nodes, at least 1.
+	PerBackend int
+	// Slack in percent, and whether slots in use leave backends that have more.
+	Slack  int
+	Excess bool
 }
 
 // SlotMove points a slot, by its index, to another backend. Nodes that use the slot notice as if their server restarted.
+// The slots that are added follow the last one, with reason New.
 type SlotMove struct {
 	Slot     int
 	Reason   Reason
@@ -27,29 +41,34 @@ type SlotMove struct {
 	Nodes    int
 }
 
-// Repoint returns the fewest moves after which no slot points to a backend that is
-// gone, down or draining while another takes nodes, and unused slots are
-// spread evenly. If excess is asked for, slots in use also leave backends that have
-// more than ⌈average × (1 + slack)⌉, those with the fewest nodes first. While a
-// backend is not probed yet, only the first of the three happens: the probe comes
-// within seconds, and a slot should move once. slack is in percent.
-// It returns no move to a backend that is not open; slots then stay as they are.
-func Repoint(slots []Slot, members []nfs.Member, slack int, excess bool) []SlotMove {
+// Repoint returns the moves after which no slot points to a backend that is gone, down
+// or draining while another takes nodes, and each backend that takes nodes has slots for
+// new ones: unused slots are spread evenly, and where they are too few, slots are added.
+//
+// A slot in use goes to the backend with the fewest nodes. It leaves a healthy backend only
+// if Excess is asked for: see shed. While a backend is not probed yet, only slots move
+// that must: the probe comes within seconds, and a slot should move once.
+// Without an open backend, slots stay as they are.
+func Repoint(slots []Slot, members []nfs.Member, rules Rules) []SlotMove {
 	s := newSpread(slots, members)
 	if len(s.places) == 0 {
 		return nil
 	}
 	for _, i := range s.orphans() {
-		s.move(i, s.least(i, nil))
+		by := fewestSlots
+		if s.slots[i].used() {
+			by = fewestNodes
+		}
+		s.move(i, s.best(i, by))
 	}
-	if s.unprobed {
-		return s.moves()
+	if !s.unprobed {
+		if rules.Excess {
+			s.shed(int64(max(rules.Slack, 0)))
+		}
+		s.evenUnused()
+		s.add(max(rules.PerBackend, 1))
 	}
-	s.evenUnused()
-	if excess {
-		s.shed(int64(max(slack, 0)))
-	}
-	return s.moves()
+	return s.moves(len(slots))
 }
 
 // spread is a distribution of slots in the making.
@@ -63,14 +82,13 @@ type spread struct {
 }
 
 type place struct {
-	addr         netip.AddrPort
-	hash         uint64
-	weight       int64
-	slots, nodes int64
+	Load
+	hash  uint64
+	slots int
 }
 
 func newSpread(slots []Slot, members []nfs.Member) *spread {
-	s := &spread{slots: slots, now: make([]netip.AddrPort, len(slots)), index: map[netip.AddrPort]int{}, members: map[netip.AddrPort]nfs.Member{}}
+	s := &spread{slots: slices.Clone(slots), now: make([]netip.AddrPort, len(slots)), index: map[netip.AddrPort]int{}, members: map[netip.AddrPort]nfs.Member{}}
 	best := rank(nfs.Down)
 	for _, m := range members {
 		s.members[m.Addr] = m
@@ -83,27 +101,28 @@ func newSpread(slots []Slot, members []nfs.Member) *spread {
 	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Member) int { return a.Addr.Compare(b.Addr) }) {
 		if m.Open() && rank(m.Health) == best {
 			s.index[m.Addr] = len(s.places)
-			s.places = append(s.places, place{addr: m.Addr, hash: xxhash.Sum64String(m.Addr.String()), weight: int64(max(m.Weight, 1))})
+			m.Weight = max(m.Weight, 1)
+			s.places = append(s.places, place{Load: Load{Member: m}, hash: xxhash.Sum64String(m.Addr.String())})
 		}
 	}
 	for i, slot := range slots {
 		s.now[i] = slot.Backend
-		s.add(i, 1)
+		s.count(i, 1)
 	}
 	return s
 }
 
-func (s *spread) add(slot int, sign int64) {
+func (s *spread) count(slot, sign int) {
 	if i, ok := s.index[s.now[slot]]; ok {
 		s.places[i].slots += sign
-		s.places[i].nodes += sign * int64(s.slots[slot].Nodes)
+		s.places[i].Nodes += sign * s.slots[slot].Nodes
 	}
 }
 
 func (s *spread) move(slot, to int) {
-	s.add(slot, -1)
-	s.now[slot] = s.places[to].addr
-	s.add(slot, 1)
+	s.count(slot, -1)
+	s.now[slot] = s.places[to].Addr
+	s.count(slot, 1)
 }
 
 func (s *spread) reason(slot int) Reason {
@@ -134,37 +153,39 @@ func (s *spread) orphans() []int {
 	return orphans
 }
 
-// least is the backend with the fewest slots for its weight, then the fewest
-// nodes, then by rendezvous hash with the slot; of those that may, if may is given.
-func (s *spread) least(slot int, may func(place) bool) int {
+// fewestNodes prefers the place with the fewest nodes for its weight, with those of the slot; then with the fewest slots.
+func fewestNodes(a, b *place, slot Slot) int {
+	return cmp.Or(cmp.Compare(a.loadWith(slot)*int64(b.Weight), b.loadWith(slot)*int64(a.Weight)), cmp.Compare(a.slots, b.slots))
+}
+
+func fewestSlots(a, b *place, _ Slot) int { return cmp.Compare(a.slots, b.slots) }
+
+func (p *place) loadWith(slot Slot) int64 { return int64(p.Nodes + slot.Nodes) }
+
+// best is the place that an order prefers for a slot; of equals, by rendezvous hash.
+func (s *spread) best(slot int, order func(a, b *place, slot Slot) int) int {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(slot))
-	hash, best := xxhash.Sum64(key[:]), -1
-	for i, p := range s.places {
-		if may != nil && !may(p) {
-			continue
-		}
-		if best < 0 || cmp.Or(
-			cmp.Compare((p.slots+1)*s.places[best].weight, (s.places[best].slots+1)*p.weight),
-			cmp.Compare(p.nodes*s.places[best].weight, s.places[best].nodes*p.weight),
-			cmp.Compare(mix(hash^s.places[best].hash), mix(hash^p.hash)),
-		) < 0 {
-			best = i
+	hash, best := xxhash.Sum64(key[:]), 0
+	for i := range s.places[1:] {
+		a, b := &s.places[i+1], &s.places[best]
+		if c := order(a, b, s.slots[slot]); c < 0 || c == 0 && mix(hash^a.hash) > mix(hash^b.hash) {
+			best = i + 1
 		}
 	}
 	return best
 }
 
-func (s *spread) moves() []SlotMove {
+func (s *spread) moves(before int) []SlotMove {
 	var moves []SlotMove
 	for i, slot := range s.slots {
-		if s.now[i] == slot.Backend {
+		if i < before && s.now[i] == slot.Backend {
 			continue
 		}
 		reason := s.reason(i)
 		if reason == "" {
 			reason = Excess
-			if slot.Nodes == 0 {
+			if !slot.used() {
 				reason = Unused
 			}
 		}

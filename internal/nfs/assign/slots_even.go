@@ -1,18 +1,24 @@
 package assign
 
-// evenUnused moves unused slots from backends with many slots to the one
-// with the fewest, as long as that makes them more even.
+import (
+	"net/netip"
+
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// evenUnused moves unused slots from the place with the most slots to the one with
+// the fewest, as long as that makes them more even.
 func (s *spread) evenUnused() {
 	unused := make([][]int, len(s.places))
 	for i, slot := range s.slots {
-		if p, ok := s.index[s.now[i]]; ok && slot.Nodes == 0 {
+		if p, ok := s.index[s.now[i]]; ok && !slot.used() {
 			unused[p] = append(unused[p], i)
 		}
 	}
 	for {
 		from := -1
 		for i, p := range s.places {
-			if len(unused[i]) > 0 && (from < 0 || p.slots*s.places[from].weight > s.places[from].slots*p.weight) {
+			if len(unused[i]) > 0 && (from < 0 || p.slots > s.places[from].slots) {
 				from = i
 			}
 		}
@@ -20,9 +26,9 @@ func (s *spread) evenUnused() {
 			return
 		}
 		last := len(unused[from]) - 1
-		slot, source := unused[from][last], s.places[from]
-		to := s.least(slot, nil)
-		if (s.places[to].slots+1)*source.weight >= source.slots*s.places[to].weight {
+		slot := unused[from][last]
+		to := s.best(slot, fewestSlots)
+		if s.places[to].slots+1 >= s.places[from].slots {
 			return
 		}
 		s.move(slot, to)
@@ -30,23 +36,61 @@ func (s *spread) evenUnused() {
 	}
 }
 
-// shed moves slots, those with the fewest nodes first, off backends above their limit.
-func (s *spread) shed(slack int64) {
-	var slots, weights int64
-	for _, p := range s.places {
-		slots += p.slots
-		weights += p.weight
-	}
-	room := func(p place) bool { return p.slots < limit(slots, weights, p.weight, slack) }
-	for from := range s.places {
-		for s.places[from].slots > limit(slots, weights, s.places[from].weight, slack) {
-			slot := -1
-			for i := range s.slots {
-				if s.now[i] == s.places[from].addr && (slot < 0 || s.slots[i].Nodes < s.slots[slot].Nodes) {
-					slot = i
-				}
+// add gives each place a number of slots at least, as far as there may be more.
+func (s *spread) add(each int) {
+	for least := 1; least <= each; least++ {
+		for i := range s.places {
+			if s.places[i].slots >= least || len(s.slots) >= nfs.MaxSlots {
+				continue
 			}
-			s.move(slot, s.least(slot, room))
+			s.slots, s.now = append(s.slots, Slot{}), append(s.now, netip.AddrPort{})
+			s.move(len(s.slots)-1, i)
 		}
 	}
+}
+
+// shed moves slots in use off places above ⌈average × (1 + slack)⌉ nodes, and off the fullest
+// ones while another place idles; the fullest first, and of its slots those with the fewest nodes.
+// A slot moves only if the place that takes it then has less than the other had.
+func (s *spread) shed(slack int64) {
+	done := make([]bool, len(s.places)) // they have no slot to give
+	for {
+		from := s.fullest(slack, done)
+		if from < 0 {
+			return
+		}
+		slot := -1
+		for i := range s.slots {
+			if s.now[i] == s.places[from].Addr && s.slots[i].Nodes > 0 && (slot < 0 || s.slots[i].Nodes < s.slots[slot].Nodes) {
+				slot = i
+			}
+		}
+		to := s.best(slot, fewestNodes)
+		a, b := &s.places[from], &s.places[to]
+		if b.loadWith(s.slots[slot])*int64(a.Weight) < int64(a.Nodes)*int64(b.Weight) {
+			s.move(slot, to)
+		} else {
+			done[from] = true
+		}
+	}
+}
+
+// fullest is the place that gives a slot next, -1 if none does.
+func (s *spread) fullest(slack int64, done []bool) int {
+	var nodes, weights int64
+	loads := make([]Load, len(s.places))
+	for i, p := range s.places {
+		loads[i] = p.Load
+		nodes, weights = nodes+int64(p.Nodes), weights+int64(p.Weight)
+	}
+	idle, fullest := len(Idle(loads)) > 0, -1
+	for i, p := range s.places {
+		if done[i] || p.Nodes == 0 || !idle && int64(p.Nodes) <= limit(nodes, weights, int64(p.Weight), slack) {
+			continue
+		}
+		if fullest < 0 || int64(p.Nodes)*int64(s.places[fullest].Weight) > int64(s.places[fullest].Nodes)*int64(p.Weight) {
+			fullest = i
+		}
+	}
+	return fullest
 }

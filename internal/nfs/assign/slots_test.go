@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -14,10 +15,18 @@ import (
 func apply(slots []Slot, moves []SlotMove) []Slot {
 	slots = slices.Clone(slots)
 	for _, m := range moves {
+		if m.Slot == len(slots) {
+			slots = append(slots, Slot{})
+		}
 		slots[m.Slot].Backend = m.To
 	}
 	return slots
 }
+
+var byDefault = Rules{PerBackend: nfs.SlotsPerBackend, Slack: DefaultSlack}
+
+// excess asks for a rebalance.
+func excess(slack int) Rules { return Rules{PerBackend: 1, Slack: slack, Excess: true} }
 
 func perBackend(slots []Slot, list []nfs.Member) []int {
 	counts := map[netip.AddrPort]int{}
@@ -33,7 +42,7 @@ func perBackend(slots []Slot, list []nfs.Member) []int {
 
 func newSlots(n int, list []nfs.Member) []Slot {
 	slots := make([]Slot, n)
-	slots = apply(slots, Repoint(slots, list, DefaultSlack, false))
+	slots = apply(slots, Repoint(slots, list, byDefault))
 	for i := range slots {
 		slots[i].Nodes = 1
 	}
@@ -45,11 +54,13 @@ func TestNewSlotsAreSpreadEvenly(t *testing.T) {
 	must.Equal(t, perBackend(newSlots(16, list), list), []int{4, 4, 4, 4})
 	got := perBackend(newSlots(18, list), list)
 	must.True(t, slices.Min(got) == 4 && slices.Max(got) == 5, "got %v", got)
-	list[0].Weight = 3
-	must.Equal(t, perBackend(newSlots(12, list), list), []int{6, 2, 2, 2}, "by weight")
-	for _, m := range Repoint(make([]Slot, 3), list, 0, false) {
+	for _, m := range Repoint(make([]Slot, 3), list, byDefault) {
 		must.Equal(t, m.Reason, New)
 	}
+	must.Equal(t, perBackend(apply(nil, Repoint(nil, list, byDefault)), list), []int{4, 4, 4, 4}, "none asked for")
+	must.Equal(t, perBackend(newSlots(5, list), list), []int{4, 4, 4, 4}, "too few")
+	must.Equal(t, len(Repoint(nil, members(nfs.MaxSlots), byDefault)), nfs.MaxSlots, "no more than the most")
+	must.Equal(t, len(Repoint(nil, members(nfs.MaxSlots/2), byDefault)), nfs.MaxSlots, "no more than the most")
 }
 
 func TestOnlySlotsOfLostBackendMove(t *testing.T) {
@@ -61,7 +72,7 @@ func TestOnlySlotsOfLostBackendMove(t *testing.T) {
 		list := members(4)
 		slots := newSlots(16, list)
 		lost, rest := list[1].Addr, change(slices.Clone(list))
-		moves := Repoint(slots, rest, DefaultSlack, true)
+		moves := Repoint(slots, rest, byDefault)
 		must.Equal(t, len(moves), 4, "%s: moves", reason)
 		for _, m := range moves {
 			must.True(t, m.From == lost && m.To != lost && m.Reason == reason && m.Nodes == 1, "%s: %+v", reason, m)
@@ -71,16 +82,31 @@ func TestOnlySlotsOfLostBackendMove(t *testing.T) {
 	}
 }
 
-func TestReturnedBackendGetsUnusedSlotsOnly(t *testing.T) {
+func TestOrphansGoWhereFewestNodesAre(t *testing.T) {
+	list := members(3)
+	slots := []Slot{{list[0].Addr, 4, true}, {list[0].Addr, 2, true}, {list[1].Addr, 7, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}}
+	list[0].Drain = true
+	moves := Repoint(slots, list, Rules{PerBackend: 1})
+	must.True(t, len(moves) == 2 && moves[0].To == list[2].Addr && moves[1].To == list[1].Addr, "got %+v", moves)
+	list[1].Weight = 10
+	moves = Repoint(slots, list, Rules{PerBackend: 1})
+	must.True(t, len(moves) == 2 && moves[0].To == list[1].Addr && moves[1].To == list[1].Addr, "by weight: %+v", moves)
+}
+
+func TestReturnedBackendGetsUnusedSlotsThenNewOnes(t *testing.T) {
 	list := members(4)
-	slots := newSlots(16, list[:3])
-	must.Equal(t, Repoint(slots, list, DefaultSlack, false), nil, "slots in use")
-	slots[0].Nodes, slots[1].Nodes = 0, 0
-	moves := Repoint(slots, list, DefaultSlack, false)
-	must.Equal(t, len(moves), 2, "moves")
-	for _, m := range moves {
-		must.True(t, m.Slot <= 1 && m.To == list[3].Addr && m.Reason == Unused, "got %+v", m)
+	slots := newSlots(18, list[:3])
+	slots[0].Nodes, slots[1].Nodes, slots[2].Nodes = 0, 0, 0
+	slots[2].Mounted = true // by a node that counts elsewhere
+	moves := Repoint(slots, list, byDefault)
+	must.Equal(t, len(moves), 4, "moves")
+	for i, m := range moves {
+		unused := m.Slot <= 1 && m.Reason == Unused
+		must.True(t, m.To == list[3].Addr && (unused || m.Slot == 16+i && m.Reason == New && !m.From.IsValid()), "got %+v", m)
 	}
+	must.Equal(t, len(Repoint(slots, list, Rules{PerBackend: 1})), 2, "moves, with a number of slots")
+	slots[0].Nodes, slots[1].Nodes = 1, 1
+	must.Equal(t, len(Repoint(slots, list, Rules{PerBackend: 1})), 1, "moves, with all slots in use")
 }
 
 func TestSlotsWaitForTheFirstProbe(t *testing.T) {
@@ -88,28 +114,62 @@ func TestSlotsWaitForTheFirstProbe(t *testing.T) {
 	slots := newSlots(16, list[:1])
 	slots[0].Nodes = 0
 	list[3].Health = nfs.Unknown
-	must.Equal(t, Repoint(slots, list, 0, true), nil, "before a backend is probed")
+	must.Equal(t, Repoint(slots, list, excess(0)), nil, "before a backend is probed")
 	list[3].Health = nfs.Healthy
-	must.Equal(t, len(Repoint(slots, list, 0, true)), 12, "moves")
+	must.Equal(t, len(Repoint(slots, list, excess(0))), 12, "moves")
 }
 
-func TestExcessSlotsMoveFewestNodesFirst(t *testing.T) {
-	list := members(4)
-	slots := newSlots(16, list[:3])
-	for i := range slots {
-		slots[i].Nodes = len(slots) - i
-	}
-	moves := Repoint(slots, list, 0, true)
-	got := perBackend(apply(slots, moves), list)
-	must.True(t, slices.Equal(got, []int{4, 4, 4, 4}) && len(moves) == 4, "%v after %v", got, moves)
-	for _, m := range moves {
-		must.Equal(t, m.Reason, Excess, "got %+v", m)
-		for i, s := range slots {
-			stays := !slices.ContainsFunc(moves, func(o SlotMove) bool { return o.Slot == i })
-			if stays && s.Backend == m.From && s.Nodes < m.Nodes {
-				t.Errorf("slot %d with %d nodes moves, slot %d with %d stays", m.Slot, m.Nodes, i, s.Nodes)
-			}
+func TestExcessMovesSlotsByTheirNodes(t *testing.T) {
+	list := members(3)
+	at := func(backend int, nodes ...int) (slots []Slot) {
+		for _, n := range nodes {
+			slots = append(slots, Slot{list[backend].Addr, n, n > 0})
 		}
+		return slots
 	}
-	must.Equal(t, Repoint(slots, list, 50, true), nil, "within the slack") // ⌈16 / 4 × 1.5⌉ = 6
+	for name, c := range map[string]struct {
+		slots []Slot
+		slack int
+		want  string
+	}{
+		"fewest nodes first":                  {slices.Concat(at(0, 7, 3, 2), at(1, 6), at(2, 3)), 40, "[2:2]"}, // ⌈21 / 3 × 1.4⌉ = 10
+		"as many as it takes":                 {slices.Concat(at(0, 7, 3, 2), at(1, 6), at(2, 3)), 0, "[1:3 2:2]"},
+		"within the slack":                    {slices.Concat(at(0, 4, 5), at(1, 6), at(2, 6)), 20, "[]"},
+		"a slot that would only change place": {slices.Concat(at(0, 12), at(1, 3), at(2, 3)), 0, "[]"},
+		"an idle one, within the slack":       {slices.Concat(at(0, 1, 3), at(1, 4), at(2, 0)), 100, "[0:1]"},
+		"an idle one, from the next":          {slices.Concat(at(0, 6), at(1, 2, 3), at(2, 0)), 100, "[1:2]"},
+		"one node each is enough":             {slices.Concat(at(0, 1), at(1, 1), at(2, 0)), 0, "[]"},
+	} {
+		var got []string
+		for _, m := range Repoint(c.slots, list, excess(c.slack)) {
+			must.Equal(t, m.Reason, Excess, "%s", name)
+			got = append(got, fmt.Sprintf("%d:%d", m.Slot, m.Nodes))
+		}
+		must.Equal(t, fmt.Sprint(got), c.want, "%s", name)
+	}
+}
+
+func TestIdleBackendsAreHealthyOnesWithoutNodes(t *testing.T) {
+	load := func(i, nodes int, change func(*nfs.Member)) Load {
+		l := Load{member(i), nodes}
+		if change != nil {
+			change(&l.Member)
+		}
+		return l
+	}
+	for name, c := range map[string]struct {
+		loads []Load
+		want  int
+	}{
+		"one":                 {[]Load{load(0, 2, nil), load(1, 0, nil)}, 1},
+		"few nodes":           {[]Load{load(0, 1, nil), load(1, 0, nil)}, 0},
+		"no nodes":            {[]Load{load(0, 0, nil), load(1, 0, nil)}, 0},
+		"drains":              {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Member) { m.Drain = true })}, 0},
+		"fails":               {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Member) { m.Health = nfs.Failing })}, 0},
+		"the other one fails": {[]Load{load(0, 2, func(m *nfs.Member) { m.Health = nfs.Down }), load(1, 0, nil)}, 1},
+		"beside a heavy one":  {[]Load{load(0, 9, func(m *nfs.Member) { m.Weight = 9 }), load(1, 0, nil)}, 0},
+		"a heavy one":         {[]Load{load(0, 1, nil), load(1, 0, func(m *nfs.Member) { m.Weight = 9 })}, 1},
+	} {
+		must.Equal(t, len(Idle(c.loads)), c.want, "%s", name)
+	}
 }

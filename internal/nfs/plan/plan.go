@@ -108,8 +108,11 @@ func (s *State) to(after []nfs.Member) Plan {
 	slots, stable := slices.Clone(s.slots), s.object.Status.Backend
 	switch s.Service.Exposure {
 	case nfs.PerNodeStable:
-		plan.Slots = assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.Slack, s.Service.Excess)
+		plan.Slots = assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.SlotRules())
 		for _, m := range plan.Slots {
+			if m.Slot == len(slots) {
+				slots = append(slots, assign.Slot{})
+			}
 			slots[m.Slot].Backend = m.To
 		}
 	case nfs.Stable:
@@ -119,7 +122,7 @@ func (s *State) to(after []nfs.Member) Plan {
 	then.SetTargets(s.targets(after, slots, stable))
 	then.Rebuild(s.nodes)
 	plan.Moves = repointed(before, then, after)
-	rest := then.Plan(false)
+	rest := then.Plan()
 	for _, m := range rest.Moves {
 		plan.Moves = append(plan.Moves, Move{Node: m.Node, Reason: m.Reason, From: before[m.Node].Backend, To: m.To, Remount: !s.repoints(m.FromAddress)})
 	}

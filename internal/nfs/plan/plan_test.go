@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -108,13 +109,14 @@ func TestChanges(t *testing.T) {
 		"a replacement":          {nfs.PerNode, nfs.Change{Add: []nfs.BackendSpec{{Address: "10.0.0.3"}}, Remove: []string{"10.0.0.1:2049"}}, "node-0 .1>.3 Gone remount, node-2 .1>.3 Gone remount, .1=2>0, .2=2>2, .3=0>2", Waits},
 		"all drain":              {nfs.PerNode, nfs.Change{Drain: []string{"10.0.0.1", "10.0.0.2"}}, "node-0 .1>none Draining remount, node-1 .2>none Draining remount, node-2 .1>none Draining remount, node-3 .2>none Draining remount, .1=2>2, .2=2>2", Waits},
 		"slots: nothing":         {nfs.PerNodeStable, nfs.Change{}, ".1=2>2, .2=2>2", Nothing},
-		"slots: a drain":         {nfs.PerNodeStable, nfs.Change{Drain: []string{"10.0.0.1"}}, "slot 0 .1>.2, slot 2 .1>.2, node-0 .1>.2 Draining, node-2 .1>.2 Draining, .1=2>0, .2=2>4", Now},
+		"slots: a drain":         {nfs.PerNodeStable, nfs.Change{Drain: []string{"10.0.0.1"}}, "slot 0 .1>.2, slot 2 .1>.2, slot 4 .1>.2, slot 6 .1>.2, node-0 .1>.2 Draining, node-2 .1>.2 Draining, .1=2>0, .2=2>4", Now},
+		"slots: a server more":   {nfs.PerNodeStable, nfs.Change{Add: []nfs.BackendSpec{{Address: "10.0.0.3"}}}, "slot 6 .1>.3, slot 7 .2>.3, slot 8 none>.3, slot 9 none>.1, slot 10 none>.2, slot 11 none>.3, .1=2>2, .2=2>2, .3=0>0", Now},
 		"slots: all are removed": {nfs.PerNodeStable, nfs.Change{Remove: []string{"10.0.0.1", "10.0.0.2"}}, "node-0 .1>none Gone, node-1 .2>none Gone, node-2 .1>none Gone, node-3 .2>none Gone, .1=2>0, .2=2>0", Waits},
 		"one address: a removal": {nfs.Stable, nfs.Change{Remove: []string{"10.0.0.1"}}, "node-0 .1>.2 Gone, node-1 .1>.2 Gone, node-2 .1>.2 Gone, node-3 .1>.2 Gone, .1=4>0, .2=0>4", Now},
 		"one address: the other": {nfs.Stable, nfs.Change{Remove: []string{"10.0.0.2"}}, ".1=4>4, .2=0>0", Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := service(test.exposure, 2, 4)
+			s := service(test.exposure, 2, 8)
 			plan := change(t, s, attached(4, addressesOf(s)...), test.change)
 			if got := plan.text(); got != test.want || plan.Outcome() != test.outcome {
 				t.Errorf("got  %s: %s\nwant %s: %s", plan.Outcome(), got, test.outcome, test.want)
@@ -173,6 +175,7 @@ func TestDiscoveredBackendsAreChangedOtherwise(t *testing.T) {
 // A Service of server pods may have addresses of both families; a slot's ClusterIP has one.
 func TestSlotsStayWithinTheirFamily(t *testing.T) {
 	s := service(nfs.PerNodeStable, 2, 2)
+	s.Spec.Slots = ptr.To[int32](2)
 	s.Status.Backends = append(s.Status.Backends, v1alpha1.NFSBackendStatus{Address: "[fd00::1]:2049", Source: "service", Health: "Healthy", Weight: 1000})
 	plan := change(t, s, attached(2, addressesOf(s)...), nfs.Change{Drain: []string{"10.0.0.1"}})
 	if len(plan.Slots) != 1 || plan.Slots[0].To.String() != "10.0.0.2:2049" {

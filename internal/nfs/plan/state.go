@@ -35,16 +35,14 @@ func Read(s *v1alpha1.NFSService, attachments []assign.Attachment) *State {
 	for _, a := range attachments {
 		state.zoneOf[a.Node.Name] = a.Node.Zone
 	}
-	for i, slot := range s.Status.Slots {
-		if address := spec.Published(slot.Address, service.Port); address != "" {
+	for i, address := range spec.SlotAddresses(&s.Status, service.Port) {
+		if address != "" {
 			state.slotOf[address] = i
 		}
 	}
 	state.pool.SetTargets(state.targets(state.members, state.slots, s.Status.Backend))
 	state.pool.Rebuild(attachments)
-	for i, slot := range s.Status.Slots {
-		state.slots[i].Nodes = state.pool.AddressNodes(spec.Published(slot.Address, service.Port))
-	}
+	state.pool.Slots(state.slots, spec.SlotAddresses(&s.Status, service.Port))
 	return state
 }
 

@@ -27,7 +27,7 @@ type Service struct {
 	Backends []nfs.Backend
 	// ServerService is the Service of server pods, and PortName its NFS port; empty: none.
 	ServerService, PortName string
-	// Slots that the operator asks for; 0: the default.
+	// Slots that the operator asks for at least; 0: the default.
 	Slots    int32
 	Shares   []string
 	Versions []int32
@@ -39,6 +39,15 @@ type Service struct {
 	// Excess: a rebalance also moves nodes whose server is well.
 	Excess       bool
 	MountOptions []string
+}
+
+// SlotRules are the rules for the service's slots. Who asks for a number of slots gets more only for servers that would have none.
+func (s *Service) SlotRules() assign.Rules {
+	rules := assign.Rules{PerBackend: nfs.SlotsPerBackend, Slack: s.Slack, Excess: s.Excess}
+	if s.Slots > 0 {
+		rules.PerBackend = 1
+	}
+	return rules
 }
 
 // Read returns the spec of an NFSService, and all its problems with paths such as
@@ -61,7 +70,7 @@ func Read(s *v1alpha1.NFSService) (Service, nfs.Problems) {
 	problems = append(problems, checkZones(in.Backends)...)
 	problems = append(problems, out.readServerService(in)...)
 	problems = append(problems, checkSlots(in.Slots)...)
-	problems = append(problems, nfs.CheckExposure("spec", out.Exposure, nfs.Static, out.Slots, int32(len(s.Status.Slots)), out.Backends)...)
+	problems = append(problems, nfs.CheckExposure("spec", out.Exposure, nfs.Static, out.Slots, out.Backends)...)
 	problems = append(problems, checkName(s.Name, out.Exposure)...)
 	out.Shares, found = readShares(in.Shares)
 	problems = append(problems, found...)

@@ -26,13 +26,22 @@ func Members(status *v1alpha1.NFSServiceStatus) []nfs.Member {
 	return members
 }
 
-// Slots are the slots that the status records, by index.
+// Slots are the slots that the status records, by index. A pool knows their users: see assign.Pool.Slots.
 func Slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
 	slots := make([]assign.Slot, len(status.Slots))
 	for i, s := range status.Slots {
-		slots[i] = assign.Slot{Backend: addrPort(s.Backend), Nodes: int(s.Nodes)}
+		slots[i] = assign.Slot{Backend: addrPort(s.Backend)}
 	}
 	return slots
+}
+
+// SlotAddresses are the addresses of slots as VolumeAttachments carry them, by index; empty without one.
+func SlotAddresses(status *v1alpha1.NFSServiceStatus, service uint16) []string {
+	addresses := make([]string, len(status.Slots))
+	for i, s := range status.Slots {
+		addresses[i] = Published(s.Address, service)
+	}
+	return addresses
 }
 
 // Reachable are the members of the address family of the service's ClusterIPs; all members while the service has no
@@ -65,10 +74,10 @@ func familyOf(clusterIP string) publish.Family {
 func Targets(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) []assign.Target {
 	switch exposure {
 	case nfs.PerNodeStable:
-		addresses := make([]string, len(status.Slots))
+		addresses := SlotAddresses(status, service)
 		for i, s := range status.Slots {
-			if s.Unpublished == "" {
-				addresses[i] = Published(s.Address, service)
+			if s.Unpublished != "" {
+				addresses[i] = ""
 			}
 		}
 		return assign.SlotTargets(members, slots, addresses)
