@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -56,6 +57,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // install installs Fairlead as the overlay has it, and starts its controller and its webhook.
 func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Install(ctx, sandbox.NFS); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "", "-n", Namespace, "create", "rolebinding", frontend.PublisherRole,
+		"--clusterrole="+frontend.PublisherRole, "--serviceaccount=fairlead-system:fairlead-csi-controller"); err != nil {
 		return err
 	}
 	if err := c.Configure(ctx, "read"); err != nil {

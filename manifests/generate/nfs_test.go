@@ -14,19 +14,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
 // The parts are installed apart, so a right in the wrong one is there for nothing.
 func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
-	watch, write := []string{"get", "list", "watch"}, []string{"get", "list", "watch", "create", "update", "delete"}
+	watch := []string{"get", "list", "watch"}
 	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
 	for file, want := range map[string][]rbacv1.PolicyRule{
 		"csi-controller/rbac.yaml": {
-			rule("", write, "services", "endpoints"), rule("discovery.k8s.io", write, "endpointslices"),
-			rule("", []string{"create"}, "endpoints/restricted"), rule("discovery.k8s.io", []string{"create"}, "endpointslices/restricted"),
+			rule("", watch, "services", "endpoints"), rule("discovery.k8s.io", watch, "endpointslices"),
 			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 		"nfs/controller-rbac.yaml": {
@@ -36,11 +36,36 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
-		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims")},
+		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services")},
 	} {
 		if got := clusterRole(t, "../components/"+file).Rules; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", file, got, want)
 		}
+	}
+}
+
+// To write a Service is to redirect traffic. Where NFSServices are, a RoleBinding grants it.
+func TestServicesAreWrittenOnlyWhereTheRoleIsBound(t *testing.T) {
+	bound := map[string][]string{}
+	files, err := filepath.Glob("../*/*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range bytes.SplitSeq(data, []byte("---\n")) {
+			var b rbacv1.ClusterRoleBinding
+			if yaml.Unmarshal(document, &b) == nil && strings.HasSuffix(b.Kind, "RoleBinding") && b.RoleRef.Name == frontend.PublisherRole {
+				bound[b.Kind] = append(bound[b.Kind], filepath.Base(filepath.Dir(file)))
+			}
+		}
+	}
+	// Ondat's claims are in any namespace.
+	if want := map[string][]string{"ClusterRoleBinding": {"ondat"}}; !reflect.DeepEqual(bound, want) {
+		t.Errorf("bound by %v, want %v", bound, want)
 	}
 }
 

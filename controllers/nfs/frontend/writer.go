@@ -33,6 +33,11 @@ type Writer struct {
 // The ClusterIP of the result must be recorded before clients use it: a Service
 // that a user deletes is recreated with the recorded one.
 func (w *Writer) Sync(ctx context.Context, f Frontend) (Result, error) {
+	result, err := w.sync(ctx, f)
+	return result, withCommand(err, f.Namespace)
+}
+
+func (w *Writer) sync(ctx context.Context, f Frontend) (Result, error) {
 	service, result, err := w.syncService(ctx, f)
 	if err != nil {
 		return result, fmt.Errorf("writing Service %s/%s: %w", f.Namespace, f.Name, err)

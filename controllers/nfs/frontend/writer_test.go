@@ -3,6 +3,7 @@
 package frontend
 
 import (
+	"errors"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -11,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -183,4 +186,21 @@ func TestRemoveSparesOtherOwners(t *testing.T) {
 	f.service() // still there
 	f.Must(f.w.Remove(t.Context(), stable(address, one)))
 	must.True(t, f.service() == nil && len(f.named()) == 0, "the Service or its slices are still there")
+}
+
+// The condition of the NFSService has the message. A refusal by admission needs no RoleBinding.
+func TestMissingRightNamesTheCommand(t *testing.T) {
+	const command = "kubectl -n storage create rolebinding fairlead-csi-publisher --clusterrole=fairlead-csi-publisher --serviceaccount=fairlead-system:fairlead-csi-controller"
+	for why, named := range map[string]bool{
+		`User "system:serviceaccount:fairlead-system:fairlead-csi-controller" cannot create resource "services" in API group "" in the namespace "storage"`: true,
+		"ValidatingAdmissionPolicy 'x' with binding 'x' denied request":                                                                                     false,
+	} {
+		f := newFixture(t)
+		f.Client.Before = func(fakeapi.Write) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "pool", errors.New(why))
+		}
+		_, err := f.w.Sync(t.Context(), stable("", one))
+		must.True(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), why), "got %v", err)
+		must.Check(t, strings.Contains(err.Error(), command) == named, "%v", err)
+	}
 }
