@@ -226,6 +226,10 @@ type HeldVolume struct {
 	PersistentVolume string `json:"persistentVolume"`
 	// Driver is the name of its CSI driver.
 	Driver string `json:"driver"`
+	// VolumeHandle of the volume, which another PersistentVolume may have too.
+	//
+	// +optional
+	VolumeHandle string `json:"volumeHandle,omitempty"`
 	// ClusterID of its storage cluster.
 	//
 	// +optional

@@ -100,7 +100,7 @@ func (r *Reconciler) addLeaving(v *fencing.FenceView) {
 	before, _ := last.(map[string]time.Time)
 	left := map[string]time.Time{}
 	for _, was := range f.Status.Volumes {
-		has := func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == was.PersistentVolume }
+		has := func(h v1alpha1.HeldVolume) bool { return fence.SameVolume(h, was) }
 		// A volume that may have been detached by force stays on record for longer; a reboot ends every use.
 		if f.Status.Reason == fence.ReasonTaintedButReady || was.Until != nil || f.Status.Node.BootID != f.Node.Machine.BootID ||
 			!slices.Contains(v.Unattached, was.Driver) || slices.ContainsFunc(f.Holding, has) {

@@ -96,7 +96,7 @@ func used(node string) string {
 // mayHaveMounted reports whether a node that is not lost may have a volume mounted. A kubelet also lists volumes
 // that it only waits for; a listed volume that is not on record may be mounted.
 func (h Holder) mayHaveMounted(v Volume) bool {
-	i := slices.IndexFunc(h.Status.Volumes, func(held v1alpha1.HeldVolume) bool { return held.PersistentVolume == v.Name })
+	i := find(v.Held(), h.Status.Volumes)
 	if i >= 0 && h.Status.Volumes[i].Until != nil {
 		return true
 	}

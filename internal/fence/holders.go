@@ -48,7 +48,23 @@ func (v Volume) ReadOnly() bool {
 
 // Held is the volume as a NodeFence remembers it.
 func (v Volume) Held() v1alpha1.HeldVolume {
-	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, ClusterID: v.ClusterID, Shared: v.Shared(), Block: v.Block}
+	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, VolumeHandle: v.Handle, ClusterID: v.ClusterID, Shared: v.Shared(), Block: v.Block}
+}
+
+// SameVolume reports whether two entries may be one volume: PersistentVolumes of two names may have one handle, and a
+// record of an older version has no handle.
+func SameVolume(a, b v1alpha1.HeldVolume) bool {
+	return a.PersistentVolume == b.PersistentVolume || a.VolumeHandle != "" && a.VolumeHandle == b.VolumeHandle && a.Driver == b.Driver
+}
+
+// sameEntry: the entries are of one PersistentVolume. The names stay on record for the API server's policies.
+func sameEntry(a, b v1alpha1.HeldVolume) bool {
+	return a.PersistentVolume == b.PersistentVolume && (a.VolumeHandle == "" || b.VolumeHandle == "" || a.VolumeHandle == b.VolumeHandle)
+}
+
+// find a volume among others; -1 is none.
+func find(v v1alpha1.HeldVolume, among []v1alpha1.HeldVolume) int {
+	return slices.IndexFunc(among, func(other v1alpha1.HeldVolume) bool { return SameVolume(v, other) })
 }
 
 // Use is what the cluster shows of volumes on a node.
@@ -87,9 +103,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 	now, away := slices.Clone(f.Holding), wasAway(f.Status, f.Node)
 	for i := range now {
 		v := &now[i]
-		was := slices.IndexFunc(f.Status.Volumes, func(b v1alpha1.HeldVolume) bool {
-			return b.PersistentVolume == v.PersistentVolume
-		})
+		was := find(*v, f.Status.Volumes)
 		if was >= 0 {
 			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting && !away
 		} else {
@@ -137,7 +151,7 @@ func UniqueName(driver, handle string) string { return "kubernetes.io/csi/" + dr
 func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	all := slices.Clone(now)
 	for _, v := range before {
-		if !slices.ContainsFunc(now, func(n v1alpha1.HeldVolume) bool { return n.PersistentVolume == v.PersistentVolume }) {
+		if !slices.ContainsFunc(now, func(n v1alpha1.HeldVolume) bool { return sameEntry(n, v) }) {
 			all = append(all, v)
 		}
 	}
@@ -145,6 +159,8 @@ func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 }
 
 func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int { return cmp.Compare(a.PersistentVolume, b.PersistentVolume) })
-	return slices.CompactFunc(volumes, func(a, b v1alpha1.HeldVolume) bool { return a.PersistentVolume == b.PersistentVolume })
+	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
+		return cmp.Or(cmp.Compare(a.PersistentVolume, b.PersistentVolume), cmp.Compare(a.VolumeHandle, b.VolumeHandle))
+	})
+	return slices.CompactFunc(volumes, sameEntry)
 }

@@ -85,6 +85,7 @@ func TestParseUniqueName(t *testing.T) {
 
 func TestVolumeIsHeldAs(t *testing.T) {
 	shared := v1alpha1.HeldVolume{PersistentVolume: "v", Driver: cephFS, ClusterID: "a", Shared: true}
+	shared.VolumeHandle = "h"
 	must.Equal(t, pv("v", cephFS, "h", "a", "ReadWriteOnce", "ReadWriteMany").Held(), shared)
 	must.Equal(t, pv("v", rbd, "h", "a").ReadOnly(), false)
 }
@@ -145,4 +146,30 @@ func TestWaitingVolumeCountsAsMountedAfterMissedLoss(t *testing.T) {
 		v := s.Status.Volumes[1]
 		must.True(t, v.Waiting == c.waits && v.Detached != c.waits, "%s: got %+v", name, v)
 	}
+}
+
+// A restore makes a PersistentVolume of another name for the same image.
+func TestVolumeOfOtherNameIsHeldByItsHandle(t *testing.T) {
+	image := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
+	restored, elsewhere, older := image, image, image
+	restored.Name, elsewhere.Name, elsewhere.Driver, older.Handle = "restored", "elsewhere", other, "h-2"
+	s := healthy(t).hold(image.Held()).look().dropNode().hold().look() // requested, not confirmed
+	sakes := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}}}
+	for v, held := range map[*Volume]bool{&image: true, &restored: true, &older: true, &elsewhere: false} {
+		must.Equal(t, sakes.recorded(v.Held()), held, "%s %s on record", v.Name, v.Handle)
+		holders := sakes.Holders(*v, false)
+		must.True(t, len(holders) == 1 && (holders[0].Record != "") == held, "%s: holders are %+v", v.Name, holders)
+	}
+	back := Holder{Node: readyNamed("node-1", "boot-1"), Record: "node-1", Status: s.Status}
+	back.Status.Phase, back.Status.Volumes[0].Until = v1alpha1.NodeHealthy, at(noon)
+	must.True(t, Attach(restored, "node-2", []Holder{back}, s.Policy) != nil, "the restored volume is not held though its image may be mounted")
+}
+
+// Both names stay on record: the API server's policies know volumes by name.
+func TestAllNamesOfVolumeAreOnRecord(t *testing.T) {
+	old, again := held("pv-1", rbd, "a"), held("pv-2", rbd, "a")
+	recreated := old
+	old.VolumeHandle, again.VolumeHandle, recreated.VolumeHandle = "h-1", "h-1", "h-2"
+	must.Equal(t, union([]v1alpha1.HeldVolume{old}, []v1alpha1.HeldVolume{again, recreated}), []v1alpha1.HeldVolume{old, recreated, again})
+	must.Equal(t, union([]v1alpha1.HeldVolume{held("pv-1", rbd, "a")}, []v1alpha1.HeldVolume{old}), []v1alpha1.HeldVolume{old}, "a record of an older version")
 }

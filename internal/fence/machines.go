@@ -120,7 +120,7 @@ func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 	}
 	takes := i == n.newest() && n.Records[i].open()
 	return slices.DeleteFunc(slices.Clone(n.Shown), func(v v1alpha1.HeldVolume) bool {
-		return !onRecord(n.Records[i], v.PersistentVolume) && !(takes && !n.recorded(v.PersistentVolume))
+		return !onRecord(n.Records[i], v) && !(takes && !n.recorded(v))
 	})
 }
 
@@ -128,11 +128,9 @@ func (n Namesakes) holding(i int) []v1alpha1.HeldVolume {
 // is off, it gets no new volumes.
 func (r Record) open() bool { return !wasRequested(r.Status) && r.Override.Gate != GateAttach }
 
-func onRecord(r Record, volume string) bool {
-	return slices.ContainsFunc(r.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == volume })
-}
+func onRecord(r Record, volume v1alpha1.HeldVolume) bool { return find(volume, r.Status.Volumes) >= 0 }
 
-func (n Namesakes) recorded(volume string) bool {
+func (n Namesakes) recorded(volume v1alpha1.HeldVolume) bool {
 	return slices.ContainsFunc(n.Records, func(r Record) bool { return onRecord(r, volume) })
 }
 
@@ -146,7 +144,7 @@ func (n Namesakes) Missing(p Policy) (Facts, bool) {
 		if i := n.newest(); i >= 0 && n.Records[i].open() {
 			return f, false
 		}
-		f.Holding = slices.DeleteFunc(f.Holding, func(v v1alpha1.HeldVolume) bool { return n.recorded(v.PersistentVolume) || p.Mode(v.Driver) == ModeOff })
+		f.Holding = slices.DeleteFunc(f.Holding, func(v v1alpha1.HeldVolume) bool { return n.recorded(v) || p.Mode(v.Driver) == ModeOff })
 		if len(f.Holding) == 0 {
 			return f, false
 		}
@@ -173,11 +171,11 @@ func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
 		if i == present {
 			h.Node, h.InUse = n.Node, inUse
 		}
-		if i == present || onRecord(r, v.Name) {
+		if i == present || onRecord(r, v.Held()) {
 			holders = append(holders, h)
 		}
 	}
-	if n.Node.Exists && present < 0 || !n.Node.Exists && !n.recorded(v.Name) {
+	if n.Node.Exists && present < 0 || !n.Node.Exists && !n.recorded(v.Held()) {
 		holders = append(holders, Holder{Node: n.Node, InUse: inUse})
 	}
 	return holders

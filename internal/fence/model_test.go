@@ -339,7 +339,7 @@ func (w *world) gate(v Volume, node string) *Held {
 	for _, name := range w.everyName() {
 		sakes := w.records.of(name, w.node(name, w.nodes[name]))
 		inUse := slices.Contains(w.nodes[name].inUse, unique(v))
-		if sakes.recorded(v.Name) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
+		if sakes.recorded(v.Held()) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
 			holders = append(holders, sakes.Holders(v, inUse)...)
 		}
 	}
@@ -365,7 +365,7 @@ func (w *world) mount(v Volume, node string) {
 	}
 	if m.mounts[v.Name] == nil {
 		m.mounts[v.Name] = &mount{from: m.address[v.ClusterID]}
-		if s := w.recordOf(m).status; !onRecord(Record{Status: s}, v.Name) || !w.lists(s, m, v) {
+		if s := w.recordOf(m).status; !onRecord(Record{Status: s}, v.Held()) || !w.lists(s, m, v) {
 			delete(w.noticed, forgivenKey(m, v.Name)) // it was an earlier mount, or one by another address
 		}
 	}
@@ -1220,6 +1220,18 @@ func (w *world) gateMustHold(t *rapid.T) {
 			forgiven := maps.Clone(w.forgiven)
 			w.mustNotBeWritable(t, v, node)
 			w.forgiven = forgiven // it was only asked
+		}
+		w.otherNameMustBeHeld(t, v, len(on) > 0)
+	}
+}
+
+// otherNameMustBeHeld: a PersistentVolume of another name may have the volume's handle.
+func (w *world) otherNameMustBeHeld(t *rapid.T, v Volume, attached bool) {
+	again := v
+	again.Name += "-again"
+	for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
+		if !v.ReadOnly() && !attached && w.gate(v, node) != nil {
+			w.must(t, w.gate(again, node) != nil, "invariant 10: %s is held from %s, and %s is not", v.Name, node, again.Name)
 		}
 	}
 }

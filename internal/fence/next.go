@@ -113,7 +113,7 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	returned := wasAway(f.Status, f.Node)
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
-		if slices.ContainsFunc(f.Holding, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.PersistentVolume }) {
+		if find(v, f.Holding) >= 0 {
 			if f.lingers(v) {
 				step.lookAgain(v.Until.Sub(f.Now))
 			}

@@ -49,7 +49,7 @@ func Forgets(was, is v1alpha1.NodeFenceStatus) bool {
 		return true
 	}
 	return slices.ContainsFunc(was.Volumes, func(v v1alpha1.HeldVolume) bool {
-		i := slices.IndexFunc(is.Volumes, func(now v1alpha1.HeldVolume) bool { return now.PersistentVolume == v.PersistentVolume })
+		i := find(v, is.Volumes)
 		return i < 0 || v.Until != nil && is.Volumes[i].Until == nil
 	})
 }

@@ -26,14 +26,16 @@ type candidates interface {
 type cachedCandidates struct{ client.Reader }
 
 func (c cachedCandidates) holders(ctx context.Context, v fence.Volume) (names []string, _ error) {
-	if v.Name != "" {
+	for _, key := range volumeKeys(v.Held()) {
 		var fences v1alpha1.NodeFenceList
-		if err := c.List(ctx, &fences, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.List(ctx, &fences, client.MatchingFields{heldVolume: key}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking for the NodeFences that hold volume %s: %w", v.Name, err)
 		}
 		for i := range fences.Items {
 			names = append(names, NodeOfFence(&fences.Items[i]))
 		}
+	}
+	if v.Name != "" {
 		var attachments storagev1.VolumeAttachmentList
 		if err := c.List(ctx, &attachments, client.MatchingFields{heldVolume: v.Name}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking for the VolumeAttachments of volume %s: %w", v.Name, err)

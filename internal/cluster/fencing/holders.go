@@ -132,7 +132,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 	}
 	for i := range lost {
 		node := NodeOfFence(&lost[i])
-		if names[node] != nil || slices.ContainsFunc(lost[i].Status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v.Name }) {
+		if names[node] != nil || slices.ContainsFunc(lost[i].Status.Volumes, func(h v1alpha1.HeldVolume) bool { return fence.SameVolume(h, v.Held()) }) {
 			add(node, lost[i].Name)
 		}
 	}

@@ -104,6 +104,19 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 	}
 }
 
+// A restore makes a PersistentVolume of another name for the same image.
+func TestHoldersAreFoundByHandle(t *testing.T) {
+	lost, well := remembering("lost", "Lost", "pv-a"), remembering("well", "Healthy", "pv-a")
+	lost.Status.Volumes[0].VolumeHandle, well.Status.Volumes[0].VolumeHandle = "h", "h"
+	c := withHolders(t, lost, well, using("well"))
+	for way, reader := range waysToFindHolders(t) {
+		for cached, want := range map[client.Client]int{c: 2, withHolders(t): 1} {
+			holders, err := reader(c, cached).Holders(t.Context(), fence.Volume{Name: "restored", Driver: rbd, Handle: "h"})
+			must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "lost" && holders[0].Record == "lost", "%s: got %+v, %v", way, holders, err)
+		}
+	}
+}
+
 func TestHoldersAreReadLive(t *testing.T) {
 	override := fence.Override{Gate: fence.GateAttach, By: "alice", Reason: "it burnt", Scope: "n-1"}
 	record := remembering("n", "Lost", "pv-a")

@@ -13,10 +13,11 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Fields of the indexes of candidates: heldVolume has the name of a PersistentVolume, and volumeInUse its unique name on
-// Nodes.
+// Fields of the indexes of candidates: heldVolume has the name of a PersistentVolume, on NodeFences its unique name
+// too, and volumeInUse its unique name on Nodes.
 const (
 	heldVolume  = "fairlead.io/volume"
 	volumeInUse = "fairlead.io/in-use"
@@ -36,7 +37,7 @@ func HolderIndexes() []HolderIndex {
 	return []HolderIndex{
 		{&v1alpha1.NodeFence{}, heldVolume, func(o client.Object) (names []string) {
 			for _, v := range o.(*v1alpha1.NodeFence).Status.Volumes {
-				names = append(names, v.PersistentVolume)
+				names = append(names, volumeKeys(v)...)
 			}
 			return names
 		}},
@@ -49,6 +50,14 @@ func HolderIndexes() []HolderIndex {
 		}},
 		{&corev1.Node{}, volumeInUse, func(o client.Object) []string { return volumesInUse(o.(*corev1.Node)) }},
 	}
+}
+
+// volumeKeys are the keys of a volume on record: its PersistentVolume, and its unique name.
+func volumeKeys(v v1alpha1.HeldVolume) []string {
+	if v.VolumeHandle == "" {
+		return []string{v.PersistentVolume}
+	}
+	return []string{v.PersistentVolume, fence.UniqueName(v.Driver, v.VolumeHandle)}
 }
 
 // Fields of the indexes with which a FenceReader reads the objects of one node only.

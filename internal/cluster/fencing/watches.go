@@ -66,7 +66,9 @@ func (h *holdings) showRecord(n *v1alpha1.NodeFence) *shown {
 	healthy := n.Status.Phase == v1alpha1.NodeHealthy && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
 	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID, incident: !healthy}
 	for _, v := range n.Status.Volumes {
-		is.volumes = append(is.volumes, h.hash(v.PersistentVolume))
+		for _, key := range volumeKeys(v) {
+			is.volumes = append(is.volumes, h.hash(key))
+		}
 	}
 	slices.Sort(is.volumes)
 	is.volumes = slices.Clip(slices.Compact(is.volumes))
