@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-io/fairlead/internal/csi/registration"
+	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
 
 // zoneTimeout is how long the start waits for the node's zone.
@@ -52,10 +53,29 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	return serveHTTP(ctx, listen, mux)
 }
 
-// serveHealth serves /healthz and /readyz. Ready means that the kubelet has registered all drivers.
+// probeTimeout is how long a driver's socket may take to answer. The liveness probe waits one second longer.
+const probeTimeout = 4 * time.Second
+
+// serveHealth serves /healthz and /readyz until the context ends.
 func serveHealth(ctx context.Context, listen string, registrations []*registration.Registration) error {
+	return serveHTTP(ctx, listen, healthHandler(registrations))
+}
+
+// healthHandler answers /healthz and /readyz. Healthy means that each driver answers on its socket. Ready means that the
+// kubelet has registered all drivers.
+func healthHandler(registrations []*registration.Registration) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+		defer cancel()
+		for _, driver := range registrations {
+			if err := server.Probe(ctx, driver.Endpoint); err != nil {
+				http.Error(w, fmt.Sprintf("driver %s: %v", driver.Driver, err), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if i := slices.IndexFunc(registrations, func(r *registration.Registration) bool { return !r.Registered() }); i >= 0 {
 			http.Error(w, "the kubelet has not registered the driver "+registrations[i].Driver, http.StatusServiceUnavailable)
@@ -63,7 +83,7 @@ func serveHealth(ctx context.Context, listen string, registrations []*registrati
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	return serveHTTP(ctx, listen, mux)
+	return mux
 }
 
 func serveHTTP(ctx context.Context, listen string, handler http.Handler) error {
