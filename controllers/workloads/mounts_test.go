@@ -61,6 +61,38 @@ func TestAddedInterfaceIsNoNewNamespace(t *testing.T) {
 	w.wantReasons(w.slot("s0-0").pod.uid)
 }
 
+// All sandboxes of a node die. The kubelet keeps the mounts, and the pod's new sandbox is as new as the client's.
+func TestMountThatOutlivesItsSandboxIsReported(t *testing.T) {
+	w := atRest(t, stateful(1))
+	w.Step(2 * time.Second)
+	w.killRuntime("node-1")
+	p := w.slot("s0-0").pod
+	w.reportWorkload(p)
+	w.Step(2 * time.Second)
+	w.newSandbox("node-1")
+	for w.stepWorkload(p, newest) {
+	}
+	w.reportWorkload(p)
+	w.restart() // the next leader reads the note
+	w.wantRestarted()
+	w.wantReasons(p.uid, "MountUnsure")
+	w.Step(leftDead)
+	w.wantRestarted()
+	w.wantReasons(p.uid, "MountUnsure") // once
+}
+
+func TestPodsAfterARebootAreAlive(t *testing.T) {
+	w := atRest(t, stateful(1))
+	w.Step(2 * time.Second)
+	w.reboot("node-1")
+	w.Step(2 * time.Second)
+	w.newSandbox("node-1")
+	for p := w.slot("s0-0").pod; w.stepWorkload(p, newest); w.reportWorkload(p) {
+	}
+	w.wantRestarted()
+	w.wantEvents()
+}
+
 // Fairlead was installed while the setting was on: no pod is restarted on suspicion.
 func TestMountFromBeforeFairleadIsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied, func(w *world) { w.mountIn(true) })

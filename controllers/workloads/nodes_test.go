@@ -436,8 +436,33 @@ func (w *world) vacate(s *slot) {
 	}
 }
 
+// boot gives a node a new boot ID.
+func (w *world) boot(name string) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.NodeInfo.BootID = fmt.Sprint("boot-", w.next())
+	w.put(node)
+}
+
+// killRuntime ends all sandboxes of a node. The kubelet creates them again and keeps the mounts: pkg/kubelet/volumemanager
+// mounts a volume of a running pod again only if its CSIDriver has requiresRepublish. Longhorn's has not.
+func (w *world) killRuntime(node string) {
+	for _, c := range slices.Clone(w.zombies) {
+		if c.node == node {
+			w.stopZombie(c)
+		}
+	}
+	w.clients[node].loseSandbox()
+	for _, s := range w.slots {
+		if p := s.pod; p != nil && s.node == node {
+			p.stop()
+			p.sandbox = time.Time{}
+		}
+	}
+}
+
 // reboot ends all mounts and sandboxes of a node. Its kubelet reports them before it starts any.
 func (w *world) reboot(node string) {
+	w.boot(node)
 	for _, c := range slices.Clone(w.zombies) {
 		if c.node == node {
 			w.stopZombie(c)

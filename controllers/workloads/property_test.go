@@ -121,6 +121,11 @@ func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 				w.reboot(node())
 			},
 
+			"all sandboxes of a node die": func(*rapid.T) {
+				w.pass(t, 1, 5000)
+				w.killRuntime(node())
+			},
+
 			"setting changes": func(*rapid.T) {
 				w.set(catalog.AutoDeletePod, rapid.SampledFrom([]string{"true", "true", "false", "yes"}).Draw(t, "value"))
 			},
@@ -320,6 +325,11 @@ func (w *world) checkReported(p *workloadPod) {
 	}
 	// Two namespaces that come into use in one second are one to the controller.
 	first := slices.IndexFunc(c.spaces, func(ns *netns) bool { return !ns.used.Truncate(time.Second).Before(since) })
+	if p.restarts > 0 && !p.before.IsZero() {
+		last := p.before.Truncate(time.Second)
+		must.True(w, last.Before(noted.Booted) || !last.Before(noted.Since) || slices.Contains(reasons, "MountUnsure") || slices.Contains(reasons, "DeadMount"),
+			"the pod %s restarted, its mount is dead, and no event reports it: %q", s.name, reasons)
+	}
 	if p.restarts > 0 || !p.created.Before(c.spaces[first].began) || p.began.Truncate(time.Second).After(since) {
 		return // possibly mounted again, or mounted by an earlier client
 	}

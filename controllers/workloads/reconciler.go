@@ -107,7 +107,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: r.wait(request.Name, clients, reason, policy)}, nil
 	}
 	r.waited(request.Name)
-	namespace := ready.Sandbox.Namespace(ready.Recorded)
+	boot, err := r.Cached.BootID(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	namespace := ready.Sandbox.Namespace(ready.Recorded).In(boot, ready.Recorded)
 	if err := r.remember(ctx, *ready, namespace, policy); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -104,6 +104,9 @@ func newWorld(t testkit.TB, oldKubelet bool) *world {
 	for _, o := range storageObjects() {
 		w.put(o)
 	}
+	for _, node := range w.nodes {
+		w.boot(node)
+	}
 	w.restart()
 	return w
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -58,6 +59,15 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
 		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, theirs.Down(), theirs.Spec.InstanceManagerCPURequest
 	}
 	return n
+}
+
+// BootID is the boot of a node, "" if the node is gone.
+func (r *Reader) BootID(ctx context.Context, name string) (string, error) {
+	var node corev1.Node
+	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return node.Status.NodeInfo.BootID, nil
 }
 
 // NodeChanged reports whether a field that Nodes reads has changed. A kubelet

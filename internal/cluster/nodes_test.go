@@ -30,6 +30,7 @@ func TestNodesJoinKubernetesAndTheStorageSystem(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b", "node.longhorn.io/disable-v2-data-engine": "true"}, Annotations: map[string]string{"c": "d"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{
+			NodeInfo:    corev1.NodeSystemInfo{BootID: "boot-1"},
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3800m"), corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Gi"), "hugepages-1Gi": resource.MustParse("1Gi")},
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "x"}},
 		},
@@ -51,6 +52,10 @@ func TestNodesJoinKubernetesAndTheStorageSystem(t *testing.T) {
 		r := readerOver(t, node, two, theirs, gone)
 		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got  %+v, %v\nwant %+v", how, got, err, want)
+		}
+		for name, want := range map[string]string{"node-1": "boot-1", "node-2": "boot-node-2", "node-3": ""} {
+			got, err := r.BootID(t.Context(), name)
+			must.Check(t, err == nil && got == want, "%s: boot of %s: got %q, %v", how, name, got, err)
 		}
 	}
 }

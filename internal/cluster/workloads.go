@@ -71,7 +71,7 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.
 		OptOut:      pod.Annotations[storage.OptOutAnnotation] == "true",
 		Terminating: pod.DeletionTimestamp != nil,
 		Owner:       controllerOf(pod),
-		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod),
+		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod), Starts: starts(pod),
 	}
 	if at := pod.Status.StartTime; at != nil {
 		w.Began = at.Time
@@ -182,6 +182,22 @@ func started(pod *corev1.Pod) bool {
 
 func restarted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+}
+
+// starts are the starts of the pod's containers, of this run and the last.
+func starts(pod *corev1.Pod) []time.Time {
+	var times []time.Time
+	for _, c := range containers(pod) {
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if state.Running != nil {
+				times = append(times, state.Running.StartedAt.Time)
+			}
+			if state.Terminated != nil {
+				times = append(times, state.Terminated.StartedAt.Time)
+			}
+		}
+	}
+	return times
 }
 
 func containers(pod *corev1.Pod) []corev1.ContainerStatus {

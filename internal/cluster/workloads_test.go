@@ -147,6 +147,12 @@ func TestMountTimeOfAWorkload(t *testing.T) {
 	}
 }
 
+func TestStartsOfContainersIncludeTheLastRun(t *testing.T) {
+	w, err := readerOver(t).Workload(t.Context(), workloadPod(initContainers(ended(6)), mainContainers(again(running(60), 8), waiting(), again(waiting(), 9))), netOne)
+	must.Do(t, err)
+	must.True(t, slices.Equal(w.Starts, []time.Time{at(6).Time, at(60).Time, at(8).Time, at(9).Time}), "got %v", w.Starts)
+}
+
 func TestWorkloadOfAPod(t *testing.T) {
 	optOut := func(value string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Annotations = map[string]string{storage.OptOutAnnotation: value} }

@@ -16,6 +16,9 @@ type NetworkNamespace struct {
 	Since time.Time `json:"since"`
 	// Made as in Sandbox.
 	Made time.Time `json:"made,omitzero"`
+	// Boot is the boot ID of the node. The node has not rebooted since Booted.
+	Boot   string    `json:"boot,omitempty"`
+	Booted time.Time `json:"booted,omitzero"`
 }
 
 // Sandbox has the fields of a pod's status that describe its network namespace.
@@ -57,6 +60,21 @@ func (s Sandbox) Namespace(recorded NetworkNamespace) NetworkNamespace {
 	return NetworkNamespace{Identity: s.Identity, Since: later(since, recorded.Since), Made: later(s.Made, recorded.Made)}
 }
 
+// In returns the namespace in a boot of its node. recorded is as in Sandbox.Namespace. If boot is not
+// known, neither is any earlier time of the boot.
+func (n NetworkNamespace) In(boot string, recorded NetworkNamespace) NetworkNamespace {
+	n.Boot, n.Booted = boot, n.Since
+	if boot == recorded.Boot && boot != "" {
+		n.Booted = recorded.Booted
+	}
+	return n
+}
+
+// FollowsAny reports whether the namespace began after any of the times, with no reboot in between.
+func (n NetworkNamespace) FollowsAny(times []time.Time) bool {
+	return slices.ContainsFunc(times, func(at time.Time) bool { return !at.Before(n.Booted) && at.Before(n.Since) })
+}
+
 // Has reports whether the addresses may be those of the namespace. A running pod may gain or lose an
 // interface, and keeps the others.
 func (n NetworkNamespace) Has(identity string) bool {
@@ -79,7 +97,9 @@ func (n NetworkNamespace) String() string {
 	if n.Identity == "" {
 		return ""
 	}
-	n.Since, n.Made = n.Since.UTC().Truncate(time.Second), n.Made.UTC().Truncate(time.Second)
+	for _, at := range []*time.Time{&n.Since, &n.Made, &n.Booted} {
+		*at = at.UTC().Truncate(time.Second)
+	}
 	text, err := json.Marshal(n)
 	if err != nil {
 		return "" // a year that RFC 3339 does not have

@@ -45,6 +45,24 @@ func TestNewNetworkNamespaceIsRecognised(t *testing.T) {
 	}
 }
 
+func TestBootOfANamespace(t *testing.T) {
+	now := NetworkNamespace{Identity: "two", Since: at(60)}
+	for name, test := range map[string]struct {
+		boot     string
+		recorded NetworkNamespace
+		want     float64 // second since which the node runs, for certain
+	}{
+		"first seen":         {"b", NetworkNamespace{}, 60},
+		"same boot":          {"b", NetworkNamespace{Identity: "one", Since: at(5), Boot: "b", Booted: at(2)}, 2},
+		"rebooted":           {"c", NetworkNamespace{Identity: "one", Since: at(5), Boot: "b", Booted: at(2)}, 60},
+		"boot not known":     {"", NetworkNamespace{Identity: "one", Since: at(5), Boot: "", Booted: at(2)}, 60},
+		"boot not known yet": {"", NetworkNamespace{Identity: "one", Since: at(5), Boot: "b", Booted: at(2)}, 60},
+	} {
+		got := now.In(test.boot, test.recorded)
+		must.Check(t, got.Boot == test.boot && got.Booted.Equal(at(test.want)) && got.Since.Equal(now.Since), "%s: got %+v", name, got)
+	}
+}
+
 func TestNetworkNamespaceText(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace NetworkNamespace
@@ -76,6 +94,8 @@ func TestNetworkNamespaceRoundTrip(t *testing.T) {
 		n := NetworkNamespace{
 			Identity: rapid.StringMatching(`[0-9a-f]{8}(\.[0-9a-f]{8})?`).Draw(t, "identity"),
 			Since:    time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "since"), 0).UTC(),
+			Boot:     rapid.SampledFrom([]string{"", "b"}).Draw(t, "boot"),
+			Booted:   time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "booted"), 0).UTC(),
 			Made:     time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "made"), 0).UTC(),
 		}
 		got, err := ParseNetworkNamespace(n.String())
@@ -97,7 +117,7 @@ func FuzzParseNetworkNamespace(f *testing.F) {
 			return
 		}
 		must.True(t, (n.Identity == "") == (annotation == ""), "%q: got %+v", annotation, n)
-		for _, at := range []time.Time{n.Since, n.Made} {
+		for _, at := range []time.Time{n.Since, n.Made, n.Booted} {
 			if year := at.UTC().Year(); year < 0 || year > 9999 {
 				return // RFC 3339 does not go that far: a time zone has pushed it over the edge
 			}

@@ -68,6 +68,7 @@ const (
 	ReasonNotStarted       = "no container has started yet"
 	ReasonStartedAfter     = "started after the client"
 	ReasonStartedAbout     = "started about when the client did"
+	ReasonRestarted        = "restarted since it was mounted"
 	ReasonPlaceNotKnown    = "place of the mount not known"
 	ReasonPaused           = "restarts paused"
 	ReasonNoController     = "no controller"
@@ -116,12 +117,17 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonDeadMount, Detail: fmt.Sprintf(
 			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer",
 			strings.Join(at.dying, ", "), began)})
-	case w.Restarted && !w.Mounted.Before(namespace.Since):
+	case w.Restarted && !w.Mounted.Before(namespace.Since) && !namespace.FollowsAny(w.Starts):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
 	case len(at.dying) == 0:
 		return Verdict{State: Unsure, Reason: ReasonPlaceNotKnown, Detail: fmt.Sprintf(
 			"whether volume %s is mounted in the network of the node or of the CSI plugin pod, which was recreated at %s, can't be told; if the volume does not answer, delete the pod",
 			strings.Join(at.unsure, ", "), began)}
+	case w.Restarted && namespace.FollowsAny(w.Starts):
+		// A new sandbox keeps the mounts. Only a restarted kubelet may have mounted the volumes again, and the API does not show this.
+		return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: fmt.Sprintf(
+			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated; the pod has restarted since, and keeps that mount unless the kubelet restarted too; if it does not answer, delete the pod",
+			strings.Join(at.dying, ", "), began)}
 	}
 	return Verdict{State: Unsure, Reason: ReasonStartedAbout, Detail: fmt.Sprintf(
 		"volume %s was mounted about %s, when the network of the CSI plugin pod on its node was recreated; if it does not answer, delete the pod",

@@ -62,7 +62,7 @@ func (rows judgements) check(t *testing.T, base Restarts) {
 			if test.change != nil {
 				test.change(&w, &r)
 			}
-			must.Equal(t, Judge(w, NetworkNamespace{Identity: "two", Since: at(10)}, r), test.want)
+			must.Equal(t, Judge(w, NetworkNamespace{Identity: "two", Since: at(10), Booted: at(4)}, r), test.want)
 		})
 	}
 }
@@ -76,19 +76,37 @@ func TestJudge(t *testing.T) {
 	times := func(began, mounted time.Time) func(*Workload, *Restarts) {
 		return func(w *Workload, _ *Restarts) { w.Began, w.Mounted = began, mounted }
 	}
+	restarted := with(unsure, func(v *Verdict) {
+		v.Reason, v.Detail = ReasonRestarted, "volume v was mounted before 2026-01-01T12:00:10Z, when the network of the CSI plugin pod on its node was recreated; "+
+			"the pod has restarted since, and keeps that mount unless the kubelet restarted too; if it does not answer, delete the pod"
+	})
+	restarts := func(mounted, last float64) func(*Workload, *Restarts) {
+		return func(w *Workload, _ *Restarts) {
+			w.Mounted, w.Restarted, w.Starts = at(mounted), true, []time.Time{at(mounted), at(last)}
+		}
+	}
+	const placeDetail = "whether volume plain is mounted in the network of the node or of the CSI plugin pod, which was recreated at 2026-01-01T12:00:10Z, can't be told; if the volume does not answer, delete the pod"
 	judgements{
-		"mounted before the namespace began":            {want: deadMount},
-		"mounted one second before":                     {change: times(at(3), at(9)), want: deadMount},
-		"mounted in the same second":                    {change: times(at(3), at(10)), want: unsure},
-		"mounted after, begun before":                   {change: times(at(3), at(12)), want: unsure},
-		"begun in the same second":                      {change: times(at(10), at(12)), want: unsure},
-		"Longhorn bug: pod created after client delete": {change: times(at(11), at(12)), want: alive},
-		"begun after, not mounted":                      {change: times(at(11), time.Time{}), want: alive},
-		"not mounted":                                   {change: times(at(3), time.Time{}), want: notStarted},
-		"no kubelet has the pod":                        {change: times(time.Time{}, time.Time{}), want: notStarted},
-		"restarted since, perhaps with its node":        {change: func(w *Workload, _ *Restarts) { w.Mounted, w.Restarted = at(12), true }, want: alive},
-		"restarted, mounted before":                     {change: func(w *Workload, _ *Restarts) { w.Restarted = true }, want: deadMount},
-		"terminating":                                   {change: func(w *Workload, _ *Restarts) { w.Terminating = true }, want: notOurs(ReasonTerminating)},
+		"mounted before the namespace began":              {want: deadMount},
+		"mounted one second before":                       {change: times(at(3), at(9)), want: deadMount},
+		"mounted in the same second":                      {change: times(at(3), at(10)), want: unsure},
+		"mounted after, begun before":                     {change: times(at(3), at(12)), want: unsure},
+		"begun in the same second":                        {change: times(at(10), at(12)), want: unsure},
+		"Longhorn bug: pod created after client delete":   {change: times(at(11), at(12)), want: alive},
+		"begun after, not mounted":                        {change: times(at(11), time.Time{}), want: alive},
+		"not mounted":                                     {change: times(at(3), time.Time{}), want: notStarted},
+		"no kubelet has the pod":                          {change: times(time.Time{}, time.Time{}), want: notStarted},
+		"restarted since, perhaps with its node":          {change: func(w *Workload, _ *Restarts) { w.Mounted, w.Restarted = at(12), true }, want: alive},
+		"restarted with its sandbox":                      {change: restarts(12, 6), want: restarted},
+		"restarted twice with its sandbox":                {change: restarts(13, 12), want: alive},
+		"restarted with its node":                         {change: restarts(12, 2), want: alive},
+		"not restarted, an init container started before": {change: func(w *Workload, _ *Restarts) { w.Mounted, w.Starts = at(12), []time.Time{at(6), at(12)} }, want: unsure},
+		"restarted, place not known": {mounts: []Mount{plain}, change: func(w *Workload, r *Restarts) {
+			restarts(12, 6)(w, r)
+			r.Mounting = Mounting{Place: InClient, Since: at(20)}
+		}, want: with(restarted, func(v *Verdict) { v.Reason, v.Detail = ReasonPlaceNotKnown, placeDetail })},
+		"restarted, mounted before": {change: func(w *Workload, _ *Restarts) { w.Restarted = true }, want: deadMount},
+		"terminating":               {change: func(w *Workload, _ *Restarts) { w.Terminating = true }, want: notOurs(ReasonTerminating)},
 
 		"no volume":                {mounts: []Mount{}, want: notOurs(ReasonOtherDriver)},
 		"volume of another driver": {mounts: []Mount{foreign}, want: notOurs(ReasonOtherDriver)},

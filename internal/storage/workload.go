@@ -23,7 +23,9 @@ type Workload struct {
 	// Restarted: a container has restarted. The node may have rebooted and mounted the
 	// volumes again.
 	Restarted bool
-	Mounts    []Mount
+	// Starts are the known starts of containers, of this run and the last.
+	Starts []time.Time
+	Mounts []Mount
 }
 
 // Uses reports whether the workload uses the volume.

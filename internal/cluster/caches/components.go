@@ -72,6 +72,7 @@ func SlimNode(object any) (any, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, CreationTimestamp: node.CreationTimestamp, Labels: node.Labels},
 			Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		}
+		slim.Status.NodeInfo.BootID = node.Status.NodeInfo.BootID
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, longhorn.Hugepages} {
 			if amount, ok := node.Status.Allocatable[name]; ok {
 				if slim.Status.Allocatable == nil {
