@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
@@ -293,9 +294,7 @@ func (w *world) checkRest() {
 		must.True(w, w.Since(begin) <= time.Hour, "invariant 7: the controller does not come to rest")
 	}
 	for _, s := range w.slots {
-		if !s.byValue() { // mounts_test.go has these
-			w.checkReported(s.pod)
-		}
+		w.checkReported(s.pod)
 	}
 	for pair, n := range w.forClient {
 		must.True(w, n <= 1, "invariant 8: %d restarts for one client: %s", n, pair)
@@ -315,6 +314,13 @@ func (w *world) checkReported(p *workloadPod) {
 		since = noted.Since // the controller saw states that the API shows no more
 	}
 	mounted, reasons := upperBound(p), w.Events.Reasons(p.uid)
+	if s.byValue() {
+		m := cluster.MountingOf(w.rollout())
+		inHost := m.Before == storage.InHost && !seconds(p.began).Time.Before(m.BeforeSince) && !mounted.Add(time.Second).After(m.Since)
+		must.True(w, inHost || !mounted.Before(since) || slices.Contains(reasons, "MountUnsure") || slices.Contains(reasons, "DeadMount"),
+			"the mount of pod %s in a plugin pod is dead, and no event reports it: %q, record %+v", s.name, reasons, m)
+		return
+	}
 	if mounted.Before(since) {
 		value := w.setting(w.live.client, catalog.AutoDeletePod)
 		blacklist := catalog.Kinds(w.setting(w.live.client, catalog.AutoDeletePodBlacklist))
