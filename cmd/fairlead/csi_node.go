@@ -150,11 +150,11 @@ func (o *csiNodeOptions) sockets() ([]string, error) {
 
 // cleanConnections deletes stale connections. Its errors do not end the node plugin: mounts matter more.
 func (o *csiNodeOptions) cleanConnections(ctx context.Context, cluster *rest.Config, registry prometheus.Registerer, log *slog.Logger) error {
-	deleted, err := conntrack.NewCounter(registry)
+	metrics, err := conntrack.NewMetrics(registry)
 	if err != nil {
 		return err
 	}
-	err = conntrack.Watch(ctx, cluster, &conntrack.Cleaner{Table: conntrack.Kernel{}, Log: log, Deleted: deleted})
+	err = conntrack.Watch(ctx, cluster, &conntrack.Cleaner{Table: conntrack.Kernel{}, Log: log, Metrics: metrics})
 	if err != nil && ctx.Err() == nil {
 		log.Error("Connections to servers that an address has left are not deleted", "error", err)
 	}

@@ -41,7 +41,7 @@ func (t *table) change(f func()) {
 	f()
 }
 
-func (t *table) Delete(choose func(Entry) bool) (int, error) {
+func (t *table) Delete(_ []netip.AddrPort, choose func(Entry) bool) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := len(t.entries)
@@ -55,6 +55,9 @@ func inBubble(t *testing.T, c *Cleaner, f func(change func())) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		c.Log = slog.New(slog.DiscardHandler)
+		metrics, err := NewMetrics(prometheus.NewRegistry())
+		must.Do(t, err)
+		c.Metrics = metrics
 		changes, ended := make(chan struct{}), make(chan struct{})
 		go func() { c.Run(ctx, changes); close(ended) }()
 		f(func() { changes <- struct{}{} })
@@ -71,9 +74,7 @@ func pass(d time.Duration) {
 func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 	var now Frontends
 	entries := &table{entries: []Entry{{address, first}, {second, first}, {second, next}}}
-	counter, err := NewCounter(prometheus.NewRegistry())
-	must.Do(t, err)
-	c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries, Deleted: counter}
+	c := &Cleaner{Frontends: func(context.Context) (Frontends, error) { return now, nil }, Table: entries}
 	inBubble(t, c, func(change func()) {
 		begin := func(f Frontends) {
 			now = f
@@ -84,23 +85,20 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 			begin(Frontends{address: {first}, second: {first}})
 			pass(time.Minute)
 		}
-		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "3s 0", "10s 0", "30s 0"}, "at the start")
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "5s 0", "30s 0"}, "at the start")
 
 		entries.change(func() { entries.log, entries.began = nil, time.Now() })
 		begin(Frontends{address: {next}, second: {first}})
 		pass(2 * time.Second)
 		// Before kube-proxy follows; and one of an address that did not change.
-		entries.change(func() {
-			entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next})
-			entries.err = errors.New("interrupted")
-		})
+		entries.change(func() { entries.entries = append(entries.entries, Entry{address, first}, Entry{second, next}) })
 		pass(time.Minute)
-		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "3s 1", "10s 0", "30s 0"}, "after a change")
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "5s 1", "30s 0"}, "after a change")
 
 		entries.change(func() { entries.entries = append(entries.entries, Entry{address, first}) })
 		begin(Frontends{second: {first}}) // no server is left: what there is may come back
-		pass(time.Minute)
-		must.Equal(t, len(entries.log), 5, "deletions without a server")
+		pass(45 * time.Second)
+		must.Equal(t, len(entries.log), 4, "deletions without a server")
 
 		entries.change(func() {
 			entries.entries, entries.log, entries.began = []Entry{{address, next}, {second, first}}, nil, time.Now()
@@ -111,11 +109,42 @@ func TestStaleEntriesAreDeletedUntilKubeProxyFollows(t *testing.T) {
 		pass(time.Millisecond)
 		entries.change(func() { entries.entries = append(entries.entries, Entry{address, next}) })
 		pass(time.Minute)
-		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "2s 1", "3s 1", "5s 0", "12s 0", "32s 0"}, "after two changes")
+		must.Equal(t, entries.log, []string{"0s 1", "1s 0", "2s 1", "3s 1", "7s 0", "32s 0"}, "after two changes")
 	})
-	var m dto.Metric
-	must.Do(t, counter.Write(&m))
-	must.Equal(t, m.GetCounter().GetValue(), 6, "deleted")
+	must.Equal(t, value(t, c.Metrics.deleted), 6, "deleted")
+}
+
+// value of a metric.
+func value(t *testing.T, m prometheus.Metric) float64 {
+	t.Helper()
+	var data dto.Metric
+	must.Do(t, m.Write(&data))
+	return data.GetCounter().GetValue() + data.GetGauge().GetValue()
+}
+
+func TestMetricSaysWhenCleanerLastLooked(t *testing.T) {
+	var failure error
+	entries := &table{err: errors.New("not permitted")}
+	c := &Cleaner{Table: entries, Frontends: func(context.Context) (Frontends, error) { return Frontends{address: {first}}, failure }}
+	inBubble(t, c, func(change func()) {
+		ago := func() time.Duration {
+			pass(0)
+			return time.Since(time.Unix(0, int64(value(t, c.Metrics.looked)*1e9))).Round(time.Second)
+		}
+		failure = errors.New("not known yet")
+		change()
+		pass(5 * time.Minute)
+		must.Equal(t, value(t, c.Metrics.looked), 0, "before the Services are known")
+		failure = nil
+		pass(5 * time.Minute)
+		must.Equal(t, value(t, c.Metrics.looked), 0, "while entries can't be deleted")
+		entries.change(func() { entries.err = nil })
+		pass(time.Minute)
+		must.True(t, ago() <= time.Minute, "%s ago", ago())
+		pass(time.Hour)
+		must.True(t, ago() <= time.Minute, "%s ago, without a change", ago())
+		entries.change(func() { must.Equal(t, len(entries.log), 4+8, "passes") })
+	})
 }
 
 // A new NFSService has dozens of Services and slices, and each node hears of each.

@@ -105,10 +105,16 @@ func failOver(t *testing.T) {
 
 	f := Frontends{address: {next}}
 	began := time.Now()
-	if n, err := (Kernel{}).Delete(Frontends{second: {next}, netip.MustParseAddrPort("10.96.0.1:111"): {next}}.IsStale); n != 0 || err != nil {
+	if n, err := (Kernel{}).Delete([]netip.AddrPort{second, netip.MustParseAddrPort("10.96.0.1:111")}, Frontends{second: {next}, netip.MustParseAddrPort("10.96.0.1:111"): {next}}.IsStale); n != 0 || err != nil {
 		t.Fatalf("%d entries of others deleted, %v", n, err)
 	}
-	if n, err := (Kernel{}).Delete(f.IsStale); n != 1 || err != nil {
+	if n, err := (Kernel{}).Delete([]netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:111"), netip.MustParseAddrPort("[fd00::1]:2049")}, func(e Entry) bool {
+		t.Errorf("the kernel sends %v, which goes to another port or has another family", e)
+		return false
+	}); n != 0 || err != nil {
+		t.Fatalf("%d entries of others deleted, %v", n, err)
+	}
+	if n, err := (Kernel{}).Delete([]netip.AddrPort{address}, f.IsStale); n != 1 || err != nil {
 		t.Fatalf("%d entries deleted, %v", n, err)
 	}
 	// The client need not send anything: its socket is closed.
@@ -125,7 +131,7 @@ func failOver(t *testing.T) {
 		t.Fatal(got)
 	}
 	t.Logf("on the second server %s after the entry was deleted", time.Since(began).Round(time.Microsecond))
-	if n, err := (Kernel{}).Delete(f.IsStale); n != 0 || err != nil {
+	if n, err := (Kernel{}).Delete([]netip.AddrPort{address}, f.IsStale); n != 0 || err != nil {
 		t.Fatalf("%d entries of the second server deleted, %v", n, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -19,7 +20,7 @@ import (
 
 // Watch runs the cleaner on what the cluster says, until the context ends. It lists
 // and watches Services and EndpointSlices with the label of NFS services, in all
-// namespaces, and no others.
+// namespaces, and no others. It waits for an API server that does not answer yet.
 func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 	selector, err := labels.Parse(publish.ServiceLabel)
 	if err != nil {
@@ -29,8 +30,12 @@ func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
+	// Without a mapper of its own, the cache asks the API server now, and fails if there is no answer yet.
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	labelled := cache.ByObject{Label: selector, Transform: cache.TransformStripManagedFields()}
-	objects, err := cache.New(c, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+	objects, err := cache.New(c, cache.Options{Scheme: scheme, Mapper: mapper, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Service{}: labelled, &discoveryv1.EndpointSlice{}: labelled,
 	}})
 	if err != nil {
@@ -64,6 +69,7 @@ func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 			return fmt.Errorf("watching NFS services: %w", err)
 		}
 	}
+	changed() // also without any NFS service
 	cleaner.Run(ctx, changes)
 	return <-ended
 }
