@@ -46,7 +46,9 @@ func Drill(f Facts) ([]Drilled, *Refusal) {
 		if f.Policy.Mode(k.driver) != ModeOff {
 			identity, _ := k.in(f.Status.Identities)
 			d := Drilled{Driver: k.driver, ClusterID: k.clusterID, Volumes: k.among(volumes), Addresses: identity.Addresses}
-			d.Fence, d.Refusal = f.drill(k.among(all))
+			if d.Fence, d.Refusal = f.drill(k.among(all)); d.Refusal == nil && f.SilentManager != "" {
+				d.Fence, d.Refusal = nil, Refuse(ReasonUnanswered, "%s", f.SilentManager)
+			}
 			drilled = append(drilled, d)
 		}
 	}

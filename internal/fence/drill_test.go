@@ -52,6 +52,21 @@ func TestDrillPredictsIncident(t *testing.T) {
 	}
 }
 
+// An incident would wait for csi-addons, which says nothing.
+func TestDrillRefusesWhileManagerIsSilent(t *testing.T) {
+	s := healthy(t)
+	s.SilentManager = "its lease is old"
+	drilled, _ := Drill(s.Facts)
+	s.wantThat(len(drilled) == 1 && drilled[0].Fence == nil && drilled[0].Refusal.Reason == ReasonUnanswered, "the drill refuses")
+	must.Equal(t, drilled[0].Refusal.Message, "its lease is old")
+	refused := Unfenceable(s.Facts)
+	must.True(t, refused != nil && refused.Reason == ReasonUnanswered, "got %+v", refused)
+	// The first reason counts.
+	s.Status.Identities = nil
+	drilled, _ = Drill(s.Facts)
+	must.Equal(t, drilled[0].Refusal.Reason, ReasonNoIdentity)
+}
+
 // Of a storage system without volumes on the node, the next volume may need the fence.
 func TestDrillLooksAtEachStorageSystem(t *testing.T) {
 	s := healthy(t)

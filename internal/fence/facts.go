@@ -70,6 +70,9 @@ type Facts struct {
 	SelfFencing map[string]string
 	// NoCSIAddons: the cluster has no NetworkFences, so no fence can be requested.
 	NoCSIAddons bool
+	// SilentManager says that csi-addons' manager, which carries out fences, has been silent; empty if it has not or if
+	// that is unknown. Only drills read this.
+	SilentManager string
 	// Others are all other machines, by their Nodes and NodeFences.
 	Others []Other
 	// Servers of the storage systems.

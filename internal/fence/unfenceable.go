@@ -6,6 +6,9 @@ func Unfenceable(f Facts) *Refusal {
 	if f.NoCSIAddons {
 		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons"))
 	}
+	if f.SilentManager != "" {
+		refused = append(refused, *Refuse(ReasonUnanswered, "%s", f.SilentManager))
+	}
 	if len(refused) == 0 {
 		return nil
 	}

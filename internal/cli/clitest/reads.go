@@ -53,7 +53,11 @@ func CheckReads(t *testing.T, roles map[string]string) (interceptor.Funcs, map[s
 			return c.Get(ctx, key, o, options...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			check("list", list, "")
+			name := "" // the API server takes it from the selector too
+			if selector := (&client.ListOptions{}).ApplyOptions(options).FieldSelector; selector != nil {
+				name, _ = selector.RequiresExactMatch("metadata.name")
+			}
+			check("list", list, name)
 			return c.List(ctx, list, options...)
 		},
 	}, reads

@@ -258,6 +258,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 			return fence.Facts{}, fmt.Errorf("node %s %w", node, ErrNodeGone)
 		}
 		view := views[i]
+		view.Facts.SilentManager = r.silentManager(ctx, c.Now())
 		if ask != nil {
 			// A missing answer is ignored here, as in an incident, where it is logged.
 			view.Facts.Report, _ = ask(ctx, view.Facts)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,6 +58,7 @@ func (w fenceWorld) reader(t *testing.T) *FenceReader {
 		WithStatusSubresource(&v1alpha1.NodeFence{})
 	byNode := fakeapi.PodsByNode()
 	builder.WithIndex(byNode.Object, byNode.Field, byNode.Keys)
+	builder.WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
 	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), fenceIndexes{builder}), IndexHandles(t.Context(), fenceIndexes{builder})))
 	c, p := builder.Build(), w.profile
 	p.Name, p.Mode, p.Namespace = "rook-ceph", config.Fence, cmp.Or(p.Namespace, "rook-ceph")
