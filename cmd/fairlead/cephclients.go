@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cephclients"
@@ -55,5 +56,5 @@ func askCeph(c config.CephClients, objects client.Reader) fencing.AskStorage {
 	if c.Mode == config.Off {
 		return nil
 	}
-	return cephclients.Reporter{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.Ask(c.URL, cephClientsCertificates)}.Report
+	return cephclients.Reporter{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.WithPause(cephclients.Ask(c.URL, cephClientsCertificates), clock.RealClock{})}.Report
 }
