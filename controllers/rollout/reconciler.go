@@ -63,6 +63,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if errors.Is(err, cluster.ErrNotRecorded) {
 		return ctrl.Result{}, r.adopt(ctx)
 	}
+	if errors.Is(err, cluster.ErrMalformedRecord) { // its correction is an event
+		return ctrl.Result{}, r.reportMalformed(ctx, err)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 )
 
@@ -122,6 +124,32 @@ func TestRefusedClientAndTemplateAreReported(t *testing.T) {
 				})
 			}
 			f.wantRefused(name)
+		})
+	}
+}
+
+// Regression: a record that can't be read stopped the roll-out without a word.
+func TestMalformedRecordIsReportedAndKept(t *testing.T) {
+	for field, garble := range map[string]func(*v1alpha1.NetworkRolloutStatus){
+		"clients.network": func(s *v1alpha1.NetworkRolloutStatus) { s.Clients.Network = "garbage" },
+		"replacing":       func(s *v1alpha1.NetworkRolloutStatus) { s.Replacing = "garbage" },
+	} {
+		t.Run(field, func(t *testing.T) {
+			f := newFixture(t, netOne, serviceOf("v", headlessOn(netTwo)))
+			testkit.Change(f.Bench, profile.Namespace, profile.Name, func(r *v1alpha1.NetworkRollout) { garble(&r.Status) })
+			f.comeToRest()
+			s := f.rollout().Status
+			if s.Phase != "Invalid" || !strings.Contains(s.Message, "status."+field+" of NetworkRollout longhorn") || len(f.Events.About("Warning Malformed ")) != 1 {
+				t.Fatalf("the roll-out is %+v, events %q", s, f.Events.About())
+			}
+			if wrote := f.Client.Wrote(); len(wrote) != 1 {
+				t.Fatalf("wrote %q", wrote)
+			}
+			testkit.Change(f.Bench, profile.Namespace, profile.Name, func(r *v1alpha1.NetworkRollout) {
+				r.Status.Clients.Network, r.Status.Replacing = netOne.String(), ""
+			})
+			f.comeToRest()
+			f.wantApplied()
 		})
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
@@ -38,6 +40,21 @@ func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, s
 	}
 	r.reported = now
 	return 0, nil
+}
+
+// reportMalformed says in the record that it can't be read, and changes nothing else of it.
+func (r *Reconciler) reportMalformed(ctx context.Context, problem error) error {
+	object, err := r.Cached.RolloutObject(ctx)
+	if err != nil || object.Status.Message == problem.Error() {
+		return err
+	}
+	object.Status.Phase, object.Status.Message = string(rollout.PhaseInvalid), problem.Error()
+	r.Log.Error("nothing is rolled out", "error", problem.Error())
+	r.Events.Eventf(object, nil, corev1.EventTypeWarning, "Malformed", "Read", "nothing is rolled out: %s", kit.Clip(problem.Error(), kit.MaxNote-100))
+	if err := r.Client.Status().Update(ctx, object); err != nil {
+		return fmt.Errorf("reporting in NetworkRollout %s: %w", object.Name, err)
+	}
+	return nil
 }
 
 // setProgress writes a roll-out's progress and blockers.

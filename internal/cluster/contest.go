@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +29,7 @@ func (r *Reader) contest(ctx context.Context, all *Requests) error {
 		return nil
 	}
 	record, err := r.Record(ctx)
-	if err != nil && !errors.Is(err, ErrNotRecorded) {
+	if IgnoreNoRecord(err) != nil {
 		return err
 	}
 	services, err := r.Services(ctx)

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -26,7 +25,7 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 		return f, err
 	}
 	record, err := r.Record(ctx)
-	if err != nil && !errors.Is(err, ErrNotRecorded) {
+	if IgnoreNoRecord(err) != nil {
 		return f, err
 	}
 	values := catalog.Resolve(own, system, r.profile.Name)

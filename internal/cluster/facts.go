@@ -29,7 +29,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) 
 		return f, err
 	}
 	record, err := r.Record(ctx)
-	if err != nil && !errors.Is(err, ErrNotRecorded) {
+	if IgnoreNoRecord(err) != nil {
 		return f, err
 	}
 	f.Rollout, err = r.Rollout(ctx, f.Values, record, o.Now)

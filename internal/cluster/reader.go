@@ -71,6 +71,18 @@ func RolloutKey(p storage.Profile) client.ObjectKey {
 // ErrNotRecorded is returned until the controller has recorded the network of the cluster.
 var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
 
+// ErrMalformedRecord is returned for a record that can't be read.
+var ErrMalformedRecord = errors.New("the network record can't be read")
+
+// IgnoreNoRecord ignores a missing and an unreadable record, for readers that have other work: the record
+// that comes with the error is unknown, and says why.
+func IgnoreNoRecord(err error) error {
+	if errors.Is(err, ErrNotRecorded) || errors.Is(err, ErrMalformedRecord) {
+		return nil
+	}
+	return err
+}
+
 // Record reads the network record.
 func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
 	object, err := r.RolloutObject(ctx)
@@ -94,39 +106,45 @@ func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, e
 
 // RecordOf parses the record of a NetworkRollout.
 func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
-	if !object.Status.Recorded {
+	status := &object.Status
+	if !status.Recorded {
 		return rollout.Record{Unknown: true}, ErrNotRecorded
 	}
-	clients, err := storage.ParseAttachment(object.Status.Clients.Network)
-	if err != nil {
-		return rollout.Record{}, fmt.Errorf("status.clients.network of NetworkRollout %s: %w", object.Name, err)
-	}
-	servers, err := storage.ParseAttachment(object.Status.Servers.Network)
-	if err != nil {
-		return rollout.Record{}, fmt.Errorf("status.servers.network of NetworkRollout %s: %w", object.Name, err)
-	}
 	mounts := MountingOf(object).Place
-	record := rollout.Record{Clients: clients, Servers: servers, MountsInClients: mounts != "" && mounts != storage.InHost}
-	if record.VolumeClients, err = attachmentsOf(object.Status.Clients.VolumeNetworks); err != nil {
-		return rollout.Record{}, fmt.Errorf("status.clients.volumeNetworks of NetworkRollout %s: %w", object.Name, err)
+	record := rollout.Record{MountsInClients: mounts != "" && mounts != storage.InHost}
+	for _, part := range []struct {
+		field string
+		read  func() error
+	}{
+		{"clients.network", func() (err error) { record.Clients, err = storage.ParseAttachment(status.Clients.Network); return }},
+		{"servers.network", func() (err error) { record.Servers, err = storage.ParseAttachment(status.Servers.Network); return }},
+		{"clients.volumeNetworks", func() (err error) { record.VolumeClients, err = attachmentsOf(status.Clients.VolumeNetworks); return }},
+		{"servers.volumeNetworks", func() (err error) { record.VolumeServers, err = attachmentsOf(status.Servers.VolumeNetworks); return }},
+		{"replacing", func() (err error) { record.Replacing, err = nameOf(status.Replacing); return }},
+	} {
+		if err := part.read(); err != nil {
+			err = fmt.Errorf("%w: status.%s of NetworkRollout %s: %w; correct it (kubectl -n %s edit networkrollouts %s --subresource=status)",
+				ErrMalformedRecord, part.field, object.Name, err, object.Namespace, object.Name)
+			return rollout.Record{Unknown: true, Problem: err.Error()}, err
+		}
 	}
-	if record.VolumeServers, err = attachmentsOf(object.Status.Servers.VolumeNetworks); err != nil {
-		return rollout.Record{}, fmt.Errorf("status.servers.volumeNetworks of NetworkRollout %s: %w", object.Name, err)
-	}
-	for _, refused := range object.Status.Refused {
+	for _, refused := range status.Refused {
 		record.Refused = append(record.Refused, rollout.Refusal{Kind: catalog.BlockerKind(refused.Kind), Name: refused.Name, Message: refused.Message})
 	}
-	if text := object.Status.Replacing; text != "" {
-		var service metav1.PartialObjectMetadata
-		if err := json.Unmarshal([]byte(text), &service); err != nil {
-			return rollout.Record{}, fmt.Errorf("status.replacing of NetworkRollout %s: %w", object.Name, err)
-		}
-		record.Replacing = service.Name
-	}
-	if since := object.Status.Servers.Since; since != nil {
+	if since := status.Servers.Since; since != nil {
 		record.ServersSince = since.Time
 	}
 	return record, nil
+}
+
+// nameOf is the name of an object that is kept as JSON.
+func nameOf(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	var object metav1.PartialObjectMetadata
+	err := json.Unmarshal([]byte(text), &object)
+	return object.Name, err
 }
 
 func attachmentsOf(texts []string) ([]storage.Attachment, error) {

@@ -132,7 +132,7 @@ func completeRollout(ctx context.Context, p cli.Target, facts *plan.Facts, then 
 		return nil // the plan reports the malformed value
 	}
 	record, err := p.Reader.Record(ctx)
-	if err != nil && !errors.Is(err, cluster.ErrNotRecorded) {
+	if cluster.IgnoreNoRecord(err) != nil {
 		return err
 	}
 	if facts.Rollout, err = p.Reader.Rollout(ctx, then, record, o.Now); err != nil {

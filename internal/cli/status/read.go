@@ -87,6 +87,10 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 		if s.Phase != string(rollout.PhaseApplied) {
 			p.State = datapath.Worse(p.State, datapath.Waiting)
 		}
+		if _, err := cluster.RecordOf(object); errors.Is(err, cluster.ErrMalformedRecord) {
+			p.Network.Phase, p.Network.Message = string(rollout.PhaseInvalid), err.Error()
+			p.State = datapath.Wrong
+		}
 	}
 	facts, err := t.Reader.DataPaths(ctx, t.Configuration.ClusterDomain, now)
 	if err != nil {

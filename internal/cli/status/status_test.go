@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -114,6 +115,20 @@ func TestExitCodeTellsStartingServerFromFailedServer(t *testing.T) {
 func TestEmptyClusterWaitsForController(t *testing.T) {
 	v := look(t, interceptor.Funcs{})
 	if v.State != datapath.Waiting || v.Profiles[0].Network.Phase != "Unknown" || len(v.Profiles[0].Volumes) != 0 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// Regression: a record that can't be read hid everything else.
+func TestMalformedRecordIsShown(t *testing.T) {
+	all := objects.HealthyCluster(clitest.Noon)
+	for _, o := range all {
+		if record, ok := o.(*v1alpha1.NetworkRollout); ok {
+			record.Status.Clients.Network = "garbage"
+		}
+	}
+	v := look(t, interceptor.Funcs{}, all...)
+	if p := v.Profiles[0]; v.State != datapath.Wrong || !strings.Contains(p.Network.Message, "status.clients.network of NetworkRollout longhorn") || len(p.Volumes) == 0 {
 		t.Errorf("got %+v", v)
 	}
 }

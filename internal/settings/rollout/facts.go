@@ -10,6 +10,8 @@ import (
 type Record struct {
 	// Unknown: there is no record. Components stay as the storage system creates them.
 	Unknown bool
+	// Problem says why the stored record can't be read; the record is then unknown, and nothing is rolled out.
+	Problem string
 	// MountsInClients: by the settings, mounts may be in the network namespaces of clients, whether or
 	// not clients are on a network.
 	MountsInClients bool

@@ -49,6 +49,9 @@ func TestRefusedWriteStopsNoOther(t *testing.T) {
 		"leaving: clients stay while a Service is on the network": {onOne, refused(ofService, func(r *Rollout) {
 			r.Desired, r.Record.Servers, r.Services = clusterNet, clusterNet, []storage.Service{service("pvc-a", netOne)}
 		}), waits(serviceA)},
+		"an unreadable record is not the cluster network": {enabling, func(r *Rollout) {
+			r.Record = Record{Unknown: true, Problem: "status.clients.network: garbage"}
+		}, Step{Phase: PhaseInvalid, Message: "status.clients.network: garbage"}},
 		"the next client restarts":   {enabling, refused(ofClient, func(*Rollout) {}), restarts(enabling().Clients[1])},
 		"the last client is refused": {enabling, refused(ofClient, func(r *Rollout) { r.Clients[1] = onOne().Clients[1] }), rolling(1, Nothing, clientA)},
 		"the template is refused":    {enabling, refused(ofTemplate, func(r *Rollout) { r.DaemonSet.Network = clusterNet }), rolling(0, Nothing, template)},

@@ -75,6 +75,9 @@ type Step struct {
 // servers on the network. So servers are on a network only while every client is: clients join first,
 // servers leave first. Per-volume networks continue once the default network is settled.
 func Next(r Rollout) Step {
+	if r.Record.Problem != "" { // an unreadable record is not the cluster network
+		return Step{Phase: PhaseInvalid, Message: r.Record.Problem}
+	}
 	r = r.indexed()
 	s := Step{Total: r.DaemonSet.Wanted}
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
