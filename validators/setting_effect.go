@@ -73,6 +73,11 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 	}
 	was, err := catalog.SharedVolumeNetwork(before.Values, before.Profile)
 	record := before.Rollout.Record
+	if record.Problem != "" {
+		v.Reason = ReasonPending
+		v.warn("not applied now: %s", record.Problem)
+		return
+	}
 	if record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != catalog.SharedVolumesDetached {
 		return
 	}

@@ -126,6 +126,8 @@ type Client struct {
 	Ready    bool
 	// Terminating pods mount nothing new, but their mounts may live on.
 	Terminating bool
+	// Lost: the pod's node is not Ready. The pod can't be replaced before the node returns.
+	Lost bool
 	// Sandbox and Recorded tell the pod's network namespace; see Sandbox.Namespace.
 	Sandbox  Sandbox
 	Recorded NetworkNamespace

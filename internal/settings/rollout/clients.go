@@ -137,12 +137,19 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
 	for _, c := range r.Clients {
-		if !c.Ready || c.Terminating {
+		if !c.Lost && (!c.Ready || c.Terminating) {
 			budget--
 		}
 	}
 	for _, c := range outdated {
 		if c.Terminating {
+			continue
+		}
+		if c.Lost {
+			blocked = append(blocked, catalog.Blocker{
+				Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
+				Message: fmt.Sprintf("CSI plugin pod %s on %s waits until the node is Ready", c.Pod, c.Node),
+			})
 			continue
 		}
 		if b, refused := r.refusal(catalog.BlockedByClient, c.Pod); refused {

@@ -295,7 +295,14 @@ func TestNext(t *testing.T) {
 		"rolling: a missing pod uses the budget": {enabling, func(r *Rollout) { r.Clients = r.Clients[1:] },
 			rolling(0, Nothing, blocker(catalog.BlockedByClient, "csi", "1 CSI plugin pod missing"))},
 		"rolling: a terminating pod uses the budget": {enabling, func(r *Rollout) { r.Clients[0].Terminating = true }, rolling(0, Nothing, pod("node-1", "is still terminating"))},
-		"rolling: an installer resets the strategy":  {enabling, func(r *Rollout) { r.DaemonSet.Paused = false }, rolling(0, UpdateTemplate)},
+		"rolling: a lost node's pod is left alone":   {enabling, func(r *Rollout) { r.Clients[0].Ready, r.Clients[0].Lost = false, true }, restarts(enabling().Clients[1])},
+		"rolling: a lost node's terminating pod does not use the budget": {enabling, func(r *Rollout) {
+			r.Clients[0].Ready, r.Clients[0].Terminating, r.Clients[0].Lost = false, true, true
+		}, restarts(enabling().Clients[1])},
+		"rolling: only a lost node's pod is left": {enabling, func(r *Rollout) {
+			r.Clients[0].Ready, r.Clients[0].Lost, r.Clients[1] = false, true, onOne().Clients[1]
+		}, rolling(1, Nothing, pod("node-1", "waits until the node is Ready"))},
+		"rolling: an installer resets the strategy": {enabling, func(r *Rollout) { r.DaemonSet.Paused = false }, rolling(0, UpdateTemplate)},
 		"rolling: a restart does not restore a network that a pod lost": {onOne, func(r *Rollout) {
 			r.Record.Servers, r.DaemonSet.Paused, r.Clients[0].Network = clusterNet, true, clusterNet
 		}, rolling(1, Nothing, pod("node-1", lost))},
