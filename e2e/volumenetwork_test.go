@@ -32,6 +32,8 @@ func TestVolumeNetwork(t *testing.T) {
 	c.waitApplied(common)
 	c.attach("pvc-other", "node-3")
 
+	c.has(c.refused("annotate", "persistentvolumeclaim", "data", "fairlead.io/volume-network=kube-system/other"), "kube-system/other: no volume may use the network", "networks.perVolume")
+
 	out := c.ask("persistentvolumeclaim", "data", "fairlead.io/volume-network="+netB,
 		"fairlead.io/volume-addresses=192.168.60.10/24,fd00:60::10/112", "fairlead.io/volume-mac=02:00:00:00:60:10")
 	c.has(out, "Warning: accepted; 3 CSI plugin pods restart to join network "+netB, "waiting now: node-3 (pvc-other)")

@@ -24,7 +24,8 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 		v.Reason = ReasonInvalidValue
 		return v
 	}
-	request := storage.Resolve(facts.Claim, facts.Volume, facts.Class)
+	request := storage.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
+	v.checkPermitted(o.Metadata.Annotations[storage.VolumeNetworkAnnotation], facts)
 	v.checkVolumeNetworkExists(o.Metadata.Annotations[storage.VolumeNetworkAnnotation], facts)
 	v.checkFree(o.Metadata.Annotations, request, facts)
 	if len(v.Problems) > 0 {
@@ -63,10 +64,22 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 	}
 }
 
+// checkPermitted refuses a network that the configuration does not list, unless the volume is of a driver that Fairlead
+// does not serve.
+func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
+	network, err := storage.ParseNetwork(text)
+	served := facts.Driver == "" || slices.Contains(facts.Drivers, facts.Driver)
+	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted, network) {
+		return
+	}
+	v.Reason = ReasonNetworkNotPermitted
+	v.Problems = append(v.Problems, field.Forbidden(annotation(storage.VolumeNetworkAnnotation), network.String()+": "+storage.NotPermitted))
+}
+
 // checkVolumeNetworkExists refuses a network that does not exist, with policy Refuse. With policy Warn, warnOfEffect warns.
 func (v *Verdict) checkVolumeNetworkExists(text string, facts VolumeNetworkFacts) {
 	network, err := storage.ParseNetwork(text)
-	if err != nil || facts.MissingPolicy != Refuse || !facts.isMissing(network) {
+	if err != nil || len(v.Problems) > 0 || facts.MissingPolicy != Refuse || !facts.isMissing(network) {
 		return
 	}
 	v.Reason = ReasonNoSuchNetwork

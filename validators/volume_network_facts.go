@@ -48,6 +48,8 @@ type VolumeNetworkFacts struct {
 	Networks      []storage.Network
 	NetworksKnown bool
 	MissingPolicy Strictness
+	// Permitted are the networks that volumes may request, by the configuration.
+	Permitted []storage.Network
 	// Rollout has the record, the DaemonSet, the clients and all volumes.
 	Rollout rollout.Rollout
 	// Concerned are the volumes that the change concerns. Services are theirs.

@@ -69,6 +69,14 @@ func TestVolumeNetwork(t *testing.T) {
 				attached(f)
 				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: annotations{network: "team-y/nfs"}}
 			}},
+		"network not permitted": {annotations: annotations{network: "kube-system/secret"}, reason: ReasonNetworkNotPermitted,
+			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
+		"network not permitted, and missing": {annotations: annotations{network: "team-z/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNetworkNotPermitted,
+			problems: texts{onNetwork + "Forbidden: team-z/nfs: " + storage.NotPermitted}},
+		"network of the class not permitted": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
+			change: func(f *facts) {
+				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: annotations{network: "kube-system/secret"}}
+			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + storage.NotPermitted}},
 		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNoSuchNetwork,
 			problems: texts{onNetwork + `Invalid value: "team-y/nfs": ` + missing}},
 		"clients have to join, one can't now": {annotations: team, change: func(f *facts) { f.Rollout.Volumes = []storage.Volume{inUse} }, reason: ReasonPending,
@@ -120,6 +128,7 @@ func TestVolumeNetwork(t *testing.T) {
 				Claim:  storage.RequestSource{Kind: storage.ClaimKind, Namespace: "default", Name: "data", Annotations: test.annotations},
 				Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
 				Networks: []storage.Network{storageNet.Network, teamNet.Network}, NetworksKnown: true, MissingPolicy: Warn,
+				Permitted: []storage.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
 				Rollout: rollout.Rollout{
 					Record:    rollout.Record{Clients: storageNet, Servers: storageNet},
 					DaemonSet: rollout.DaemonSet{Name: "csi", Found: true, Network: storageNet},

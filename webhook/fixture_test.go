@@ -131,9 +131,9 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	c, err := config.Load("")
 	must.Do(t, err)
 	p := Profile{
-		Profile: longhorn.Profile(), Duties: c.Profiles[0].Duties,
+		Profile: objects.Longhorn, Duties: c.Profiles[0].Duties,
 		Record: func() rollout.Record { return rollout.Record{Clients: storageNet, Servers: storageNet} },
-		Live:   cluster.NewReader(longhorn.Profile(), live, live),
+		Live:   cluster.NewReader(objects.Longhorn, live, live),
 	}
 	for _, f := range change {
 		f(c, &p)

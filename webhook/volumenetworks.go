@@ -32,6 +32,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 			for _, p := range profiles {
 				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
 			}
+			a.facts.Permitted = profiles[0].VolumeNetworks
 			a.facts.MissingPolicy = validators.Strictness(missing)
 			end, err := profiles[0].Live.Turn(ctx)
 			if err != nil {

@@ -68,6 +68,9 @@ func TestVolumeNetworks(t *testing.T) {
 		"class with attached volumes": {ready: true,
 			review:   reviews.Of(reviews.Class, `"resource":{"group":"storage.k8s.io","version":"v1","resource":"storageclasses"},"name":"fast","operation":"UPDATE",`+`"object":{"metadata":{"name":"fast","annotations":{"fairlead.io/volume-network":"kube-system/backup-net"}},"provisioner":"driver.longhorn.io"}`),
 			warnings: []string{"accepted; 1 CSI plugin pod restarts to join network kube-system/backup-net, each when no RWX volume is attached on its node", attached}},
+		"not permitted, of another driver": {
+			review:   reviews.Of(reviews.Class, `"resource":{"group":"storage.k8s.io","version":"v1","resource":"storageclasses"},"name":"ebs","operation":"CREATE",`+`"object":{"metadata":{"name":"ebs","annotations":{"fairlead.io/volume-network":"kube-system/secret"}},"provisioner":"ebs.csi.aws.com"}`),
+			warnings: []string{"has no effect: StorageClass ebs belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
 		"misspelled": {review: claim("fairlead.io/volume-netwrok", "team-x/nfs"),
 			warnings: []string{"annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?"}},
 		"class of another driver": {

@@ -164,7 +164,7 @@ func (s *Sandbox) configurationPatch() string {
           apiVersion: config.fairlead.io/v1alpha1
           kind: Configuration
           clusterDomain: %s
-          networks: {settle: 8s, %s}
+          networks: {settle: 8s, perVolume: [kube-system/backup-net, team-x/nfs], %s}
           maintenanceWindows: [%s]
           profiles: [%s]
           fencing: %s

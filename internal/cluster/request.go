@@ -33,7 +33,7 @@ func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, e
 	if provisioner != r.profile.Driver {
 		class = storage.RequestSource{}
 	}
-	request := storage.Resolve(claim, volumeSource(pv), class)
+	request := storage.Resolve(r.profile.VolumeNetworks, claim, volumeSource(pv), class)
 	if request.Identity.IsZero() {
 		return request, nil
 	}

@@ -40,7 +40,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		return all, err
 	}
 	for name, source := range classes {
-		if request := storage.Resolve(storage.RequestSource{}, storage.RequestSource{}, source); !request.Network.IsZero() {
+		if request := storage.Resolve(r.profile.VolumeNetworks, storage.RequestSource{}, storage.RequestSource{}, source); !request.Network.IsZero() {
 			all.Classes[name] = request.Network
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		}
 		class := classes[pv.Spec.StorageClassName]
 		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string shared by all volumes of a class
-		if request := storage.Resolve(claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
+		if request := storage.Resolve(r.profile.VolumeNetworks, claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
 			all.ByVolume[handle] = request
 		}
 	})
@@ -69,7 +69,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for key, claim := range claims {
-		all.Unbound[key] = storage.Resolve(claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
+		all.Unbound[key] = storage.Resolve(r.profile.VolumeNetworks, claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
 	}
 	return all, r.contest(ctx, &all)
 }

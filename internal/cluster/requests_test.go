@@ -3,6 +3,7 @@ package cluster
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,22 @@ func TestRequests(t *testing.T) {
 		Classes: map[string]storage.Network{"fast": teamY},
 	}
 	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
+}
+
+// Whoever may annotate a claim moves no CSI plugin pod onto a network that no administrator listed.
+func TestUnlistedNetworksAreNotRequested(t *testing.T) {
+	c := indexed(t, requesting()...).Build()
+	profile := longhorn.Profile()
+	r := NewReader(profile, c, c)
+	got, err := r.Requests(t.Context())
+	must.Do(t, err)
+	must.Equal(t, len(got.Classes), 0)
+	must.Equal(t, len(got.ByVolume), len(wantedRequests()))
+	for volume, request := range got.ByVolume {
+		one, err := r.Request(t.Context(), volume)
+		must.Do(t, err)
+		must.Check(t, one == request && request.Network.IsZero() && strings.Contains(request.Problem, "networks.perVolume"), "%s: got %+v and %+v", volume, request, one)
+	}
 }
 
 func TestRequestOfOneVolume(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func readerOver(t *testing.T, stored ...client.Object) *Reader {
 	t.Helper()
 	c := indexed(t, stored...).Build()
-	return NewReader(longhorn.Profile(), c, c)
+	return NewReader(objects.Longhorn, c, c)
 }
 
 func volume(name, mode, state, node string, changes ...func(*longhorn.Volume)) *longhorn.Volume {

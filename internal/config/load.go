@@ -65,8 +65,10 @@ func (c *Configuration) setDefaults() {
 	if len(c.Profiles) == 0 && !other {
 		c.Profiles = []Profile{{Name: builtin.Profiles()[0].Name}}
 	}
+	permitted, _ := c.Networks.perVolume()
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
+		p.perVolume = permitted
 		if builtIn, ok := BuiltIn(p.Name); ok {
 			or(&p.Namespace, builtIn.Namespace)
 		}
@@ -104,8 +106,24 @@ func BuiltIn(name string) (storage.Profile, bool) {
 // Storage returns the built-in profile, in the configured namespace.
 func (p Profile) Storage() storage.Profile {
 	profile, _ := BuiltIn(p.Name)
-	profile.Namespace = p.Namespace
+	profile.Namespace, profile.VolumeNetworks = p.Namespace, p.perVolume
 	return profile
+}
+
+func (n Networks) perVolume() (permitted []storage.Network, problems field.ErrorList) {
+	for i, text := range n.PerVolume {
+		path := field.NewPath("networks", "perVolume").Index(i)
+		network, err := storage.ParseNetwork(text)
+		switch {
+		case err != nil:
+			problems = append(problems, field.Invalid(path, text, err.Error()))
+		case network.IsZero():
+			problems = append(problems, field.Required(path, "name a network"))
+		default:
+			permitted = append(permitted, network)
+		}
+	}
+	return permitted, problems
 }
 
 func (c *Configuration) validate() field.ErrorList {
@@ -122,6 +140,8 @@ func (c *Configuration) validate() field.ErrorList {
 		problems = append(problems, field.Invalid(field.NewPath("workloads", "maxPercent"), percent, "must be from 1 to 100"))
 	}
 	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)...)
+	_, found := c.Networks.perVolume()
+	problems = append(problems, found...)
 	for i, w := range c.MaintenanceWindows {
 		_, found := w.window(field.NewPath("maintenanceWindows").Index(i))
 		problems = append(problems, found...)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -237,6 +238,15 @@ func TestStorageIsTheBuiltInProfileWhereTheFilePlacesIt(t *testing.T) {
 	want := longhorn.Profile()
 	want.Namespace = "storage"
 	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)
+}
+
+func TestPerVolumeNetworksAreListed(t *testing.T) {
+	c, err := Parse([]byte(head + "networks: {perVolume: [team-x/nfs]}\n"))
+	must.Do(t, err)
+	must.Equal(t, c.Profiles[0].Storage().VolumeNetworks, []storage.Network{{Namespace: "team-x", Name: "nfs"}})
+	must.Equal(t, len(defaults().Profiles[0].Storage().VolumeNetworks), 0)
+	_, err = Parse([]byte(head + "networks: {perVolume: [nfs, '']}\n"))
+	must.True(t, err != nil && strings.Contains(err.Error(), `networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "networks.perVolume[1]: Required value"), "got %v", err)
 }
 
 // What is accepted is complete, and reads back the same.

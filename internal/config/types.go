@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -66,6 +67,9 @@ type Networks struct {
 	// (no RWX volume is attached anywhere) or node (pod by pod, when no RWX volume is
 	// attached on the pod's node; servers follow volume by volume). Default cluster.
 	Gate rollout.NetworkGate `json:"gate,omitempty"`
+	// PerVolume lists the networks, <namespace>/<NetworkAttachmentDefinition>, that
+	// annotations may request for single volumes. Default: none.
+	PerVolume []string `json:"perVolume,omitempty"`
 }
 
 // DefaultMaxPercent allows one restart of each workload when all mounts die
@@ -87,6 +91,9 @@ type Profile struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Duties of Fairlead for the storage system. See docs/reference/duties.md.
 	Duties Duties `json:"duties,omitempty"`
+
+	// perVolume is Networks.PerVolume.
+	perVolume []storage.Network
 }
 
 // Duties are tasks that can be switched off where another controller does them.

@@ -42,6 +42,9 @@ type Profile struct {
 	// Versions of the storage system, and what to leave to each.
 	Versions []VersionDuties
 
+	// VolumeNetworks are the networks that volumes may request, by the configuration.
+	VolumeNetworks []Network
+
 	// StorageInterface is the interface name of a network given by storage-network.
 	StorageInterface string
 	// EndpointInterface is the interface name of a network given by endpoint-network-for-rwx-volume.

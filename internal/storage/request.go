@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -41,13 +42,17 @@ func (s RequestSource) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
+// NotPermitted says why a network is not in Profile.VolumeNetworks, and what to do.
+const NotPermitted = "no volume may use the network: an administrator lists it in networks.perVolume of Fairlead's configuration"
+
 // Resolve returns the request for a volume of its claim, its PersistentVolume and its StorageClass,
-// in this order: the first that names a network wins.
+// in this order: the first that names a network wins. permitted are the networks that volumes may use:
+// whoever may annotate a claim would otherwise move CSI plugin pods onto any network.
 //
 // Addresses and MAC belong to one volume, so those of a class are ignored. They also belong to one
 // network: those of an object that names another network than the winner are ignored. An unreadable
-// annotation makes the whole request empty: half of a request could be worse.
-func Resolve(claim, volume, class RequestSource) Request {
+// annotation, or a network that is not permitted, makes the whole request empty: half of a request could be worse.
+func Resolve(permitted []Network, claim, volume, class RequestSource) Request {
 	var r Request
 	for _, s := range []RequestSource{claim, volume, class} {
 		text, named := s.Annotations[VolumeNetworkAnnotation]
@@ -57,6 +62,9 @@ func Resolve(claim, volume, class RequestSource) Request {
 		network, err := ParseNetwork(text)
 		if err != nil {
 			return unreadable(s, VolumeNetworkAnnotation, err)
+		}
+		if !network.IsZero() && !slices.Contains(permitted, network) {
+			return Request{Source: s.String(), Problem: fmt.Sprintf("annotation %s of %s names %s: %s", VolumeNetworkAnnotation, s, network, NotPermitted)}
 		}
 		r.Network, r.Source = network, s.String()
 		break

@@ -88,13 +88,16 @@ func TestResolve(t *testing.T) {
 		"addresses on the default network": {nil, annotations{addresses: "10.0.0.8"}, nil, Request{Source: volume, Asker: byVolume, Identity: Identity{Addresses: "10.0.0.8"}}},
 		"addresses on a losing network":    {x, annotations{network: "team-y/nfs", addresses: "10.0.0.8"}, nil, Request{Network: netX, Source: claim}},
 		"addresses of a class are ignored": {nil, nil, annotations{addresses: "10.0.0.8", mac: "x"}, Request{}},
-		"unreadable network":               {annotations{network: "nfs"}, nil, y, Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + ": " + ErrNotANetwork.Error()}},
+		"network that is not permitted": {annotations{network: "kube-system/secret", mac: "02:00:00:00:00:01"}, nil, y,
+			Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + " names kube-system/secret: " + NotPermitted}},
+		"not permitted, on a losing network": {x, annotations{network: "kube-system/secret"}, nil, Request{Network: netX, Source: claim}},
+		"unreadable network":                 {annotations{network: "nfs"}, nil, y, Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + ": " + ErrNotANetwork.Error()}},
 		"unreadable address": {annotations{network: "team-x/nfs", addresses: "x"}, nil, nil,
 			Request{Source: claim, Problem: "annotation fairlead.io/volume-addresses of " + claim + ": " + ErrNotAddresses.Error() + `: "x" is not an IP address`}},
 		"unreadable, on a losing network": {x, annotations{network: "nfs", mac: "x"}, nil, Request{Network: netX, Source: claim}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Resolve(
+			got := Resolve([]Network{netX, {"team-y", "nfs"}},
 				RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: test.claim},
 				RequestSource{Kind: VolumeKind, Name: "pv-1", Annotations: test.volume}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: test.class},
 			)
@@ -120,7 +123,8 @@ func FuzzResolve(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2], seed[0])
 	}
 	f.Fuzz(func(t *testing.T, network, addresses, mac, ofClass string) {
-		r := Resolve(
+		permitted, _ := ParseNetwork(network)
+		r := Resolve([]Network{permitted},
 			RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
 			RequestSource{}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
 		)

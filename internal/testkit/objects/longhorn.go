@@ -13,7 +13,15 @@ import (
 )
 
 // Longhorn is the profile of the objects below.
-var Longhorn = longhorn.Profile()
+var Longhorn = permitting(longhorn.Profile(), "team-x/nfs", "team-y/nfs", "kube-system/backup-net")
+
+func permitting(p storage.Profile, networks ...string) storage.Profile {
+	for _, text := range networks {
+		n, _ := storage.ParseNetwork(text)
+		p.VolumeNetworks = append(p.VolumeNetworks, n)
+	}
+	return p
+}
 
 // Here names an object in Longhorn's namespace.
 func Here(name string) metav1.ObjectMeta {
