@@ -119,6 +119,25 @@ func TestMountFromBeforeAFlapIsReported(t *testing.T) {
 	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
 }
 
+// The API server refuses the record while the setting is off. The pod is mounted through the node then.
+func TestFlapThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
+	w := atRest(t, stateful(1), notApplied)
+	w.mountIn(true)
+	w.reconcile()
+	w.Step(2 * time.Second)
+	w.failing = "before"
+	w.mountIn(false)
+	w.deliver(len(w.lag))
+	w.work()
+	w.replacePod(w.slot("s0-0"), newest, true)
+	w.Step(2 * time.Second)
+	w.failing = ""
+	w.mountIn(true)
+	w.newSandbox("node-1")
+	w.wantRestarted()
+	w.wantMounts(storage.InClient, storage.InHost)
+}
+
 func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied)
 	w.mountIn(true)

@@ -50,21 +50,37 @@ func (r *Reconciler) policy(ctx context.Context) (storage.Restarts, error) {
 // judged by it, so that the next leader has it too.
 func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollout, place storage.MountPlace) (storage.Mounting, error) {
 	known := cluster.MountingOf(cached)
-	if known.Next(place, time.Time{}) == known {
+	r.mu.Lock()
+	missed := r.missed
+	r.mu.Unlock()
+	if known.Next(place, time.Time{}) == known && missed == (storage.Mounting{}) {
 		return known, nil
 	}
+	now := r.Clock.Now().Truncate(time.Microsecond)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var object v1alpha1.NetworkRollout
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), &object); err != nil {
 			return err
 		}
 		before := cluster.MountingOf(&object)
-		if known = before.Next(place, r.Clock.Now().Truncate(time.Microsecond)); known == before {
+		known = before
+		if missed.Since.After(before.Since) {
+			known = known.Next(missed.Place, missed.Since)
+		}
+		if known = known.Next(place, now); known == before {
 			return nil
 		}
 		cluster.SetMounting(&object, known)
 		return r.Client.Status().Update(ctx, &object)
 	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.missed = storage.Mounting{}
+	case missed == (storage.Mounting{}):
+		r.missed = storage.Mounting{Place: place, Since: now}
+	}
 	if err != nil {
 		return known, fmt.Errorf("recording where CSI plugin pods mount volumes: %w", err)
 	}

@@ -44,8 +44,10 @@ type Reconciler struct {
 	mu      sync.Mutex
 	nodes   map[string]*node
 	waiting map[string]waiting
-	brake   brake
-	turns   turns
+	// missed is the first place of mounts that could not be recorded.
+	missed storage.Mounting
+	brake  brake
+	turns  turns
 	// paused is whether the last policy was paused.
 	paused  atomic.Bool
 	metrics *metrics
