@@ -78,17 +78,16 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 	serving := server.Options{Log: log, Metrics: calls}
 	cluster, err := o.RestConfig("csi-node")
 	if err != nil {
-		log.Warn("No cluster is reachable: the node has no zone, and connections to servers that an address has left are not deleted", "error", err)
+		log.Warn("No cluster is reachable: connections to servers that an address has left are not deleted", "error", err)
 	}
-	zone := o.zone(ctx, cluster, log)
 
 	group, ctx := errgroup.WithContext(ctx)
 	system := &mounts.Host{}
 	var registrations []*registration.Registration
 	for i, driver := range o.drivers {
-		identities := &identity.Server{Driver: driver, Version: cli.Version, Controller: true, Topology: zone != ""}
+		identities := &identity.Server{Driver: driver, Version: cli.Version, Controller: true}
 		nodes := &node.Server{
-			Driver: driver, NodeName: o.nodeName, Zone: zone, System: system, Timeouts: node.DefaultTimeouts,
+			Driver: driver, NodeName: o.nodeName, System: system, Timeouts: node.DefaultTimeouts,
 			KubeletDir: o.kubeletDir, PageSize: os.Getpagesize(), Log: log.With("driver", driver),
 		}
 		nodes.Timeouts.Mount = o.mountTimeout

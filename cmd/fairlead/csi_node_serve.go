@@ -6,45 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-io/fairlead/internal/csi/registration"
 	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
-
-// zoneTimeout is how long the start waits for the node's zone.
-const zoneTimeout = 10 * time.Second
-
-// zone returns the node's zone label; empty if there is none, or the node cannot be read.
-// The zone is only informative: the attacher reads the label itself.
-func (o *csiNodeOptions) zone(ctx context.Context, cluster *rest.Config, log *slog.Logger) string {
-	if cluster == nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, zoneTimeout)
-	defer cancel()
-	client, err := metadata.NewForConfig(cluster)
-	if err == nil {
-		var n *metav1.PartialObjectMetadata
-		n, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).Get(ctx, o.nodeName, metav1.GetOptions{})
-		if err == nil {
-			return n.Labels[corev1.LabelTopologyZone]
-		}
-	}
-	log.Warn("The zone of the node is not known", "node", o.nodeName, "error", err)
-	return ""
-}
 
 // serveMetrics serves /metrics until the context ends.
 func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry) error {

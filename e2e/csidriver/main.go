@@ -39,10 +39,10 @@ func main() {
 func run(ctx context.Context, socket string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	nodes := &node.Server{
-		Driver: driver, NodeName: nodeName, Zone: "zone-a", System: fakemounts.New(), Timeouts: node.DefaultTimeouts, PageSize: os.Getpagesize(), Log: log,
+		Driver: driver, NodeName: nodeName, System: fakemounts.New(), Timeouts: node.DefaultTimeouts, PageSize: os.Getpagesize(), Log: log,
 	}
 	volumes := &volumes{byName: map[string]*volume{}}
 	controllers := &provisioner{Server: controller.Server{Driver: driver, Publisher: volumes}, volumes: volumes}
-	identities := &identity.Server{Driver: driver, Version: "test", Controller: true, Topology: true}
+	identities := &identity.Server{Driver: driver, Version: "test", Controller: true}
 	return server.Keep(ctx, socket, server.Options{Log: log, StopTimeout: time.Second}, nil, identities.Register, nodes.Register, controllers.Register)
 }

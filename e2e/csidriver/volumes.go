@@ -46,7 +46,6 @@ func (p *provisioner) CreateVolume(_ context.Context, req *csi.CreateVolumeReque
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: v.id, CapacityBytes: v.size, VolumeContext: map[string]string{"share": "/exports", "subdir": v.id},
-		AccessibleTopology: req.GetAccessibilityRequirements().GetRequisite(),
 	}}, nil
 }
 

@@ -15,8 +15,6 @@ type Server struct {
 	Driver, Version string
 	// Controller reports whether the driver has Controller RPCs, on this socket or another.
 	Controller bool
-	// Topology reports whether the driver's nodes have zones: NodeGetInfo may only then name one.
-	Topology bool
 }
 
 // Register adds the server to a gRPC server.
@@ -30,15 +28,10 @@ func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 // GetPluginCapabilities lists what the driver can do as a whole.
 func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	resp := &csi.GetPluginCapabilitiesResponse{}
-	for kind, has := range map[csi.PluginCapability_Service_Type]bool{
-		csi.PluginCapability_Service_CONTROLLER_SERVICE:               s.Controller,
-		csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS: s.Topology,
-	} {
-		if has {
-			resp.Capabilities = append(resp.Capabilities, &csi.PluginCapability{
-				Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: kind}},
-			})
-		}
+	if s.Controller {
+		resp.Capabilities = append(resp.Capabilities, &csi.PluginCapability{
+			Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
+		})
 	}
 	return resp, nil
 }

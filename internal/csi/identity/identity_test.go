@@ -7,7 +7,7 @@ import (
 
 func TestDriverIsNamedAndReady(t *testing.T) {
 	ctx := context.Background()
-	for want, s := range []*Server{{Driver: "d", Version: "v1"}, {Driver: "d", Version: "v1", Controller: true}, {Driver: "d", Version: "v1", Controller: true, Topology: true}} {
+	for want, s := range []*Server{{Driver: "d", Version: "v1"}, {Driver: "d", Version: "v1", Controller: true}} {
 		info, err := s.GetPluginInfo(ctx, nil)
 		if err != nil || info.GetName() != "d" || info.GetVendorVersion() != "v1" {
 			t.Errorf("%v, %v", info, err)

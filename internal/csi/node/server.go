@@ -13,9 +13,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/mounts"
 )
 
-// ZoneKey is the topology key of a node's zone (corev1.LabelTopologyZone).
-const ZoneKey = "topology.kubernetes.io/zone"
-
 // Timeouts of operations. The kubelet waits two minutes for a call (csiTimeout in
 // pkg/volume/csi/csi_plugin.go of Kubernetes 1.36).
 type Timeouts struct {
@@ -37,8 +34,6 @@ type Server struct {
 	csi.UnimplementedNodeServer
 	Driver   string
 	NodeName string
-	// Zone of the node; empty if it has none.
-	Zone     string
 	System   mounts.System
 	Timeouts Timeouts
 	// KubeletDir is the directory below which targets must be; empty: anywhere.
@@ -64,13 +59,9 @@ func (s *Server) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return resp, nil
 }
 
-// NodeGetInfo names the node as Kubernetes does, and its zone.
+// NodeGetInfo names the node as Kubernetes does. It names no zone: the attacher reads that from the Node, and volumes have none.
 func (s *Server) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	resp := &csi.NodeGetInfoResponse{NodeId: s.NodeName}
-	if s.Zone != "" {
-		resp.AccessibleTopology = &csi.Topology{Segments: map[string]string{ZoneKey: s.Zone}}
-	}
-	return resp, nil
+	return &csi.NodeGetInfoResponse{NodeId: s.NodeName}, nil
 }
 
 func invalid(format string, args ...any) error {
