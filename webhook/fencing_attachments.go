@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +112,13 @@ func (f *Fencing) held(ctx context.Context, v fence.Volume, node string) (*fence
 	holders, err := f.Live.Holders(ctx, v)
 	if err != nil {
 		return nil, err
+	}
+	if node != "" { // else it is for a pod that has no node
+		itself, err := f.Live.HoldersOf(ctx, v, node)
+		if err != nil {
+			return nil, err
+		}
+		holders = append(holders, slices.DeleteFunc(itself, func(h fence.Holder) bool { return !h.Node.Exists })...)
 	}
 	return fence.Attach(v, node, holders, f.Policy()), nil
 }

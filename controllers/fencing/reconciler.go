@@ -48,6 +48,8 @@ type Reconciler struct {
 	left sync.Map
 	// cordoned is since when a node is cordoned, by node.
 	cordoned sync.Map
+	// started is when this controller made its first look.
+	started atomic.Pointer[time.Time]
 	// seen is the last state of each Node, by name.
 	seen sync.Map
 	// kept are the deleted records, by UID, of which an event says why they remain.

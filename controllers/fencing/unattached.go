@@ -80,8 +80,11 @@ func (r *Reconciler) observeCordon(v *fencing.FenceView) {
 
 // views reads all machines of one node name.
 func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node string) ([]*fencing.FenceView, error) {
-	views, err := from.Views(ctx, node, r.Clock.Now())
+	now := r.Clock.Now()
+	r.started.CompareAndSwap(nil, &now)
+	views, err := from.Views(ctx, node, now)
 	for _, v := range views {
+		v.Facts.Started = *r.started.Load()
 		if behind := r.addLastBoot(v); behind != nil {
 			return nil, behind
 		}

@@ -49,10 +49,10 @@ func (f Facts) mayHaveReleased(r v1alpha1.Fence) bool {
 	return r.VolumesReleased || r.State == v1alpha1.FenceFenced || f.Override.Gate == GateAttach
 }
 
-// returnedUnfenced: the node is Ready in the boot in which a fence was requested, and no volume was released in
-// this incident.
+// returnedUnfenced: the node is Ready in the boot in which a fence was requested, or that boot is unknown, and no volume
+// was released in this incident.
 func (f Facts) returnedUnfenced() bool {
-	return f.Node.Ready && !f.gone() && f.Node.Machine.BootID == f.Status.Node.BootID && f.wasRequested() &&
+	return f.Node.Ready && !f.gone() && !f.otherBoot() && f.wasRequested() &&
 		!slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident && f.mayHaveReleased(r) })
 }
 

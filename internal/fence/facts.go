@@ -39,6 +39,8 @@ type Node struct {
 // Facts are what is known of one machine.
 type Facts struct {
 	Now time.Time
+	// Started is when this controller began to lead, by the clock of Now. Earlier times may be of another clock.
+	Started time.Time
 	// Record is the name of the machine's NodeFence, for commands.
 	Record string
 	// Node of the machine; only a name if its object was deleted or another machine has the name (Replaced).

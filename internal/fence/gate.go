@@ -34,7 +34,8 @@ type Held struct {
 }
 
 // Attach decides whether a volume may be attached to a node; nil allows it. holders are all nodes that may hold the
-// volume. It is refused while another holder is lost and not fenced for the volume's storage.
+// volume, and the node itself. It is refused while another holder is lost and not fenced for the volume's storage, and
+// while the node itself is fenced.
 //
 // A shared file system may have many writers: a holder that is only not Ready blocks no other node. A holder that is
 // out of service does, since its pods start elsewhere as if they were the only ones of their name.
@@ -43,15 +44,27 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 		return nil
 	}
 	for _, h := range holders {
+		held := h.keeps(volume, node)
 		if h.Node.Exists && h.Node.Name == node { // a new machine of the holder's name is not the holder
-			continue
+			held = h.gets(volume)
 		}
-		if held := h.keeps(volume, node); held != nil {
+		if held != nil {
 			held.Message = Linked(held.Message, held.Reason)
 			return held
 		}
 	}
 	return nil
+}
+
+// gets returns why a node gets no volume itself: a fence of the machine is on record. The node may be back in a boot that
+// Fairlead has not seen, whose addresses may differ, and a volume mounted there would pass for fenced.
+func (h Holder) gets(volume Volume) *Held {
+	f := Facts{Status: h.Status}
+	if !isFencing(h.Status.Phase) || !f.wasRequested() || h.Override.Gate == GateUnfence || h.Override.Gate == GateTaint {
+		return nil
+	}
+	return &Held{Node: h.Node.Name, Refusal: *Refuse(h.Status.Reason, "volume %s can't be attached to node %s: the node is fenced, and was not readmitted yet. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
+		volume.Name, h.Node.Name, h.record())}
 }
 
 // keeps returns why a holder keeps a volume from being attached to another node; nil if it does not.
@@ -121,6 +134,9 @@ func (h Holder) lost(shared bool) bool {
 // fencedFor reports whether the storage of a volume refuses what the node writes.
 func (h Holder) fencedFor(v Volume) bool {
 	s := h.Status
+	if n := h.Node; n.Exists && n.Machine.BootID != s.Node.BootID && s.Node.BootID != "" {
+		return false // a volume of the new boot may be mounted by another address
+	}
 	return isFencing(s.Phase) && slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
 		return f.Incident == s.Incident && f.State == v1alpha1.FenceFenced && f.Driver == v.Driver && f.ClusterID == v.ClusterID
 	})

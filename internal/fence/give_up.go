@@ -30,7 +30,7 @@ func (f Facts) givenUp() Override {
 	if s.Phase != v1alpha1.NodeDrained || len(f.Left) > 0 {
 		return f.Override
 	}
-	age, known := f.since(s.LostSince)
+	age, known := f.elapsed(s.LostSince)
 	if after := f.Policy.GiveUp.After; after > 0 && known && age >= after {
 		o.Reason = fmt.Sprintf("it was lost more than %s ago", after)
 		return o
@@ -44,7 +44,8 @@ func (f Facts) lookWhenGivenUp(step *Step) {
 	if f.Policy.GiveUp.After == 0 || !f.gone() || s.Phase != v1alpha1.NodeDrained || s.LostSince == nil {
 		return
 	}
-	if wait := f.Policy.GiveUp.After - f.Now.Sub(s.LostSince.Time); wait > 0 {
+	age, _ := f.elapsed(s.LostSince)
+	if wait := f.Policy.GiveUp.After - age; wait > 0 {
 		step.lookAgain(wait)
 	}
 }

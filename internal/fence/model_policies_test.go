@@ -22,7 +22,10 @@ func (w *world) unmarked(v Volume, node string) (refused bool) {
 		}
 	}
 	for _, r := range w.records {
-		if w.broken.label(r.status) != string(v1alpha1.NodeHealthy) && w.broken.recordHolds(r.status, v, r.node == node) {
+		if w.broken.label(r.status) == string(v1alpha1.NodeHealthy) {
+			continue
+		}
+		if w.broken.recordHolds(r.status, v, r.node == node) || r.node == node && fencedItself(r.status) {
 			return true
 		}
 	}
@@ -45,6 +48,11 @@ func recordHolds(s v1alpha1.NodeFenceStatus, volume Volume, sameNode bool) bool 
 		fenced := s.Phase == v1alpha1.NodeFenced || s.Phase == v1alpha1.NodeDrained
 		return lost || s.Reason == ReasonTaintedButReady || (v.Until != nil || v.Detached) && (!v.Shared || v.Block || s.Phase != v1alpha1.NodeHealthy) && !fenced
 	})
+}
+
+// fencedItself is a part of that expression.
+func fencedItself(s v1alpha1.NodeFenceStatus) bool {
+	return !s.Gone && isFencing(s.Phase) && wasRequested(s)
 }
 
 // attachUnmarked is the attach-detach controller asking for an attachment while the webhook does not answer.

@@ -159,8 +159,8 @@ type world struct {
 	noticed map[string]bool
 	// looked: the step in which Fairlead last had nothing to do for a node.
 	looked map[string]int
-	// lastBoot of Nodes that Fairlead has seen deleted.
-	lastBoot map[string]string
+	// leader of the controllers now.
+	leader leader
 	// targets of NetworkFences, by name: the boot each was made for.
 	targets map[string]string
 	// givenUp: machines, by node, boot and driver, that were gone and unfenced while the driver was switched off.
@@ -181,7 +181,7 @@ func newWorld(nodes int, sharedAddress bool) *world {
 		broken: noFault(), now: time.Unix(1_000_000, 0), blocks: map[string]map[string]block{"a": {}, "b": {}},
 		nodes: map[string]worldNode{}, records: records{}, fences: map[string]networkFence{}, silent: map[string]bool{},
 		nodesGate: true, modes: map[string]Mode{}, driverUp: map[string]bool{},
-		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, lastBoot: map[string]string{}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
+		forgiven: map[string]bool{}, noticed: map[string]bool{}, looked: map[string]int{}, leader: leader{lastBoot: map[string]string{}}, step: 1, tampered: map[string]string{}, targets: map[string]string{}, stood: map[string]bool{}, givenUp: map[string]bool{},
 	}
 	for driver := range modelDrivers {
 		w.modes[driver], w.driverUp[driver] = ModeFence, true
@@ -197,6 +197,22 @@ func newWorld(nodes int, sharedAddress bool) *world {
 }
 
 func (w *world) id() int { w.ids++; return w.ids }
+
+// leader is one process of Fairlead's controllers: what it alone knows.
+type leader struct {
+	// away: it sees nothing. At its next look, another process leads.
+	away bool
+	// skew of its clock, and since when it leads, by that clock.
+	skew    time.Duration
+	started time.Time
+	// lastBoot of Nodes that it has seen deleted.
+	lastBoot map[string]string
+}
+
+// lead makes another process lead, whose clock may be off.
+func (w *world) lead(skew time.Duration) {
+	w.leader = leader{skew: skew, started: w.now.Add(skew), lastBoot: map[string]string{}}
+}
 
 func (w *world) newMachine(node string) *machine {
 	m := &machine{node: node, uuid: fmt.Sprintf("uuid-%d", w.id()), on: true, reaches: true, mounts: map[string]*mount{}, waits: map[string]bool{}, had: map[string]bool{}, address: w.newAddresses(), since: w.step}
@@ -339,7 +355,7 @@ func (w *world) gate(v Volume, node string) *Held {
 	for _, name := range w.everyName() {
 		sakes := w.records.of(name, w.node(name, w.nodes[name]))
 		inUse := slices.Contains(w.nodes[name].inUse, unique(v))
-		if sakes.recorded(v.Held()) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
+		if name == node || sakes.recorded(v.Held()) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
 			holders = append(holders, sakes.Holders(v, inUse)...)
 		}
 	}
@@ -365,9 +381,9 @@ func (w *world) mount(v Volume, node string) {
 	}
 	if m.mounts[v.Name] == nil {
 		m.mounts[v.Name] = &mount{from: m.address[v.ClusterID]}
-		if s := w.recordOf(m).status; !onRecord(Record{Status: s}, v.Held()) || !w.lists(s, m, v) {
-			delete(w.noticed, forgivenKey(m, v.Name)) // it was an earlier mount, or one by another address
-		}
+		// Fairlead may be away from here on. Without the volume or the address on record, it can't know the mount.
+		s := w.recordOf(m).status
+		w.noticed[forgivenKey(m, v.Name)] = onRecord(Record{Status: s}, v.Held()) && w.lists(s, m, v)
 	}
 	m.mounts[v.Name].hidden = false
 	delete(m.waits, v.Name)
@@ -436,10 +452,15 @@ func (w *world) showsLoss(m *machine) bool {
 	return seen || back && s.ReadyChanged != nil
 }
 
+// mayBe: the identity on record is of this boot of the machine, or of an unknown boot.
+func (m *machine) mayBe(is v1alpha1.MachineIdentity) bool {
+	return is.BootID == m.bootID() || is.BootID == "" && is.SystemUUID == m.uuid
+}
+
 // recordOf this boot of a machine.
 func (w *world) recordOf(m *machine) record {
 	for _, name := range w.records.names(m.node) {
-		if r := w.records[name]; r.status.Node.BootID == m.bootID() {
+		if r := w.records[name]; m.mayBe(r.status.Node) {
 			return r
 		}
 	}
@@ -587,7 +608,7 @@ func (w *world) tamper(by, cluster, cidr string) {
 // isTampered: the machine was unblocked for a volume, and Fairlead could not see that yet.
 func (w *world) isTampered(m *machine, v Volume) bool {
 	for name, r := range w.records {
-		if r.status.Node.BootID == m.bootID() && w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
+		if m.mayBe(r.status.Node) && w.tampered[name+" "+v.ClusterID+" "+HostPrefix(m.at(v)).String()] != "" {
 			return true
 		}
 	}
@@ -651,8 +672,8 @@ func (w *world) deleteNode(node string) {
 }
 
 func (w *world) dropNode(node string) {
-	if n, there := w.nodes[node]; there {
-		w.lastBoot[node] = n.bootID
+	if n, there := w.nodes[node]; there && !w.leader.away {
+		w.leader.lastBoot[node] = n.bootID
 	}
 	delete(w.nodes, node)
 }
@@ -743,12 +764,13 @@ type view struct {
 	records     records
 	fences      map[string]networkFence
 	cached      bool // in part
+	leader      leader
 	silent      map[string]bool
 }
 
 func (w *world) view() view {
 	return view{
-		step: w.step, now: w.now, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
+		step: w.step, now: w.now, leader: w.leader, nodes: maps.Clone(w.nodes), attachments: slices.Clone(w.attachments),
 		records: maps.Clone(w.records), fences: maps.Clone(w.fences), silent: maps.Clone(w.silent),
 	}
 }
@@ -831,9 +853,9 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 		return Facts{}, false
 	}
 	f := sakes.Of(i)
-	f.Now, f.Policy = now, w.policy()
+	f.Now, f.Started, f.Policy = now, v.leader.started, w.policy()
 	if !f.Node.Exists && !f.Replaced {
-		f.LastBoot = w.lastBoot[node]
+		f.LastBoot = v.leader.lastBoot[node]
 	}
 	if f.Node.Ready {
 		f.Ledger = v.sources(node)
@@ -872,7 +894,12 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 // act reconciles the records of a node name, and then creates the missing one. Writes carry the version that was read;
 // the controller crashes after so many of them. It reports whether there was anything to do.
 func (w *world) act(t *rapid.T, v view, node string, now time.Time, writes int) bool {
+	if w.leader.away {
+		w.lead(drawOf(t, "clock is off by", 0, 0, 3*time.Hour, -3*time.Hour))
+		v.leader = w.leader
+	}
 	did := false
+	now = now.Add(v.leader.skew)
 	for _, name := range v.records.names(node) {
 		wrote, acted := w.actOn(t, v, node, name, now, &writes)
 		if wrote {
@@ -1016,7 +1043,7 @@ func (w *world) notice(node string, before, s v1alpha1.NodeFenceStatus) {
 			if mounted.hidden && !mayHaveBeenForced(s) {
 				continue // the Node was read before the kubelet restarted, as in startKubelet
 			}
-			if w.lists(s, m, v) && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == name && !h.Waiting }) {
+			if w.lists(s, m, v) && slices.ContainsFunc(s.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == name }) {
 				w.noticed[forgivenKey(m, name)] = true
 			}
 		}
@@ -1041,8 +1068,18 @@ func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
 
+// trueBoot is the present boot of the machine that a boot is of.
+func (w *world) trueBoot(boot string) string {
+	for _, m := range w.machines {
+		if strings.HasPrefix(boot, m.uuid+"-") {
+			return m.bootID()
+		}
+	}
+	return boot
+}
+
 func (w *world) create(f Facts, n NetworkFence, decided int) {
-	target := f.Status.Node.BootID
+	target := w.trueBoot(f.Status.Node.BootID)
 	if was, known := w.targets[n.Name]; known {
 		target = was
 	} else {
@@ -1167,8 +1204,21 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
 			continue // it has rebooted since, and Fairlead had not seen that
 		}
+		if w.stood[f.Name] && w.bootUnknown(f.Name) {
+			continue // volumes were released for it, and a reboot proves nothing: only a person ends it
+		}
 		t.Fatalf("%s blocks the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
 	}
+}
+
+// bootUnknown: the record of a NetworkFence has no boot.
+func (w *world) bootUnknown(fence string) bool {
+	for _, r := range w.records {
+		if recordNames(r.status, NetworkFence{Name: fence}) {
+			return r.status.Node.BootID == ""
+		}
+	}
+	return false
 }
 
 // mustNotBeWell: no fence is requested for a node that is Ready in the same boot, nor for a driver that is switched off,

@@ -17,6 +17,8 @@ import (
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	f.identify(&step.Status)
+	f.Status.Volumes = f.ownGracePeriods()
+	step.Status.Volumes = slices.Clone(f.Status.Volumes)
 	f.Holding = f.remembered()
 	f.Override = f.Override.still(f.Node)
 	f.Override = f.givenUp()
@@ -176,15 +178,6 @@ func (f Facts) sawReady(s *v1alpha1.NodeFenceStatus) {
 	}
 	now, changed := metav1.NewTime(f.Now.Truncate(time.Second)), metav1.NewTime(f.Node.ReadyChanged)
 	s.ReadySince, s.ReadyChanged = &now, &changed
-}
-
-// since is the age of a time that Fairlead recorded. A time in the future came from another leader's clock, so its age
-// is unknown.
-func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
-	if t == nil || t.After(f.Now) {
-		return 0, false
-	}
-	return f.Now.Sub(t.Time), true
 }
 
 // record stores what the sources report now.

@@ -173,6 +173,8 @@ func (w *world) fairleadActions() map[string]func(*rapid.T) {
 		"fairlead crashes": func(t *rapid.T) {
 			w.act(t, w.view(), w.drawName(t), w.now, rapid.IntRange(0, 2).Draw(t, "after writes"))
 		},
+		"fairlead goes away": func(*rapid.T) { w.leader.away = true },
+		"another leader":     func(t *rapid.T) { w.lead(drawOf(t, "clock is off by", 0, time.Hour, -time.Hour)) },
 		// Caches of each kind lag independently.
 		"fairlead on a stale cache": func(t *rapid.T) {
 			if len(w.views) == 0 {
@@ -350,6 +352,47 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.settleDown(t, n)
 			maybe(t, "csi-addons is up", func() { w.csiAddonsRound(t) })
 			w.settleDown(t, n)
+		},
+		"fairlead is away": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.useOnRecord(t, v, m.node)
+			maybe(t, "it is lost before", func() {
+				isLost(t, m.node)
+				w.settleFences(t, m.node)
+			})
+			w.leader.away = true
+			maybe(t, "it reboots", func() { w.reboot(m) })
+			w.heal(m)
+			maybe(t, "untainted", func() { w.taint(m.node, false, false) })
+			maybe(t, "client pods start again", func() { w.startClients(m, false) })
+			w.use(t, v, m.node)
+			w.loseByForce(m)
+			maybe(t, "its object goes", func() { w.deleteNode(m.node) })
+			w.detachAll(m.node)
+			w.pass(drawOf(t, "away for", time.Minute, time.Hour))
+			maybe(t, "it is back before Fairlead", func() { w.heal(m) })
+			w.settleFences(t, m.node)
+			w.use(t, v, w.drawNode(t))
+			w.heal(m)
+			maybe(t, "its kubelet starts again", func() { w.startKubelet(m) })
+			w.settleFences(t, m.node)
+			w.pass(time.Minute)
+			w.settleFences(t, m.node)
+			w.use(t, v, w.drawNode(t))
+		},
+		"a volume that waits is mounted unseen": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			if m.on && m.reaches && m.mounts[v.Name] == nil {
+				m.waits[v.Name] = true
+			}
+			w.heartbeat(m)
+			w.settleDown(t, m.node)
+			w.leader.away = true
+			w.use(t, v, m.node)
+			w.loseByForce(m)
+			w.heal(m)
+			maybe(t, "Fairlead looks", func() { w.settleDown(t, m.node) })
+			w.use(t, v, w.drawNode(t))
 		},
 		"a fenced machine comes back under another name": func(t *rapid.T) {
 			m := w.drawMachine(t)

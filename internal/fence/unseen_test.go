@@ -64,3 +64,10 @@ func TestNodeWithMountedVolumeIsNotReadmitted(t *testing.T) {
 	s.wantObjects(fencedOf1).wantWarning()
 	s.hold().look().wantUnfencing()
 }
+
+// No volume was released for the fence, so the node needs no reboot in whatever boot it is.
+func TestRequestedFenceOfUnknownBootIsWithdrawn(t *testing.T) {
+	s := healthy(t).dropNodeUnseen().hold().look().wantObjects(fencedOf1)
+	s.Node = readyNamed("node-1", "boot-2")
+	s.look().withdraw().wantVolumes(1).wantHeld(true)
+}

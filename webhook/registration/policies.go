@@ -50,9 +50,9 @@ func FencingPolicies(storages []profiles.Profile) []Policy {
 				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(v1alpha1.NodeHealthy)}},
 			}},
 			admissionregistrationv1.Validation{
-				Expression: "!" + recordHolds,
+				Expression: "!" + recordHolds + " && !" + fencedItself,
 				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + " + fenceOf + " + " +
-					"(" + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
+					"(" + fencedItself + " ? ', which is fenced' : " + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
 	}
@@ -76,6 +76,10 @@ const (
 	// may share a file system. Nodes that are not Healthy may still be tainted, so they hold it. A confirmed fence ends this.
 	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || v.?block.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
 		" && !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "'])"
+	// fencedItself: the attachment is to a node whose fence is on record. The node may be back in a boot that Fairlead has
+	// not seen.
+	fencedItself = "(" + itself + " && params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFencing) + "', '" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "']" +
+		" && params.?status.?fences.orValue([]).exists(f, f.incident == params.?status.?incident.orValue('')))"
 	tainted     = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
 	recordHolds = "(!(" + itself + ") && params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
 		recordLost + " || " + tainted + " || " + stillMounted + ")))"

@@ -1,0 +1,42 @@
+package fence
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// since is the age of a time that Fairlead recorded. A time in the future came from another leader's clock, so its age
+// is unknown.
+func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
+	if t == nil || t.After(f.Now) {
+		return 0, false
+	}
+	return f.Now.Sub(t.Time), true
+}
+
+// elapsed is how long ago a recorded time was at least. The clock of an earlier leader may be hours off, so no more time
+// counts than this controller has led.
+func (f Facts) elapsed(t *metav1.Time) (age time.Duration, known bool) {
+	age, known = f.since(t)
+	return min(age, f.Now.Sub(f.Started)), known
+}
+
+// ownGracePeriods begins each grace period again that another leader's clock may have begun.
+func (f Facts) ownGracePeriods() []v1alpha1.HeldVolume {
+	volumes := slices.Clone(f.Status.Volumes)
+	for i, v := range volumes {
+		if v.Until == nil {
+			continue
+		}
+		begun := v.Until.Add(-endsWithin)
+		if begun.Before(f.Started.Truncate(time.Second)) || begun.After(f.Now) {
+			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
+			volumes[i].Until = &until
+		}
+	}
+	return volumes
+}
