@@ -91,7 +91,8 @@ func attachment() *storagev1.VolumeAttachment {
 func fairlead(t *testing.T, stored ...client.Object) (*testkit.Bench, func()) {
 	service := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}, Spec: v1alpha1.NFSServiceSpec{Exposure: "PerNode", Port: 2049}}
 	service.Status.Backends = []v1alpha1.NFSBackendStatus{{Address: "10.0.0.1:2049", Health: "Healthy", Weight: 1}}
-	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NFSService{}),
+	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()),
+		[]fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: attach.VolumeIndex, Keys: attach.VolumeKeys}}, &v1alpha1.NFSService{}),
 		append(stored, service, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})...)
 	drivers := map[string]attach.Driver{volume.GKEDriver: {Service: client.ObjectKeyFromObject(service)}}
 	assignments := pools.New()

@@ -237,6 +237,24 @@ func TestVolumeWithoutServiceIsRefused(t *testing.T) {
 	l.refused(w.request("pv", "n0"), "PersistentVolume pv")
 }
 
+// Kubernetes names attachments by handle and node: one attachment would serve both volumes.
+func TestOneHandleOfTwoServicesIsRefused(t *testing.T) {
+	w, l := attaching(t, serviceOf(1), 2)
+	l.attach("pv", "n0")
+	w.volume("twin", "pv", "storage/pool")
+	l.attach("pv", "n1") // one service, so the handle does no harm
+	w.volume("other", "pv", "storage/other")
+	w.node("n2")
+	for _, name := range []string{"pv", "other"} {
+		refused := l.refused(w.request(name, "n2"), "have volumeHandle pv and name NFSServices")
+		w.Must(w.Delete(t.Context(), refused))
+	}
+	l.settle(attachmentName(driver, "pv", "n0"))
+	must.Equal(t, w.attachment(attachmentName(driver, "pv", "n0")).Status.Attached, true, "an attachment from before stays")
+	w.Must(w.Delete(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}}))
+	must.Equal(t, l.attach("pv", "n2"), "10.0.0.1", "after the other volume is gone")
+}
+
 func TestServiceBeingDeletedTakesNoNodes(t *testing.T) {
 	s := serviceOf(1)
 	s.Finalizers = []string{"fairlead.io/nfs-attachments"}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,37 +136,20 @@ func (p *Publisher) wait(ctx context.Context) error {
 	return nil
 }
 
-func (p *Publisher) volumes(ctx context.Context, driver, handle string) ([]corev1.PersistentVolume, error) {
-	var list corev1.PersistentVolumeList
-	if err := p.Cached.List(ctx, &list, client.MatchingFields{VolumeIndex: handleKey(driver, handle)}); err != nil {
-		return nil, fmt.Errorf("looking for volume %s: %w", handle, err)
-	}
-	return list.Items, nil
-}
-
 // serviceOfHandle is the NFSService of a volume. PersistentVolumes may share a handle if they name one service.
 func (p *Publisher) serviceOfHandle(ctx context.Context, driver, handle string) (types.NamespacedName, error) {
 	list, err := p.volumes(ctx, driver, handle)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	var service types.NamespacedName
-	for i := range list {
-		pv := &list[i]
-		of, err := p.services().ServiceOf(pv.Spec.CSI, pv.Name)
-		if err != nil {
-			return service, fmt.Errorf("%w: %w", err, csi.ErrInvalid)
-		}
-		if i > 0 && of != service {
-			return service, fmt.Errorf("PersistentVolumes %s and %s have volumeHandle %s and name NFSServices %s and %s: give them different handles: %w",
-				list[0].Name, pv.Name, handle, service, of, csi.ErrInvalid)
-		}
-		service = of
-	}
 	if len(list) == 0 {
-		return service, fmt.Errorf("no PersistentVolume of driver %s has volumeHandle %s: %w", driver, handle, csi.ErrNotFound)
+		return types.NamespacedName{}, fmt.Errorf("no PersistentVolume of driver %s has volumeHandle %s: %w", driver, handle, csi.ErrNotFound)
 	}
-	return service, nil
+	service, err := p.services().ServiceOf(list[0].Spec.CSI, list[0].Name)
+	if err != nil {
+		return service, fmt.Errorf("%w: %w", err, csi.ErrInvalid)
+	}
+	return service, p.checkHandle(list, service, list[0].Name)
 }
 
 // nodeName is the Kubernetes node with a node ID: the one whose CSINode reports it, else the one of that name.

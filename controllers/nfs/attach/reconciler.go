@@ -128,7 +128,18 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	return r.services().ServiceOf(source, name)
+	service, err := r.services().ServiceOf(source, name)
+	if err != nil {
+		return service, err
+	}
+	list, err := r.volumes(ctx, source.Driver, source.VolumeHandle)
+	if err != nil {
+		return service, err
+	}
+	if err := r.checkHandle(list, service, name); err != nil {
+		return service, missing{waitVolume, name, err}
+	}
+	return service, nil
 }
 
 // detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
