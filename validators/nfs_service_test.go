@@ -117,7 +117,7 @@ func TestNFSVolumes(t *testing.T) {
 		// fields with problems, and words of the warnings.
 		fields, warned string
 	}{
-		"well formed":          {nfsVolume(attributes{"share": "/a/b", "subdir": "${pvc.metadata.name}"}, "vers=3,read_ahead_kb=15360"), service, "", ""},
+		"well formed":          {nfsVolume(attributes{"share": "/a/b", "subdir": "${pvc.metadata.name}"}, "vers=4.1,read_ahead_kb=15360"), service, "", ""},
 		"several problems":     {nfsVolume(attributes{"share": "a", "mountPermissions": "9"}, "nconnect=99"), service, "spec.csi.volumeAttributes[share] spec.csi.volumeAttributes[mountPermissions] spec.mountOptions[0]", ""},
 		"unknown option":       {nfsVolume(attributes{"share": "/a"}, "nconect=4"), service, "spec.mountOptions", ""},
 		"block device":         {block, service, "spec.volumeMode", ""},
@@ -130,6 +130,9 @@ func TestNFSVolumes(t *testing.T) {
 		"read and write":       {reading(false, nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
 		"read-only":            {reading(true, nil, "ReadOnlyMany"), service, "", ""},
 		"mounted with ro":      {reading(false, []string{"ro"}, "ReadOnlyMany"), service, "", ""},
+		"version 3, locks":     {nfsVolume(attributes{"share": "/a"}, "vers=3"), perNode, "spec.mountOptions", ""},
+		"version 3, Services":  {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), service, "spec.mountOptions", ""},
+		"version 3, nolock":    {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), perNode, "", ""},
 		"propagation":          {nfsVolume(attributes{"share": "/a"}, "rshared", "sloppy"), service, "spec.mountOptions[0]", ""},
 		"sloppy allows option": {nfsVolume(attributes{"share": "/a"}, "newer=4", "sloppy"), service, "", ""},
 	} {
@@ -137,6 +140,13 @@ func TestNFSVolumes(t *testing.T) {
 		warnings := strings.Join(v.Warnings, "\n")
 		must.Check(t, fields(v.Problems) == test.fields && strings.Contains(warnings, test.warned) && (test.warned != "" || warnings == ""),
 			"%s: got %v, warnings %q", name, v.Problems, warnings)
+	}
+}
+
+func TestStatdAllowsLocksOfVersion3(t *testing.T) {
+	for statd, want := range map[bool]int{false: 1, true: 0} {
+		v := ValidateNFSVolume(nfsVolume(map[string]string{"share": "/a"}, "vers=3"), nil, NFSVolumeFacts{Statd: statd})
+		must.Equal(t, len(v.Problems), want, "statd %t: %v", statd, v.Problems)
 	}
 }
 

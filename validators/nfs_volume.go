@@ -30,10 +30,13 @@ type NFSVolumeFacts struct {
 	KeyProblem error
 	// Service of the key; nil if it does not exist.
 	Service *v1alpha1.NFSService
+	// Statd: the nodes run rpc.statd.
+	Statd bool
 }
 
 // ValidateNFSVolume checks a PersistentVolume of an NFS CSI driver: the share is absolute and clean, the sub-directory
-// relative and clean, mount options are known and well formed, read_ahead_kb is a number, mountPermissions are octal.
+// relative and clean, mount options are known and well formed, read_ahead_kb is a number, mountPermissions are octal, and
+// the ports and the daemon that NFSv3 needs are there.
 // A missing NFSService is a warning: the two may be created in any order.
 //
 // The webhook may fail open: the node plugin checks with the same functions.
@@ -56,9 +59,13 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 	if facts.KeyProblem != nil {
 		problems.Add(attributesPath+"["+volume.ServiceAttribute+"]", "%s", facts.KeyProblem)
 	}
+	var service *spec.Service
 	if facts.Service != nil {
-		problems = append(problems, checkPort(read, facts.Service)...)
+		known, _ := spec.Read(facts.Service)
+		service = &known
+		problems = append(problems, checkPort(read, known)...)
 	}
+	problems = append(problems, spec.CheckVersion3(mountOptionsPath, read.Options, service, facts.Statd)...)
 	if len(problems) > 0 {
 		v.refuse(ReasonInvalidNFSVolume, fieldErrors(problems)...)
 		return v
@@ -75,8 +82,7 @@ func isOnlyRead(accessModes []string) bool {
 }
 
 // checkPort reports an option port= that is not the service's. With PerNode, each backend may have its own port.
-func checkPort(read volume.Volume, s *v1alpha1.NFSService) nfs.Problems {
-	service, _ := spec.Read(s)
+func checkPort(read volume.Volume, service spec.Service) nfs.Problems {
 	if service.Exposure == nfs.PerNode {
 		return nil
 	}

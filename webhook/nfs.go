@@ -22,6 +22,8 @@ import (
 type NFS struct {
 	// Live reads from the API server, and knows the drivers that Fairlead serves.
 	Live *nfs.NFSReader
+	// Statd: the nodes run rpc.statd (configuration: nfs.statd).
+	Statd bool
 }
 
 // routes of NFS services. Without a driver, they allow everything.
@@ -99,7 +101,7 @@ func (n *NFS) volumes() admission.Rule[volume.View] {
 			if r.OldObject != nil && r.Object.IsSame(*r.OldObject) {
 				return admission.Allowed(validators.ReasonValid), nil
 			}
-			var facts validators.NFSVolumeFacts
+			facts := validators.NFSVolumeFacts{Statd: n.Statd}
 			if facts.Key, facts.KeyProblem = volume.Service(r.Object.Attributes(), fallback); facts.KeyProblem == nil {
 				var err error
 				if facts.Service, err = n.Live.Service(ctx, facts.Key); err != nil {

@@ -121,12 +121,13 @@ func TestNFSVolumes(t *testing.T) {
 	for name, test := range map[string]struct {
 		review, denied, warned string
 	}{
-		"well formed":          {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, ""), "", ""},
-		"no share":             {nfsVolumeReview(volume.GKEDriver, `{}`, ""), "spec.csi.volumeAttributes[share]", ""},
-		"no service":           {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a"}`, ""), "spec.csi.volumeAttributes[service]", ""},
-		"service is not there": {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a","service":"storage/none"}`, ""), "", "there is no NFSService storage/none"},
-		"read-ahead no number": {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["read_ahead_kb=x"]`), "spec.mountOptions[0]", ""},
-		"another driver":       {nfsVolumeReview("nfs.csi.k8s.io", `{}`, ""), "", ""},
+		"well formed":           {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["vers=4.1"]`), "", ""},
+		"version 3 of Services": {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["nolock"]`), "spec.health.mountPort", ""},
+		"no share":              {nfsVolumeReview(volume.GKEDriver, `{}`, ""), "spec.csi.volumeAttributes[share]", ""},
+		"no service":            {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a"}`, ""), "spec.csi.volumeAttributes[service]", ""},
+		"service is not there":  {nfsVolumeReview(csi.DefaultDriver, `{"share":"/a","service":"storage/none"}`, ""), "", "there is no NFSService storage/none"},
+		"read-ahead no number":  {nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["read_ahead_kb=x"]`), "spec.mountOptions[0]", ""},
+		"another driver":        {nfsVolumeReview("nfs.csi.k8s.io", `{}`, ""), "", ""},
 	} {
 		response := h.ask(t, registration.NFSVolumesPath, test.review)
 		must.Check(t, response.Allowed == (test.denied == "") && (test.denied == "" || strings.Contains(response.Result.Message, test.denied)), "%s: got %+v", name, response)

@@ -173,7 +173,9 @@ type NFSHealth struct {
 	// +optional
 	MaxEjected *int32 `json:"maxEjected,omitempty"`
 	// MountPort is the port of the MOUNT protocol, for shares with version 3.
-	// Default: the port that the server's port mapper reports.
+	// Default: the port that the server's port mapper reports. With version 3, the
+	// Services of Stable and PerNodeStable publish it and the port mapper's port, 111:
+	// clients of NFSv3 ask both before they mount.
 	//
 	// +optional
 	MountPort int32 `json:"mountPort,omitempty"`

@@ -40,7 +40,7 @@ func (c *Cluster) CreateVolume(ctx context.Context, v Volume) error {
 		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: capacity, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			MountOptions: append([]string{"vers=3"}, v.Options...),
+			MountOptions: append([]string{"vers=3", "nolock"}, v.Options...),
 			ClaimRef:     &corev1.ObjectReference{Namespace: Namespace, Name: v.Name},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: cmp.Or(v.Driver, Driver), VolumeHandle: cmp.Or(v.Handle, v.Name), VolumeAttributes: attributes,

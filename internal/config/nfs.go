@@ -22,6 +22,10 @@ type NFS struct {
 	// Endpoints: on (publish servers in EndpointSlices and a classic Endpoints object)
 	// or slices (in slices only). Default on.
 	Endpoints Switch `json:"endpoints,omitempty"`
+	// Statd: on or off. on says that the nodes run rpc.statd, which NFSv3 needs for
+	// locks: the component nfs/statd runs it, or the nodes themselves do. With off,
+	// PersistentVolumes of NFSv3 without nolock are refused. Default off.
+	Statd Switch `json:"statd,omitempty"`
 }
 
 // NFSDriver is one CSI driver.
@@ -74,6 +78,7 @@ const (
 func (n *NFS) setDefaults() {
 	or(&n.Mode, On)
 	or(&n.Endpoints, On)
+	or(&n.Statd, Off)
 	if len(n.Drivers) == 0 && n.Mode != Off {
 		n.Drivers = []NFSDriver{{Name: csi.DefaultDriver}}
 	}
@@ -88,6 +93,7 @@ const maxDriverName = 63
 
 func (n NFS) validate(path *field.Path) field.ErrorList {
 	problems := oneOf(path.Child("endpoints"), n.Endpoints, On, Slices)
+	problems = append(problems, oneOf(path.Child("statd"), n.Statd, On, Off)...)
 	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
 	if n.Mode == Off && len(n.Drivers) > 0 {
 		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))

@@ -42,6 +42,9 @@
 {{- end }}
 {{- if .Values.nfs.enabled }}
 {{- $_ := set $c "nfs" (dict "drivers" (list (dict "name" "nfs.fairlead.io"))) }}
+{{- if .Values.nfs.node.statd }}
+{{- $_ := set $c.nfs "statd" "on" }}
+{{- end }}
 {{- else if .Values.ondat.enabled }}
 {{- $_ := set $c "nfs" (dict "mode" "off") }}
 {{- end }}

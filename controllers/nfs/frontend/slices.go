@@ -64,7 +64,7 @@ func published(s *discoveryv1.EndpointSlice) []netip.AddrPort {
 		for _, text := range e.Addresses {
 			address, err := netip.ParseAddr(text)
 			for _, p := range s.Ports {
-				if err == nil {
+				if err == nil && !publish.IsVersion3(p.Name) {
 					list = append(list, netip.AddrPortFrom(address.Unmap(), uint16(ptr.Deref(p.Port, 0))))
 				}
 			}
@@ -94,6 +94,14 @@ func (w *Writer) syncClassic(ctx context.Context, f Frontend, service *corev1.Se
 	return err
 }
 
+func classicPorts(ports []discoveryv1.EndpointPort) []corev1.EndpointPort {
+	var list []corev1.EndpointPort
+	for _, p := range ports {
+		list = append(list, corev1.EndpointPort{Name: *p.Name, Protocol: *p.Protocol, Port: *p.Port})
+	}
+	return list
+}
+
 func (f Frontend) classic(service *corev1.Service) *corev1.Endpoints {
 	e := &corev1.Endpoints{}
 	e.Namespace, e.Name, e.OwnerReferences = f.Namespace, f.Name, addresses.Owner(service)
@@ -102,7 +110,7 @@ func (f Frontend) classic(service *corev1.Service) *corev1.Endpoints {
 		if s.Backend.IsValid() {
 			e.Subsets = []corev1.EndpointSubset{{
 				Addresses: []corev1.EndpointAddress{{IP: s.Backend.Addr().String()}},
-				Ports:     []corev1.EndpointPort{{Name: publish.PortName, Protocol: corev1.ProtocolTCP, Port: int32(s.Backend.Port())}},
+				Ports:     classicPorts(s.Ports()),
 			}}
 		}
 	}

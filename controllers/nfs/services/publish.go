@@ -76,7 +76,7 @@ func (p *pass) frontends(status *v1alpha1.NFSServiceStatus) []frontend.Frontend 
 	for i, name := range publish.Names(p.service.Name, p.spec.Exposure, len(status.Slots)) {
 		f := frontend.Frontend{
 			Namespace: p.service.Namespace, Service: p.service.Name, Owner: owner(p.service), Port: int32(p.spec.Port), Dead: p.dead,
-			Frontend: publish.Frontend{Name: name, Slot: -1},
+			Frontend: publish.Frontend{Name: name, Slot: -1, MountPort: p.spec.PublishedMountPort()},
 		}
 		address, backend := status.Address, status.Backend
 		if len(status.Slots) > 0 {

@@ -199,6 +199,6 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 	if err != nil {
 		return nil, fmt.Errorf("reading the webhook configurations: %w", err)
 	}
-	handler := webhook.NewRouter(c, profiles, nil, &webhook.NFS{Live: reader}, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	handler := webhook.NewRouter(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On}, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	return &reviewer{entries: entries, webhook: handler, facts: f, offline: offline, namespace: namespace}, nil
 }

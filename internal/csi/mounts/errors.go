@@ -16,7 +16,7 @@ var (
 	ErrNoExport    = errors.New("not exported by the server")
 	ErrUnreachable = errors.New("server not reachable")
 	// ErrNoLocks: rpc.statd, which NFSv3 needs for locks, does not run on the node.
-	ErrNoLocks = errors.New("no rpc.statd for the locks of NFSv3: mount with nolock, or with vers=4.1")
+	ErrNoLocks = errors.New("no rpc.statd for the locks of NFSv3: mount with nolock, or with vers=4.1, or run rpc.statd on the nodes")
 	// ErrNotMounted: umount(8) found nothing to unmount.
 	ErrNotMounted = errors.New("not mounted")
 	// ErrDead: the mount will never work again. Only a new mount helps.

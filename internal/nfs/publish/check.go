@@ -108,8 +108,11 @@ func repaired(have, want *corev1.Service) *corev1.Service {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = want.Spec.ClusterIP, want.Spec.ClusterIPs
 	}
 	ports := slices.Clone(want.Spec.Ports)
-	if len(s.Spec.Ports) == 1 && s.Spec.Ports[0].AppProtocol != nil {
-		ports[0].AppProtocol = s.Spec.Ports[0].AppProtocol
+	for i := range ports {
+		have := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return len(s.Spec.Ports) == 1 || p.Name == ports[i].Name })
+		if have >= 0 && (i == 0 || len(s.Spec.Ports) > 1) {
+			ports[i].AppProtocol = s.Spec.Ports[have].AppProtocol
+		}
 	}
 	s.Spec.Ports = ports
 	return s

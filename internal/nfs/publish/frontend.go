@@ -48,6 +48,8 @@ type Frontend struct {
 	// TargetPort of the Service; 0: the port that clients mount. It has no effect: the
 	// port of the slices counts.
 	TargetPort uint16
+	// MountPort of the MOUNT protocol, for clients of NFSv3: it is published with the port mapper's; 0: neither.
+	MountPort uint16
 }
 
 // Family of the frontend: that of its ClusterIP, else of its backend, else empty.
@@ -78,9 +80,11 @@ func Names(service string, exposure nfs.Exposure, slots int) []string {
 }
 
 // Service is what the Kubernetes Service of a frontend should be: a ClusterIP, no
-// selector, one port. port is the port that clients mount; backends may listen on
+// selector, one port for NFS, and those of NFSv3. port is the port that clients mount; backends may listen on
 // others. A recorded ClusterIP is requested again.
 func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference, port int32) *corev1.Service {
+	ports := append([]corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(cmp.Or(int32(f.TargetPort), port))}},
+		version3Ports(f.MountPort)...)
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: f.Name, Labels: map[string]string{ServiceLabel: service},
@@ -89,7 +93,7 @@ func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference
 		Spec: corev1.ServiceSpec{
 			Type:            corev1.ServiceTypeClusterIP,
 			SessionAffinity: corev1.ServiceAffinityNone,
-			Ports:           []corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(cmp.Or(int32(f.TargetPort), port))}},
+			Ports:           withoutTwins(ports),
 		},
 	}
 	if f.Slot >= 0 {

@@ -14,6 +14,8 @@ type Slice struct {
 	Family discoveryv1.AddressType
 	// Backend that the slice names; not valid: the slice names nothing.
 	Backend netip.AddrPort
+	// MountPort as in Frontend.
+	MountPort uint16
 }
 
 // Slices returns the slices of a frontend, one per address family, in the order in
@@ -22,7 +24,7 @@ type Slice struct {
 //
 // A backend that the ClusterIP cannot reach, since its family is another, is not named.
 func (f Frontend) Slices() []Slice {
-	list := []Slice{{Family: discoveryv1.AddressTypeIPv4}, {Family: discoveryv1.AddressTypeIPv6}}
+	list := []Slice{{Family: discoveryv1.AddressTypeIPv4, MountPort: f.MountPort}, {Family: discoveryv1.AddressTypeIPv6, MountPort: f.MountPort}}
 	if f.Backend.IsValid() && FamilyOf(f.Backend.Addr()) == f.Family() {
 		family := discoveryv1.AddressType(f.Family())
 		i := slices.IndexFunc(list, func(s Slice) bool { return s.Family == family })
@@ -50,14 +52,14 @@ func (s Slice) Endpoints() []discoveryv1.Endpoint {
 	}}
 }
 
-// Ports of the slice: the backend's, by the name of the Service's port.
+// Ports of the slice: the backend's, by the names of the Service's ports.
 func (s Slice) Ports() []discoveryv1.EndpointPort {
 	if !s.Backend.IsValid() {
 		return []discoveryv1.EndpointPort{}
 	}
-	return []discoveryv1.EndpointPort{{
+	return append([]discoveryv1.EndpointPort{{
 		Name: ptr.To(PortName), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(int32(s.Backend.Port())),
-	}}
+	}}, endpointPorts(version3Ports(s.MountPort))...)
 }
 
 // Matches reports whether an EndpointSlice holds exactly this: not only that its
