@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead-io/fairlead/internal/limits"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -47,7 +48,7 @@ func Handler[V any](rule Rule[V], limiter *Limiter, metrics *Metrics, log *slog.
 		}
 		ctx, cancel := withDeadline(r)
 		defer cancel()
-		decision, err := rule.Decide(ctx, request)
+		decision, err := rule.Decide(limits.WithSource(ctx, held.source), request)
 		if err != nil {
 			observed.done(outcomeError, reasonNoFacts, started)
 			log.LogAttrs(ctx, slog.LevelError, "could not decide", append(object(request), slog.Any("error", err))...)

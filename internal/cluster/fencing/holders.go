@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -17,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // HolderReader reads the holders of volumes, for the gates of fencing. Caches only name the nodes that may hold a volume,
@@ -28,7 +28,7 @@ type HolderReader struct {
 	holdings *holdings
 	watches  []*watched
 	// heavy limits how many calls read all nodes at once.
-	heavy *semaphore.Weighted
+	heavy *limits.Turns
 }
 
 // NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes. With a lists.Live
@@ -41,7 +41,7 @@ func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
 	if live, ok := live.(*lists.Live); ok {
 		return &HolderReader{live: live.Reader, candidates: candidates, heavy: live.Turns}
 	}
-	return &HolderReader{live: live, candidates: candidates, heavy: semaphore.NewWeighted(lists.HeavyAtOnce)}
+	return &HolderReader{live: live, candidates: candidates, heavy: limits.NewTurns(lists.HeavyAtOnce)}
 }
 
 const (
@@ -236,10 +236,10 @@ func usesVolume(node *corev1.Node, volume string) bool {
 
 // listed lists all nodes and records, and returns the holders among the names.
 func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[string]map[string]bool) ([]fence.Holder, error) {
-	if err := r.heavy.Acquire(ctx, 1); err != nil {
+	if err := r.heavy.Acquire(ctx); err != nil {
 		return nil, fmt.Errorf("waiting to read the holders of volume %s: %w", v.Name, err)
 	}
-	defer r.heavy.Release(1)
+	defer r.heavy.Release()
 	of, inUse := map[string]*fence.Namesakes{}, map[string]bool{}
 	for name := range names {
 		of[name] = &fence.Namesakes{Node: fence.Node{Name: name}}

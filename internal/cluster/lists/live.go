@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 
-	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/fairlead-io/fairlead/internal/limits"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -28,7 +28,7 @@ type Live struct {
 	client.Reader
 	// streams read the kinds with the longest lists. Reader reads all other kinds.
 	streams []streamed
-	Turns   *semaphore.Weighted
+	Turns   *limits.Turns
 }
 
 // streamed decodes lists of some kinds while receiving them.
@@ -39,7 +39,7 @@ type streamed interface {
 
 // NewLive returns a reader that pages through the lists of an API server's client.
 func NewLive(api client.Reader) *Live {
-	return &Live{Reader: api, Turns: semaphore.NewWeighted(HeavyAtOnce)}
+	return &Live{Reader: api, Turns: limits.NewTurns(HeavyAtOnce)}
 }
 
 // Streaming returns a copy that decodes lists of Longhorn's kinds, and of Kubernetes kinds with many objects, while receiving them.
@@ -73,10 +73,10 @@ const (
 // Turn waits until few other callers read whole lists. The returned function ends
 // the turn.
 func (l *Live) Turn(ctx context.Context) (end func(), _ error) {
-	if err := l.Turns.Acquire(ctx, 1); err != nil {
+	if err := l.Turns.Acquire(ctx); err != nil {
 		return nil, fmt.Errorf("waiting for a turn to read many objects: %w", err)
 	}
-	return func() { l.Turns.Release(1) }, nil
+	return l.Turns.Release, nil
 }
 
 // List reads all pages into one list, without managed fields.
