@@ -10,9 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -28,6 +31,46 @@ func TestNodeWithoutClientAddressIsNotFenced(t *testing.T) {
 	n := w.Metric("fairlead_not_fenceable_nodes")
 	must.True(t, n == 1, "%v nodes are counted as not fenceable", n)
 	w.loseForGood().look().lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity).mustHaveFences()
+}
+
+// csi-addons' manager is down while the node boots with another address. Its CSIAddonsNode still says Connected.
+func TestReportOfEarlierBootIsNotBelieved(t *testing.T) {
+	w := newWorld(t, objects.FenceClass("rbd", rbd, "rook-ceph"), objects.AddonsNode("node-1", rbd, "node-1", "rbd", "10.20.0.1/32"))
+	w.config.Profiles[0].Addresses = config.AddressesCSIAddons
+	w.restart().look().mustBe(v1alpha1.NodeHealthy, fence.ReasonReady).boot("node-1").look().mustBe(v1alpha1.NodeHealthy, fence.ReasonNotFenceable)
+	w.forgetWrites().look().mustHaveWritten()
+	// The manager is back.
+	n := testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
+	must.True(t, len(n.Status.NetworkFenceClientStatus) == 0, "the former report is still there: %+v", n.Status)
+	n.Status = objects.AddonsNode("node-1", rbd, "node-1", "rbd", "10.20.0.7/32").Status
+	w.Must(w.Status().Update(t.Context(), n))
+	w.look().mustBe(v1alpha1.NodeHealthy, fence.ReasonReady).forgetWrites().look().mustHaveWritten()
+	must.Equal(t, w.status().Addresses, "10.20.0.7/32")
+	w.loseForGood().look().mustHaveFences("Fenced 10.20.0.7/32")
+}
+
+// csi-addons reports while Fairlead requests that.
+func TestReportRequestIsRefusedIfReportHasChanged(t *testing.T) {
+	for verb, report := range map[string]string{"patch/status": "10.20.0.7/32", "patch": "10.20.0.7/32"} {
+		w := newWorld(t, objects.FenceClass("rbd", rbd, "rook-ceph"), objects.AddonsNode("node-1", rbd, "node-1", "rbd", "10.20.0.1/32"))
+		w.config.Profiles[0].Addresses = config.AddressesCSIAddons
+		w.restart().look().boot("node-1")
+		w.Client.Before = func(x fakeapi.Write) error {
+			if n, ok := x.Object.(*csiaddons.CSIAddonsNode); ok && x.Verb == verb {
+				w.Client.Before = nil
+				now := testkit.Get[csiaddons.CSIAddonsNode](t, w.API, n.Namespace, n.Name)
+				now.Status = objects.AddonsNode("node-1", rbd, "node-1", "rbd", report).Status
+				w.Must(w.API.Status().Update(t.Context(), now))
+			}
+			return nil
+		}
+		w.look()
+		n := testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
+		must.Equal(t, n.Annotations[fencing.ReportedInAnnotation], "boot-node-1", verb)
+		w.look()
+		n = testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
+		must.Equal(t, n.Annotations[fencing.ReportedInAnnotation], "boot-node-1'", verb)
+	}
 }
 
 // openFrom is a storage that reports all held volumes open from one address; "" does not answer.

@@ -98,6 +98,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var after time.Duration
 	for _, d := range all {
 		r.observe(d)
+		r.requestReports(ctx, d)
 		marks = r.needsMark(d) || marks
 		if quiet = quiet && d.isSettled(); quiet {
 			after = kit.Earliest(after, r.idleRequeue(d))

@@ -70,7 +70,7 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 		indexes = append(indexes, fakeapi.Index(i))
 	}
 	w := &world{config: fencingOf(config.Fence)}
-	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &corev1.Node{}), append([]client.Object{
+	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
 		objects.CephClass("block", rbd, "rook-ceph", "rook-csi-rbd-provisioner"), volume("pvc-a"), attachment("pvc-a", "node-1"),
 	}, more...)...)

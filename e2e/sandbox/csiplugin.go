@@ -125,6 +125,24 @@ func (a *CSIAddons) ReturnNode(ctx context.Context, node string) error {
 	return a.startPlugins(ctx, a.onNode(node))
 }
 
+// rebootNode restarts what runs on a node, in new sandboxes of its pods.
+func (a *CSIAddons) rebootNode(ctx context.Context, node string) error {
+	plugins := a.onNode(node)
+	if len(plugins) == 0 {
+		return nil
+	}
+	if err := stopPlugins(plugins); err != nil {
+		return err
+	}
+	for _, p := range plugins {
+		err := a.sandbox.RestartSandbox(ctx, client.ObjectKey{Namespace: a.Namespace, Name: p.pod})
+		if client.IgnoreNotFound(err) != nil { // else its DaemonSet creates another
+			return err
+		}
+	}
+	return a.startPlugins(ctx, plugins)
+}
+
 // LoseController ends the one that fences for a driver. Its lease has to run out
 // before there is another.
 func (a *CSIAddons) LoseController(driver string) error {

@@ -72,6 +72,7 @@ func (a *CSIAddons) nodeDaemonSet(d CSIAddonsDriver, nodes []string) *appsv1.Dae
 	name := d.Name + "-nodeplugin"
 	template := csiPodTemplate(name, "driver-registrar")
 	template.Spec.HostNetwork = true // as ceph-csi's is, which mounts by the host's kernel
+	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes}},

@@ -127,18 +127,27 @@ func (s *Sandbox) SwitchOff(ctx context.Context, node string) error {
 	return s.label(ctx, node, nil)
 }
 
-// SwitchOn a node again, booted anew or, if it was only cut off, as it was.
+// SwitchOn a node again, rebooted or, if it was only cut off, as it was. A reboot restarts the plugin pods of the node.
 func (s *Sandbox) SwitchOn(ctx context.Context, node string, rebooted bool) error {
-	if rebooted {
-		patch := fmt.Sprintf(`{"status":{"nodeInfo":{"bootID":%q}}}`, uuid.NewUUID())
-		var n corev1.Node
-		n.Name = node
-		if err := s.Client.Status().Patch(ctx, &n, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	value := manageValue
+	if !rebooted {
+		return s.label(ctx, node, &value)
+	}
+	patch := fmt.Sprintf(`{"status":{"nodeInfo":{"bootID":%q}}}`, uuid.NewUUID())
+	var n corev1.Node
+	n.Name = node
+	if err := s.Client.Status().Patch(ctx, &n, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		return fmt.Errorf("rebooting %s: %w", node, err)
+	}
+	if err := s.label(ctx, node, &value); err != nil {
+		return err
+	}
+	for _, a := range s.csiAddons {
+		if err := a.rebootNode(ctx, node); err != nil {
 			return fmt.Errorf("rebooting %s: %w", node, err)
 		}
 	}
-	value := manageValue
-	return s.label(ctx, node, &value)
+	return nil
 }
 
 func (s *Sandbox) label(ctx context.Context, node string, value *string) error {

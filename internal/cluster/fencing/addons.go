@@ -3,6 +3,7 @@ package fencing
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,36 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 // clients is stale.
 const connected = "Connected"
 
+// ReportedInAnnotation of a CSIAddonsNode has the boot of the node since which csi-addons has reported the clients.
+// csi-addons does not write a report again that is the same, so the report of an earlier boot looks like the report of
+// this boot. Fairlead deletes the report, writes the annotation, and believes what csi-addons reports after that.
+const ReportedInAnnotation = "fairlead.io/reported-in-boot"
+
+// ForgetReport is the patch of the status of a CSIAddonsNode that deletes its report, and MarkReport the patch by which
+// csi-addons reports again (v0.14.0: its manager looks again when annotations change). The second patch is based on the
+// result of the first, so nothing was reported between them.
+func ForgetReport(n *csiaddons.CSIAddonsNode) ([]byte, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"status":   map[string]any{"networkFenceClientStatus": nil},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deleting the report in CSIAddonsNode %s: %w", n.Name, err)
+	}
+	return patch, nil
+}
+
+// MarkReport: see ForgetReport.
+func MarkReport(n *csiaddons.CSIAddonsNode, bootID string) ([]byte, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{ReportedInAnnotation: bootID},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("marking CSIAddonsNode %s: %w", n.Name, err)
+	}
+	return patch, nil
+}
+
 // clients are the addresses that csi-addons reports for a driver on the node. Only CSIAddonsNodes in the driver's
 // namespace count, owned by a DaemonSet with a pod on the node. A CSIAddonsNode of the driver's controller has another
 // owner (v0.14.0: sidecar/internal/csiaddonsnode, getCSIAddonsNode).
@@ -74,6 +105,12 @@ func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityK
 		n := &nodes.Items[i]
 		if n.Spec.Driver.Name != id.driver || n.Spec.Driver.NodeID != nodeID || n.Status.State != connected ||
 			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
+			continue
+		}
+		if n.Annotations[ReportedInAnnotation] != s.view.Facts.Node.Machine.BootID {
+			if !slices.ContainsFunc(s.view.Unproved, func(o *csiaddons.CSIAddonsNode) bool { return o.Name == n.Name }) {
+				s.view.Unproved = append(s.view.Unproved, n.DeepCopy())
+			}
 			continue
 		}
 		for _, reported := range n.Status.NetworkFenceClientStatus {

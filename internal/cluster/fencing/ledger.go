@@ -101,7 +101,7 @@ func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identity
 		i.Problem = fmt.Sprintf("no NetworkFenceClass is for %s and clusterID %q: create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[%s].addresses to node", id.driver, id.clusterID, p.Name)
 	default:
 		if i.ClientID, cidrs, err = r.clients(ctx, s, id, p.Namespace); err == nil && len(cidrs) == 0 {
-			i.Problem = fmt.Sprintf("csi-addons reports no address of the node for NetworkFenceClass %s: the csi-addons sidecar must run in the plugin pod of %s on the node, and its CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", i.Class, id.driver, p.Namespace)
+			i.Problem = fmt.Sprintf("csi-addons has reported no address of the node since it booted for NetworkFenceClass %s: csi-addons' controller manager must run, its sidecar in the plugin pod of %s on the node, and the CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", i.Class, id.driver, p.Namespace)
 		}
 	}
 	i.Addresses = clientAddresses(p.Source(), cidrs)

@@ -34,11 +34,13 @@ func TestSourcesOfTheLedger(t *testing.T) {
 	registered := func(nodeID string) client.Object {
 		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: rbd, NodeID: nodeID}}}}
 	}
-	const silent = "rbd/one:  class fast secret rook-ceph/provisioner problem csi-addons reports no address of the node for NetworkFenceClass fast: the csi-addons sidecar must run in the plugin pod of " + rbd + " on the node, and its CSIAddonsNode be Connected: kubectl -n rook-ceph get csiaddonsnodes -o yaml"
+	const silent = "rbd/one:  class fast secret rook-ceph/provisioner problem csi-addons has reported no address of the node since it booted for NetworkFenceClass fast: csi-addons' controller manager must run, its sidecar in the plugin pod of " + rbd + " on the node, and the CSIAddonsNode be Connected: kubectl -n rook-ceph get csiaddonsnodes -o yaml"
 	const classless = "rbd/one:  secret rook-ceph/provisioner problem no NetworkFenceClass is for " + rbd + ` and clusterID "one": create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[rook-ceph].addresses to node`
 	fast, own := objects.FenceClass("fast", rbd, "one"), objects.AddonsNode("a", rbd, "node-1", "fast", "192.168.20.1/32")
 	unasked := own.DeepCopy() // csi-addons has not asked again
 	unasked.Status.State = "Retrying"
+	former := own.DeepCopy() // csi-addons' manager is down since the node booted
+	former.Annotations[ReportedInAnnotation] = "boot-before"
 	client1 := func(podIP string, interfaces ...string) *corev1.Pod {
 		return objects.ClientPod("csi-rbdplugin", "node-1", onNetwork(podIP, interfaces...))
 	}
@@ -57,12 +59,13 @@ func TestSourcesOfTheLedger(t *testing.T) {
 			"rbd/one: CSIAddonsNode 192.168.20.1/32, CSIAddonsNode fd00:20::1/128 id fsid class fast" + secret},
 		"node-1 is not node-11": {config.FencingProfile{}, all{node, host, registered("node-1"), fast, objects.AddonsNode("a", rbd, "node-11", "fast", "192.168.20.11/32")}, silent},
 		"the driver has its own node ID": {config.FencingProfile{}, all{node, host, registered("i-0815"), fast, objects.AddonsNode("a", rbd, "node-1", "fast", "192.168.20.9/32"),
-			objects.AddonsNode("b", rbd, "i-0815", "fast", "192.168.20.1/32")}, "rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class fast" + secret},
-		"an outdated report":         {config.FencingProfile{}, all{node, host, registered("node-1"), fast, unasked}, silent},
-		"another driver's report":    {config.FencingProfile{}, all{node, host, registered("node-1"), fast, objects.AddonsNode("a", cephfs, "node-1", "fast", "192.168.20.1/32")}, silent},
-		"a missing class":            {config.FencingProfile{}, all{node, host, registered("node-1"), own}, classless},
-		"a driver that is not there": {config.FencingProfile{}, all{node, fast}, ""},
-		"a wide mask, to be refused": {config.FencingProfile{}, all{node, host, fast, objects.AddonsNode("a", rbd, "node-1", "fast", "fd00:20::1/32")}, "rbd/one: CSIAddonsNode fd00:20::1/32 id fsid class fast" + secret},
+			objects.With(objects.AddonsNode("b", rbd, "i-0815", "fast", "192.168.20.1/32"), func(n *csiaddons.CSIAddonsNode) { n.Annotations[ReportedInAnnotation] = "boot-node-1" })}, "rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class fast" + secret},
+		"an outdated report":          {config.FencingProfile{}, all{node, host, registered("node-1"), fast, unasked}, silent},
+		"a report of an earlier boot": {config.FencingProfile{}, all{node, host, registered("node-1"), fast, former}, silent},
+		"another driver's report":     {config.FencingProfile{}, all{node, host, registered("node-1"), fast, objects.AddonsNode("a", cephfs, "node-1", "fast", "192.168.20.1/32")}, silent},
+		"a missing class":             {config.FencingProfile{}, all{node, host, registered("node-1"), own}, classless},
+		"a driver that is not there":  {config.FencingProfile{}, all{node, fast}, ""},
+		"a wide mask, to be refused":  {config.FencingProfile{}, all{node, host, fast, objects.AddonsNode("a", rbd, "node-1", "fast", "fd00:20::1/32")}, "rbd/one: CSIAddonsNode fd00:20::1/32 id fsid class fast" + secret},
 		"the first class by name": {config.FencingProfile{}, all{node, host, objects.FenceClass("b", rbd, "one"), objects.FenceClass("a", rbd, "one"), objects.AddonsNode("a", rbd, "node-1", "b", "192.168.20.1/32")},
 			"rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class a" + secret},
 		"any interface of the storage network": {public, all{node, onPublic}, "rbd/one: Multus 192.168.20.1/32" + secret},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -105,6 +106,8 @@ type FenceView struct {
 	Node   *corev1.Node
 	// Unattached are the protected drivers that use no attachments; only read for a healthy node.
 	Unattached []string
+	// Unproved are the CSIAddonsNodes whose report may be of an earlier boot of the node.
+	Unproved []*csiaddons.CSIAddonsNode
 	// Leaving: the node will soon release some of its volumes.
 	Leaving bool
 	// Cordoned is when the node was first seen cordoned; zero if it is not.

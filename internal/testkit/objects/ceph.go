@@ -54,14 +54,14 @@ func FenceClass(name, driver, clusterID string) *csiaddons.NetworkFenceClass {
 	}}
 }
 
-// AddonsNode is the CSIAddonsNode of a driver's plugin: it reports the addresses of a node's client.
+// AddonsNode is the CSIAddonsNode of a driver's plugin: it reports the addresses of a node's client, in the boot of Node.
 func AddonsNode(name, driver, nodeID, class string, cidrs ...string) *csiaddons.CSIAddonsNode {
 	plugin := "csi-rbdplugin"
 	if driver == CephFS {
 		plugin = "csi-cephfsplugin"
 	}
 	return &csiaddons.CSIAddonsNode{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, OwnerReferences: ownedByPlugin(plugin)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "rook-ceph", Name: name, OwnerReferences: ownedByPlugin(plugin), Annotations: map[string]string{"fairlead.io/reported-in-boot": "boot-" + nodeID}},
 		Spec:       csiaddons.CSIAddonsNodeSpec{Driver: csiaddons.CSIAddonsNodeDriver{Name: driver, NodeID: nodeID}},
 		Status: csiaddons.CSIAddonsNodeStatus{State: "Connected", NetworkFenceClientStatus: []csiaddons.NetworkFenceClientStatus{
 			{NetworkFenceClassName: class, ClientDetails: []csiaddons.ClientDetail{{ID: "fsid", CIDRs: cidrs}}},
