@@ -59,6 +59,8 @@ type workloadPod struct {
 	created  time.Time
 	began    time.Time // accepted by the kubelet
 	mount    *netns    // where its volumes were mounted
+	mounted  time.Time
+	unseen   bool // mounted on the node while the controller did not know, and never will
 	sandbox  time.Time
 	started  time.Time // of the present container
 	before   time.Time // start of the container before
@@ -364,6 +366,7 @@ func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool 
 		if p.mount = choose(able); w.mountsInHost && p.slot.byValue() {
 			p.mount = w.host
 		}
+		p.mounted = w.Now()
 	case p.sandbox.IsZero():
 		p.sandbox = w.Now()
 	case p.started.IsZero():

@@ -24,7 +24,8 @@ import (
 // At rest, the pod of every known dead mount was restarted, or has an event if a restart is forbidden.
 //
 // The world leaves out a case in which a live mount is taken for dead: all containers of a CSI plugin pod started a
-// second time before a kubelet first reports their new sandbox, or before the controller first notes it.
+// second time before a kubelet first reports their new sandbox, or before the controller first notes it. A mount on the
+// node counts for nothing if the setting changes back before the controller could record the change.
 func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.Bool().Draw(t, "old kubelets"))

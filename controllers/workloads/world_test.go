@@ -59,6 +59,7 @@ type world struct {
 	// host is the network namespace of the nodes, and mountsInHost whether clients mount there.
 	host         *netns
 	mountsInHost bool
+	hostSince    time.Time
 
 	live, cached store
 	lag          []client.Object // changes that the cache lacks; an object without a UID is a deletion
@@ -141,8 +142,25 @@ func mountSetting(inClient bool) *longhorn.Setting {
 
 // mountIn changes where clients mount, by the value of the setting.
 func (w *world) mountIn(client bool) {
+	if client && w.mountsInHost && !w.knowsHost() {
+		for _, s := range w.slots {
+			if s.pod != nil && s.pod.mount == w.host && !s.pod.mounted.Before(w.hostSince) {
+				s.pod.unseen = true
+			}
+		}
+	}
+	if !client && !w.mountsInHost {
+		w.hostSince = w.Now()
+	}
 	w.mountsInHost = !client
 	w.put(mountSetting(client))
+}
+
+// knowsHost reports whether the controller knows that clients mount on the node: on record, or for the next record.
+func (w *world) knowsHost() bool {
+	w.reconciler.mu.Lock()
+	defer w.reconciler.mu.Unlock()
+	return cluster.MountingOf(w.rollout()).Place == storage.InHost || w.reconciler.missed.Place == storage.InHost
 }
 
 func (w *world) set(name catalog.Name, value string) { w.put(objects.Setting(name, value)) }
@@ -469,7 +487,7 @@ func (w *world) checkEviction(pod *workloadPod) {
 		{!pod.left.IsZero(), "invariant 7: while it terminates"},
 		{!s.atStake, "invariant 8: though no volume is mounted through the client's network"},
 		{pod.mount == nil, "invariant 8: before its volume is mounted"},
-		{!pod.dead(), "invariant 8: though its mount is alive"},
+		{!pod.dead() && !pod.unseen, "invariant 8: though its mount is alive"},
 		{s.owner.IsZero(), "though it has no controller"},
 		{pod.optOut, "though it opts out"},
 		{enabled != "true" && enabled != "", "though the setting is " + enabled},
