@@ -672,7 +672,7 @@ func (w *world) mustFinish(t *rapid.T) {
 		}
 	}
 	w.pass(endsWithin)
-	w.goWell(t) // what lingered has ended
+	w.goWellFor(t, 5) // what lingered has ended, and the last nodes are unfenced
 	for name, r := range w.records {
 		w.must(t, r.status.Phase == v1alpha1.NodeHealthy && len(r.status.Fences) == 0, "%s does not become healthy", name)
 	}
