@@ -35,6 +35,8 @@ type SettingFacts struct {
 	MissingPolicy Strictness
 	// PriorityClasses in the cluster.
 	PriorityClasses []string
+	// Defaults are the values, by name, that the storage system writes into its settings at each start.
+	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.
 	Applies bool
 }
@@ -71,6 +73,7 @@ func ValidateSetting(s Setting, old *Setting, facts SettingFacts) Verdict {
 		}
 	})
 	v.checkEffect(d, before, after)
+	v.warnUndone(d, after.Values[d.Name].Text, facts)
 	return v
 }
 

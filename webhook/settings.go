@@ -67,6 +67,7 @@ func (p Profile) settingFacts(ctx context.Context, r *admission.Request[validato
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
 		return facts, err
 	}
+	facts.Defaults = p.Live.DefaultSettings(ctx)
 	// A cluster without Multus has no such kind. Values are checked all the same.
 	facts.Networks, err = p.Live.Networks(ctx)
 	if facts.NetworksKnown = err == nil; facts.NetworksKnown {

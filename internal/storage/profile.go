@@ -39,6 +39,9 @@ type Profile struct {
 	// DisableV2Label set to "true" on a node: no instance manager of the v2 data engine.
 	DisableV2Label string
 
+	// DefaultSettings is the ConfigMap with the values that the storage system writes into its settings at each start.
+	DefaultSettings string
+
 	// Versions of the storage system, and what to leave to each.
 	Versions []VersionDuties
 

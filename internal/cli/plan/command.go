@@ -103,6 +103,7 @@ func judgedBy(ctx context.Context, p cli.Target, facts plan.Facts, c Changes) va
 	if len(c) == 0 {
 		return judged // nothing to judge, so the user needs no right to read networks
 	}
+	judged.Defaults = p.Reader.DefaultSettings(ctx)
 	// A cluster without Multus has no such kind; the webhook ignores that too.
 	var err error
 	judged.Networks, err = p.Reader.Networks(ctx)

@@ -25,6 +25,7 @@ func Profile() storage.Profile {
 		ManagedLabels:             map[string]string{managedBy: "longhorn-manager"},
 		TolerationsAnnotation:     "longhorn.io/last-applied-tolerations",
 		DisableV2Label:            "node.longhorn.io/disable-v2-data-engine",
+		DefaultSettings:           DefaultSettings,
 		Versions:                  versions(),
 		StorageInterface:          "lhnet1",
 		EndpointInterface:         "lhnet2",
