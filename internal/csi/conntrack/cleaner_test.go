@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,19 +124,24 @@ func value(t *testing.T, m prometheus.Metric) float64 {
 }
 
 func TestMetricSaysWhenCleanerLastLooked(t *testing.T) {
-	var failure error
+	var unknown atomic.Bool
 	entries := &table{err: errors.New("not permitted")}
-	c := &Cleaner{Table: entries, Frontends: func(context.Context) (Frontends, error) { return Frontends{address: {first}}, failure }}
+	c := &Cleaner{Table: entries, Frontends: func(context.Context) (Frontends, error) {
+		if unknown.Load() {
+			return nil, errors.New("not known yet")
+		}
+		return Frontends{address: {first}}, nil
+	}}
 	inBubble(t, c, func(change func()) {
 		ago := func() time.Duration {
 			pass(0)
 			return time.Since(time.Unix(0, int64(value(t, c.Metrics.looked)*1e9))).Round(time.Second)
 		}
-		failure = errors.New("not known yet")
+		unknown.Store(true)
 		change()
 		pass(5 * time.Minute)
 		must.Equal(t, value(t, c.Metrics.looked), 0, "before the Services are known")
-		failure = nil
+		unknown.Store(false)
 		pass(5 * time.Minute)
 		must.Equal(t, value(t, c.Metrics.looked), 0, "while entries can't be deleted")
 		entries.change(func() { entries.err = nil })
