@@ -26,9 +26,9 @@ var variants = map[string]variant{
 		values: `{longhorn: {enabled: false}, fencing: {enabled: true, gates: true, tainting: true, cephClients: {enabled: true}}, monitoring: {enabled: true}}`,
 	},
 	"Longhorn with NFS": {
-		overlay: "cert-manager", components: []string{"nfs", "nfs-node-annotations"},
-		configuration: `{clusterDomain: cluster.local, profiles: [{name: longhorn}], nfs: {drivers: [{name: nfs.fairlead.io}]}}`,
-		values:        `{nfs: {enabled: true, nodeAnnotations: true}}`,
+		overlay: "cert-manager", components: []string{"nfs", "nfs-node-annotations", "nfs/statd"},
+		configuration: `{clusterDomain: cluster.local, profiles: [{name: longhorn}], nfs: {statd: "on", drivers: [{name: nfs.fairlead.io}]}}`,
+		values:        `{nfs: {enabled: true, nodeAnnotations: true, node: {statd: true}}}`,
 	},
 	"NFS and Ondat": {
 		overlay: "nfs", components: []string{"ondat"},
