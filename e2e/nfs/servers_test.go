@@ -1,7 +1,9 @@
 package nfs
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,19 +108,19 @@ func serversChangePerNodeStable(t *testing.T) {
 	s := newScene(t, "changes-stable", nfs.PerNodeStable, 3, func(service *v1alpha1.NFSService) { service.Spec.Slots = ptr.To(int32(12)) })
 	before := s.attach(s.nodes(0, 9)...)
 	s.counted(before)
-	used := map[string]bool{}
-	for _, address := range before {
-		used[address] = true
+	unusedBy := func(attached map[string]string) func(address, backend string) bool {
+		used := slices.Collect(maps.Values(attached))
+		return func(address, _ string) bool { return !slices.Contains(used, address) }
 	}
 	places := s.slots()
 	s.add()
 	s.wait(func(now *v1alpha1.NFSService) bool { return slotsOf(now, s.servers[3].String()) > 0 })
-	unused := func(address, _ string) bool { return !used[address] }
+	unused := unusedBy(before)
 	places = s.moved(places, unused)
 	first, second := s.servers[0], s.servers[1]
 	killed := s.c.running[second]
-	from := func(server netip.Addr) func(string, string) bool {
-		return func(_, backend string) bool { return backend == server.String() }
+	from := func(server netip.Addr, unused func(string, string) bool) func(string, string) bool {
+		return func(address, backend string) bool { return backend == server.String() || unused(address, backend) }
 	}
 	left := func(server netip.Addr) func(*v1alpha1.NFSService) bool {
 		return func(now *v1alpha1.NFSService) bool {
@@ -130,9 +132,9 @@ func serversChangePerNodeStable(t *testing.T) {
 		until func(*v1alpha1.NFSService) bool
 		moves func(address, backend string) bool
 	}{
-		{func() { s.must(killed.Kill()) }, left(second), from(second)},
+		{func() { s.must(killed.Kill()) }, left(second), from(second, unused)},
 		{func() { s.must(killed.Start(s.ctx)) }, healthIs(second, nfs.Healthy), unused},
-		{s.drain, left(first), from(first)},
+		{s.drain, left(first), from(first, unused)},
 	} {
 		step.do()
 		s.wait(step.until)
@@ -160,7 +162,7 @@ func serversChangePerNodeStable(t *testing.T) {
 	})
 	places = s.slots()
 	s.wait(left(second))
-	s.moved(places, from(second))
+	s.moved(places, from(second, unusedBy(now)))
 	s.same(now, s.attached(30))
 }
 
