@@ -97,7 +97,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		t.Errorf("written to Longhorn's settings: %q, want %q", got, want)
 	}
 	c.run("examples are accepted", func(_ *testing.T, c *cluster) {
-		c.applyExamples("settings-longhorn", "settings-fairlead", "volume-network-static", "volume-network", "configuration-windows", "configuration-guard", "configuration-fencing", "configuration-nfs")
+		c.applyExamples("settings-longhorn", "settings-fairlead", "volume-network-static", "volume-network", "configuration-volume-networks", "configuration-windows", "configuration-guard", "configuration-fencing", "configuration-nfs")
 	})
 }
 

@@ -24,11 +24,23 @@ func Load(path string) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	c, err := Parse(data)
+	c, err := Parse(inConfigMap(data))
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return c, nil
+}
+
+// inConfigMap is the configuration in a ConfigMap, as manifests have it; else the data themselves.
+func inConfigMap(data []byte) []byte {
+	var object struct {
+		Kind string            `json:"kind"`
+		Data map[string]string `json:"data"`
+	}
+	if yaml.Unmarshal(data, &object) == nil && object.Kind == "ConfigMap" {
+		return []byte(object.Data["configuration.yaml"])
+	}
+	return data
 }
 
 // Parse reads a configuration, sets defaults and returns all problems at once.

@@ -284,3 +284,12 @@ func TestLonghornIsDefaultOnlyAlone(t *testing.T) {
 		must.True(t, err == nil && len(c.Profiles) == want, "%q: %v, %v; want %d profiles", text, c, err, want)
 	}
 }
+
+// Manifests have the configuration in a ConfigMap.
+func TestConfigurationIsReadFromAConfigMap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fairlead.yaml")
+	must.Do(t, os.WriteFile(path, []byte("apiVersion: v1\nkind: ConfigMap\ndata:\n  configuration.yaml: |\n    apiVersion: config.fairlead.io/v1alpha1\n    kind: Configuration\n    clusterDomain: example.org\n"), 0o600))
+	c, err := Load(path)
+	must.Do(t, err)
+	must.Equal(t, c.ClusterDomain, "example.org")
+}
