@@ -97,9 +97,6 @@ func requested(t *testing.T) *story { return healthy(t).loseTainted() }
 
 func fenced(t *testing.T) *story { return requested(t).answer().wantDrained() }
 
-// deletedNode is that node, fenced, and its object deleted.
-func deletedNode(t *testing.T) *story { return fenced(t).deleteNode().look().wantGone() }
-
 func (s *story) lose() *story {
 	s.pass(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged, s.Ledger = false, s.Now, nil

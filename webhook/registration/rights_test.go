@@ -161,8 +161,10 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		"of default/kubernetes":           {write{nil, slice("default", "x-fairlead-ipv4", "kubernetes", true)}, false},
 		"named kubernetes":                {write{nil, slice("default", "kubernetes", "nfs", true)}, false},
 	})
-	endpoints := func(labelled bool, owner string) *corev1.Endpoints { //nolint:staticcheck // the old API is written too
-		e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs"}} //nolint:staticcheck
+	endpoints := func(labelled bool, owner string) runtime.Object {
+		//lint:ignore SA1019 the old API is written too
+		e := new(corev1.Endpoints)
+		e.Namespace, e.Name = "storage", "nfs"
 		if labelled {
 			e.Labels = map[string]string{publish.ServiceLabel: "nfs"}
 		}

@@ -17,5 +17,5 @@ func withCommand(err error, namespace string) error {
 	if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), " cannot ") {
 		return err
 	}
-	return fmt.Errorf("Fairlead may not publish in namespace %[1]s: an administrator grants that with kubectl -n %[1]s create rolebinding %[2]s --clusterrole=%[2]s --serviceaccount=fairlead-system:fairlead-csi-controller (%[3]w)", namespace, PublisherRole, err)
+	return fmt.Errorf("no right to publish in namespace %[1]s: an administrator grants that with kubectl -n %[1]s create rolebinding %[2]s --clusterrole=%[2]s --serviceaccount=fairlead-system:fairlead-csi-controller (%[3]w)", namespace, PublisherRole, err)
 }
