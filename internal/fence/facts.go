@@ -47,7 +47,7 @@ type Facts struct {
 	Node     Node
 	Replaced bool
 	Status   v1alpha1.NodeFenceStatus
-	// LastBoot is the boot in which the Node was when its deletion was seen; "" if nobody saw the Node until then.
+	// LastBoot is the boot in which the Node was when its deletion was seen; "" if the controller did not see the Node until then.
 	LastBoot string
 	// Override of a gate that holds for this incident.
 	Override Override
@@ -73,7 +73,7 @@ type Facts struct {
 	// NoCSIAddons: the cluster has no NetworkFences, so no fence can be requested.
 	NoCSIAddons bool
 	// SilentManager says that csi-addons' manager, which carries out fences, has been silent; empty if it has not or if
-	// that is unknown. Only drills read this.
+	// that is unknown. Drills and automatic tainting read this.
 	SilentManager string
 	// Others are all other machines, by their Nodes and NodeFences.
 	Others []Other

@@ -23,7 +23,7 @@ import (
 // VolumeReleaser removes the finalizer that an external attacher has left on PersistentVolumes
 // (pkg/controller/csi_handler.go: SyncNewOrUpdatedPersistentVolume). A request names a PersistentVolume.
 //
-// Fairlead writes no such finalizer. After a move from the external attacher, nobody else removes it, and a deleted
+// Fairlead writes no such finalizer. After a move from the external attacher, no other controller removes it, and a deleted
 // PersistentVolume would stay for ever.
 type VolumeReleaser struct {
 	Client  client.Client
