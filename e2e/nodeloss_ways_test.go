@@ -126,14 +126,14 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.has(c.refused("delete", "nodefence", node), node)
 	// Another machine of the same name says nothing about the fenced one.
 	object.ResourceVersion, object.UID = "", ""
-	object.Status.NodeInfo.BootID, object.Status.NodeInfo.SystemUUID = "another boot", "another machine"
+	object.Status.NodeInfo.SystemUUID = "another machine"
 	object.Status.VolumesInUse, object.Status.VolumesAttached, object.Spec.Taints = nil, nil, nil
 	status := object.Status
 	c.must(c.create(object))
 	created := object.DeepCopy()
 	object.Status = status
 	c.must(c.Client.Status().Patch(c.t.Context(), object, client.MergeFrom(created))) // Kubernetes writes the Node at the same time
-	c.must(c.SwitchOn(c.t.Context(), node, false))
+	c.must(c.SwitchOn(c.t.Context(), node, true)) // it has a boot and plugin pods of its own
 	c.waitReady(node, true)
 	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse) // the new machine's clients have the old addresses
 	c.notReadmitted(csi, node)
