@@ -28,8 +28,8 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 	return spec.PortOf(s.object()) != spec.PortOf(old.object())
 }
 
-// ValidateNFSService checks the spec of an NFSService, and what an update must not change: the exposure, the number of
-// slots downwards, and the port while nodes have the service mounted (mounted, read live). It warns if an update removes
+// ValidateNFSService checks the spec of an NFSService, and what an update must not change: the exposure, and the port
+// while nodes have the service mounted (mounted, read live). It warns if an update removes
 // or drains a backend that nodes of exposure PerNode have mounted.
 //
 // The webhook may fail open: the controller checks the spec with the same function.
@@ -38,11 +38,6 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 // Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which only checks that --ip-addresses is set); NFSServiceSpec.
 func ValidateNFSService(s NFSService, old *NFSService, mounted bool) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	// The API server does not store the status of the request.
-	s.Status = v1alpha1.NFSServiceStatus{}
-	if old != nil {
-		s.Status = old.Status
-	}
 	_, problems := spec.Read(s.object())
 	if old != nil {
 		problems = append(problems, spec.CheckUpdate(old.object(), s.object(), mounted)...)

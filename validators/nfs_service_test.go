@@ -106,9 +106,9 @@ func TestNFSVolumes(t *testing.T) {
 	type attributes = map[string]string
 	block := nfsVolume(attributes{"share": "/a"})
 	block.Spec.VolumeMode = "Block"
-	reading := func(readOnly bool, options []string, modes ...string) volume.View {
+	reading := func(options []string, modes ...string) volume.View {
 		v := nfsVolume(attributes{"share": "/a"}, options...)
-		v.Spec.AccessModes, v.Spec.CSI.ReadOnly = modes, readOnly
+		v.Spec.AccessModes = modes
 		return v
 	}
 	for name, test := range map[string]struct {
@@ -117,24 +117,25 @@ func TestNFSVolumes(t *testing.T) {
 		// fields with problems, and words of the warnings.
 		fields, warned string
 	}{
-		"well formed":          {nfsVolume(attributes{"share": "/a/b", "subdir": "${pvc.metadata.name}"}, "vers=4.1,read_ahead_kb=15360"), service, "", ""},
-		"several problems":     {nfsVolume(attributes{"share": "a", "mountPermissions": "9"}, "nconnect=99"), service, "spec.csi.volumeAttributes[share] spec.csi.volumeAttributes[mountPermissions] spec.mountOptions[0]", ""},
-		"unknown option":       {nfsVolume(attributes{"share": "/a"}, "nconect=4"), service, "spec.mountOptions", ""},
-		"block device":         {block, service, "spec.volumeMode", ""},
-		"another port":         {nfsVolume(attributes{"share": "/a"}, "port=1"), service, "spec.mountOptions", ""},
-		"port of a backend":    {nfsVolume(attributes{"share": "/a"}, "port=1"), perNode, "", ""},
-		"no service":           {nfsVolume(attributes{"share": "/a"}), nil, "", "there is no NFSService storage/files"},
-		"share is not probed":  {nfsVolume(attributes{"share": "/ab"}), service, "", `share "/ab" is not probed`},
-		"server is ignored":    {nfsVolume(attributes{"share": "/a", "server": "10.0.0.9"}), service, "", "is ignored"},
-		"only for reading":     {reading(false, nil, "ReadOnlyMany"), service, "", "does not make mounts read-only"},
-		"read and write":       {reading(false, nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
-		"read-only":            {reading(true, nil, "ReadOnlyMany"), service, "", ""},
-		"mounted with ro":      {reading(false, []string{"ro"}, "ReadOnlyMany"), service, "", ""},
-		"version 3, locks":     {nfsVolume(attributes{"share": "/a"}, "vers=3"), perNode, "spec.mountOptions", ""},
-		"version 3, Services":  {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), service, "spec.mountOptions", ""},
-		"version 3, nolock":    {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), perNode, "", ""},
-		"propagation":          {nfsVolume(attributes{"share": "/a"}, "rshared", "sloppy"), service, "spec.mountOptions[0]", ""},
-		"sloppy allows option": {nfsVolume(attributes{"share": "/a"}, "newer=4", "sloppy"), service, "", ""},
+		"well formed":           {nfsVolume(attributes{"share": "/a/b", "subdir": "${pvc.metadata.name}", "csi.storage.k8s.io/pvc/name": "data"}, "vers=4.1,read_ahead_kb=15360"), service, "", ""},
+		"several problems":      {nfsVolume(attributes{"share": "a", "mountPermissions": "9"}, "nconnect=99"), service, "spec.csi.volumeAttributes[share] spec.csi.volumeAttributes[mountPermissions] spec.mountOptions[0]", ""},
+		"unknown option":        {nfsVolume(attributes{"share": "/a"}, "nconect=4"), service, "spec.mountOptions", ""},
+		"block device":          {block, service, "spec.volumeMode", ""},
+		"another port":          {nfsVolume(attributes{"share": "/a"}, "port=1"), service, "spec.mountOptions", ""},
+		"port of a backend":     {nfsVolume(attributes{"share": "/a"}, "port=1"), perNode, "", ""},
+		"subdir without names":  {nfsVolume(attributes{"share": "/a", "subdir": "${pvc.metadata.name}"}), service, "spec.csi.volumeAttributes[subdir]", ""},
+		"version 3, no service": {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), nil, "", "NFSv3 needs an NFSService"},
+		"no service":            {nfsVolume(attributes{"share": "/a"}), nil, "", "there is no NFSService storage/files"},
+		"share is not probed":   {nfsVolume(attributes{"share": "/ab"}), service, "", `share "/ab" is not probed`},
+		"server is ignored":     {nfsVolume(attributes{"share": "/a", "server": "10.0.0.9"}), service, "", "is ignored"},
+		"only for reading":      {reading(nil, "ReadOnlyMany"), service, "", "does not make mounts read-only"},
+		"read and write":        {reading(nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
+		"mounted with ro":       {reading([]string{"ro"}, "ReadOnlyMany"), service, "", ""},
+		"version 3, locks":      {nfsVolume(attributes{"share": "/a"}, "vers=3"), perNode, "spec.mountOptions", ""},
+		"version 3, Services":   {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), service, "spec.mountOptions", ""},
+		"version 3, nolock":     {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), perNode, "", ""},
+		"propagation":           {nfsVolume(attributes{"share": "/a"}, "rshared", "sloppy"), service, "spec.mountOptions[0]", ""},
+		"sloppy allows option":  {nfsVolume(attributes{"share": "/a"}, "newer=4", "sloppy"), service, "", ""},
 	} {
 		v := ValidateNFSVolume(test.volume, nil, NFSVolumeFacts{Key: types.NamespacedName{Namespace: "storage", Name: "files"}, Service: test.service})
 		warnings := strings.Join(v.Warnings, "\n")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/internal/nfs/options"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -49,9 +48,7 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 	if old != nil && p.IsSame(*old) {
 		return v
 	}
-	// Variables in the sub-directory get their values when the volume is mounted.
-	values := map[string]string{options.VariablePVCName: "claim", options.VariablePVCNamespace: "namespace", options.VariablePVName: "volume"}
-	read, problems := volume.Read(attributesPath, p.Attributes(), mountOptionsPath, p.Spec.MountOptions, values)
+	read, problems := volume.Read(attributesPath, p.Attributes(), mountOptionsPath, p.Spec.MountOptions)
 	problems = append(problems, read.Options.CheckKnown(mountOptionsPath)...)
 	if p.Spec.VolumeMode == string(corev1.PersistentVolumeBlock) {
 		problems.Add("spec.volumeMode", "NFS serves files, not block devices: write %s", corev1.PersistentVolumeFilesystem)
@@ -65,14 +62,15 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 		service = &known
 		problems = append(problems, checkPort(read, known)...)
 	}
-	problems = append(problems, spec.CheckVersion3(mountOptionsPath, read.Options, service, facts.Statd)...)
+	problems = append(problems, spec.CheckMount(mountOptionsPath, read.Options, service, facts.Statd)...)
 	if len(problems) > 0 {
 		v.refuse(ReasonInvalidNFSVolume, fieldErrors(problems)...)
 		return v
 	}
 	v.warnNFSVolume(read, facts)
-	if isOnlyRead(p.Spec.AccessModes) && !p.Spec.CSI.ReadOnly && !slices.Contains(read.Options.Mount, "ro") {
-		v.warn("access mode %s does not make mounts read-only: add the mount option ro, or set spec.csi.readOnly", corev1.ReadOnlyMany)
+	// spec.csi.readOnly would not help: the kubelet mounts by the pod's field alone (v1.36: pkg/volume/csi, getReadOnlyFromSpec).
+	if isOnlyRead(p.Spec.AccessModes) && !slices.Contains(read.Options.Mount, "ro") {
+		v.warn("access mode %s does not make mounts read-only: add the mount option ro, or set readOnly at the pods' persistentVolumeClaim", corev1.ReadOnlyMany)
 	}
 	return v
 }
@@ -97,6 +95,9 @@ func (v *Verdict) warnNFSVolume(read volume.Volume, facts NFSVolumeFacts) {
 	if facts.Service == nil {
 		v.Reason = ReasonNoNFSService
 		v.warn("there is no NFSService %s: pods that use the volume wait until you create it", facts.Key)
+		if read.Options.Version() == 3 {
+			v.warn("NFSv3 needs an NFSService with exposure %s, or with 3 in spec.versions and with spec.health.mountPort", nfs.PerNode)
+		}
 		return
 	}
 	shares := facts.Service.Spec.Shares

@@ -136,6 +136,18 @@ func TestNFSVolumes(t *testing.T) {
 	}
 }
 
+func TestStatdOfTheConfigurationAllowsLocks(t *testing.T) {
+	service := nfsService()
+	service.Spec.Exposure = "PerNode"
+	for statd, allowed := range map[bool]bool{true: true, false: false} {
+		n := newNFS(fakeClient(t, service))
+		n.Statd = statd
+		h := rig{NewRouter(&config.Configuration{}, nil, nil, n, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
+		response := h.ask(t, registration.NFSVolumesPath, nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["vers=3"]`))
+		must.Equal(t, response.Allowed, allowed, "statd %t: %+v", statd, response.Result)
+	}
+}
+
 func TestVolumesGetMountOptionsOfTheirService(t *testing.T) {
 	for name, test := range map[string]struct {
 		review, patch string

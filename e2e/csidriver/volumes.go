@@ -105,7 +105,7 @@ func (v *volumes) HasVolume(_ context.Context, _, id string) (bool, error) {
 	return false, nil
 }
 
-func (v *volumes) Publish(ctx context.Context, driver, id, node string, _ bool) (map[string]string, error) {
+func (v *volumes) Publish(ctx context.Context, driver, id, node string) (map[string]string, error) {
 	if ok, _ := v.HasVolume(ctx, driver, id); !ok {
 		return nil, fmt.Errorf("volume %s: %w", id, fairleadcsi.ErrNotFound)
 	}

@@ -19,8 +19,9 @@ func AddressKey(driver string) string { return driver + "/assigned-ip" }
 // and is retried.
 type Publisher interface {
 	// Publish attaches the volume to the node and returns the PublishContext, which
-	// has AddressKey. A repeated call returns the same.
-	Publish(ctx context.Context, driver, volumeHandle, nodeID string, readOnly bool) (map[string]string, error)
+	// has AddressKey. A repeated call returns the same. Whether the mount is read-only
+	// makes no difference to the server.
+	Publish(ctx context.Context, driver, volumeHandle, nodeID string) (map[string]string, error)
 	// Unpublish detaches the volume from the node; an empty nodeID means from all
 	// nodes. A volume that is not attached or deleted is no error.
 	Unpublish(ctx context.Context, driver, volumeHandle, nodeID string) error

@@ -39,8 +39,8 @@ type publication struct{ driver, handle, node string }
 func (p publication) key() pools.Key { return "csi " + p.driver + " " + p.handle + " " + p.node }
 
 // Publish implements csi.Publisher. Errors are of the kinds ErrNotFound, ErrInvalid
-// and ErrUnavailable. readOnly makes no difference to the server.
-func (p *Publisher) Publish(ctx context.Context, driver, volumeHandle, nodeID string, _ bool) (map[string]string, error) {
+// and ErrUnavailable.
+func (p *Publisher) Publish(ctx context.Context, driver, volumeHandle, nodeID string) (map[string]string, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func (l *leader) publish(t *testing.T, handle, node string, readOnly bool) string {
+func (l *leader) publish(t *testing.T, handle, node string) string {
 	t.Helper()
-	context, err := l.publisher.Publish(t.Context(), driver, handle, node, readOnly)
+	context, err := l.publisher.Publish(t.Context(), driver, handle, node)
 	must.Do(t, err)
 	return context[csi.AddressKey(driver)]
 }
@@ -23,8 +23,8 @@ func TestPublishGivesWhatTheAttachmentHas(t *testing.T) {
 	w, l := attaching(t, serviceOf(3), 1)
 	w.drivers[driver] = Driver{Service: pool, External: true}
 	name := w.request("pv", "n0")
-	first := l.publish(t, "pv", "n0", false)
-	must.Equal(t, l.publish(t, "pv", "n0", true), first)
+	first := l.publish(t, "pv", "n0")
+	must.Equal(t, l.publish(t, "pv", "n0"), first)
 	must.Equal(t, l.loads(), []int{0, 0, 1})
 	va := w.attachment(name) // the external attacher writes it
 	va.Finalizers = []string{pools.Finalizer(driver)}
@@ -34,7 +34,7 @@ func TestPublishGivesWhatTheAttachmentHas(t *testing.T) {
 	l.observer.Observe(t.Context(), va)
 	must.Equal(t, l.loads(), []int{0, 0, 1}, "the node counts once")
 	restarted := w.leader()
-	must.Equal(t, restarted.publish(t, "pv", "n0", false), first, "after a restart")
+	must.Equal(t, restarted.publish(t, "pv", "n0"), first, "after a restart")
 	w.Must(w.Delete(t.Context(), va))
 	w.Must(restarted.publisher.Unpublish(t.Context(), driver, "pv", "n0"))
 	must.Equal(t, restarted.loads(), []int{0, 0, 0}, "after unpublish")
@@ -56,7 +56,7 @@ func TestErrorsOfPublishAreOfTheirKinds(t *testing.T) {
 	l := w.leader()
 	fails := func(handle, node string, want error) {
 		t.Helper()
-		_, err := l.publisher.Publish(t.Context(), driver, handle, node, false)
+		_, err := l.publisher.Publish(t.Context(), driver, handle, node)
 		must.True(t, errors.Is(err, want), "volume %s on node %s: %v, want %v", handle, node, err, want)
 	}
 	fails("unknown", "n0", csi.ErrNotFound)
@@ -76,9 +76,9 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 	w, l := attaching(t, serviceOf(2), 3)
 	w.volume("b", "b")
 	for _, node := range []string{"n0", "n1", "n2"} {
-		l.publish(t, "pv", node, false)
+		l.publish(t, "pv", node)
 	}
-	l.publish(t, "b", "n0", false)
+	l.publish(t, "b", "n0")
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "pv", ""))
 	must.Equal(t, l.pools.Summary(pool).Nodes, 1, "nodes of volume b")
 	w.Must(l.publisher.Unpublish(t.Context(), driver, "b", "n0"))
@@ -90,7 +90,7 @@ func TestUnpublishWithoutNodeMeansAllNodes(t *testing.T) {
 func TestNodeIsFoundByItsID(t *testing.T) {
 	w, l := attaching(t, serviceOf(2), 2)
 	w.Must(w.Create(t.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "id-of-n1"}}}}))
-	l.publish(t, "pv", "id-of-n1", false)
+	l.publish(t, "pv", "id-of-n1")
 	_, ok := l.pools.Node(pool, "n1")
 	must.Equal(t, ok, true, "node n1 is counted")
 	has, err := l.publisher.HasVolume(t.Context(), driver, "pv")

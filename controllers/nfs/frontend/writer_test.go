@@ -141,6 +141,15 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 	}
 }
 
+func TestPortsOfVersion3AreNoDeadAddresses(t *testing.T) {
+	f := newFixture(t)
+	want := stable("", one)
+	want.MountPort = 20048
+	want.ClusterIP = f.sync(want).ClusterIP
+	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
+	f.sync(want)
+}
+
 // Ondat's api-manager compares the first address and the first port (EndpointsIsEqual).
 func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
 	f, address := publishedOne(t)

@@ -83,6 +83,14 @@ func TestServerGetsNewNodesAfterMaintenance(t *testing.T) {
 	}
 }
 
+func TestIdleServerOfPerNodeIsReported(t *testing.T) {
+	f := running(t, "PerNode", 2)
+	f.drain(0, true)
+	f.attachNodes(0, 4)
+	f.drain(0, false)
+	f.isBalanced(metav1.ConditionFalse, reasonIdle)
+}
+
 func TestServersGetNewNodesAfterRollingRestart(t *testing.T) {
 	f := running(t, "PerNodeStable", 5)
 	f.attachNodes(0, 100)
@@ -311,7 +319,7 @@ func TestServersThatComeAndGoGetNewNodes(t *testing.T) {
 			},
 		}
 		names := slices.Sorted(maps.Keys(actions))
-		for range 15 {
+		for range 30 {
 			actions[rapid.SampledFrom(names).Draw(rt, "action")](rt)
 			b.check()
 		}

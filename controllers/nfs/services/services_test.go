@@ -49,6 +49,38 @@ func TestFailoverKeepsTheAddress(t *testing.T) {
 	must.Equal(t, f.published("pool"), []string{second}, "after the return of %s", first)
 }
 
+// mount.nfs asks all of these ports before it mounts NFSv3.
+func TestPortsOfVersion3ArePublished(t *testing.T) {
+	s := specOf("Stable", addresses(1)...)
+	s.Versions, s.Health.MountPort = []int32{3}, 20048
+	f := newFixture(t, s)
+	f.healthy(addresses(1)...)
+	want := []int32{111, 111, 2049, 20048, 20048}
+	ports := map[string][]int32{}
+	for _, p := range f.kubeService("pool").Spec.Ports {
+		ports["Service"] = append(ports["Service"], p.Port)
+	}
+	var published discoveryv1.EndpointSliceList
+	f.Must(f.API.List(t.Context(), &published))
+	for _, slice := range published.Items {
+		for _, p := range slice.Ports {
+			ports["slice"] = append(ports["slice"], *p.Port)
+		}
+	}
+	for _, subset := range testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool").Subsets { //nolint:staticcheck // for readers of the old API
+		for _, p := range subset.Ports {
+			ports["Endpoints"] = append(ports["Endpoints"], p.Port)
+		}
+	}
+	for _, of := range []string{"Service", "slice", "Endpoints"} {
+		slices.Sort(ports[of])
+		must.Equal(t, ports[of], want, of)
+	}
+	before := f.get().ResourceVersion
+	f.reconcile()
+	must.Equal(t, f.get().ResourceVersion, before, "a second pass writes")
+}
+
 // failsOver kills the published server, and returns the next.
 func (f *fixture) failsOver(first string) string {
 	f.Helper()

@@ -9,7 +9,8 @@ import (
 )
 
 // Check returns what is wrong with a capability; nil: the share has it. A
-// MissingError is about the request, any other error about the share.
+// MissingError is about the request, any other error about the share. The type of
+// the file system is ignored, as the GKE driver and csi-driver-nfs do.
 func Check(c *csi.VolumeCapability) error {
 	switch {
 	case c == nil:
@@ -21,22 +22,10 @@ func Check(c *csi.VolumeCapability) error {
 	case c.GetBlock() != nil:
 		return fmt.Errorf("an NFS share is no block device: set volumeMode: Filesystem")
 	}
-	if fsType := c.GetMount().GetFsType(); fsType != "" && fsType != "nfs" && fsType != "nfs4" {
-		return fmt.Errorf("fsType %q cannot be mounted from an NFS server: remove fsType, or write nfs", fsType)
-	}
 	if _, known := csi.VolumeCapability_AccessMode_Mode_name[int32(c.GetAccessMode().GetMode())]; !known {
 		return fmt.Errorf("access mode %d is not known: use one of the CSI spec v1.12.0", c.GetAccessMode().GetMode())
 	}
 	return nil
-}
-
-// ReadOnly reports whether the access mode allows reading only.
-func ReadOnly(c *csi.VolumeCapability) bool {
-	switch c.GetAccessMode().GetMode() {
-	case csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY:
-		return true
-	}
-	return false
 }
 
 // MissingError names a field that the request must have.

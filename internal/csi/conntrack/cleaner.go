@@ -53,7 +53,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		}),
 		looked: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_csi_conntrack_last_look_timestamp_seconds",
-			Help: "When the node plugin last knew the addresses of all NFS services and had deleted connections that they have left; 0: never.",
+			Help: "When the node plugin last deleted the connections that the addresses of NFS services have left, by what it last read of them; 0: never.",
 		}),
 	}
 	return m, errors.Join(r.Register(m.deleted), r.Register(m.looked))
@@ -62,7 +62,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 // Run works until the context ends. The channel says that Services or slices have
 // changed; its first message says that all are known.
 func (c *Cleaner) Run(ctx context.Context, changes <-chan struct{}) {
-	known, pending := Frontends{}, Frontends{} // pending have passes to come
+	known, pending := Frontends{}, Frontends{} // pending: frontends that are looked at again
 	var began, read time.Time
 	next := 0
 	timer, due := time.NewTimer(0), time.NewTimer(0)

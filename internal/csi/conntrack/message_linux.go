@@ -16,7 +16,7 @@ type connection struct {
 
 func (c connection) entry() Entry { return Entry{Destination: c.destination, Replier: c.replier} }
 
-// parse reads a message of the kernel; false: it is none about TCP.
+// parse reads a message of the kernel; false: the message is not about TCP.
 func parse(message []byte) (connection, bool) {
 	if len(message) < nl.SizeofNfgenmsg {
 		return connection{}, false

@@ -45,8 +45,7 @@ func (s *Server) ControllerPublishVolume(ctx context.Context, req *csi.Controlle
 	if err := capability.Check(req.GetVolumeCapability()); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	readOnly := req.GetReadonly() || capability.ReadOnly(req.GetVolumeCapability())
-	publish, err := s.Publisher.Publish(ctx, s.Driver, req.GetVolumeId(), req.GetNodeId(), readOnly)
+	publish, err := s.Publisher.Publish(ctx, s.Driver, req.GetVolumeId(), req.GetNodeId())
 	if err != nil {
 		return nil, withCode(ctx, err)
 	}

@@ -22,8 +22,8 @@ type publisher struct {
 	err error
 }
 
-func (p *publisher) Publish(_ context.Context, driver, volume, node string, readOnly bool) (map[string]string, error) {
-	p.log = append(p.log, fmt.Sprint("publish ", driver, volume, node, readOnly))
+func (p *publisher) Publish(_ context.Context, driver, volume, node string) (map[string]string, error) {
+	p.log = append(p.log, fmt.Sprint("publish ", driver, volume, node))
 	return map[string]string{fairleadcsi.AddressKey(driver): "10.0.0.1"}, p.err
 }
 

@@ -39,7 +39,7 @@ func TestRepublishIsIdempotent(t *testing.T) {
 	type change = func(*csi.NodePublishVolumeRequest)
 	for want, changes := range map[string][]change{
 		"mount 10.0.0.1:/exports [vers=4.1 noexec]; read-ahead 1024": {flags("vers=4.1", "read_ahead_kb=1024", "noexec")},
-		"mount 10.0.0.1:/exports [vers=3 ro]":                        {flags("rw", "vers=3"), readOnly},
+		"mount 10.0.0.1:/exports [vers=3 port=2049 ro]":                        {flags("rw", "vers=3"), readOnly},
 		mounting:                                                     {attribute("SHARE", "/exports")}, // of two spellings: admission takes it
 	} {
 		b := newBed(t)
@@ -132,7 +132,7 @@ func TestDeadMountIsReplaced(t *testing.T) {
 	b.must(b.publish(address("10.0.0.9")))
 	b.system.OnStatfs = func(context.Context, string) error { return fmt.Errorf("stat: %w", mounts.ErrDead) }
 	b.must(b.publish())
-	b.did("mount 10.0.0.9:/exports [vers=3 hard]", "umount force=false", mounting)
+	b.did("mount 10.0.0.9:/exports [vers=3 hard port=2049]", "umount force=false", mounting)
 	list, _ := b.system.Mounts()
 	if len(list) != 1 || list[0].Source != "10.0.0.1:/exports" {
 		t.Errorf("%v", list)

@@ -46,7 +46,7 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 		}
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	v, problems := readVolume(req.GetVolumeContext(), req.GetVolumeCapability().GetMount().GetMountFlags())
+	v, problems := volume.Read("volumeAttributes", req.GetVolumeContext(), "mountOptions", req.GetVolumeCapability().GetMount().GetMountFlags())
 	if err := problems.Err(); err != nil {
 		return nil, invalid("%s", err)
 	}
@@ -72,21 +72,6 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 	r.options, r.readAheadKB = mount, v.Options.ReadAheadKB
 	r.source = options.Source(server.Addr(), v.Share, v.SubDir)
 	return r, nil
-}
-
-// Keys of the volume's names, as csi-provisioner writes them with --extra-create-metadata.
-var nameKeys = map[string]string{
-	"csi.storage.k8s.io/pvc/name": options.VariablePVCName, "csi.storage.k8s.io/pvc/namespace": options.VariablePVCNamespace,
-	"csi.storage.k8s.io/pv/name": options.VariablePVName,
-}
-
-// readVolume reads the volumeAttributes and mount options of a PersistentVolume, as admission does.
-func readVolume(attributes map[string]string, mountOptions []string) (volume.Volume, nfs.Problems) {
-	values := map[string]string{}
-	for key, variable := range nameKeys {
-		values[variable] = attributes[key]
-	}
-	return volume.Read("volumeAttributes", attributes, "mountOptions", mountOptions, values)
 }
 
 // checkPath refuses paths that no kubelet sends.

@@ -56,8 +56,13 @@ func TestBlockVolumeIsRefused(t *testing.T) {
 	b.fails(b.publish(func(r *csi.NodePublishVolumeRequest) {
 		r.VolumeCapability.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 	}), codes.FailedPrecondition, "volumeMode: Filesystem")
-	b.fails(b.publish(func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().FsType = "xfs" }), codes.FailedPrecondition, "fsType")
 	b.did()
+}
+
+// Both other NFS drivers ignore it.
+func TestTypeOfFileSystemIsIgnored(t *testing.T) {
+	b := newBed(t)
+	b.must(b.publish(func(r *csi.NodePublishVolumeRequest) { r.VolumeCapability.GetMount().FsType = "ext4" }))
 }
 
 // The kubelet sends the first access mode of a PersistentVolume only (pkg/volume/csi/csi_mounter.go), so ReadOnlyMany
@@ -73,7 +78,7 @@ func TestAccessModeMakesNoMountReadOnly(t *testing.T) {
 	}
 	b := newBed(t)
 	b.must(b.publish(func(r *csi.NodePublishVolumeRequest) { r.Readonly = true }))
-	b.did("mount 10.0.0.1:/exports [vers=3 hard ro]")
+	b.did("mount 10.0.0.1:/exports [vers=3 hard port=2049 ro]")
 }
 
 func TestNodeInfoHasName(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/mounts/fakemounts"
 )
 
-const mounting = "mount 10.0.0.1:/exports [vers=3 hard]"
+const mounting = "mount 10.0.0.1:/exports [vers=3 hard port=2049]"
 
 func silent(ctx context.Context, _ string) error { return fakemounts.Hang(ctx) }
 

@@ -46,8 +46,8 @@ type SlotMove struct {
 // new ones: unused slots are spread evenly, and where they are too few, slots are added.
 //
 // A slot in use goes to the backend with the fewest nodes. It leaves a healthy backend only
-// if Excess is asked for: see shed. While a backend is not probed yet, only slots move
-// that must: the probe comes within seconds, and a slot should move once.
+// if Excess is asked for: see shed. While a backend is not probed yet, slots leave only
+// backends that are gone, down or draining: the probe comes within seconds, and a slot should move once.
 // Without an open backend, slots stay as they are.
 func Repoint(slots []Slot, members []nfs.Member, rules Rules) []SlotMove {
 	s := newSpread(slots, members)
@@ -66,6 +66,8 @@ func Repoint(slots []Slot, members []nfs.Member, rules Rules) []SlotMove {
 			s.shed(int64(max(rules.Slack, 0)))
 		}
 		s.evenUnused()
+	}
+	if !s.unprobed || len(slots) == 0 { // without a slot, new nodes would wait for the probe
 		s.add(max(rules.PerBackend, 1))
 	}
 	return s.moves(len(slots))
@@ -141,11 +143,13 @@ func (s *spread) reason(slot int) Reason {
 	return ""
 }
 
-// orphans are the slots that must move, those with the most nodes first.
+// orphans are the slots that must move, those with the most nodes first. An unused slot also leaves a backend that takes no
+// nodes: else each backend that returns would get new slots, while those of a failing one stay unused.
 func (s *spread) orphans() []int {
 	var orphans []int
-	for i := range s.slots {
-		if s.reason(i) != "" {
+	for i, slot := range s.slots {
+		_, takesNodes := s.index[slot.Backend]
+		if s.reason(i) != "" || !slot.used() && !takesNodes && !s.unprobed {
 			orphans = append(orphans, i)
 		}
 	}

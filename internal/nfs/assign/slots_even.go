@@ -53,7 +53,7 @@ func (s *spread) add(each int) {
 // ones while another place idles; the fullest first, and of its slots those with the fewest nodes.
 // A slot moves only if the place that takes it then has less than the other had.
 func (s *spread) shed(slack int64) {
-	done := make([]bool, len(s.places)) // they have no slot to give
+	done := make([]bool, len(s.places)) // places without a slot that may leave
 	for {
 		from := s.fullest(slack, done)
 		if from < 0 {
@@ -75,7 +75,7 @@ func (s *spread) shed(slack int64) {
 	}
 }
 
-// fullest is the place that gives a slot next, -1 if none does.
+// fullest is the place that loses a slot next, -1 if no place does.
 func (s *spread) fullest(slack int64, done []bool) int {
 	var nodes, weights int64
 	loads := make([]Load, len(s.places))

@@ -84,10 +84,10 @@ func TestOnlySlotsOfLostBackendMove(t *testing.T) {
 
 func TestOrphansGoWhereFewestNodesAre(t *testing.T) {
 	list := members(3)
-	slots := []Slot{{list[0].Addr, 4, true}, {list[0].Addr, 2, true}, {list[1].Addr, 7, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}}
+	slots := []Slot{{list[0].Addr, 2, true}, {list[0].Addr, 4, true}, {list[1].Addr, 7, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}, {list[2].Addr, 1, true}}
 	list[0].Drain = true
 	moves := Repoint(slots, list, Rules{PerBackend: 1})
-	must.True(t, len(moves) == 2 && moves[0].To == list[2].Addr && moves[1].To == list[1].Addr, "got %+v", moves)
+	must.True(t, len(moves) == 2 && moves[0].To == list[1].Addr && moves[1].To == list[2].Addr, "got %+v", moves)
 	list[1].Weight = 10
 	moves = Repoint(slots, list, Rules{PerBackend: 1})
 	must.True(t, len(moves) == 2 && moves[0].To == list[1].Addr && moves[1].To == list[1].Addr, "by weight: %+v", moves)
@@ -109,12 +109,34 @@ func TestReturnedBackendGetsUnusedSlotsThenNewOnes(t *testing.T) {
 	must.Equal(t, len(Repoint(slots, list, Rules{PerBackend: 1})), 1, "moves, with all slots in use")
 }
 
+// Regression: each server that returned while another failed got new slots, and those of the failing one stayed unused.
+func TestOutagesInARowAddNoSlots(t *testing.T) {
+	list := members(3)
+	slots := newSlots(12, list)
+	for i := range slots {
+		slots[i].Nodes = 0
+	}
+	for i := range 3 {
+		slots[i].Nodes = 1
+	}
+	for range 10 {
+		for _, health := range []nfs.Health{nfs.Failing, nfs.Healthy} {
+			for i := range list {
+				list[i].Health = health
+				slots = apply(slots, Repoint(slots, list, byDefault))
+			}
+		}
+	}
+	must.True(t, len(slots) <= 3+3*nfs.SlotsPerBackend, "%d slots for 3 nodes and 3 servers", len(slots))
+}
+
 func TestSlotsWaitForTheFirstProbe(t *testing.T) {
 	list := members(4)
 	slots := newSlots(16, list[:1])
 	slots[0].Nodes = 0
 	list[3].Health = nfs.Unknown
 	must.Equal(t, Repoint(slots, list, excess(0)), nil, "before a backend is probed")
+	must.Equal(t, len(Repoint(nil, list, excess(0))), 3, "moves without a slot, before a backend is probed")
 	list[3].Health = nfs.Healthy
 	must.Equal(t, len(Repoint(slots, list, excess(0))), 12, "moves")
 }

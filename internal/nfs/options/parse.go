@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,7 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 				continue
 			}
 			if have, ok := first[spec.group(name)]; ok {
-				if have.text != text {
+				if have.text != text && meaning(have.text) != meaning(text) {
 					problems.Add(path, "%q contradicts %q in %s: remove one of them", text, have.text, have.path)
 				}
 				continue
@@ -72,6 +73,16 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 }
 
 type written struct{ text, path string }
+
+// meaning is the same for the spellings of one option: tcp and proto=tcp, v4.1, vers=4.1 and nfsvers=4.1.
+func meaning(text string) string {
+	name, value, _ := strings.Cut(text, "=")
+	switch group := groupOf(text); group {
+	case "version", "transport":
+		return cmp.Or(value, strings.TrimPrefix(name, "v"))
+	}
+	return text
+}
 
 // Merge returns own, and the defaults that own does not decide: nfsvers=4.1 leaves
 // out a default of vers=3, soft one of hard. Both are elements as in Parse. Merging twice changes nothing.
@@ -123,7 +134,8 @@ func (o Options) ForServer(field string, port uint16) ([]string, nfs.Problems) {
 			return mount, problems
 		}
 	}
-	if port != nfs.DefaultPort {
+	// mount.nfs asks the port mapper for the port of NFSv3: servers behind a Service may name a port that it does not publish.
+	if port != nfs.DefaultPort || o.Version() == 3 {
 		mount = append(mount, text)
 	}
 	return mount, problems

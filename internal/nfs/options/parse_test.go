@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"several in one element": {[]string{"vers=3,read_ahead_kb=1", "hard"}, "vers=3 hard", 1, ""},
 		"nothing":                {nil, "", -1, ""},
 		"zero read-ahead":        {[]string{"read_ahead_kb=0"}, "", 0, ""},
+		"in two spellings":       {[]string{"tcp,proto=tcp", "v4.1", "nfsvers=4.1"}, "tcp v4.1", -1, ""},
 		"the same twice":         {[]string{"hard", "vers=4.1", "hard", "read_ahead_kb=4,read_ahead_kb=4"}, "hard vers=4.1", 4, ""},
 		"a comma in quotes":      {[]string{`context="system_u:object_r:t:s0:c1,c2",ro`}, `context="system_u:object_r:t:s0:c1,c2" ro`, -1, ""},
 		"unknown ones":           {[]string{"newopt=1", "x-systemd.automount", "X-own", "other"}, "newopt=1 x-systemd.automount X-own other", -1, "newopt other"},
@@ -109,6 +110,7 @@ func TestPortOfServer(t *testing.T) {
 		{"hard", 20490, "hard port=20490", false},
 		{"port=20490", 20490, "port=20490", false},
 		{"port=111", 2049, "port=111", true},
+		{"vers=3", 2049, "vers=3 port=2049", false},
 	} {
 		o, _ := Parse("f", []string{c.option})
 		got, problems := o.ForServer("f", c.port)

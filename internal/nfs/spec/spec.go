@@ -41,7 +41,7 @@ type Service struct {
 	MountOptions []string
 }
 
-// SlotRules are the rules for the service's slots. Who asks for a number of slots gets more only for servers that would have none.
+// SlotRules are the rules for the service's slots. If spec.slots is set, slots are added only for servers that would have none.
 func (s *Service) SlotRules() assign.Rules {
 	rules := assign.Rules{PerBackend: nfs.SlotsPerBackend, Slack: s.Slack, Excess: s.Excess}
 	if s.Slots > 0 {

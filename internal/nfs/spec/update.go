@@ -10,7 +10,7 @@ import (
 )
 
 // CheckUpdate reports forbidden changes: of the exposure, and of the port while a node has the service mounted through a
-// ClusterIP. Mounts keep both. Read checks the number of slots, by the status of the new object.
+// ClusterIP. Mounts keep both.
 func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
 	var problems nfs.Problems
 	was, is := exposureOf(old), exposureOf(updated)
@@ -23,10 +23,15 @@ func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
 	return problems
 }
 
-// UpdateWarnings describes the effect of an update on nodes with mounts. loads are the nodes by backend (see Members). Only
-// PerNode has effects: other exposures point their addresses to other backends.
+// UpdateWarnings describes the effect of an update on clients. Backends have effects with PerNode only: other exposures point
+// their addresses to other backends, and publish the ports of NFSv3.
 func UpdateWarnings(old, updated *v1alpha1.NFSService) []string {
 	if exposureOf(updated) != nfs.PerNode {
+		was, _ := Read(old)
+		is, _ := Read(updated)
+		if from, to := was.PublishedMountPort(), is.PublishedMountPort(); from != 0 && to == 0 {
+			return []string{fmt.Sprintf("the Services of the NFSService no longer publish mountd (port %d): volumes with vers=3 can't be mounted any more; keep 3 in spec.versions, and spec.health.mountPort", from)}
+		}
 		return nil
 	}
 	after := map[netip.AddrPort]nfs.Backend{}

@@ -17,13 +17,17 @@ func (s Service) PublishedMountPort() uint16 {
 	return 0
 }
 
-// CheckVersion3 reports why a mount of NFSv3 with these options would fail. Its clients ask more than the NFS port: the
-// port mapper (111), the MOUNT protocol, and for locks rpc.statd on both sides and the server's lock manager.
-// service is nil if the NFSService is not known. statd: the nodes run rpc.statd. field is the path of the options.
+// CheckMount reports why a mount with these options would fail: a Service publishes NFS over TCP only, and clients of NFSv3
+// ask more than the NFS port: the port mapper (111), the MOUNT protocol, and for locks rpc.statd on both sides and the
+// server's lock manager. service is nil if the NFSService is not known. statd: the nodes run rpc.statd. field is the path
+// of the options.
 //
 // Source: mount.nfs of nfs-utils 2.6.2 (stropts.c: nfs_verify_lock_option, nfs_rewrite_pmap_mount_options).
-func CheckVersion3(field string, o options.Options, service *Service, statd bool) nfs.Problems {
+func CheckMount(field string, o options.Options, service *Service, statd bool) nfs.Problems {
 	var problems nfs.Problems
+	if transport := o.Transport(); service != nil && service.Exposure != nfs.PerNode && transport != "" && !strings.HasPrefix(transport, "tcp") {
+		problems.Add(field, "the Services of exposure %s publish NFS over TCP only: remove %s", service.Exposure, transport)
+	}
 	if version := o.Version(); version != 3 && (version != 0 || service == nil || !slices.Equal(service.Versions, []int32{3})) {
 		return problems
 	}
@@ -35,9 +39,6 @@ func CheckVersion3(field string, o options.Options, service *Service, statd bool
 	}
 	if !o.Has("nolock") {
 		problems.Add(field, "the Services of exposure %s do not publish the ports of NFSv3's locks: add nolock, if no two nodes lock the same file; or mount with vers=4.1; or use exposure %s", service.Exposure, nfs.PerNode)
-	}
-	if transport := o.Transport(); transport != "" && !strings.HasPrefix(transport, "tcp") {
-		problems.Add(field, "the Services of exposure %s publish NFS over TCP only: remove %s", service.Exposure, transport)
 	}
 	switch published, asked := service.PublishedMountPort(), o.Value("mountport"); {
 	case published == 0:

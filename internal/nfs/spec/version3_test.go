@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
 )
 
-func TestVersion3NeedsItsPortsAndStatd(t *testing.T) {
+func TestMountsNeedPublishedPortsAndStatd(t *testing.T) {
 	perNode := &Service{Exposure: nfs.PerNode, Versions: []int32{3, 4}, Port: 2049}
 	only3 := &Service{Exposure: nfs.PerNode, Versions: []int32{3}, Port: 2049}
 	stable := &Service{Exposure: nfs.Stable, Versions: []int32{3, 4}, Port: 2049}
@@ -36,6 +36,8 @@ func TestVersion3NeedsItsPortsAndStatd(t *testing.T) {
 		"the published port":               {"vers=3,nolock,mountport=20048,mountproto=tcp", slots, false, nil},
 		"another port":                     {"vers=3,nolock,mountport=4002", slots, false, []string{"mountport=4002"}},
 		"UDP":                              {"vers=3,nolock,proto=udp", slots, false, []string{"TCP only"}},
+		"version 4 over RDMA":              {"vers=4.1,proto=rdma", stable, false, []string{"TCP only"}},
+		"version 4 over RDMA to servers":   {"vers=4.1,proto=rdma", perNode, false, nil},
 		"TCP":                              {"vers=3,nolock,tcp", slots, false, nil},
 		"ports that are not for version 3": {"vers=3,nolock", only4, false, []string{"3 into spec.versions"}},
 		"version 4 of servers with a port": {"hard", only4, false, nil},
@@ -44,7 +46,7 @@ func TestVersion3NeedsItsPortsAndStatd(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(name, problems)
 		}
-		problems = CheckVersion3("o", o, c.service, c.statd)
+		problems = CheckMount("o", o, c.service, c.statd)
 		if len(problems) != len(c.words) {
 			t.Errorf("%s: %v, want %d problems", name, problems, len(c.words))
 			continue

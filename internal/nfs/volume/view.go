@@ -21,7 +21,6 @@ type View struct {
 // CSI is the source of a CSI volume; empty for other volumes.
 type CSI struct {
 	Driver           string            `json:"driver"`
-	ReadOnly         bool              `json:"readOnly"`
 	VolumeAttributes map[string]string `json:"volumeAttributes"`
 }
 

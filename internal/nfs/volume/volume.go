@@ -42,11 +42,14 @@ type Volume struct {
 }
 
 // Read returns what a volume asks for, and all problems. field is the path of the
-// attributes, mountField of the mount options. values replace variables in the
-// sub-directory, as in options.ParseSubDir.
-func Read(field string, attributes map[string]string, mountField string, mountOptions []string, values map[string]string) (Volume, nfs.Problems) {
+// attributes, mountField of the mount options.
+func Read(field string, attributes map[string]string, mountField string, mountOptions []string) (Volume, nfs.Problems) {
 	var problems nfs.Problems
 	var v Volume
+	values := map[string]string{}
+	for key, variable := range nameKeys {
+		values[variable] = attributes[key]
+	}
 	folded, found := fold(field, attributes)
 	problems = append(problems, found...)
 	add := func(attribute string, err error) {
@@ -83,6 +86,13 @@ func readOptions(field, attribute, mountField string, mountOptions []string) (op
 		problems.Add(field, "%s", p.Message)
 	}
 	return joined, problems
+}
+
+// nameKeys are the attributes with the names that replace variables in the sub-directory, as csi-provisioner writes them with
+// --extra-create-metadata.
+var nameKeys = map[string]string{
+	"csi.storage.k8s.io/pvc/name": options.VariablePVCName, "csi.storage.k8s.io/pvc/namespace": options.VariablePVCNamespace,
+	"csi.storage.k8s.io/pv/name": options.VariablePVName,
 }
 
 // Service returns the NFSService of a volume: the one that its attributes name,

@@ -15,8 +15,8 @@ const attributesPath, mountPath = "spec.csi.volumeAttributes", "spec.mountOption
 func TestGKEDriversVolumesAreReadUnchanged(t *testing.T) {
 	v, problems := Read(attributesPath, map[string]string{
 		"Share": "/gpfs/fs1", "subDir": "${pvc.metadata.namespace}/a", "MOUNTPERMISSIONS": "0775", "mountoptions": "hard,read_ahead_kb=4",
-		"server": "10.0.0.1", "storage.kubernetes.io/csiProvisionerIdentity": "x",
-	}, mountPath, []string{"vers=3", "nolock"}, map[string]string{options.VariablePVCNamespace: "team"})
+		"server": "10.0.0.1", "storage.kubernetes.io/csiProvisionerIdentity": "x", "csi.storage.k8s.io/pvc/namespace": "team",
+	}, mountPath, []string{"vers=3", "nolock"})
 	must.Do(t, problems.Err())
 	if v.Share != "/gpfs/fs1" || v.SubDir != "team/a" || v.Permissions != 0o775 || v.Server != "10.0.0.1" ||
 		strings.Join(v.Options.Mount, ",") != "vers=3,nolock,hard" || *v.Options.ReadAheadKB != 4 {
@@ -40,7 +40,7 @@ func TestProblemsOfVolumes(t *testing.T) {
 		"one share in two cases":  {map[string]string{"share": "/a", "Share": "/b"}, nil, attributesPath + "[share]", "another value"},
 		"service in capitals":     {map[string]string{"share": "/a", "Service": "a/b"}, nil, attributesPath + "[Service]", "lower case"},
 	} {
-		_, problems := Read(attributesPath, c.attributes, mountPath, c.options, nil)
+		_, problems := Read(attributesPath, c.attributes, mountPath, c.options)
 		if len(problems) != 1 || problems[0].Field != c.field || !strings.Contains(problems[0].Message, c.words) {
 			t.Errorf("%s: got %v", name, problems)
 		}
@@ -74,8 +74,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("/a", "b/${pv.metadata.name}", "0775", "hard", "vers=3,read_ahead_kb=1")
 	f.Add("/", "", "", "", "")
 	f.Fuzz(func(t *testing.T, share, subDir, permissions, own, mount string) {
-		attributes := map[string]string{"share": share, "subdir": subDir, "mountPermissions": permissions, "mountOptions": own}
-		v, problems := Read("a", attributes, "m", []string{mount}, map[string]string{options.VariablePVName: "pv"})
+		attributes := map[string]string{"share": share, "subdir": subDir, "mountPermissions": permissions, "mountOptions": own, "csi.storage.k8s.io/pv/name": "pv"}
+		v, problems := Read("a", attributes, "m", []string{mount})
 		if len(problems) > 0 {
 			return
 		}
