@@ -133,7 +133,7 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	created := object.DeepCopy()
 	object.Status = status
 	c.must(c.Client.Status().Patch(c.t.Context(), object, client.MergeFrom(created))) // Kubernetes writes the Node at the same time
-	c.must(c.SwitchOn(c.t.Context(), node, true)) // it has a boot and plugin pods of its own
+	c.must(c.SwitchOn(c.t.Context(), node, true))                                     // it has a boot and plugin pods of its own
 	c.waitReady(node, true)
 	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse) // the new machine's clients have the old addresses
 	c.notReadmitted(csi, node)

@@ -9,10 +9,12 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -35,8 +37,13 @@ func (o *managerOptions) flags(cmd *cobra.Command) {
 
 // manager builds the manager of controllers. lease names the leader's Lease.
 func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches cache.Options, newCache cache.NewCacheFunc, lease string) (manager.Manager, error) {
+	refusals := &kit.RefusalReporter{}
 	mgr, err := ctrl.NewManager(c, manager.Options{
 		Scheme: scheme, Cache: caches, NewCache: newCache,
+		NewClient: func(c *rest.Config, o client.Options) (_ client.Client, err error) {
+			refusals.Client, err = client.New(c, o)
+			return refusals, err
+		},
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsListen},
 		HealthProbeBindAddress:  o.healthListen,
 		PprofBindAddress:        o.pprofListen,
@@ -51,6 +58,7 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 	if err != nil {
 		return nil, fmt.Errorf("building the manager: %w", err)
 	}
+	refusals.Events = mgr.GetEventRecorder("fairlead")
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
 			return nil, fmt.Errorf("adding a health check: %w", err)

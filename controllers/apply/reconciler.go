@@ -63,9 +63,7 @@ type failure struct{ component, text string }
 // Reconcile does at most one piece of work.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.wake = 0
-	if err := r.ensureSettings(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
+	missing := r.ensureSettings(ctx)
 	if err := r.adviseDuties(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -84,12 +82,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	// workLive does no work that is not reported.
 	reports := r.report(ctx, facts, made)
 	if reports.behind { // the change may be one that wakes no reconcile
-		return ctrl.Result{RequeueAfter: time.Second}, reports.err()
+		return ctrl.Result{RequeueAfter: time.Second}, errors.Join(missing, reports.err())
 	}
 	if _, ready := made.Next(); ready && r.Applies {
 		err = r.workLive(ctx)
 	}
-	if err := errors.Join(reports.err(), err); err != nil {
+	if err := errors.Join(missing, reports.err(), err); err != nil {
 		return ctrl.Result{}, err // retried within mostBackoff
 	}
 	r.wakeIn(made.After)
@@ -159,15 +157,15 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	return err
 }
 
-// ensureSettings creates Fairlead's own settings without a value, to list, to patch and to report in.
+// ensureSettings creates Fairlead's own settings without a value, to list, to patch and to report in. Settings that can't be
+// created stop no other.
 func (r *Reconciler) ensureSettings(ctx context.Context) error {
+	var problems []error
 	for _, d := range catalog.All() {
 		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}
-		if err := cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted); err != nil {
-			return err
-		}
+		problems = append(problems, cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // now is the time as the API stores it, to the second.

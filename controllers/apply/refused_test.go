@@ -9,8 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 const tolerations = catalog.TaintToleration
@@ -85,6 +87,19 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 		must.Check(t, !got.Applied && strings.Contains(got.LastError, "a policy says no") && strings.Contains(got.Conditions[0].Message, "Deployment csi-attacher can't be changed: update Deployment csi-attacher: "),
 			"%s: %+v", name, got)
 	}
+	clear(w.before)
+	_ = w.goOn()
+	w.wantEnd("high")
+}
+
+// Regression: a policy that denies one of Fairlead's own Settings stopped all settings.
+func TestRefusedSettingStopsNoOther(t *testing.T) {
+	w := changing(t)
+	w.remove(&v1alpha1.Setting{ObjectMeta: objects.Here(string(tolerations))})
+	w.refuse("create v1alpha1.Setting/" + string(tolerations))
+	err := w.goOn()
+	must.Check(t, apierrors.IsForbidden(err), "got error %v", err)
+	must.Equal(t, w.deployment().Spec.Template.Spec.PriorityClassName, "high")
 	clear(w.before)
 	_ = w.goOn()
 	w.wantEnd("high")

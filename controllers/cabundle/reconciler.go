@@ -3,6 +3,7 @@ package cabundle
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -32,26 +33,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if len(ca) == 0 {
 		return ctrl.Result{}, nil
 	}
-	var mutating admissionregistrationv1.MutatingWebhookConfiguration
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &mutating); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading the mutating webhooks: %w", err)
+	return ctrl.Result{}, errors.Join(r.mutating(ctx, ca), r.validating(ctx, ca)) // a refused one does not stop the other
+}
+
+func (r *Reconciler) mutating(ctx context.Context, ca []byte) error {
+	var c admissionregistrationv1.MutatingWebhookConfiguration
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &c); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the mutating webhooks: %w", err)
 	}
-	before, changed := mutating.DeepCopy(), false
-	for i := range mutating.Webhooks {
-		changed = set(&mutating.Webhooks[i].ClientConfig, ca) || changed
+	before, changed := c.DeepCopy(), false
+	for i := range c.Webhooks {
+		changed = set(&c.Webhooks[i].ClientConfig, ca) || changed
 	}
-	if err := r.patch(ctx, changed, &mutating, before); err != nil {
-		return ctrl.Result{}, err
+	return r.patch(ctx, changed, &c, before)
+}
+
+func (r *Reconciler) validating(ctx context.Context, ca []byte) error {
+	var c admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &c); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the validating webhooks: %w", err)
 	}
-	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &validating); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading the validating webhooks: %w", err)
+	before, changed := c.DeepCopy(), false
+	for i := range c.Webhooks {
+		changed = set(&c.Webhooks[i].ClientConfig, ca) || changed
 	}
-	old, changed := validating.DeepCopy(), false
-	for i := range validating.Webhooks {
-		changed = set(&validating.Webhooks[i].ClientConfig, ca) || changed
-	}
-	return ctrl.Result{}, r.patch(ctx, changed, &validating, old)
+	return r.patch(ctx, changed, &c, before)
 }
 
 func set(c *admissionregistrationv1.WebhookClientConfig, ca []byte) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,19 @@ func TestPublishedObjects(t *testing.T) {
 	writes := len(f.Client.Writes)
 	f.mustReconcile()
 	must.Check(t, len(f.Client.Writes) == writes, "correct objects are written again: %q", f.Client.Wrote()[writes:])
+}
+
+func TestRefusedSliceStopsNoOther(t *testing.T) {
+	f := newFixture(t, headless(), server("share-manager-v", "", reports("192.168.0.3", "fd00::3")))
+	f.Client.Before = func(w fakeapi.Write) error {
+		if w.Object.GetName() == "v-fairlead-ipv4" {
+			return apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), w.Object.GetName(), errors.New("a policy says no"))
+		}
+		return nil
+	}
+	_, err := f.reconcile()
+	must.True(t, err != nil && strings.Contains(err.Error(), "a policy says no"), "got %v", err)
+	must.True(t, f.slice("ipv4") == nil && f.slice("ipv6") != nil && f.classic() != nil, "the refused slice stops other addresses")
 }
 
 func TestVolumeWithoutServerHasNoAddresses(t *testing.T) {

@@ -79,13 +79,13 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 		return 0, err
 	}
 	published := storage.Publish(service, servers, clients)
-	if err := r.syncSlices(ctx, object, published); err != nil {
-		return 0, err
+	err = r.syncSlices(ctx, object, published)
+	if r.Classic {
+		err = errors.Join(err, r.syncClassic(ctx, object, published))
+	} else {
+		err = errors.Join(err, r.leaveClassic(ctx, object.Name))
 	}
-	if !r.Classic {
-		return r.reportUnreachable(object, network, servers, published), r.leaveClassic(ctx, object.Name)
-	}
-	return r.reportUnreachable(object, network, servers, published), r.syncClassic(ctx, object, published)
+	return r.reportUnreachable(object, network, servers, published), err
 }
 
 // release returns a published volume to the storage system.

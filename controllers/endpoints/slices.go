@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,24 +22,26 @@ func (r *Reconciler) writer() addresses.Writer {
 }
 
 // syncSlices writes one slice per IP family. A family without addresses gets no slice; an existing
-// slice is emptied, as Kubernetes does.
+// slice is emptied, as Kubernetes does. A refused slice stops no other family.
 func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, published []storage.Published) error {
+	var problems []error
 	for _, family := range families {
-		want := slice(service, family, published)
-		have, err := r.ownSlice(ctx, want.Name)
-		switch {
-		case err != nil:
-			return err
-		case have == nil && len(want.Endpoints) == 0:
-			continue
-		case have != nil && addresses.SameSlice(have, want):
-			continue
+		if err := r.syncSlice(ctx, service, slice(service, family, published)); err != nil {
+			problems = append(problems, fmt.Errorf("publishing %s of Service %s: %w", family, service.Name, err))
 		}
-		if _, err := r.writer().WriteSlice(ctx, have, want); err != nil {
-			return fmt.Errorf("publishing %s of Service %s: %w", family, service.Name, err)
-		}
-		r.Log.Info("published", "service", service.Name, "family", family, "addresses", publishedIn(want))
 	}
+	return errors.Join(problems...)
+}
+
+func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, want *discoveryv1.EndpointSlice) error {
+	have, err := r.ownSlice(ctx, want.Name)
+	if err != nil || have == nil && len(want.Endpoints) == 0 || have != nil && addresses.SameSlice(have, want) {
+		return err
+	}
+	if _, err := r.writer().WriteSlice(ctx, have, want); err != nil {
+		return err
+	}
+	r.Log.Info("published", "service", service.Name, "family", want.AddressType, "addresses", publishedIn(want))
 	return nil
 }
 

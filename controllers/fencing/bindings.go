@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -51,32 +52,34 @@ func (b *Bindings) Start(ctx context.Context) error {
 	return nil
 }
 
-// Once switches the bindings that exist.
+// Once switches the bindings that exist. A refused binding stops no other.
 func (b *Bindings) Once(ctx context.Context) error {
+	var problems []error
 	for _, name := range b.Names {
-		var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-		switch err := b.Live.Get(ctx, client.ObjectKey{Name: name}, &binding); {
-		case apierrors.IsNotFound(err):
-			continue
-		case err != nil:
-			return fmt.Errorf("reading ValidatingAdmissionPolicyBinding %s: %w", name, err)
+		if err := b.set(ctx, name); err != nil {
+			problems = append(problems, fmt.Errorf("switching ValidatingAdmissionPolicyBinding %s: %w", name, err))
 		}
-		if isOff(binding) != b.On {
-			continue
-		}
-		var selector any // null selects all
-		if !b.On {
-			selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: OffLabel, Operator: metav1.LabelSelectorOpExists}}}
-		}
-		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"matchResources": map[string]any{"objectSelector": selector}}})
-		if err != nil {
-			return fmt.Errorf("switching ValidatingAdmissionPolicyBinding %s: %w", name, err)
-		}
-		if err := b.Client.Patch(ctx, &binding, client.RawPatch(types.MergePatchType, patch)); err != nil {
-			return fmt.Errorf("switching ValidatingAdmissionPolicyBinding %s: %w", name, err)
-		}
-		b.Log.Info("switched a policy for attachments that are created while Fairlead is down", "binding", name, "on", b.On)
 	}
+	return errors.Join(problems...)
+}
+
+func (b *Bindings) set(ctx context.Context, name string) error {
+	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	if err := b.Live.Get(ctx, client.ObjectKey{Name: name}, &binding); err != nil || isOff(binding) != b.On {
+		return client.IgnoreNotFound(err)
+	}
+	var selector any // null selects all
+	if !b.On {
+		selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: OffLabel, Operator: metav1.LabelSelectorOpExists}}}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"matchResources": map[string]any{"objectSelector": selector}}})
+	if err != nil {
+		return err
+	}
+	if err := b.Client.Patch(ctx, &binding, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	b.Log.Info("switched a policy for attachments that are created while Fairlead is down", "binding", name, "on", b.On)
 	return nil
 }
 

@@ -1,14 +1,11 @@
 package kit
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -79,17 +76,5 @@ func TestStartMakesOneRequest(t *testing.T) {
 	defer queue.ShutDown()
 	if err := AtStart(Request("a")[0]).Start(t.Context(), queue); err != nil || queue.Len() != 1 {
 		t.Errorf("%d requests, error %v", queue.Len(), err)
-	}
-}
-
-func TestStaleWritesAreConflictsAndMissingObjects(t *testing.T) {
-	pods := corev1.Resource("pods")
-	for err, want := range map[error]bool{
-		apierrors.NewConflict(pods, "a", nil): true, apierrors.NewNotFound(pods, "a"): true,
-		apierrors.NewAlreadyExists(pods, "a"): false, errors.New("down"): false,
-	} {
-		if IsStale(err) != want {
-			t.Errorf("%v: want %t", err, want)
-		}
 	}
 }

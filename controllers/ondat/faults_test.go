@@ -4,14 +4,17 @@ package ondat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +24,7 @@ import (
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -85,6 +89,29 @@ func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
 	must.Equal(t, w.service("data").Spec.ClusterIP, s.Spec.ClusterIP, "address of the Service")
 	w.mountedAt(address)
 	w.leads("data", "10.0.0.1:32001")
+}
+
+func TestServiceIsNotDeletedBeforeItsSuccessorIsAdmitted(t *testing.T) {
+	w := publishedWorld(t)
+	s := w.service("data")
+	w.remove(s)
+	again := s.DeepCopy()
+	again.UID, again.ResourceVersion, again.Spec.ClusterIP, again.Spec.ClusterIPs = "", "", "", nil
+	w.Must(w.API.Create(t.Context(), again))
+	refused := w.service("data")
+	w.Client.Before = func(write fakeapi.Write) error {
+		if strings.HasSuffix(write.Verb, "create") && fakeapi.KindOf(write.Object) == "Service" {
+			return apierrors.NewForbidden(corev1.Resource("services"), "data", errors.New("a policy says no"))
+		}
+		return nil
+	}
+	_, err := w.r.Reconcile(t.Context(), request("v-1"))
+	must.True(t, apierrors.IsForbidden(err), "got %v", err)
+	must.Equal(t, w.service("data").UID, refused.UID, "the Service")
+	w.reports("Warning AddressRestored", "Kubernetes refuses its objects")
+	w.Client.Before = nil
+	w.reconcile("v-1")
+	must.Equal(t, w.service("data").Spec.ClusterIP, s.Spec.ClusterIP, "address of the Service")
 }
 
 func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {

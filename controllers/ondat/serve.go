@@ -103,11 +103,8 @@ func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim 
 	}
 	r.Log.Warn("replacing a Service that has another address than the published one", "service", want.Name, "namespace", want.Namespace, "why", before.Message)
 	r.event(claim, corev1.EventTypeWarning, "AddressRestored", "Publish",
-		"Service %s had another address than %s, which the clients of %s mount: Fairlead deletes it and creates it with that address", want.Name, f.Labels[ondat.LabelMountEndpoint], f.Title())
-	if err := r.Writer.Remove(ctx, want); err != nil {
-		return before, err
-	}
-	return r.Writer.Sync(ctx, want)
+		"Service %s has another address than %s, which the clients of %s mount: Fairlead deletes it and creates it with that address", want.Name, f.Labels[ondat.LabelMountEndpoint], f.Title())
+	return r.Writer.Replace(ctx, want)
 }
 
 // foreign waits for the Service of an earlier PVC of that name, which the garbage

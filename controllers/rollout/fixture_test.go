@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -99,7 +100,7 @@ func (f *fixture) restart() {
 	}
 	f.cache = f.NewCache()
 	f.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: f.Client,
+		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events},
 		Cached: cluster.NewReader(profile, f.cache, f.cache), Live: cluster.NewReader(profile, f.API, f.API),
 		Events: f.Events, Clock: f.Clock, Log: f.Log,
 	}

@@ -3,7 +3,6 @@ package rollout
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -67,10 +66,9 @@ func (l *refusals) held(now time.Time) (held []rollout.Refusal, next time.Durati
 	return held, next
 }
 
-// refuse keeps a refused write of an object, and reports it at the object.
+// refuse keeps a refused write of an object. The client has reported the answer at the object.
 func (r *Reconciler) refuse(kind catalog.BlockerKind, object client.Object, err error) {
 	if r.refusals.add(r.Clock.Now(), kind, object.GetName(), err) {
 		r.Log.Warn("a write was refused", "kind", kind, "object", object.GetName(), "error", err.Error())
-		r.Events.Eventf(object, nil, corev1.EventTypeWarning, "Refused", "Write", "%s; tried again within %s", kit.Clip(err.Error(), kit.MaxNote-100), mostRefusal)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -72,6 +73,11 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	}
 	r.turns.giveBack(owner)
 	switch {
+	case kit.IsRefused(err):
+		v.Reason, v.Detail = reasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
+		r.report(n, pod, v)
+		n.left[v.Reason]++
+		return false, refusedRetry, nil
 	case apierrors.IsNotFound(err):
 		return false, 0, nil
 	case apierrors.IsConflict(err): // the pod was replaced, or another eviction changed the budget
@@ -81,10 +87,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		r.report(n, pod, v)
 		return false, budgetRetry, nil
 	}
-	v.Reason, v.Detail = reasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
-	r.report(n, pod, v)
-	n.left[v.Reason]++
-	return false, refusedRetry, nil
+	return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
 // isAnswer reports whether the API server answered. A timeout does not tell whether the pod is evicted.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -60,4 +61,25 @@ func (w *Writer) Remove(ctx context.Context, f Frontend) error {
 		return fmt.Errorf("deleting Service %s/%s: %w", f.Namespace, f.Name, err)
 	}
 	return nil
+}
+
+// Replace creates the Service again, since it has another address than f. It deletes nothing unless the API server admits
+// the successor.
+func (w *Writer) Replace(ctx context.Context, f Frontend) (Result, error) {
+	successor := f.service()
+	var have corev1.Service
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(successor), &have); client.IgnoreNotFound(err) != nil {
+		return Result{}, err
+	} else if err == nil {
+		err := kit.CanReplace(ctx, w.Client, &have, successor, client.Preconditions{UID: &have.UID})
+		if addressRefused(err) {
+			return taken(successor, err), nil
+		} else if err != nil {
+			return Result{}, withCommand(err, f.Namespace)
+		}
+	}
+	if err := w.Remove(ctx, f); err != nil {
+		return Result{}, err
+	}
+	return w.Sync(ctx, f)
 }
