@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
@@ -102,6 +103,13 @@ func TestPendingSettingIsAcceptedAndNamesBlockers(t *testing.T) {
 		settingReview(reviews.Setting, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"}`))
 	want := []string{"accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-1, pod default/web-0). Then 3 CSI plugin pods restart."}
 	must.True(t, response.Allowed && slices.Equal(response.Warnings, want), "got %+v", response)
+}
+
+func TestValueThatLonghornsNextStartUndoesIsWarnedOf(t *testing.T) {
+	defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-default-setting"}, Data: map[string]string{"default-setting.yaml": "guaranteed-instance-manager-cpu: 20"}}
+	response := newRig(t, fakeClient(t, defaults, objects.LonghornSetting("guaranteed-instance-manager-cpu", "12"))).ask(t, settingsPath,
+		settingReview(reviews.SystemSetting, "UPDATE", "guaranteed-instance-manager-cpu", `{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"15"},"oldObject":{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"12"}`))
+	must.True(t, response.Allowed && strings.Contains(fmt.Sprint(response.Warnings), `sets guaranteed-instance-manager-cpu to "20" again`), "got %+v", response)
 }
 
 // deletion is one of many at once (deletecollection): the request has no name.

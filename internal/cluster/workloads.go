@@ -184,9 +184,13 @@ func restarted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
 }
 
-// starts are the starts of the pod's containers, of this run and the last.
+// starts are the starts of the pod's containers, of this run and the last. If a container has restarted more often, its first
+// start is not known: the start of the pod stands for it.
 func starts(pod *corev1.Pod) []time.Time {
 	var times []time.Time
+	if at := pod.Status.StartTime; at != nil && slices.ContainsFunc(containers(pod), func(c corev1.ContainerStatus) bool { return c.RestartCount > 1 }) {
+		times = append(times, at.Time)
+	}
 	for _, c := range containers(pod) {
 		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
 			if state.Running != nil {

@@ -147,10 +147,15 @@ func TestMountTimeOfAWorkload(t *testing.T) {
 	}
 }
 
-func TestStartsOfContainersIncludeTheLastRun(t *testing.T) {
+func TestStartsOfContainersIncludeEarlierRuns(t *testing.T) {
 	w, err := readerOver(t).Workload(t.Context(), workloadPod(initContainers(ended(6)), mainContainers(again(running(60), 8), waiting(), again(waiting(), 9))), netOne)
 	must.Do(t, err)
 	must.True(t, slices.Equal(w.Starts, []time.Time{at(6).Time, at(60).Time, at(8).Time, at(9).Time}), "got %v", w.Starts)
+	often := again(running(60), 50)
+	often.RestartCount = 2
+	w, err = readerOver(t).Workload(t.Context(), workloadPod(mainContainers(often), func(pod *corev1.Pod) { pod.Status.StartTime = ptr.To(at(3)) }), netOne)
+	must.Do(t, err)
+	must.True(t, slices.Equal(w.Starts, []time.Time{at(3).Time, at(60).Time, at(50).Time}), "restarted twice: got %v", w.Starts)
 }
 
 func TestWorkloadOfAPod(t *testing.T) {

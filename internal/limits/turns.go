@@ -26,9 +26,15 @@ func WithSource(ctx context.Context, source string) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source)
 }
 
+// SourceOf is the source of the work of a context; "" if none is named.
+func SourceOf(ctx context.Context) string {
+	source, _ := ctx.Value(sourceKey{}).(string)
+	return source
+}
+
 // Acquire waits for a turn of the context's source, until the context ends.
 func (t *Turns) Acquire(ctx context.Context) error {
-	source, _ := ctx.Value(sourceKey{}).(string)
+	source := SourceOf(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

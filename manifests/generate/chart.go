@@ -62,6 +62,7 @@ var chartFiles = map[string][]part{
 		{"components/nfs/namespace.yaml", ifNFS},
 		{"components/nfs/csidriver.yaml", ifNFS},
 		{"components/nfs/controller-rbac.yaml", ifNFS},
+		{"components/nfs/policies.yaml", ifNFS},
 		{"components/nfs/node-rbac.yaml", ifNFS},
 		{"components/nfs/webhook-rbac.yaml", ifNFS},
 		{"components/nfs/user-roles.yaml", ifNFS},

@@ -40,7 +40,7 @@ func newWebhooks() webhooks {
 	w.rights = map[string][]any{}
 	for component, p := range map[string]registration.Policy{
 		"base": registration.PodRights(), "components/fencing-tainting": registration.NodeRights(),
-		"components/csi-controller": registration.ServiceRights(), "components/nfs-node-annotations": registration.NodeAnnotationRights(),
+		"components/csi-controller": registration.ServiceRights(), "components/nfs": registration.VolumeRights(), "components/nfs-node-annotations": registration.NodeAnnotationRights(),
 	} {
 		w.rights[component] = []any{p.Policy, p.Binding}
 	}

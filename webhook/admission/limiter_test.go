@@ -84,6 +84,16 @@ func TestReviewsOfOneSourceAreBounded(t *testing.T) {
 	checkReleased(t, limiter)
 }
 
+func TestRulesKnowTheAddressThatAsks(t *testing.T) {
+	asked := ""
+	handler := podHandler(NewLimiter(), func(ctx context.Context, _ *Request[mutators.ClientPod]) Decision {
+		asked = limits.SourceOf(ctx)
+		return Decision{}
+	})
+	sendFrom(handler, "192.0.2.7", strings.NewReader(sampleReview(t)))
+	must.Equal(t, asked, "192.0.2.7")
+}
+
 func TestReviewInWorkHoldsItsDecodedSize(t *testing.T) {
 	annotations := hostileReviews()["annotations"].review(20_000)
 	for name, test := range map[string]struct {

@@ -57,6 +57,19 @@ func NodeAnnotationRights() Policy {
 	)
 }
 
+// sidecarFinalizers is the prefix of the finalizers of the sidecar external-attacher.
+const sidecarFinalizers = "external-attacher/"
+
+// VolumeRights: the CSI controller removes the finalizer that the sidecar external-attacher has left on a PersistentVolume.
+func VolumeRights() Policy {
+	finalizers := func(object string) string { return object + ".metadata.?finalizers.orValue([])" }
+	return bound("fairlead-csi-controller-volumes", CSIControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))},
+		may(sameBut("metadata", "finalizers", "managedFields", "resourceVersion", "generation")+" && "+sameBut("spec")+" && "+
+			fmt.Sprintf("%[1]s.all(f, f in %[2]s) && %[2]s.all(f, f.startsWith('%[3]s') || f in %[1]s)", finalizers("object"), finalizers("oldObject"), sidecarFinalizers),
+			"of a PersistentVolume, Fairlead may remove finalizers "+sidecarFinalizers+"DRIVER; nothing else"),
+	)
+}
+
 // ServiceRights: the CSI controller writes only Services that it created, with their addresses. A Service leads to NFS
 // servers alone: external IPs would take over addresses of others.
 func ServiceRights() Policy {

@@ -101,6 +101,26 @@ func TestControllersChangeOnlyTheirOwnPartsOfNodes(t *testing.T) {
 	checkRights(t, NodeRights(), ControllerUser, "Node", "nodes", map[string]row{"taint and mark removed": {write{tainted, node}, true}})
 }
 
+func TestCSIControllerRemovesOnlyTheSidecarsFinalizer(t *testing.T) {
+	const sidecar = "external-attacher/nfs-lb-csi-storage-gke-io"
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv", Labels: map[string]string{"a": "b"}, Finalizers: []string{"kubernetes.io/pv-protection", sidecar}},
+		Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain},
+	}
+	rows := changes(volume, map[string]change[corev1.PersistentVolume]{
+		"the sidecar's removed": {true, func(v *corev1.PersistentVolume) { v.Finalizers = v.Finalizers[:1] }},
+		"all removed":           {false, func(v *corev1.PersistentVolume) { v.Finalizers = nil }},
+		"protection removed":    {false, func(v *corev1.PersistentVolume) { v.Finalizers = v.Finalizers[1:] }},
+		"another one added":     {false, func(v *corev1.PersistentVolume) { v.Finalizers = append(v.Finalizers, "external-attacher/x") }},
+		"label":                 {false, func(v *corev1.PersistentVolume) { v.Labels["a"] = "c" }},
+		"reclaim policy": {false, func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		}},
+		"claim": {false, func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Name: "x"} }},
+	})
+	checkRights(t, VolumeRights(), CSIControllerUser, "PersistentVolume", "persistentvolumes", rows)
+}
+
 func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 	ours := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs", Labels: map[string]string{publish.ServiceLabel: "nfs"}, OwnerReferences: []metav1.OwnerReference{{Kind: "NFSService", Name: "nfs"}}},

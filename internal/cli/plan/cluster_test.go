@@ -2,10 +2,12 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +46,13 @@ func TestPlanSetsValuesInTheHomeOfTheSetting(t *testing.T) {
 			must.Equal(t, s.Then.Source+" "+s.Applies, want[s.Name], "%s (%s)", s.Name, s.Reason)
 		}
 	}
+}
+
+func TestPlanWarnsOfValueThatLonghornsNextStartUndoes(t *testing.T) {
+	defaults := &corev1.ConfigMap{ObjectMeta: objects.Here("longhorn-default-setting"), Data: map[string]string{"default-setting.yaml": "guaranteed-instance-manager-cpu: 20"}}
+	p := clitest.Target(t, nil, defaults, objects.LonghornSetting("guaranteed-instance-manager-cpu", "12"))
+	view := readPlan(t, p, "guaranteed-instance-manager-cpu=15")
+	must.True(t, strings.Contains(fmt.Sprintf("%+v", view), `sets guaranteed-instance-manager-cpu to "20" again`), "got %+v", view)
 }
 
 // A malformed network leaves out facts that the plan of its correction needs.
