@@ -39,6 +39,7 @@ func TestValuesReachTheManifests(t *testing.T) {
 		"{controller: {nodeSelector: {a: b}}}":                                    "nodeSelector:\n        a: b\n",
 		"{longhorn: {namespace: other}}":                                          "namespace: other\n",
 		"{nfs: {enabled: true, node: {kubeletDir: /var/lib/k0s/kubelet}}}":        "- --kubelet-dir=/var/lib/k0s/kubelet\n",
+		"{nfs: {enabled: true, namespaces: [team-a]}}":                            "name: fairlead-csi-publisher\n  namespace: team-a\n",
 		"{fencing: {enabled: true, namespace: my-rook}}":                          "name: rook-ceph\n        namespace: my-rook\n",
 		"{fencing: {enabled: true, cephClients: {enabled: true, image: ceph:1}}}": "image: ceph:1\n",
 	} {
