@@ -39,8 +39,8 @@ func TestRepublishIsIdempotent(t *testing.T) {
 	type change = func(*csi.NodePublishVolumeRequest)
 	for want, changes := range map[string][]change{
 		"mount 10.0.0.1:/exports [vers=4.1 noexec]; read-ahead 1024": {flags("vers=4.1", "read_ahead_kb=1024", "noexec")},
-		"mount 10.0.0.1:/exports [vers=3 port=2049 ro]":                        {flags("rw", "vers=3"), readOnly},
-		mounting:                                                     {attribute("SHARE", "/exports")}, // of two spellings: admission takes it
+		"mount 10.0.0.1:/exports [vers=3 port=2049 ro]":              {flags("rw", "vers=3"), readOnly},
+		mounting: {attribute("SHARE", "/exports")}, // of two spellings: admission takes it
 	} {
 		b := newBed(t)
 		for range 3 {
