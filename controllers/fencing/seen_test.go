@@ -20,10 +20,6 @@ func TestLastBootOfDeletedNodeIsOnRecord(t *testing.T) {
 	}{
 		"seen until its deletion": {func(w *world) { w.delete(w.node("node-1")) }, boot},
 		"a new leader":            {func(w *world) { w.delete(w.node("node-1")).restart() }, ""},
-		"seen in another boot": {func(w *world) {
-			w.change("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }).watch("node-1")
-			w.delete(w.node("node-1"))
-		}, ""},
 		"the watch was interrupted": {func(w *world) {
 			n := w.node("node-1")
 			w.delete(n).r.observeNodes().Delete(event.DeleteEvent{Object: n, DeleteStateUnknown: true})
@@ -36,6 +32,13 @@ func TestLastBootOfDeletedNodeIsOnRecord(t *testing.T) {
 			must.Equal(t, w.status().Node.BootID, c.want)
 		})
 	}
+}
+
+// In the next boot, the node may have mounted by another address.
+func TestNodeSeenInAnotherBootIsNotFencedByFormerAddresses(t *testing.T) {
+	w := newWorld(t).look()
+	w.change("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }).watch("node-1")
+	w.delete(w.node("node-1")).look().lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
 }
 
 // A live read may be ahead of the watch, which has the last boot.

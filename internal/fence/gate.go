@@ -119,7 +119,8 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	if v.sharedBlock() {
 		return h.InUse && i >= 0 && h.Status.Volumes[i].Detached
 	}
-	return h.InUse && (i < 0 || !h.Status.Volumes[i].Waiting)
+	waits := i >= 0 && h.Status.Volumes[i].Waiting && h.Status.Node.BootID == h.Node.Machine.BootID
+	return h.InUse && !waits
 }
 
 // lost reports whether the node may still write without being heard of.

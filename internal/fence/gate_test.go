@@ -92,6 +92,7 @@ func TestAttach(t *testing.T) {
 		"still mounted on a healthy node": {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }}, soon: true,
 			want: stillMounted},
 		"waited for on a healthy node":                        {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse = true }}},
+		"waited for before an unseen boot":                    {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Waiting: true}), func(h *Holder) { h.InUse, h.Node.Machine.BootID = true, "boot-2" }}, want: stillMounted, soon: true},
 		"recorded, and in use":                                {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{}), func(h *Holder) { h.InUse = true }}, want: stillMounted, soon: true},
 		"recorded, and released":                              {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{})}},
 		"given time to end":                                   {volume: rwo, holder: []func(*Holder){records(v1alpha1.HeldVolume{Until: at(noon)})}, want: stillMounted, soon: true},

@@ -104,11 +104,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 	for i := range now {
 		v := &now[i]
 		was := find(*v, f.Status.Volumes)
-		if was >= 0 {
-			v.Waiting = v.Waiting && f.Status.Volumes[was].Waiting && !away
-		} else {
-			v.Waiting = v.Waiting && f.watched()
-		}
+		v.Waiting = v.Waiting && !away && f.watched() && (was < 0 || f.Status.Volumes[was].Waiting)
 		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
 		if was < 0 || f.Status.Volumes[was].Waiting && !away {
 			continue

@@ -135,7 +135,9 @@ func TestWaitingVolumeCountsAsMountedAfterMissedLoss(t *testing.T) {
 		"lost and back, unseen": {func(s *story) { s.Node.ReadyChanged = s.Now }, false},
 		"lost, seen, and back":  {func(s *story) { s.lose().look().returnSameBoot() }, false},
 		"Node created again":    {func(s *story) { s.Node.Machine.UID = "uid-2" }, false},
-		"rebooted":              {func(s *story) { s.boot("boot-2") }, true},
+		"rebooted, unseen":      {func(s *story) { s.boot("boot-2") }, false},
+		"not on record":         {func(s *story) { s.Status.Volumes = s.Status.Volumes[:1]; s.Node.ReadyChanged = s.Now }, false},
+		"not on record, seen":   {func(s *story) { s.Status.Volumes = s.Status.Volumes[:1] }, true},
 	} {
 		s := healthy(t)
 		s.Holding = append(s.Holding, v1alpha1.HeldVolume{PersistentVolume: "pv-2", Driver: rbd, ClusterID: "a", Waiting: true})

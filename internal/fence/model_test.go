@@ -383,7 +383,12 @@ func (w *world) mount(v Volume, node string) {
 		m.mounts[v.Name] = &mount{from: m.address[v.ClusterID]}
 		// Fairlead may be away from here on. Without the volume or the address on record, it can't know the mount.
 		s := w.recordOf(m).status
-		w.noticed[forgivenKey(m, v.Name)] = onRecord(Record{Status: s}, v.Held()) && w.lists(s, m, v)
+		noticed := onRecord(Record{Status: s}, v.Held()) && w.lists(s, m, v)
+		for _, name := range w.records.names(m.node) { // in a boot that no record has, an earlier boot's address still counts
+			s := w.records[name].status
+			noticed = noticed || s.Node.SystemUUID == m.uuid && onRecord(Record{Status: s}, v.Held()) && m.known(s, v) && w.lists(s, m, v)
+		}
+		w.noticed[forgivenKey(m, v.Name)] = noticed
 	}
 	m.mounts[v.Name].hidden = false
 	delete(m.waits, v.Name)
@@ -1068,18 +1073,18 @@ func (w *world) counts(m *machine, v Volume) bool {
 	return w.writes(m, v) && w.noticed[forgivenKey(m, v.Name)] && !w.forgiven[forgivenKey(m, v.Name)]
 }
 
-// trueBoot is the present boot of the machine that a boot is of.
-func (w *world) trueBoot(boot string) string {
+// trueBoot is the present boot of a machine on record; without its boot on record, by its system UUID.
+func (w *world) trueBoot(is v1alpha1.MachineIdentity) string {
 	for _, m := range w.machines {
-		if strings.HasPrefix(boot, m.uuid+"-") {
+		if strings.HasPrefix(is.BootID, m.uuid+"-") || is.BootID == "" && is.SystemUUID == m.uuid {
 			return m.bootID()
 		}
 	}
-	return boot
+	return is.BootID
 }
 
 func (w *world) create(f Facts, n NetworkFence, decided int) {
-	target := w.trueBoot(f.Status.Node.BootID)
+	target := w.trueBoot(f.Status.Node)
 	if was, known := w.targets[n.Name]; known {
 		target = was
 	} else {
@@ -1204,18 +1209,18 @@ func (w *world) mustNotBeInnocent(t *rapid.T, f *networkFence, cluster string, a
 		if m.reported == 0 || f.late && f.made < m.reported || w.looked[f.Labels[NodeLabel]] <= m.reported {
 			continue // it has rebooted since, and Fairlead had not seen that
 		}
-		if w.stood[f.Name] && w.bootUnknown(f.Name) {
+		if w.bootUnknown(f.Name) {
 			continue // volumes were released for it, and a reboot proves nothing: only a person ends it
 		}
 		t.Fatalf("%s blocks the healthy machine %s of %s\n%s", f.Name, m.bootID(), m.node, w)
 	}
 }
 
-// bootUnknown: the record of a NetworkFence has no boot.
+// bootUnknown: the record of a NetworkFence has no boot, and volumes were released for a fence of its incident.
 func (w *world) bootUnknown(fence string) bool {
 	for _, r := range w.records {
 		if recordNames(r.status, NetworkFence{Name: fence}) {
-			return r.status.Node.BootID == ""
+			return r.status.Node.BootID == "" && slices.ContainsFunc(r.status.Fences, func(f v1alpha1.Fence) bool { return w.stood[f.Name] })
 		}
 	}
 	return false

@@ -49,9 +49,13 @@ func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 			s.Node.UID = unknownMachine
 		}
 	}
-	// The machine may have rebooted and mounted its volumes before its Node was deleted: a later boot proves nothing.
+	// The machine may have rebooted and mounted its volumes before its Node was deleted: a later boot proves nothing. If it
+	// was seen in another boot, the addresses on record are of an earlier one, as with a Node that exists: see stale.
 	if s.Gone && !f.Status.Gone && !unwritten && f.LastBoot != s.Node.BootID {
 		s.Node.BootID = ""
+		if f.LastBoot != "" {
+			s.Identities = nil
+		}
 	}
 	if f.Node.Exists || unwritten {
 		s.Ordinal = max(s.Ordinal, f.ordinal)

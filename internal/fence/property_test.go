@@ -390,6 +390,7 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			w.leader.away = true
 			w.use(t, v, m.node)
 			w.loseByForce(m)
+			maybe(t, "it boots", func() { w.reboot(m); w.heal(m); w.use(t, v, m.node); w.loseByForce(m) })
 			w.heal(m)
 			maybe(t, "Fairlead looks", func() { w.settleDown(t, m.node) })
 			w.use(t, v, w.drawNode(t))

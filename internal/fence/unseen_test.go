@@ -24,7 +24,6 @@ func TestBootOfNodeThatNobodySawDeletedIsUnknown(t *testing.T) {
 		unfenced bool
 	}{
 		"seen until its deletion":     {func(s *story) { s.dropNode() }, true},
-		"seen in another boot":        {func(s *story) { s.Node.Machine.BootID = "boot-2"; s.dropNode() }, false},
 		"not seen":                    {func(s *story) { s.dropNodeUnseen() }, false},
 		"lost, then not seen":         {func(s *story) { s.lose().look().dropNodeUnseen() }, false},
 		"fenced, then not seen":       {func(s *story) { s.loseTainted().answer().dropNodeUnseen() }, false},
@@ -44,6 +43,13 @@ func TestBootOfNodeThatNobodySawDeletedIsUnknown(t *testing.T) {
 			s.override(GateUnfence).look().answers(2).wantObjects().wantHealthy()
 		})
 	}
+}
+
+// In the boot that was seen, it may have mounted by another address: as with a Node that exists, no fence is requested.
+func TestNodeDeletedInAnotherBootIsNotFencedByFormerAddresses(t *testing.T) {
+	s := healthy(t)
+	s.Node.Machine.BootID = "boot-2"
+	s.dropNode().hold().look().wantReason(ReasonNoIdentity).wantObjects().wantHeld(true)
 }
 
 // In the unknown boot, old mounts may be hidden from the kubelet.

@@ -57,10 +57,15 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 // clients is stale.
 const connected = "Connected"
 
-// ReportedInAnnotation of a CSIAddonsNode has the boot of the node since which csi-addons has reported the clients.
-// csi-addons does not write a report again that is the same, so the report of an earlier boot looks like the report of
-// this boot. Fairlead deletes the report, writes the annotation, and believes what csi-addons reports after that.
+// ReportedInAnnotation of a CSIAddonsNode has the boot of the node, and the address of the plugin pod, since which csi-addons
+// has reported the clients. csi-addons does not write a report again that is the same, so the report of an earlier boot or
+// pod looks like the report of this one. Fairlead deletes the report, writes the annotation, and believes what csi-addons reports after that.
 const ReportedInAnnotation = "fairlead.io/reported-in-boot"
+
+// reportedIn is the value of ReportedInAnnotation for a report that counts.
+func reportedIn(n *csiaddons.CSIAddonsNode, bootID string) string {
+	return strings.TrimSpace(bootID + " " + n.Spec.Driver.EndPoint)
+}
 
 // ForgetReport is the patch of the status of a CSIAddonsNode that deletes its report, and MarkReport the patch by which
 // csi-addons reports again (v0.14.0: its manager looks again when annotations change). The second patch is based on the
@@ -79,7 +84,7 @@ func ForgetReport(n *csiaddons.CSIAddonsNode) ([]byte, error) {
 // MarkReport: see ForgetReport.
 func MarkReport(n *csiaddons.CSIAddonsNode, bootID string) ([]byte, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{ReportedInAnnotation: bootID},
+		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{ReportedInAnnotation: reportedIn(n, bootID)},
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("marking CSIAddonsNode %s: %w", n.Name, err)
@@ -107,7 +112,7 @@ func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityK
 			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
 			continue
 		}
-		if n.Annotations[ReportedInAnnotation] != s.view.Facts.Node.Machine.BootID {
+		if n.Annotations[ReportedInAnnotation] != reportedIn(n, s.view.Facts.Node.Machine.BootID) {
 			if !slices.ContainsFunc(s.view.Unproved, func(o *csiaddons.CSIAddonsNode) bool { return o.Name == n.Name }) {
 				s.view.Unproved = append(s.view.Unproved, n.DeepCopy())
 			}

@@ -41,6 +41,8 @@ func TestSourcesOfTheLedger(t *testing.T) {
 	unasked.Status.State = "Retrying"
 	former := own.DeepCopy() // csi-addons' manager is down since the node booted
 	former.Annotations[ReportedInAnnotation] = "boot-before"
+	restarted := own.DeepCopy() // csi-addons' manager is down since the plugin pod was recreated
+	restarted.Annotations[ReportedInAnnotation], restarted.Spec.Driver.EndPoint = "boot-node-1 pod://old.rook-ceph:9070", "pod://new.rook-ceph:9070"
 	client1 := func(podIP string, interfaces ...string) *corev1.Pod {
 		return objects.ClientPod("csi-rbdplugin", "node-1", onNetwork(podIP, interfaces...))
 	}
@@ -62,6 +64,7 @@ func TestSourcesOfTheLedger(t *testing.T) {
 			objects.With(objects.AddonsNode("b", rbd, "i-0815", "fast", "192.168.20.1/32"), func(n *csiaddons.CSIAddonsNode) { n.Annotations[ReportedInAnnotation] = "boot-node-1" })}, "rbd/one: CSIAddonsNode 192.168.20.1/32 id fsid class fast" + secret},
 		"an outdated report":          {config.FencingProfile{}, all{node, host, registered("node-1"), fast, unasked}, silent},
 		"a report of an earlier boot": {config.FencingProfile{}, all{node, host, registered("node-1"), fast, former}, silent},
+		"a report of an earlier pod":  {config.FencingProfile{}, all{node, host, registered("node-1"), fast, restarted}, silent},
 		"another driver's report":     {config.FencingProfile{}, all{node, host, registered("node-1"), fast, objects.AddonsNode("a", cephfs, "node-1", "fast", "192.168.20.1/32")}, silent},
 		"a missing class":             {config.FencingProfile{}, all{node, host, registered("node-1"), own}, classless},
 		"a driver that is not there":  {config.FencingProfile{}, all{node, fast}, ""},

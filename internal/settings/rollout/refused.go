@@ -26,7 +26,7 @@ func (r Rollout) refusal(kind catalog.BlockerKind, name string) (catalog.Blocker
 	return catalog.Blocker{}, false
 }
 
-// replaceable returns the Services that may be replaced now. One that must still be recreated comes first.
+// replaceable returns the Services that may be replaced now. A Service that was deleted for its replacement is recreated first.
 func (r Rollout) replaceable(services []storage.Service) []storage.Service {
 	if r.Record.Replacing != "" {
 		return nil
