@@ -50,10 +50,10 @@ func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
 		}
 	}
 	// The machine may have rebooted and mounted its volumes before its Node was deleted: a later boot proves nothing. If it
-	// was seen in another boot, the addresses on record are of an earlier one, as with a Node that exists: see stale.
+	// was seen in another boot, the addresses on record are of an earlier one, and no fence is requested by them: see stale.
 	if s.Gone && !f.Status.Gone && !unwritten && f.LastBoot != s.Node.BootID {
 		s.Node.BootID = ""
-		if f.LastBoot != "" {
+		if f.LastBoot != "" && len(s.Fences) == 0 {
 			s.Identities = nil
 		}
 	}

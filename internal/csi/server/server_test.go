@@ -180,6 +180,18 @@ func TestRemovedSocketComesBack(t *testing.T) {
 			}
 		}
 	}
+	stop()
+	must.Do(t, <-ended)
+}
+
+func TestSocketOfSuccessorStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "csi.sock")
+	ctx, stop := context.WithCancel(context.Background())
+	listening, ended := make(chan struct{}), make(chan error)
+	go func() { // it does not look at its socket again
+		ended <- Keep(ctx, path, Options{CheckInterval: time.Hour}, func() { close(listening) }, func(grpc.ServiceRegistrar) {})
+	}()
+	<-listening
 	successor, err := Listen(path)
 	must.Do(t, err)
 	stop()
