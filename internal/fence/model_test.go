@@ -1042,8 +1042,8 @@ func (w *world) notice(node string, before, s v1alpha1.NodeFenceStatus) {
 			if m.node != node || s.Node.BootID != m.bootID() {
 				continue
 			}
-			if !m.known(before, v) && !w.lists(s, m, v) {
-				delete(w.noticed, forgivenKey(m, name)) // the address was another before any was known
+			if (!m.known(before, v) || before.Node.BootID != s.Node.BootID) && !w.lists(s, m, v) {
+				delete(w.noticed, forgivenKey(m, name)) // the address was another before any was known in this boot
 			}
 			if mounted.hidden && !mayHaveBeenForced(s) {
 				continue // the Node was read before the kubelet restarted, as in startKubelet

@@ -395,6 +395,21 @@ func (w *world) storylines() map[string]func(*rapid.T) {
 			maybe(t, "Fairlead looks", func() { w.settleDown(t, m.node) })
 			w.use(t, v, w.drawNode(t))
 		},
+		"the record of a healthy node is restored from an older backup": func(t *rapid.T) {
+			m, v := w.drawMachine(t), drawVolume(t)
+			w.settleDown(t, m.node)
+			name, backup := w.healthyRecord(m)
+			w.useOnRecord(t, v, m.node)
+			maybe(t, "it boots", func() { w.reboot(m); w.heal(m); w.useOnRecord(t, v, m.node) })
+			if now, r := w.healthyRecord(m); name != "" && now == name {
+				w.leader.away = true
+				r.status, r.version = *backup.status.DeepCopy(), w.id()
+				w.records[name] = r
+			}
+			w.settleDown(t, m.node)
+			maybe(t, "it is lost", func() { isLost(t, m.node); w.settleFences(t, m.node) })
+			w.use(t, v, w.drawNode(t))
+		},
 		"a fenced machine comes back under another name": func(t *rapid.T) {
 			m := w.drawMachine(t)
 			if len(w.everyName()) >= 5 || w.nodes[m.node].uid == "" {
@@ -592,6 +607,16 @@ func (w *world) csiAddonsRound(t *rapid.T) {
 func (w *world) useOnRecord(t *rapid.T, v Volume, node string) {
 	w.use(t, v, node)
 	w.settleDown(t, node)
+}
+
+// healthyRecord of a machine, and its name; "" if it has none.
+func (w *world) healthyRecord(m *machine) (string, record) {
+	for _, name := range w.records.names(m.node) {
+		if r := w.records[name]; r.status.Node.SystemUUID == m.uuid && r.status.Phase == v1alpha1.NodeHealthy && len(r.status.Fences) == 0 {
+			return name, r
+		}
+	}
+	return "", record{}
 }
 
 // silence a machine, and the node controller notices.

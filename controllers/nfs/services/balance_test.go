@@ -319,7 +319,7 @@ func TestServersThatComeAndGoGetNewNodes(t *testing.T) {
 			},
 		}
 		names := slices.Sorted(maps.Keys(actions))
-		for range 30 {
+		for range 15 {
 			actions[rapid.SampledFrom(names).Draw(rt, "action")](rt)
 			b.check()
 		}
