@@ -731,6 +731,9 @@ func (w *world) isOf(m *machine, r record) bool {
 	if r.status.Node.BootID != "" {
 		return is(r)
 	}
+	if r.status.Node.SystemUUID != "" { // of an unknown boot; the machine may have another name now
+		return r.status.Node.SystemUUID == m.uuid
+	}
 	return m.node == r.node && !slices.ContainsFunc(w.records.names(m.node), func(name string) bool { return is(w.records[name]) })
 }
 
