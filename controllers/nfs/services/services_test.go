@@ -67,7 +67,8 @@ func TestPortsOfVersion3ArePublished(t *testing.T) {
 			ports["slice"] = append(ports["slice"], *p.Port)
 		}
 	}
-	for _, subset := range testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool").Subsets { //nolint:staticcheck // for readers of the old API
+	//lint:ignore SA1019 readers of the deprecated API are served too
+	for _, subset := range testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool").Subsets {
 		for _, p := range subset.Ports {
 			ports["Endpoints"] = append(ports["Endpoints"], p.Port)
 		}
