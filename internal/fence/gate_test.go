@@ -121,6 +121,7 @@ func TestAttach(t *testing.T) {
 		"guard only":                                          {volume: rwo, holder: []func(*Holder){tainted}, mode: ModeGuard, want: "NotReady: " + last + again},
 		"overridden":                                          {volume: rwo, holder: []func(*Holder){tainted, overridden(GateAttach)}},
 		"overridden though it is mounted":                     {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse = true }, overridden(GateAttach)}},
+		"overridden, and back since":                          {volume: rwo, holder: []func(*Holder){func(h *Holder) { h.InUse, h.Node.ReadyChanged = true, noon.Add(time.Hour) }, overridden(GateAttach)}, want: stillMounted, soon: true},
 		"the taint overridden, not this":                      {volume: rwo, holder: []func(*Holder){tainted, overridden(GateTaint)}, want: "NotReady: " + last + again},
 		"to be unfenced by override":                          {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeUnfencing, ReasonOverridden, ""), overridden(GateUnfence)}, want: "Overridden: " + last + again},
 		"unfenced by override, and lost still":                {volume: rwo, holder: []func(*Holder){in(v1alpha1.NodeLost, ReasonOverridden, ""), overridden(GateUnfence)}},

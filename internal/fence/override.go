@@ -52,10 +52,10 @@ func (o Override) givesUp(n Node) bool {
 	return o.Gate == GateUnfence && (!n.Exists || !n.Ready && !n.ReadyChanged.After(o.At))
 }
 
-// still is the override, unless it is of an earlier loss: a machine that returned unseen may have mounted more. Any
-// later change of the Ready condition counts as a return.
+// still is the override, unless the machine returned since, Ready or lost again: it may have mounted more. Any later change
+// of the Ready condition counts as a return.
 func (o Override) still(n Node) Override {
-	if o.Gate == GateAttach && n.Exists && !n.Ready && n.ReadyChanged.After(o.At) {
+	if o.Gate == GateAttach && n.Exists && n.ReadyChanged.After(o.At) {
 		return Override{}
 	}
 	return o
