@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -43,7 +42,7 @@ type reporting struct {
 
 func (t *reporting) add(err error) {
 	switch {
-	case apierrors.IsConflict(err):
+	case kit.IsConflict(err):
 		t.behind = true
 	case err != nil:
 		t.errs = append(t.errs, err)

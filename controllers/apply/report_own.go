@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +54,7 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 		}
 		underway := status.Underway
 		if err := r.Client.Status().Update(ctx, setting); err != nil {
-			if apierrors.IsConflict(err) {
+			if kit.IsConflict(err) {
 				delete(r.lastWrites, what) // nothing was written
 			}
 			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -65,7 +65,7 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 	// A patch of one field of the version that was judged: the type here is only a part of Longhorn's.
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
 	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		if apierrors.IsConflict(err) {
+		if kit.IsConflict(err) {
 			delete(r.lastWrites, what) // nothing was written
 		}
 		return fmt.Errorf("writing applied of setting %s: %w", setting.Name, err)

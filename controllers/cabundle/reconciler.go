@@ -33,31 +33,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if len(ca) == 0 {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, errors.Join(r.mutating(ctx, ca), r.validating(ctx, ca)) // a refused one does not stop the other
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	return ctrl.Result{}, errors.Join( // a refused configuration does not stop the other
+		r.inject(ctx, &mutating, func() (changed bool) {
+			for i := range mutating.Webhooks {
+				changed = set(&mutating.Webhooks[i].ClientConfig, ca) || changed
+			}
+			return changed
+		}),
+		r.inject(ctx, &validating, func() (changed bool) {
+			for i := range validating.Webhooks {
+				changed = set(&validating.Webhooks[i].ClientConfig, ca) || changed
+			}
+			return changed
+		}),
+	)
 }
 
-func (r *Reconciler) mutating(ctx context.Context, ca []byte) error {
-	var c admissionregistrationv1.MutatingWebhookConfiguration
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &c); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the mutating webhooks: %w", err)
+// inject reads a configuration into object, and writes what change has changed.
+func (r *Reconciler) inject(ctx context.Context, object client.Object, change func() (changed bool)) error {
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, object); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	before, changed := c.DeepCopy(), false
-	for i := range c.Webhooks {
-		changed = set(&c.Webhooks[i].ClientConfig, ca) || changed
+	before := object.DeepCopyObject().(client.Object)
+	if !change() {
+		return nil
 	}
-	return r.patch(ctx, changed, &c, before)
-}
-
-func (r *Reconciler) validating(ctx context.Context, ca []byte) error {
-	var c admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: r.Configuration}, &c); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the validating webhooks: %w", err)
+	if err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("injecting the CA: %w", err)
 	}
-	before, changed := c.DeepCopy(), false
-	for i := range c.Webhooks {
-		changed = set(&c.Webhooks[i].ClientConfig, ca) || changed
-	}
-	return r.patch(ctx, changed, &c, before)
+	r.Log.Info("injected the CA", "kind", fmt.Sprintf("%T", object), "name", object.GetName())
+	return nil
 }
 
 func set(c *admissionregistrationv1.WebhookClientConfig, ca []byte) bool {
@@ -66,15 +73,4 @@ func set(c *admissionregistrationv1.WebhookClientConfig, ca []byte) bool {
 	}
 	c.CABundle = ca
 	return true
-}
-
-func (r *Reconciler) patch(ctx context.Context, changed bool, object, before client.Object) error {
-	if !changed {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("injecting the CA: %w", err)
-	}
-	r.Log.Info("injected the CA", "kind", fmt.Sprintf("%T", object), "name", object.GetName())
-	return nil
 }

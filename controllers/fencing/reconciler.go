@@ -259,7 +259,7 @@ func (r *Reconciler) decideOne(ctx context.Context, view *fencing.FenceView, ask
 // isOvertaken reports whether another write came first. An existing object is no success either:
 // it may say the contrary.
 func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
 // reportUndone adds to the record why a decision is not done: the API server, a quota or another

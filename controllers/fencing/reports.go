@@ -3,10 +3,10 @@ package fencing
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 )
@@ -16,7 +16,7 @@ import (
 func (r *Reconciler) requestReports(ctx context.Context, d decision) {
 	for _, n := range d.Unproved {
 		err := r.requestReport(ctx, n, d.Facts.Node.Machine.BootID)
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // else an event follows
+		if err != nil && !kit.IsStale(err) { // else an event follows
 			r.log(d).Error("could not request a new report of csi-addons", "csiAddonsNode", n.Namespace+"/"+n.Name, "error", err)
 		}
 	}

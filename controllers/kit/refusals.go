@@ -42,8 +42,11 @@ func IsRefused(err error) bool {
 	}
 }
 
-// IsStale reports whether a write failed because its object was changed, replaced or deleted since it was read.
-// The change is an event, so the controller decides again.
+// IsConflict reports whether a write failed because its object was changed or replaced since it was read. The change is an
+// event, so the controller decides again. A webhook may deny with the same code: that is no conflict, as no event follows.
+func IsConflict(err error) bool { return apierrors.IsConflict(err) && !IsRefused(err) }
+
+// IsStale is IsConflict, or the object was deleted.
 func IsStale(err error) bool {
 	return (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && !IsRefused(err)
 }

@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	ctx, cancel := context.WithTimeout(ctx, r.Options.CreateWait)
 	defer cancel()
 	after, err := r.reconcile(ctx, f)
-	if apierrors.IsConflict(err) {
+	if kit.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: behind}, nil // the cache is stale: an event follows
 	}
 	return ctrl.Result{RequeueAfter: after}, err

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -92,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil // the new record is an event
 	}
 	after, err := r.reportRollout(ctx, facts, step)
-	if apierrors.IsConflict(err) {
+	if kit.IsConflict(err) {
 		return ctrl.Result{}, nil // the cache is stale, and its update is an event
 	}
 	_, retry := r.refusals.held(r.Clock.Now())
@@ -120,7 +119,7 @@ func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record)
 	}
 	err := r.finishReplacing(ctx)
 	switch {
-	case apierrors.IsConflict(err): // the conflicting write is an event
+	case kit.IsConflict(err): // the conflicting write is an event
 		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
 		return true, nil
 	case kit.IsRefused(err):

@@ -2,12 +2,14 @@ package rollout
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var errNo = errors.New("a policy says no")
@@ -72,6 +75,21 @@ func TestRefusedReplacementDeletesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A webhook may deny with the code of a conflict, after which no event follows.
+func TestDenialWithTheCodeOfAConflictStopsNoOther(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"))
+	no := func(o client.Object) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: `admission webhook "w" denied the request: a policy says no`}}
+	}
+	f.before["create Service/v"] = no
+	f.goOn(t)
+	f.wantRefused("v")
+	f.restart()
+	f.choose(netTwo)
+	f.goOn(t)
+	must.Equal(t, f.rollout().Status.Servers.Network, "", "servers do not leave the network")
 }
 
 func TestRefusedChangeInPlaceIsReported(t *testing.T) {

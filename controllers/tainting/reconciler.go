@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -162,7 +161,7 @@ func (r *Reconciler) taint(ctx context.Context, view *view, v taint.Verdict) (ct
 		r.event(view, v, corev1.EventTypeWarning, "OutOfService", "Taint", "tainted automatically: "+v.Message)
 		r.looked = time.Time{}
 		return ctrl.Result{RequeueAfter: settle}, nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case kit.IsStale(err):
 		r.metrics.taints.WithLabelValues(resultConflict).Inc()
 		r.Log.Info("a lost node has changed: its taint is decided again", "node", v.Node)
 		return ctrl.Result{RequeueAfter: pace}, nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +69,7 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 		r.report(sm, "Refused", fmt.Sprintf("%s; Service %s can't be replaced: %v", wrong, service.Name, err))
 		return inUseRetry, nil
 	}
-	if apierrors.IsConflict(err) {
+	if kit.IsConflict(err) {
 		return 0, nil // its change is an event
 	}
 	if client.IgnoreNotFound(err) != nil {

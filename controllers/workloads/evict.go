@@ -80,7 +80,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		return false, refusedRetry, nil
 	case apierrors.IsNotFound(err):
 		return false, 0, nil
-	case apierrors.IsConflict(err): // the pod was replaced, or another eviction changed the budget
+	case kit.IsConflict(err): // the pod was replaced, or another eviction changed the budget
 		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
 		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"

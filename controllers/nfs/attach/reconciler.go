@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
@@ -56,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.settle(ctx, &va)
 	var waits missing
 	switch {
-	case apierrors.IsConflict(err):
+	case kit.IsConflict(err):
 		return ctrl.Result{RequeueAfter: settle}, r.catchUp(ctx, &va)
 	case apierrors.IsNotFound(err):
 		r.Pools.Detach(string(va.UID))

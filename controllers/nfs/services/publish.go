@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
@@ -52,7 +53,7 @@ func (p *pass) publish(ctx context.Context, next *v1alpha1.NFSServiceStatus) err
 		switch err := failed[i]; {
 		case err != nil:
 			p.failed = append(p.failed, err)
-			if !apierrors.IsConflict(err) {
+			if !kit.IsConflict(err) {
 				p.faults = append(p.faults, fault{fronts[i].Name, notWritten, err.Error()})
 			}
 		case result.State != frontend.Published:

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p := &pass{Reconciler: r, key: request.NamespacedName, state: s, service: &service, now: r.Clock.Now()}
 	after, err := p.run(ctx)
-	if apierrors.IsConflict(err) {
+	if kit.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache is stale
 	}
 	return ctrl.Result{RequeueAfter: after}, err

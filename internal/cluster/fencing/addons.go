@@ -58,8 +58,8 @@ func classIdentity(c *csiaddons.NetworkFenceClass) identityKey {
 const connected = "Connected"
 
 // ReportedInAnnotation of a CSIAddonsNode has the boot of the node, and the address of the plugin pod, since which csi-addons
-// has reported the clients. csi-addons does not write a report again that is the same, so the report of an earlier boot or
-// pod looks like the report of this one. Fairlead deletes the report, writes the annotation, and believes what csi-addons reports after that.
+// has reported the clients. csi-addons does not write the same report twice, so a report of an earlier boot or pod looks
+// like a present report. Fairlead deletes the report, writes the annotation, and believes what csi-addons reports after that.
 const ReportedInAnnotation = "fairlead.io/reported-in-boot"
 
 // reportedIn is the value of ReportedInAnnotation for a report that counts.
