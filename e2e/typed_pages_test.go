@@ -38,8 +38,17 @@ type shell struct {
 	out *bufio.Reader
 }
 
-// prepare has a stand-in for make: programs are built already, and the pages share one cluster.
+// prepare has a stand-in for make: programs are built already, and the pages share one cluster. It restarts Deployments
+// at most once a second, as kubectl asks for: it tells two restarts apart by a time in whole seconds.
 const prepare = `trap 'failed=$?' ERR
+kubectl() {
+  case "$*" in
+    *"rollout restart"*)
+      while [ "$(date +%s)" = "${restarted:-}" ]; do sleep 0.1; done
+      command kubectl "$@" && restarted=$(date +%s) ;;
+    *) command kubectl "$@" ;;
+  esac
+}
 make() {
   case "$1" in
     up) test -e .dev/kubeconfig || env "${@:2}" "$FAIRLEAD_DEV" up ;;
