@@ -41,22 +41,28 @@ func serve(side string) error {
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := admission.TLSConfig(source, "")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return fmt.Errorf("looking for a free port: %w", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		return fmt.Errorf("looking for a free port: %w", err)
 	}
-	server := &admission.Server{Listener: tls.NewListener(listener, tlsConfig), Handler: handler, Log: slog.New(slog.DiscardHandler)}
+	server := &admission.Server{Address: address, Source: source, Handler: handler, Log: slog.New(slog.DiscardHandler)}
 	go func() {
 		if err := server.Start(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
 	}()
 
-	hello, err := json.Marshal(greeting{Address: listener.Addr().String(), Certificate: source.pair.Certificate[0]})
+	for listens := false; !listens; time.Sleep(10 * time.Millisecond) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			listens = true
+			_ = c.Close()
+		}
+	}
+	hello, err := json.Marshal(greeting{Address: address, Certificate: source.pair.Certificate[0]})
 	if err != nil {
 		return fmt.Errorf("writing the greeting: %w", err)
 	}

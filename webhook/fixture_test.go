@@ -196,7 +196,7 @@ func settingReview(kind, operation, name, object string) string {
 
 // newRoutes serves the rules of fencing alone.
 func newRoutes(f *Fencing) rig {
-	r := routes{Router: chi.NewRouter(), limiter: admission.NewLimiter(), metrics: admission.NewMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	r := routes{Router: chi.NewRouter(), limit: admission.NewLimit(), metrics: admission.NewMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
 	f.routes(r)
 	return rig{Handler: r}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/mutators"
@@ -43,13 +44,17 @@ const maxBackends = 1000
 
 // services checks NFSServices. A deletion is decided on live facts. If they are unreadable, the deletion is refused.
 func (n *NFS) services() admission.Rule[validators.NFSService] {
+	var read usesOfServices
+	if n != nil {
+		read = lists.NewShared(n.Live.Use)
+	}
 	return admission.Rule[validators.NFSService]{
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "NFSService"}},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NFSService]) (admission.Decision, error) {
 			if r.Operation == admissionv1.Delete {
 				service := *r.OldObject
-				use, err := n.use(ctx, service)
+				use, err := useOf(ctx, read, service)
 				if err != nil {
 					return admission.CannotJudge(err), nil
 				}
@@ -60,7 +65,7 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 			}
 			mounted := false
 			if r.OldObject != nil && r.Object.ChangesPort(*r.OldObject) {
-				use, err := n.use(ctx, *r.OldObject)
+				use, err := useOf(ctx, read, *r.OldObject)
 				if err != nil {
 					return admission.Decision{}, err
 				}
@@ -71,14 +76,11 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 	}
 }
 
-// use reads the use of a service, live.
-func (n *NFS) use(ctx context.Context, s validators.NFSService) (validators.NFSServiceUse, error) {
-	end, err := n.Live.Turn(ctx)
-	if err != nil {
-		return validators.NFSServiceUse{}, err
-	}
-	defer end()
-	all, err := n.Live.Use(ctx)
+type usesOfServices = *lists.Shared[map[types.NamespacedName]nfs.NFSUse]
+
+// useOf reads the use of a service, live.
+func useOf(ctx context.Context, read usesOfServices, s validators.NFSService) (validators.NFSServiceUse, error) {
+	all, err := read.Get(ctx)
 	if err != nil {
 		return validators.NFSServiceUse{}, err
 	}

@@ -18,7 +18,7 @@ import (
 // routes registers rules.
 type routes struct {
 	chi.Router
-	limiter *admission.Limiter
+	limit   *admission.Limit
 	metrics *admission.Metrics
 	log     *slog.Logger
 }
@@ -26,7 +26,7 @@ type routes struct {
 // NewRouter serves the rules of all profiles, of fencing and of NFS services. If fencing or nfs is nil, its rules allow
 // everything.
 func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *admission.Metrics, log *slog.Logger) http.Handler {
-	r := routes{chi.NewRouter(), admission.NewLimiter(), metrics, log}
+	r := routes{chi.NewRouter(), admission.NewLimit(), metrics, log}
 	r.Use(recoverer(log))
 	var withNetworks, withVolumeNetworks, withSettings []Profile
 	for _, p := range profiles {
@@ -68,7 +68,7 @@ func serve[V any](r routes, path string, on bool, rule admission.Rule[V]) {
 		}
 	}
 	rule.Name = strings.TrimPrefix(strings.TrimPrefix(path, "/mutate/"), "/validate/")
-	r.Method(http.MethodPost, path, admission.Handler(rule, r.limiter, r.metrics, r.log))
+	r.Method(http.MethodPost, path, admission.Handler(rule, r.limit, r.metrics, r.log))
 }
 
 // recoverer answers a panic with an error: the failure policy decides, and the server keeps serving.

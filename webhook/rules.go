@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -126,22 +127,24 @@ func (p Profile) interfaces(namespace string) mutators.Interfaces {
 }
 
 func networks(profiles []Profile, inUse config.Strictness) admission.Rule[validators.NetworkDefinition] {
+	read := lists.NewShared(func(ctx context.Context) ([]validators.NetworkFacts, error) {
+		var facts []validators.NetworkFacts
+		for _, p := range profiles {
+			f, err := p.networkFacts(ctx, inUse)
+			if err != nil {
+				return nil, err
+			}
+			facts = append(facts, f)
+		}
+		return facts, nil
+	})
 	return admission.Rule[validators.NetworkDefinition]{
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
-			end, err := profiles[0].Live.Turn(ctx)
+			facts, err := read.Get(ctx)
 			if err != nil {
 				return admission.Decision{}, err
-			}
-			defer end()
-			var facts []validators.NetworkFacts
-			for _, p := range profiles {
-				f, err := p.networkFacts(ctx, inUse)
-				if err != nil {
-					return admission.Decision{}, err
-				}
-				facts = append(facts, f)
 			}
 			changed := r.OldObject
 			if changed == nil {

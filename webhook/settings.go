@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -27,6 +28,7 @@ var settingKinds = []metav1.GroupVersionKind{
 }
 
 func (p Profile) settings(missing config.Strictness) admission.Rule[validators.Setting] {
+	read := lists.NewShared(p.settingFacts)
 	return admission.Rule[validators.Setting]{
 		Deletes: true,
 		Kinds:   settingKinds,
@@ -34,15 +36,11 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 			if r.Namespace != p.Namespace {
 				return admission.Allowed(validators.ReasonValid), nil
 			}
-			end, err := p.Live.Turn(ctx)
+			facts, err := read.Get(ctx)
 			if err != nil {
 				return admission.CannotJudge(err), nil
 			}
-			defer end()
-			facts, err := p.settingFacts(ctx, r, missing)
-			if err != nil {
-				return admission.CannotJudge(err), nil
-			}
+			facts.Own, facts.MissingPolicy = r.Kind.Group == v1alpha1.GroupVersion.Group, validators.Strictness(missing)
 			if r.Operation == admissionv1.Delete {
 				// A deletion of many at once has no name in the request.
 				name := r.OldObject.Metadata.Name
@@ -53,15 +51,11 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 	}
 }
 
-// settingFacts reads live facts about a change of a setting.
-func (p Profile) settingFacts(ctx context.Context, r *admission.Request[validators.Setting], missing config.Strictness) (validators.SettingFacts, error) {
-	facts := validators.SettingFacts{
-		Own:           r.Kind.Group == v1alpha1.GroupVersion.Group,
-		MissingPolicy: validators.Strictness(missing),
-		Applies:       p.Duties.Settings == config.Apply,
-	}
+// settingFacts reads live what a change of any setting is judged by.
+func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, error) {
+	facts := validators.SettingFacts{Applies: p.Duties.Settings == config.Apply}
 	var err error
-	if facts.Facts, err = p.Live.Announcing().Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy}); err != nil {
+	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true}); err != nil {
 		return facts, err
 	}
 	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {

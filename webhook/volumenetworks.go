@@ -9,14 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rule[validators.VolumeObject] {
+	reads := map[string]*lists.Shared[networkUse]{}
+	for _, p := range profiles {
+		reads[p.Name] = lists.NewShared(p.networkUse)
+	}
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
@@ -34,12 +40,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 			}
 			a.facts.Permitted = profiles[0].VolumeNetworks
 			a.facts.MissingPolicy = validators.Strictness(missing)
-			end, err := profiles[0].Live.Turn(ctx)
-			if err != nil {
-				return admission.Decision{}, err
-			}
-			defer end()
-			if err := a.gather(ctx, profiles); err != nil {
+			if err := a.gather(ctx, profiles, reads); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}
 			return admission.FromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), r.Resource, r.Name), nil
@@ -71,45 +72,61 @@ type volumeFacts struct {
 	volume string
 }
 
-func (a *volumeFacts) gather(ctx context.Context, profiles []Profile) error {
+// networkUse is what the volumes of a profile have and request.
+type networkUse struct {
+	rollout       rollout.Rollout
+	services      []storage.Service
+	requests      cluster.Requests
+	networks      []storage.Network
+	networksKnown bool
+}
+
+func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
+	own, system, err := p.Live.Values(ctx)
+	if err != nil {
+		return use, err
+	}
+	use.rollout.MountsFromHost = p.MountsFromHost
+	// The rollout reports a value that can't be parsed.
+	use.rollout.Desired, _ = catalog.SharedVolumeNetwork(catalog.Resolve(own, system, p.Name), p.Profile)
+	if use.rollout.Record, err = p.liveRecord(ctx); err != nil {
+		return use, err
+	}
+	if use.rollout.DaemonSet, err = p.Live.DaemonSet(ctx); err != nil {
+		return use, err
+	}
+	if use.rollout.Clients, err = p.Live.Clients(ctx); err != nil {
+		return use, err
+	}
+	if use.rollout.Volumes, err = p.Live.Volumes(ctx); err != nil {
+		return use, err
+	}
+	if use.services, err = p.Live.Services(ctx); err != nil {
+		return use, err
+	}
+	if use.requests, err = p.Live.Requests(ctx); err != nil {
+		return use, err
+	}
+	// A cluster without Multus has no such kind. The rest is checked all the same.
+	use.networks, err = p.Live.Networks(ctx)
+	use.networksKnown = err == nil
+	return use, nil
+}
+
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads map[string]*lists.Shared[networkUse]) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Driver == a.facts.Driver }); i >= 0 {
 		a.profile = profiles[i]
 	}
-	live, facts := a.profile.Live, &a.facts
-	facts.Rollout.MountsFromHost = a.profile.MountsFromHost
-	own, system, err := live.Values(ctx)
+	use, err := reads[a.profile.Name].Get(ctx)
 	if err != nil {
 		return err
 	}
-	// The rollout reports a value that can't be parsed.
-	facts.Rollout.Desired, _ = catalog.SharedVolumeNetwork(catalog.Resolve(own, system, a.profile.Name), a.profile.Profile)
-	if facts.Rollout.Record, err = a.profile.liveRecord(ctx); err != nil {
-		return err
-	}
-	if facts.Rollout.DaemonSet, err = live.DaemonSet(ctx); err != nil {
-		return err
-	}
-	if facts.Rollout.Clients, err = live.Clients(ctx); err != nil {
-		return err
-	}
-	if facts.Rollout.Volumes, err = live.Volumes(ctx); err != nil {
-		return err
-	}
-	if facts.Services, err = live.Services(ctx); err != nil {
-		return err
-	}
-	requests, err := live.Requests(ctx)
-	if err != nil {
-		return err
-	}
-	a.concerned(requests)
-	a.holders(requests)
-	// A cluster without Multus has no such kind. The rest is checked all the same.
-	facts.Networks, err = live.Networks(ctx)
-	facts.NetworksKnown = err == nil
+	a.facts.Rollout, a.facts.Services, a.facts.Networks, a.facts.NetworksKnown = use.rollout, use.services, use.networks, use.networksKnown
+	a.concerned(use.requests)
+	a.holders(use.requests)
 	return nil
 }
 

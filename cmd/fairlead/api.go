@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,11 +24,8 @@ func apiServer(address string, c *config.Configuration, restConfig *rest.Config,
 	if address == "" || address == "0" {
 		return nil, nil
 	}
-	// Callers authenticate with tokens, not certificates.
-	tlsConfig, err := admission.TLSConfig(source, "")
-	if err != nil {
-		return nil, err
-	}
+	tlsConfig := &tls.Config{} // callers authenticate with tokens, not certificates
+	admission.ServingTLS(source)(tlsConfig)
 	// The API has its own clients and rate limits, so that admission never waits for the API.
 	own := rest.CopyConfig(restConfig)
 	own.UserAgent = "fairlead-api/" + cli.Version

@@ -134,12 +134,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
 	profile, duties := p.Storage(), p.Duties
 	var objects client.Reader = mgr.GetClient()
-	lists, err := lists.NewLive(mgr.GetAPIReader()).
-		Streaming(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), mgr.GetScheme())
-	if err != nil {
-		return err
-	}
-	cached, live := cluster.NewReader(profile, objects, objects), cluster.NewReader(profile, lists, objects)
+	cached, live := cluster.NewReader(profile, objects, objects), cluster.NewReader(profile, lists.NewLive(mgr.GetAPIReader()), objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
 	if duties.Settings != config.Off {

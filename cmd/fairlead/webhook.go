@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -101,10 +100,6 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := admission.TLSConfig(source, o.clientCAFile)
-	if err != nil {
-		return err
-	}
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return err
@@ -115,22 +110,11 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("building the cache: %w", err)
 	}
-	connection, err := rest.HTTPClientFor(restConfig)
+	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
 	}
-	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme, HTTPClient: connection})
-	if err != nil {
-		return fmt.Errorf("building the client: %w", err)
-	}
-	lists, err := lists.NewLive(live).Streaming(restConfig, connection, live.RESTMapper(), scheme)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
+	lists := lists.NewLive(live)
 	opsListener, err := net.Listen("tcp", o.opsListen)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
@@ -149,11 +133,11 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	server := &admission.Server{Listener: tls.NewListener(admission.LimitConnections(listener), tlsConfig), DrainDelay: o.drainDelay, Log: log}
-	fencing := webhookFencing(configuration, live, lists, server)
+	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
+	fencing := webhookFencing(configuration, live, server)
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, &webhook.NFS{Live: nfs.NewNFSReader(lists, configuration.NFS.DefaultServices()), Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
-		Address: dialAddress(listener.Addr()), ServingName: o.servingName, Now: time.Now,
+		Source: source, ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
 		Draining: server.Draining,
 	}
@@ -191,7 +175,7 @@ func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *l
 }
 
 // webhookFencing returns the dependencies of the fencing gates; nil if fencing is off.
-func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists.Live, server *admission.Server) *webhook.Fencing {
+func webhookFencing(c *config.Configuration, live client.WithWatch, server *admission.Server) *webhook.Fencing {
 	if !c.Fencing.On() {
 		return nil
 	}
@@ -201,16 +185,7 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, lists *lists
 		return yes
 	}
 	return &webhook.Fencing{
-		Fencing: c.Fencing, Live: fencing.WatchHolders(live, lists, protected),
+		Fencing: c.Fencing, Live: fencing.WatchHolders(live, live, protected),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
-}
-
-// dialAddress is the address at which the same host reaches a listener.
-func dialAddress(address net.Addr) string {
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return address.String()
-	}
-	return net.JoinHostPort("localhost", fmt.Sprint(tcp.Port))
 }

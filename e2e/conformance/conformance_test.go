@@ -121,11 +121,11 @@ func (c *certificate) renew(t *testing.T) *x509.Certificate {
 // serve runs Fairlead's server until the returned function ends it.
 func serve(t *testing.T, source *certificate) (address string, end func()) {
 	t.Helper()
-	config, err := admission.TLSConfig(source, "")
-	must.Do(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must.Do(t, err)
-	server := &admission.Server{Listener: tls.NewListener(listener, config), Handler: fairlead(t), DrainDelay: drainDelay, Log: slog.New(slog.DiscardHandler)}
+	address = listener.Addr().String()
+	must.Do(t, listener.Close())
+	server := &admission.Server{Address: address, Source: source, Handler: fairlead(t), DrainDelay: drainDelay, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
@@ -137,7 +137,14 @@ func serve(t *testing.T, source *certificate) (address string, end func()) {
 		ended <- nil
 	}
 	t.Cleanup(end)
-	return listener.Addr().String(), end
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return address, end
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // client closes its idle connections at the end: a server waits for one that it has never read from.

@@ -16,7 +16,7 @@ import (
 const unreadable = "?"
 
 // instanceManagers are all instance managers, with and without a pod.
-func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
+func (r *Reader) instanceManagers(ctx context.Context, classes podClasses, asReported bool) ([]catalog.Component, error) {
 	var list longhorn.InstanceManagerList
 	if err := r.listHere(ctx, &list, "instance managers"); err != nil {
 		return nil, err
@@ -25,9 +25,11 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses) ([]ca
 	if err != nil {
 		return nil, err
 	}
-	instances, err := r.instances(ctx, list.Items)
-	if err != nil {
-		return nil, err
+	var instances components.Instances
+	if !asReported {
+		if instances, err = r.instances(ctx, list.Items); err != nil {
+			return nil, err
+		}
 	}
 	byName := make(map[string]*longhorn.InstanceManager, len(list.Items))
 	for i := range list.Items {

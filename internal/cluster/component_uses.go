@@ -9,10 +9,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn/components"
 )
 
+// instances that engines and replicas name. Instance managers report theirs themselves, once these have started.
 func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceManager) (components.Instances, error) {
-	if r.announces {
-		return components.NewInstances(nil), nil
-	}
 	found := components.NewInstances(managers)
 	err := eachHere(ctx, r, &longhorn.EngineList{}, "engines", func(e *longhorn.Engine) { found.Add(e.Name, &e.Spec, &e.Status) })
 	if err != nil {

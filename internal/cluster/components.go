@@ -21,18 +21,21 @@ func (r *Reader) Components(ctx context.Context) ([]catalog.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.componentsWith(ctx, volumes)
+	return r.componentsWith(ctx, volumes, false)
 }
 
-// componentsWith is Components for callers that have read all volumes of the profile.
-func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume) ([]catalog.Component, error) {
+// componentsWith is Components for callers that have read all volumes of the profile. asReported is that of FactsOptions.
+func (r *Reader) componentsWith(ctx context.Context, volumes []storage.Volume, asReported bool) ([]catalog.Component, error) {
 	classes, err := r.podClasses(ctx)
 	if err != nil {
 		return nil, err
 	}
+	instanceManagers := func(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
+		return r.instanceManagers(ctx, classes, asReported)
+	}
 	var components []catalog.Component
 	for _, gather := range []func(context.Context, podClasses) ([]catalog.Component, error){
-		r.templates, r.instanceManagers, r.backingImageManagers, r.shareManagers(volumes),
+		r.templates, instanceManagers, r.backingImageManagers, r.shareManagers(volumes),
 	} {
 		more, err := gather(ctx, classes)
 		if err != nil {

@@ -17,8 +17,12 @@ type FactsOptions struct {
 	Now time.Time
 	// Policy, as in settings.Rollout.
 	Policy rollout.Policy
-	// VolumeNetworks: volumes may have per-volume networks.
+	// VolumeNetworks: volumes may have per-volume networks, and their requests are read.
 	VolumeNetworks bool
+	// AsReported, for what is only announced: engines, replicas and the requests of volumes are not read. There may be very many.
+	// Instance managers run what they report, and per-volume networks stay as the record has them. Whoever restarts an instance
+	// manager reads its engines and replicas right before.
+	AsReported bool
 }
 
 // Facts gathers all facts of a plan. A cluster without a network record counts as
@@ -42,7 +46,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) 
 			return f, err
 		}
 	}
-	if r.announces { // requests of volumes are not read: their networks stay as they are
+	if o.AsReported {
 		for _, a := range record.VolumeServers {
 			f.Rollout.ClassNetworks = append(f.Rollout.ClassNetworks, a.Network)
 		}
@@ -53,7 +57,7 @@ func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) 
 			return f, err
 		}
 	}
-	if f.Components, err = r.componentsWith(ctx, f.Volumes); err != nil {
+	if f.Components, err = r.componentsWith(ctx, f.Volumes, o.AsReported); err != nil {
 		return f, err
 	}
 	classes, _, err := r.PriorityClasses(ctx)

@@ -28,8 +28,6 @@ type Reader struct {
 	// PersistentVolume (driver, handle, access modes) never change, and no gate depends
 	// on annotations.
 	provisioned client.Reader
-	// announces: see Announcing.
-	announces bool
 	// clients keeps parsed client pods, so that each version of a pod is parsed once.
 	clients *readings[storage.Client]
 	// servers keeps parsed server pods. It is nil if pods are read live, since each is read only once.
@@ -44,23 +42,6 @@ func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Rea
 		r.servers = newReadings[storage.Server]()
 	}
 	return r
-}
-
-// Announcing returns a reader for announcing the effect of a change. It uses the instances that
-// instance managers report, and reads neither engines and replicas, which are big, nor servers.
-func (r *Reader) Announcing() *Reader {
-	announcing := *r
-	announcing.announces = true
-	return &announcing
-}
-
-// Turn waits until few other readers hold many objects, which keeps memory low.
-// The returned function ends the turn.
-func (r *Reader) Turn(ctx context.Context) (end func(), _ error) {
-	if live, ok := r.objects.(*lists.Live); ok {
-		return live.Turn(ctx)
-	}
-	return func() {}, nil
 }
 
 // RolloutKey is the namespace and name of a profile's record.

@@ -38,9 +38,6 @@ func (r *Reader) Rollout(ctx context.Context, values catalog.Values, record roll
 	if facts.Services, err = r.Services(ctx); err != nil {
 		return facts, err
 	}
-	if r.announces { // the Services show the networks in use, so the server pods need not be read
-		return facts, nil
-	}
 	facts.Servers, err = r.Servers(ctx)
 	return facts, err
 }

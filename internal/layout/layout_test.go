@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"internal/settings/catalog", "internal/nfs/options", "internal/storage/builtin"},
 	{"internal/storage/longhorn"},
 	{"internal/storage", "internal/nfs"},
-	{"api", "internal/limits", "internal/csi", "manifests/monitoring"},
+	{"api", "internal/csi", "manifests/monitoring"},
 }
 
 // pure packages take values and return a verdict: no client, no clock, no logger.

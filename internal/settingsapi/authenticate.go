@@ -84,10 +84,10 @@ var errTooMany = errors.New("too many tokens to review")
 
 // whoseLimited is whose, limited in total and per address.
 func (a *api) whoseLimited(r *http.Request, token string) (authenticationv1.UserInfo, bool, error) {
-	if !a.places.Take("", 1) {
+	if !a.places.TryAcquire(1) {
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}
-	defer a.places.Give("", 1)
+	defer a.places.Release(1)
 	if !a.known.has(token) && !a.limits.allow(r) {
 		return authenticationv1.UserInfo{}, false, errTooMany
 	}

@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // The API must never delay admission, which the same process serves. So it handles a
@@ -16,20 +15,20 @@ const (
 	concurrent     = 16
 	requestTimeout = 20 * time.Second
 	// connections is how many connections may be open at a time: each holds memory that
-	// admission may need. One address may have half of them, so that no address uses all.
-	connections, connectionsOfSource = 128, 64
+	// admission may need.
+	connections = 128
 )
 
 // atMost limits requests of all sources together, since all callers may come through one gateway.
 func atMost(n int64) func(http.Handler) http.Handler {
-	places := limits.NewBudget(n, n)
+	places := semaphore.NewWeighted(n)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !places.Take("", 1) {
+			if !places.TryAcquire(1) {
 				tooMany(w)
 				return
 			}
-			defer places.Give("", 1)
+			defer places.Release(1)
 			next.ServeHTTP(w, r)
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/limits"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -43,7 +43,7 @@ type api struct {
 	// known are tokens that the API server accepted recently. The limits do not apply to them.
 	known  *unknownTokens
 	limits *reviewLimits
-	places *limits.Budget
+	places *semaphore.Weighted
 }
 
 // NewRouter serves the API.
@@ -60,7 +60,7 @@ func newAPI(o Options) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), limits.NewBudget(authenticating, authenticating)}, nil
+	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), semaphore.NewWeighted(authenticating)}, nil
 }
 
 func (a *api) router() http.Handler {

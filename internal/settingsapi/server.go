@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/limits"
+	"golang.org/x/net/netutil"
 )
 
 // Server serves the API on its own listener.
@@ -37,7 +37,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(tls.NewListener(limits.Listen(s.Listener, limits.NewBudget(connections, connectionsOfSource)), s.TLS))
+		failed <- server.Serve(tls.NewListener(netutil.LimitListener(s.Listener, connections), s.TLS))
 	}()
 	s.Log.Info("serving the API", "address", s.Listener.Addr().String())
 	select {

@@ -2,14 +2,13 @@ package settingsapi
 
 import (
 	"crypto/sha256"
+	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/lru"
-
-	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // Callers with unknown tokens must not delay authenticated callers: each unknown token
@@ -53,7 +52,10 @@ func newReviewLimits() *reviewLimits { return &reviewLimits{addresses: lru.New(r
 
 // allow reports whether another token from the request's address may be reviewed now.
 func (l *reviewLimits) allow(r *http.Request) bool {
-	address := limits.Source(r.RemoteAddr)
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr
+	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	limiter, known := l.addresses.Get(address)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/certs"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -69,19 +70,22 @@ func (c certificate) isServedAt(address string) bool {
 	return bytes.Equal(conn.ConnectionState().PeerCertificates[0].Raw, c.Leaf.Raw)
 }
 
-func tlsConfig(t *testing.T, c certificate, clientCAFile string) *tls.Config {
-	t.Helper()
-	config, err := TLSConfig(c, clientCAFile)
-	must.Do(t, err)
-	return config
-}
-
-// serveTLS starts a Server and returns it with its address. stop drains it and waits.
-func serveTLS(t *testing.T, config *tls.Config, handler http.Handler, drainDelay time.Duration) (server *Server, address string, stop func()) {
+// freeAddress is one that nothing listens on.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Do(t, err)
-	server = &Server{Listener: tls.NewListener(listener, config), Handler: handler, DrainDelay: drainDelay, Log: slog.New(slog.DiscardHandler)}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// serveTLS starts a Server and returns it. stop drains it and waits.
+func serveTLS(t *testing.T, source certs.Source, clientCAFile string, handler http.Handler, drainDelay time.Duration) (server *Server, stop func()) {
+	t.Helper()
+	server = &Server{
+		Address: freeAddress(t), Source: source, ClientCAFile: clientCAFile,
+		Handler: handler, DrainDelay: drainDelay, Log: slog.New(slog.DiscardHandler),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
@@ -91,7 +95,14 @@ func serveTLS(t *testing.T, config *tls.Config, handler http.Handler, drainDelay
 		must.Check(t, err == nil, "draining: %v", err)
 	})
 	t.Cleanup(stop)
-	return server, listener.Addr().String(), stop
+	eventually(t, "listening", func() bool {
+		conn, err := net.Dial("tcp", server.Address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	return server, stop
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {

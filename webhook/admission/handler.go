@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/limits"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -29,13 +28,13 @@ type Rule[V any] struct {
 }
 
 // Handler serves one rule.
-func Handler[V any](rule Rule[V], limiter *Limiter, metrics *Metrics, log *slog.Logger) http.Handler {
+func Handler[V any](rule Rule[V], limit *Limit, metrics *Metrics, log *slog.Logger) http.Handler {
 	log = log.With("rule", rule.Name)
 	observed := metrics.forRule(rule.Name)
 	refuse := refuser(observed, log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		held, err := limiter.reserve(r)
+		held, err := limit.reserve(r)
 		if err != nil {
 			refuse(w, r, started, err)
 			return
@@ -48,7 +47,7 @@ func Handler[V any](rule Rule[V], limiter *Limiter, metrics *Metrics, log *slog.
 		}
 		ctx, cancel := withDeadline(r)
 		defer cancel()
-		decision, err := rule.Decide(limits.WithSource(ctx, held.source), request)
+		decision, err := rule.Decide(ctx, request)
 		if err != nil {
 			observed.done(outcomeError, reasonNoFacts, started)
 			log.LogAttrs(ctx, slog.LevelError, "could not decide", append(object(request), slog.Any("error", err))...)

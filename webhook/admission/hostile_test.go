@@ -38,26 +38,26 @@ type taintedNode struct {
 func hostileReviews() map[string]hostileReview {
 	on := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
 	record, interfaces := rollout.Record{Clients: on, Servers: on}, mutators.Interfaces{Names: []string{"lhnet1"}, Namespace: "longhorn-system"}
-	clientPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
+	clientPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
 		return FromMutation(mutators.MutateClientPod(*r.Object, interfaces, record))
 	})
-	serverPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
+	serverPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
 		return FromMutation(mutators.MutateServerPod(*r.Object, interfaces, nil, record))
 	})
-	workloadPods := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
+	workloadPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
 		r.Object.Claims()
 		return FromMutation(mutators.GateWorkloadPod(*r.Object, nil, true))
 	})
-	nodeFences := podHandler(NewLimiter(), func(_ context.Context, r *Request[validators.NodeFence]) Decision {
+	nodeFences := podHandler(NewLimit(), func(_ context.Context, r *Request[validators.NodeFence]) Decision {
 		return FromVerdict(validators.ValidateNodeFence(*r.Object, r.OldObject, validators.NodeFenceFacts{}), r.Resource, r.Name)
 	})
-	nfsServices := podHandler(NewLimiter(), func(_ context.Context, r *Request[validators.NFSService]) Decision {
+	nfsServices := podHandler(NewLimit(), func(_ context.Context, r *Request[validators.NFSService]) Decision {
 		if n := len(r.Object.Spec.Backends); n > 1000 {
 			return Forbidden(r.Resource, r.Name, nil, "too many backends", fmt.Sprint(n))
 		}
 		return FromVerdict(validators.ValidateNFSService(*r.Object, r.OldObject, false), r.Resource, r.Name)
 	})
-	nodes := podHandler(NewLimiter(), func(_ context.Context, _ *Request[taintedNode]) Decision { return Allowed("") })
+	nodes := podHandler(NewLimit(), func(_ context.Context, _ *Request[taintedNode]) Decision { return Allowed("") })
 	empty, text, name := func(int) string { return "{}" }, func(int) string { return `""` }, func(i int) string { return fmt.Sprintf(`"%x":""`, i) }
 	return map[string]hostileReview{
 		"annotations":  {clientPods, `{"metadata":{"annotations":{`, `}}}`, name},

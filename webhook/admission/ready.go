@@ -1,19 +1,20 @@
 package admission
 
 import (
-	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
+
+	"github.com/fairlead-io/fairlead/certs"
 )
 
-// Readiness of the server: the caches are synced, the server is not draining, and a TLS connection to it gets a certificate
-// that is valid now for the serving name.
+// Readiness of the server: the caches are synced, the server is not draining, and it has a certificate that is valid now for
+// the serving name.
 type Readiness struct {
-	Address     string
+	Source      certs.Source
 	ServingName string
 	Synced      func() bool
 	Draining    func() bool
@@ -28,30 +29,25 @@ var (
 )
 
 // Check returns nil when ready, else why not.
-func (r *Readiness) Check(ctx context.Context) error {
+func (r *Readiness) Check() error {
 	if r.Draining() {
 		return ErrDraining
 	}
 	if !r.Synced() {
 		return ErrNotSynced
 	}
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: time.Second}, Config: &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		ServerName: r.ServingName,
-		// Check examines the certificate itself. The API server checks the signer.
-		InsecureSkipVerify: true, //nolint:gosec // nothing is sent over this connection
-	}}
-	conn, err := dialer.DialContext(ctx, "tcp", r.Address)
+	served, err := r.Source.GetCertificate(&tls.ClientHelloInfo{ServerName: r.ServingName})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNoCert, err)
 	}
-	defer conn.Close()
-	served := conn.(*tls.Conn).ConnectionState().PeerCertificates
-	if len(served) == 0 {
+	if served == nil || len(served.Certificate) == 0 {
 		return ErrNoCert
 	}
-	leaf, now := served[0], r.Now()
-	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+	leaf, err := x509.ParseCertificate(served.Certificate[0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoCert, err)
+	}
+	if now := r.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 		return fmt.Errorf("the certificate served is valid from %s to %s", leaf.NotBefore, leaf.NotAfter)
 	}
 	if err := leaf.VerifyHostname(r.ServingName); err != nil {
@@ -61,8 +57,8 @@ func (r *Readiness) Check(ctx context.Context) error {
 }
 
 // ServeHTTP answers 200 when ready and 503 with the reason when not.
-func (r *Readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	if err := r.Check(request.Context()); err != nil {
+func (r *Readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if err := r.Check(); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}

@@ -13,34 +13,30 @@ import (
 
 func TestReadiness(t *testing.T) {
 	yes, no := func() bool { return true }, func() bool { return false }
-	serving, clientCA := validNow(t, servingName), validNow(t, "apiserver").file(t)
+	serving := validNow(t, servingName)
 	const expired, none = "the certificate served is valid from ", "no certificate is served: "
 	for name, test := range map[string]struct {
-		served   certificate
-		clientCA string
-		change   func(*Readiness)
-		want     error
-		message  string
+		served  certificate
+		change  func(*Readiness)
+		want    error
+		message string
 	}{
-		"ready":                            {served: serving},
-		"client certificates are required": {served: serving, clientCA: clientCA},
-		"draining":                         {served: serving, change: func(r *Readiness) { r.Draining = yes }, want: ErrDraining, message: "draining"},
-		"not synced":                       {served: serving, change: func(r *Readiness) { r.Synced = no }, want: ErrNotSynced, message: "caches are not synced"},
-		"no certificate":                   {want: ErrNoCert, message: none},
-		"no listener":                      {served: serving, change: func(r *Readiness) { r.Address = "127.0.0.1:1" }, want: ErrNoCert, message: none},
-		"expired":                          {served: newCertificate(t, servingName, -2*time.Hour, -time.Hour), message: expired},
-		"not valid yet":                    {served: newCertificate(t, servingName, time.Hour, 2*time.Hour), message: expired},
-		"expires while served":             {served: serving, change: func(r *Readiness) { r.Now = func() time.Time { return time.Now().Add(2 * time.Hour) } }, message: expired},
+		"ready":                {served: serving},
+		"draining":             {served: serving, change: func(r *Readiness) { r.Draining = yes }, want: ErrDraining, message: "draining"},
+		"not synced":           {served: serving, change: func(r *Readiness) { r.Synced = no }, want: ErrNotSynced, message: "caches are not synced"},
+		"no certificate":       {want: ErrNoCert, message: none},
+		"expired":              {served: newCertificate(t, servingName, -2*time.Hour, -time.Hour), message: expired},
+		"not valid yet":        {served: newCertificate(t, servingName, time.Hour, 2*time.Hour), message: expired},
+		"expires while served": {served: serving, change: func(r *Readiness) { r.Now = func() time.Time { return time.Now().Add(2 * time.Hour) } }, message: expired},
 		"another name": {served: validNow(t, "other.fairlead-system.svc"),
 			message: "the certificate served is not the one for " + servingName + ": x509: certificate is valid for other.fairlead-system.svc, not " + servingName},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, address, _ := serveTLS(t, tlsConfig(t, test.served, test.clientCA), http.NotFoundHandler(), 0)
-			r := &Readiness{Address: address, ServingName: servingName, Synced: yes, Draining: no, Now: time.Now}
+			r := &Readiness{Source: test.served, ServingName: servingName, Synced: yes, Draining: no, Now: time.Now}
 			if test.change != nil {
 				test.change(r)
 			}
-			err := r.Check(t.Context())
+			err := r.Check()
 			response := httptest.NewRecorder()
 			r.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 			if test.message == "" {

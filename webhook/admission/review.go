@@ -81,14 +81,11 @@ func readReview[V any](w http.ResponseWriter, r *http.Request, held *reservation
 		}
 		return nil, bad(http.StatusBadRequest, "reading the review: %w", err)
 	}
-	cost := decodingCost(body.Bytes())
-	if err := held.hold(cost); err != nil {
+	if err := held.hold(decodingCost(body.Bytes())); err != nil {
 		return nil, err
 	}
 	// Decoding copies strings, so the body can be reused.
-	request, err := decodeReview[V](body.Bytes(), kinds, deletes)
-	held.decoded(cost, request)
-	return request, err
+	return decodeReview[V](body.Bytes(), kinds, deletes)
 }
 
 func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {

@@ -46,7 +46,7 @@ func TestMalformedReviewsAreRefused(t *testing.T) {
 		"a field of another type": {podReview(`{"spec":{"hostNetwork":"yes"}}`), 400, decoding},
 		"oversized":               {podReview(`{"metadata":{"name":"` + strings.Repeat("x", MaxBody) + `"}}`), 413, "the review is larger than 7340032 bytes"},
 	} {
-		if got := reviews.Send(podHandler(NewLimiter(), pass), "/pods", test.body); got.Code != test.status || !strings.HasPrefix(got.Body.String(), test.message) {
+		if got := reviews.Send(podHandler(NewLimit(), pass), "/pods", test.body); got.Code != test.status || !strings.HasPrefix(got.Body.String(), test.message) {
 			t.Errorf("%s: got %d %s, want %d %s", name, got.Code, got.Body, test.status, test.message)
 		}
 	}
@@ -57,13 +57,13 @@ func TestOnlyJSONIsRead(t *testing.T) {
 		request := httptest.NewRequest(http.MethodPost, "/pods", strings.NewReader(podReview(`{"metadata":{}}`)))
 		request.Header.Set("Content-Type", contentType)
 		response := httptest.NewRecorder()
-		podHandler(NewLimiter(), pass).ServeHTTP(response, request)
+		podHandler(NewLimit(), pass).ServeHTTP(response, request)
 		must.Equal(t, response.Code, http.StatusUnsupportedMediaType, "%q", contentType)
 	}
 }
 
 func TestNamesAreCaseSensitive(t *testing.T) {
-	handler := podHandler(NewLimiter(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
+	handler := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
 		must.Check(t, r.Object.Metadata.Annotations == nil && !r.Object.Spec.HostNetwork, "got %+v", r.Object)
 		return Decision{}
 	})
@@ -83,7 +83,7 @@ func TestDeadlineReachesRule(t *testing.T) {
 		"?timeout=1h":    9 * time.Second,
 	} {
 		var left time.Duration
-		handler := podHandler(NewLimiter(), func(ctx context.Context, _ *Request[mutators.ClientPod]) Decision {
+		handler := podHandler(NewLimit(), func(ctx context.Context, _ *Request[mutators.ClientPod]) Decision {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
 			return Decision{}

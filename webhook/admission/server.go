@@ -2,94 +2,95 @@ package admission
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/fairlead-io/fairlead/certs"
 )
 
-// Server serves admission over TLS and drains without dropping a request.
+// Server serves admission with controller-runtime's webhook server, and ends without dropping a review.
 type Server struct {
-	Listener net.Listener // with TLS
-	Handler  http.Handler
-	// DrainDelay is how long the server keeps serving after it became unready, until no new connections arrive.
+	// Address to listen on: <host>:<port>, or :<port>.
+	Address string
+	// Source of the serving certificate.
+	Source certs.Source
+	// ClientCAFile, if set: clients need a certificate of its CAs, PEM.
+	ClientCAFile string
+	Handler      http.Handler
+	// DrainDelay is how long the server keeps serving after its context ended, until no new connections arrive.
 	DrainDelay time.Duration
 	Log        *slog.Logger
 
 	draining atomic.Bool
 }
 
-// shutdownTimeout is longer than the longest deadline of a webhook.
-const shutdownTimeout = 35 * time.Second
+const (
+	// The API server sends a review at once: a slow sender holds no memory for long.
+	readTimeout = 15 * time.Second
+	// The longest timeout of a webhook is 30 seconds, after the body was read.
+	writeTimeout = 45 * time.Second
+)
 
 // Draining reports whether the server is about to end.
 func (s *Server) Draining() bool { return s.draining.Load() }
 
 // Start serves until the context ends, and drains then: the server is unready but keeps serving while other replicas take
-// over, each answer closes its connection, and the server ends after the last answer.
+// over, its answers close their connections, and it ends after the last answer.
 func (s *Server) Start(ctx context.Context) error {
-	server := &http.Server{
-		Handler:           s.closingWhileDraining(s.Handler),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       15 * time.Second, // the API server sends at once; a slow sender holds no memory
-		WriteTimeout:      45 * time.Second, // the longest timeout of a webhook, 30s, after the body was read
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    4 << 10, // net/http adds 4 KiB; the API server sends 1 KiB, and a token if configured
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return fmt.Errorf("listening for admission: %w", err)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(s.Listener) }()
-	s.Log.Info("serving admission", "address", s.Listener.Addr().String())
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serving admission: %w", err)
-	case <-ctx.Done():
+	options := webhook.Options{Host: host, TLSOpts: []func(*tls.Config){ServingTLS(s.Source)}, WebhookMux: http.NewServeMux()}
+	if options.Port, err = strconv.Atoi(port); err != nil || options.Port == 0 {
+		return fmt.Errorf("listening for admission: %q is not the number of a port", port)
 	}
-	s.draining.Store(true)
-	s.Log.Info("draining", "delay", s.DrainDelay.String())
-	time.Sleep(s.DrainDelay)
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(deadline); err != nil {
-		return fmt.Errorf("draining: %w", err)
+	if s.ClientCAFile != "" {
+		options.CertDir, options.ClientCAName = filepath.Split(s.ClientCAFile)
 	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+	options.WebhookMux.Handle("/", s)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	stop := context.AfterFunc(ctx, func() {
+		s.draining.Store(true)
+		s.Log.Info("draining", "delay", s.DrainDelay.String())
+		time.AfterFunc(s.DrainDelay, end)
+	})
+	defer stop()
+	s.Log.Info("serving admission", "address", s.Address)
+	if err := webhook.NewServer(options).Start(serving); err != nil {
 		return fmt.Errorf("serving admission: %w", err)
 	}
 	s.Log.Info("drained")
 	return nil
 }
 
-// closingWhileDraining closes connections by the state when an answer begins, not when its request arrived.
-func (s *Server) closingWhileDraining(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(&closingWriter{ResponseWriter: w, draining: &s.draining}, r)
-	})
-}
-
-type closingWriter struct {
-	http.ResponseWriter
-	draining *atomic.Bool
-	begun    bool
-}
-
-func (w *closingWriter) WriteHeader(status int) {
-	if !w.begun && w.draining.Load() {
+// ServeHTTP serves one request of a connection.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Draining() {
 		w.Header().Set("Connection", "close")
 	}
-	w.begun = true
-	w.ResponseWriter.WriteHeader(status)
+	connection, now := http.NewResponseController(w), time.Now()
+	_ = connection.SetReadDeadline(now.Add(readTimeout)) // fails only without a connection
+	_ = connection.SetWriteDeadline(now.Add(writeTimeout))
+	// controller-runtime cancels the requests in work when it shuts down. They are answered.
+	s.Handler.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
 }
 
-func (w *closingWriter) Write(data []byte) (int, error) {
-	if !w.begun {
-		w.WriteHeader(http.StatusOK)
+// ServingTLS serves the source's certificate over TLS 1.3.
+func ServingTLS(source certs.Source) func(*tls.Config) {
+	return func(c *tls.Config) {
+		c.MinVersion, c.GetCertificate = tls.VersionTLS13, source.GetCertificate
+		// The API server speaks HTTP/1.1 to webhooks; draining relies on its Connection: close.
+		c.NextProtos = []string{"http/1.1"}
 	}
-	return w.ResponseWriter.Write(data)
 }
-
-// Unwrap is for http.ResponseController.
-func (w *closingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

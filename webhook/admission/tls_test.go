@@ -3,11 +3,11 @@ package admission
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/certs"
@@ -19,16 +19,14 @@ func TestTLSIsAtLeast13(t *testing.T) {
 	serving := validNow(t, servingName)
 	for name, clientCA := range map[string]string{"without a client CA": "", "with a client CA": validNow(t, "apiserver").file(t)} {
 		t.Run(name, func(t *testing.T) {
-			config := tlsConfig(t, serving, clientCA)
-			must.Equal(t, config.MinVersion, uint16(tls.VersionTLS13))
-			_, address, _ := serveTLS(t, config, http.NotFoundHandler(), 0)
+			server, _ := serveTLS(t, serving, clientCA, http.NotFoundHandler(), 0)
 			client := serving.client()
 			client.MaxVersion = tls.VersionTLS12
-			if _, err := tls.Dial("tcp", address, client); err == nil {
+			if _, err := tls.Dial("tcp", server.Address, client); err == nil {
 				t.Error("TLS 1.2 was accepted")
 			}
 			client.MaxVersion, client.NextProtos = 0, []string{"h2", "http/1.1"}
-			conn, err := tls.Dial("tcp", address, client)
+			conn, err := tls.Dial("tcp", server.Address, client)
 			must.Do(t, err)
 			defer conn.Close()
 			if state := conn.ConnectionState(); state.Version != tls.VersionTLS13 || state.NegotiatedProtocol != "http/1.1" {
@@ -40,7 +38,7 @@ func TestTLSIsAtLeast13(t *testing.T) {
 
 func TestOnlyClientsOfClientCAAreServed(t *testing.T) {
 	serving, apiServer, stranger := validNow(t, servingName), validNow(t, "apiserver"), validNow(t, "stranger")
-	_, address, _ := serveTLS(t, tlsConfig(t, serving, apiServer.file(t)), http.NotFoundHandler(), 0)
+	server, _ := serveTLS(t, serving, apiServer.file(t), http.NotFoundHandler(), 0)
 	for name, test := range map[string]struct {
 		client *tls.Config
 		served bool
@@ -50,7 +48,7 @@ func TestOnlyClientsOfClientCAAreServed(t *testing.T) {
 		"no certificate": {serving.client(), false},
 	} {
 		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: test.client}}
-		response, err := c.Get("https://" + address)
+		response, err := c.Get("https://" + server.Address)
 		must.Equal(t, err == nil, test.served, "%s: got %v", name, err)
 		if err == nil {
 			response.Body.Close()
@@ -59,22 +57,19 @@ func TestOnlyClientsOfClientCAAreServed(t *testing.T) {
 }
 
 func TestClientCAFilesWithoutCertificate(t *testing.T) {
-	if _, err := TLSConfig(certificate{}, filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: got %v", err)
-	}
 	empty := filepath.Join(t.TempDir(), "ca.crt")
 	must.Do(t, os.WriteFile(empty, []byte("not PEM"), 0o600))
-	_, err := TLSConfig(certificate{}, empty)
-	want := "no PEM certificate in the client CA file: " + empty
-	must.Check(t, errors.Is(err, ErrNoClientCA) && err.Error() == want, "no PEM: got %v, want %s", err, want)
+	for file, want := range map[string]string{filepath.Join(t.TempDir(), "none"): "no such file", empty: "failed to append client CA cert"} {
+		server := &Server{Address: freeAddress(t), Source: validNow(t, servingName), ClientCAFile: file, Handler: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler)}
+		err := server.Start(t.Context())
+		must.Check(t, err != nil && strings.Contains(err.Error(), want), "%s: got %v", file, err)
+	}
 }
 
 func TestRotatedCertificateIsServedWithoutRestart(t *testing.T) {
 	dir := t.TempDir()
 	source := certs.FromFiles(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-	config, err := TLSConfig(source, "")
-	must.Do(t, err)
-	_, address, _ := serveTLS(t, config, http.NotFoundHandler(), 0)
+	server, _ := serveTLS(t, source, "", http.NotFoundHandler(), 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- source.Start(ctx) }()
@@ -83,13 +78,13 @@ func TestRotatedCertificateIsServedWithoutRestart(t *testing.T) {
 		err := <-ended
 		must.Check(t, err == nil, "the source: %v", err)
 	}()
-	if conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}); err == nil { //nolint:gosec // no certificate is expected
+	if conn, err := tls.Dial("tcp", server.Address, &tls.Config{InsecureSkipVerify: true}); err == nil { //nolint:gosec // no certificate is expected
 		conn.Close()
 		t.Fatal("a certificate was served before there was one")
 	}
 	for _, name := range []string{"first", "second"} {
 		c := validNow(t, servingName)
 		must.Do(t, certtest.WriteFiles(dir, c.Certificate))
-		eventually(t, "the "+name+" certificate", func() bool { return c.isServedAt(address) })
+		eventually(t, "the "+name+" certificate", func() bool { return c.isServedAt(server.Address) })
 	}
 }

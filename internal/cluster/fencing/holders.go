@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/limits"
 )
 
 // HolderReader reads the holders of volumes, for the gates of fencing. Caches only name the nodes that may hold a volume,
@@ -27,21 +26,19 @@ type HolderReader struct {
 	// holdings are the candidates of a reader with watches of its own; nil without watches.
 	holdings *holdings
 	watches  []*watched
-	// heavy limits how many calls read all nodes at once.
-	heavy *limits.Turns
+	// all reads all nodes and records.
+	all *lists.Shared[machines]
 }
 
-// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes. With a lists.Live
-// reader, it shares that reader's limit of heavy lists.
+// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
 func NewHolderReader(live, cached client.Reader) *HolderReader {
 	return newHolderReader(live, cachedCandidates{cached})
 }
 
 func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
-	if live, ok := live.(*lists.Live); ok {
-		return &HolderReader{live: live.Reader, candidates: candidates, heavy: live.Turns}
-	}
-	return &HolderReader{live: live, candidates: candidates, heavy: limits.NewTurns(lists.HeavyAtOnce)}
+	r := &HolderReader{live: live, candidates: candidates}
+	r.all = lists.NewShared(r.machines)
+	return r
 }
 
 const (
@@ -236,41 +233,55 @@ func usesVolume(node *corev1.Node, volume string) bool {
 
 // listed lists all nodes and records, and returns the holders among the names.
 func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[string]map[string]bool) ([]fence.Holder, error) {
-	if err := r.heavy.Acquire(ctx); err != nil {
-		return nil, fmt.Errorf("waiting to read the holders of volume %s: %w", v.Name, err)
+	all, err := r.all.Get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the machines that may hold volume %s: %w", v.Name, err)
 	}
-	defer r.heavy.Release()
-	of, inUse := map[string]*fence.Namesakes{}, map[string]bool{}
+	var holders []fence.Holder
 	for name := range names {
-		of[name] = &fence.Namesakes{Node: fence.Node{Name: name}}
+		sakes := fence.Namesakes{Node: fence.Node{Name: name}, Records: all.records[name]}
+		node, there := all.nodes[name]
+		if there {
+			sakes.Node = node.Node
+		}
+		holders = append(holders, sakes.Holders(v, slices.Contains(node.inUse, corev1.UniqueVolumeName(fence.UniqueName(v.Driver, v.Handle))))...)
 	}
+	return sortedHolders(holders), nil
+}
+
+// machines are all nodes, and all records by the name of their node.
+type machines struct {
+	nodes   map[string]usingNode
+	records map[string][]fence.Record
+}
+
+type usingNode struct {
+	fence.Node
+	inUse []corev1.UniqueVolumeName
+}
+
+func (r *HolderReader) machines(ctx context.Context) (machines, error) {
+	all := machines{map[string]usingNode{}, map[string][]fence.Record{}}
 	var nodes corev1.NodeList
 	err := lists.EachPage(ctx, r.live, &nodes, func() error {
 		for i := range nodes.Items {
-			if sakes := of[nodes.Items[i].Name]; sakes != nil {
-				sakes.Node, inUse[nodes.Items[i].Name] = FenceNode(&nodes.Items[i]), usesVolume(&nodes.Items[i], fence.UniqueName(v.Driver, v.Handle))
-			}
+			all.nodes[nodes.Items[i].Name] = usingNode{FenceNode(&nodes.Items[i]), nodes.Items[i].Status.VolumesInUse}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the nodes that may hold volume %s: %w", v.Name, err)
+		return all, fmt.Errorf("listing nodes: %w", err)
 	}
 	var records v1alpha1.NodeFenceList
 	err = lists.EachPage(ctx, r.live, &records, func() error {
 		for i := range records.Items {
-			if sakes := of[NodeOfFence(&records.Items[i])]; sakes != nil {
-				sakes.Records = append(sakes.Records, FenceRecord(&records.Items[i]))
-			}
+			node := NodeOfFence(&records.Items[i])
+			all.records[node] = append(all.records[node], FenceRecord(&records.Items[i]))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the NodeFences that may hold volume %s: %w", v.Name, err)
+		return all, fmt.Errorf("listing NodeFences: %w", err)
 	}
-	var holders []fence.Holder
-	for name, sakes := range of {
-		holders = append(holders, sakes.Holders(v, inUse[name])...)
-	}
-	return sortedHolders(holders), nil
+	return all, nil
 }

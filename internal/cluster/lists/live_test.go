@@ -34,8 +34,7 @@ func readers(t *testing.T, handler http.Handler, mapper meta.RESTMapper) (whole,
 	api, err := client.New(c, client.Options{Scheme: scheme, HTTPClient: connection, Mapper: mapper})
 	must.Do(t, err)
 	profile := longhorn.Profile()
-	live, err = lists.NewLive(api).Streaming(c, connection, mapper, scheme)
-	must.Do(t, err)
+	live = lists.NewLive(api)
 	return cluster.NewReader(profile, api, api), cluster.NewReader(profile, live, live), live
 }
 
@@ -77,23 +76,23 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 	}
 }
 
-// An announcement takes the instances that instance managers report.
-func TestAnnouncementsReadNoEngines(t *testing.T) {
+// Facts as reported differ only by what starts at the moment.
+func TestFactsAsReportedReadNoEngines(t *testing.T) {
 	server := serving(t, apiserver.Size{PersistentVolumes: 10, Volumes: 10, Nodes: 2, Snapshots: 1})
 	_, paged, _ := readers(t, server, server.Mapper())
-	whole, err := paged.Components(t.Context())
+	whole, err := paged.Facts(t.Context(), cluster.FactsOptions{})
 	must.Do(t, err)
 	before := len(server.Lists())
-	announced, err := paged.Announcing().Components(t.Context())
-	if err != nil || !reflect.DeepEqual(announced, whole) {
-		t.Errorf("got  %+v, %v\nwant %+v", announced, err, whole)
+	reported, err := paged.Facts(t.Context(), cluster.FactsOptions{AsReported: true})
+	if err != nil || !reflect.DeepEqual(reported, whole) {
+		t.Errorf("got  %+v, %v\nwant %+v", reported, err, whole)
 	}
 	for _, list := range server.Lists()[before:] {
 		if list.Resource == "engines.longhorn.io" || list.Resource == "replicas.longhorn.io" {
 			t.Errorf("%s are read", list.Resource)
 		}
 	}
-	if !slices.ContainsFunc(announced, func(c catalog.Component) bool { return len(c.Uses) > 0 }) {
+	if !slices.ContainsFunc(reported.Components, func(c catalog.Component) bool { return len(c.Uses) > 0 }) {
 		t.Error("no instance manager is in use: the comparison proves nothing")
 	}
 }

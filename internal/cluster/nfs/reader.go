@@ -41,14 +41,6 @@ func (r *NFSReader) Default(driver string) (types.NamespacedName, bool) {
 	return key, ok
 }
 
-// Turn is Live.Turn if the reader reads from the API server. Otherwise it returns at once.
-func (r *NFSReader) Turn(ctx context.Context) (end func(), _ error) {
-	if live, ok := r.objects.(*lists.Live); ok {
-		return live.Turn(ctx)
-	}
-	return func() {}, nil
-}
-
 // Service returns an NFSService, or nil if there is none.
 func (r *NFSReader) Service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
 	var s v1alpha1.NFSService
