@@ -114,7 +114,7 @@ func median(costs []cost) cost {
 func BenchmarkLargeReviews(b *testing.B) {
 	url := serveLargeCluster(b)
 	paged := newRig(b, liveOver(b, largeCluster(b, apiserver.Size{Nodes: 1}), url), volumeNetworksOn)
-	defer debug.SetGCPercent(debug.SetGCPercent(50)) // as in manifests/base/webhook.yaml
+	// As in manifests/base/webhook.yaml.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20))
 	for _, review := range largeReviews() {
 		b.Run(review.name, func(b *testing.B) {

@@ -103,7 +103,7 @@ func (c *fencedCluster) start(ctx context.Context, binary string, added []string
 	}{
 		// As in manifests/base/webhook.yaml and controller.yaml.
 		{&c.webhook, []string{"webhook", "--listen", ports[0], "--api-listen", "0", "--ops-listen", ports[1], "--serving-name", servedName, "--drain-delay", "0s",
-			"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key")}, []string{"GOMEMLIMIT=96MiB", "GOGC=50"}, ports[1], "webhook"},
+			"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key")}, []string{"GOMEMLIMIT=400MiB"}, ports[1], "webhook"},
 		{&c.controller, append([]string{"controller", "--metrics-listen", ports[2], "--health-listen", ports[3]}, added...), []string{"GOMEMLIMIT=900MiB", "GOGC=50"}, ports[3], "controller"},
 	} {
 		started, err := startProcess(binary, filepath.Join(os.TempDir(), "fairlead-scale-"+p.name+".log"), append(p.args, common...), p.env)
