@@ -68,17 +68,3 @@ func BenchmarkGather(b *testing.B) {
 		})
 	}
 }
-
-// A pod is parsed once per version: gathering again allocates little for each of 300 pods.
-func TestGatheringAgainParsesNoPodAgain(t *testing.T) {
-	reader := cachedReader(t, apiserver.Size{PersistentVolumes: 200, Volumes: 200, Nodes: 100})
-	gather := func() {
-		_, err := reader.Clients(t.Context())
-		must.Do(t, err)
-		_, err = reader.Servers(t.Context())
-		must.Do(t, err)
-	}
-	gather()
-	allocations := testing.AllocsPerRun(10, gather)
-	must.True(t, allocations <= 2*300, "got %.0f allocations, want at most 2 a pod", allocations)
-}

@@ -21,17 +21,14 @@ const templateGenerationLabel = "pod-template-generation"
 // Clients gathers the client pods.
 func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
 	var clients []storage.Client
-	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) })
-	if err == nil {
-		r.clients.keepOnly(len(clients), func(i int) string { return clients[i].UID })
-	}
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clientOf(pod)) })
 	return clients, err
 }
 
 // ClientsOn gathers the client pods of one node.
 func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
 	var clients []storage.Client
-	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clients.of(pod, r.clientOf)) }, client.MatchingFields{nodeField: node})
+	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clientOf(pod)) }, client.MatchingFields{nodeField: node})
 	return clients, err
 }
 
@@ -66,21 +63,19 @@ func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
 
 // Servers gathers the pods that serve shared volumes.
 func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
-	servers, err := r.serversBy(ctx, r.profile.ServerLabels, r.servers)
-	r.servers.keepOnly(len(servers), func(i int) string { return servers[i].UID })
-	return servers, err
+	return r.serversBy(ctx, r.profile.ServerLabels)
 }
 
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
 	maps.Copy(labels, r.profile.ServerLabels)
-	return r.serversBy(ctx, labels, r.servers)
+	return r.serversBy(ctx, labels)
 }
 
-func (r *Reader) serversBy(ctx context.Context, labels map[string]string, known *readings[storage.Server]) ([]storage.Server, error) {
+func (r *Reader) serversBy(ctx context.Context, labels map[string]string) ([]storage.Server, error) {
 	var servers []storage.Server
-	err := r.eachServerPod(ctx, labels, func(pod *corev1.Pod) { servers = append(servers, known.of(pod, r.serverOf)) })
+	err := r.eachServerPod(ctx, labels, func(pod *corev1.Pod) { servers = append(servers, r.serverOf(pod)) })
 	return servers, err
 }
 

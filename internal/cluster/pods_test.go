@@ -99,19 +99,3 @@ func TestClientReachesEveryNetworkThatMultusReports(t *testing.T) {
 		})
 	}
 }
-
-func TestPodIsReadOncePerVersion(t *testing.T) {
-	r, reads := newReadings[int](), 0
-	read := func(*corev1.Pod) int { reads++; return reads }
-	pod := func(uid, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: version}}
-	}
-	var got []int
-	for _, p := range []*corev1.Pod{pod("a", "1"), pod("a", "1"), pod("b", "1"), pod("a", "2"), pod("b", "1"), pod("", "1"), pod("", "1"), pod("c", ""), pod("c", "")} {
-		got = append(got, r.of(p, read))
-	}
-	want := []int{1, 1, 2, 3, 2, 4, 5, 6, 7}
-	must.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
-	r.keepOnly(1, func(int) string { return "b" })
-	must.True(t, len(r.byUID) == 1 && r.of(pod("b", "1"), read) == 2, "kept %v", r.byUID)
-}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -28,20 +27,12 @@ type Reader struct {
 	// PersistentVolume (driver, handle, access modes) never change, and no gate depends
 	// on annotations.
 	provisioned client.Reader
-	// clients keeps parsed client pods, so that each version of a pod is parsed once.
-	clients *readings[storage.Client]
-	// servers keeps parsed server pods. It is nil if pods are read live, since each is read only once.
-	servers *readings[storage.Server]
 }
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
-	r := &Reader{profile: profile, objects: objects, provisioned: provisioned, clients: newReadings[storage.Client]()}
-	if _, live := objects.(*lists.Live); !live {
-		r.servers = newReadings[storage.Server]()
-	}
-	return r
+	return &Reader{profile, objects, provisioned}
 }
 
 // RolloutKey is the namespace and name of a profile's record.
