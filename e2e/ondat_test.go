@@ -115,7 +115,6 @@ func TestOndatSharedVolumes(t *testing.T) {
 		data := metav1.ObjectMeta{Namespace: ondatNamespace, Name: "data"}
 		c.delete(&corev1.PersistentVolumeClaim{ObjectMeta: data})
 		c.waitGone(&corev1.Service{ObjectMeta: data})
-		c.waitGone(&corev1.Endpoints{ObjectMeta: data})
 		c.waitIs("slices and mount endpoint", 30*time.Second, "", func() any {
 			return c.kubectl("-n", ondatNamespace, "get", "endpointslices", "-l", "kubernetes.io/service-name=data", "-o", "name") + c.mountEndpoint("data")
 		})

@@ -86,7 +86,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	}
 	var publisher *attach.Publisher
 	if configuration.NFS.Mode == config.On {
-		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: configuration.NFS.Endpoints == config.On, Log: log}
+		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
 		if publisher, err = setupNFS(ctx, mgr, drivers, writer, log); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // Published is what the writers of NFS services and of Ondat's volumes read: the
-// Services, slices and Endpoints that they have written.
+// Services and slices that they have written.
 func Published() (cache.Options, error) {
 	ours, err := labels.NewRequirement(publish.ServiceLabel, selection.Exists, nil)
 	if err != nil {
@@ -34,8 +34,6 @@ func Published() (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Service{}:            published,
 			&discoveryv1.EndpointSlice{}: published,
-			//lint:ignore SA1019 for the readers of the deprecated API
-			&corev1.Endpoints{}: published,
 		},
 	}, nil
 }

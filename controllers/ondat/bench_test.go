@@ -29,7 +29,7 @@ const standIn = 2 * time.Second
 
 // BenchmarkNewVolumes publishes 1,000 new volumes: from the poll that brings them,
 // over HTTP from the test bed's Ondat, until the last mount endpoint is set. One
-// namespace, one Service, slice and Endpoints object each.
+// namespace, one Service and slice each.
 func BenchmarkNewVolumes(b *testing.B) {
 	const volumes = 1000
 	for b.Loop() {

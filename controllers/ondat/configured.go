@@ -16,9 +16,6 @@ import (
 // Setup registers the controller as the configuration says. The manager's cache must
 // have been given to Caches, and hold the objects with label fairlead.io/nfs-service.
 // It asks the control plane nothing: that may be down.
-//
-// Classic Endpoints are written whatever nfs.endpoints says: those of the released
-// manager would else stay, and Kubernetes would mirror their old addresses.
 func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 	api, err := rest.New(rest.Options{
 		Endpoint: c.APIEndpoint, CAFile: c.CAFile, SecretPath: c.APISecretPath,
@@ -30,7 +27,7 @@ func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 	}
 	r := &Reconciler{
 		Options: OptionsOf(c), API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: true, Log: log},
+		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log},
 		Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 	}
 	return r.SetupWithManager(mgr)

@@ -48,7 +48,7 @@ type Reconciler struct {
 	// Client reads from the cache, Live from the API server.
 	Client client.Client
 	Live   client.Reader
-	// Writer of Services and slices, with classic Endpoints.
+	// Writer of Services and slices.
 	Writer *frontend.Writer
 	Events events.EventRecorder
 	Clock  clock.Clock

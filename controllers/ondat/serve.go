@@ -37,6 +37,11 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	if err != nil {
 		return 0, r.ignore(ctx, f, ondat.InvalidName, err.Error())
 	}
+	if own != nil {
+		if err := r.dropEndpoints(ctx, own); err != nil {
+			return 0, err
+		}
+	}
 	result, err := r.Writer.Sync(ctx, want)
 	if err == nil && result.State == frontend.WrongAddress {
 		result, err = r.replaceService(ctx, f, claim, want, result)

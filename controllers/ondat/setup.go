@@ -82,8 +82,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		})).
 		Watches(&corev1.Service{}, byVolume).
 		Watches(&discoveryv1.EndpointSlice{}, byVolume).
-		//lint:ignore SA1019 the readers of the deprecated API are served too
-		Watches(&corev1.Endpoints{}, byVolume).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim)).
 		Complete(r)
 	if err != nil {

@@ -84,7 +84,7 @@ func newReconciler(api API, c client.Client, live client.Reader) *Reconciler {
 	log := slog.New(slog.DiscardHandler)
 	return &Reconciler{
 		Options: Options{Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: ondat.ByPVC, Concurrency: 16},
-		API:     api, Client: c, Live: live, Writer: &frontend.Writer{Client: c, Live: live, Classic: true, Log: log}, Log: log,
+		API:     api, Client: c, Live: live, Writer: &frontend.Writer{Client: c, Live: live, Log: log}, Log: log,
 	}
 }
 

@@ -19,9 +19,6 @@ type NFS struct {
 	// Drivers are the CSI drivers whose PersistentVolumes Fairlead serves. Default:
 	// nfs.fairlead.io.
 	Drivers []NFSDriver `json:"drivers,omitempty"`
-	// Endpoints: on (publish servers in EndpointSlices and a classic Endpoints object)
-	// or slices (in slices only). Default on.
-	Endpoints Switch `json:"endpoints,omitempty"`
 	// Statd: on or off. on says that the nodes run rpc.statd, which NFSv3 needs for
 	// locks: the component nfs/statd runs it, or the nodes themselves do. With off,
 	// PersistentVolumes of NFSv3 without nolock are refused. Default off.
@@ -77,7 +74,6 @@ const (
 
 func (n *NFS) setDefaults() {
 	or(&n.Mode, On)
-	or(&n.Endpoints, On)
 	or(&n.Statd, Off)
 	if len(n.Drivers) == 0 && n.Mode != Off {
 		n.Drivers = []NFSDriver{{Name: csi.DefaultDriver}}
@@ -92,8 +88,7 @@ func (n *NFS) setDefaults() {
 const maxDriverName = 63
 
 func (n NFS) validate(path *field.Path) field.ErrorList {
-	problems := oneOf(path.Child("endpoints"), n.Endpoints, On, Slices)
-	problems = append(problems, oneOf(path.Child("statd"), n.Statd, On, Off)...)
+	problems := oneOf(path.Child("statd"), n.Statd, On, Off)
 	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
 	if n.Mode == Off && len(n.Drivers) > 0 {
 		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))

@@ -13,7 +13,7 @@ const nfsHead = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
 func TestDefaultsOfNFS(t *testing.T) {
 	c, err := Parse([]byte(nfsHead))
 	must.Do(t, err)
-	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On || c.NFS.Mode != On {
+	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Mode != On {
 		t.Errorf("got %+v", c.NFS)
 	}
 }
@@ -27,7 +27,6 @@ func TestNFSServesNothingWhenOff(t *testing.T) {
 
 func TestDriversOfNFS(t *testing.T) {
 	c, err := Parse([]byte(nfsHead + `nfs:
-  endpoints: slices
   drivers:
     - name: nfs.lb.csi.storage.gke.io
       defaultService: storage/pool
@@ -44,7 +43,7 @@ func TestDriversOfNFS(t *testing.T) {
 
 func TestAllProblemsOfNFSAreNamed(t *testing.T) {
 	_, err := Parse([]byte(nfsHead + `nfs:
-  endpoints: maybe
+  statd: maybe
   mode: slices
   drivers:
     - {name: a_b, defaultService: pool, nodeAnnotations: sometimes, attacher: none}
@@ -53,7 +52,7 @@ func TestAllProblemsOfNFSAreNamed(t *testing.T) {
 `))
 	must.True(t, err != nil, "accepted")
 	for _, want := range []string{
-		"nfs.endpoints", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
+		"nfs.statd", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
 		"nfs.drivers[1].defaultService", "nfs.drivers[2].name",
 	} {
 		must.True(t, strings.Contains(err.Error(), want), "no problem with %s in: %v", want, err)

@@ -26,7 +26,7 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 	}
 	for file, want := range map[string][]rbacv1.PolicyRule{
 		"csi-controller/rbac.yaml": {
-			rule("", watch, "services", "endpoints"), rule("discovery.k8s.io", watch, "endpointslices"),
+			rule("", watch, "services"), rule("discovery.k8s.io", watch, "endpointslices"),
 			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 		"nfs/controller-rbac.yaml": {
@@ -36,7 +36,7 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
-		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services")},
+		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services"), rule("", []string{"delete"}, "endpoints")},
 	} {
 		if got := clusterRole(t, "../components/"+file).Rules; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", file, got, want)

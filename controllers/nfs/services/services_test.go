@@ -67,13 +67,7 @@ func TestPortsOfVersion3ArePublished(t *testing.T) {
 			ports["slice"] = append(ports["slice"], *p.Port)
 		}
 	}
-	//lint:ignore SA1019 readers of the deprecated API are served too
-	for _, subset := range testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool").Subsets {
-		for _, p := range subset.Ports {
-			ports["Endpoints"] = append(ports["Endpoints"], p.Port)
-		}
-	}
-	for _, of := range []string{"Service", "slice", "Endpoints"} {
+	for _, of := range []string{"Service", "slice"} {
 		slices.Sort(ports[of])
 		must.Equal(t, ports[of], want, of)
 	}
