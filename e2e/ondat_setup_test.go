@@ -60,12 +60,20 @@ func newOndat(t *testing.T) ondatCluster {
 // share provisions volume v-NAME with its PV and a bound claim, and attaches it as shared, served at server.
 func (c ondatCluster) share(name, server string) {
 	c.t.Helper()
+	pv, _ := c.claim(name)
+	c.bed.Provision("default-id", "v-"+name, pv.Name, name, ondatNamespace)
+	c.bed.Attach("v-"+name, server)
+}
+
+// claim creates a PV and a claim for it.
+func (c ondatCluster) claim(name string) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
+	c.t.Helper()
 	pv := csiVolume("pv-"+name, "csi.storageos.com", "v-"+name)
 	pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	c.must(c.create(pv))
-	c.must(c.create(claimOf(pv, ondatNamespace, name)))
-	c.bed.Provision("default-id", "v-"+name, pv.Name, name, ondatNamespace)
-	c.bed.Attach("v-"+name, server)
+	claim := claimOf(pv, ondatNamespace, name)
+	c.must(c.create(claim))
+	return pv, claim
 }
 
 // mountEndpoint that the control plane has for a volume.
