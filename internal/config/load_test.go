@@ -31,7 +31,7 @@ func defaults() *Configuration {
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: rollout.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
-		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}}},
+		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
 }

@@ -38,9 +38,6 @@ type NFSDriver struct {
 	// write (also update the annotation for other readers; needs defaultService).
 	// Default off.
 	NodeAnnotations NodeAnnotations `json:"nodeAnnotations,omitempty"`
-	// Attacher of the driver's volumes: fairlead, or external (the sidecar
-	// external-attacher, which calls fairlead csi-controller --csi-endpoint). Default fairlead.
-	Attacher Attacher `json:"attacher,omitempty"`
 }
 
 // NodeAnnotations is off, read or write.
@@ -63,15 +60,6 @@ func (n *NodeAnnotations) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Attacher is fairlead or external.
-type Attacher string
-
-// Values of Attacher.
-const (
-	AttacherFairlead Attacher = "fairlead"
-	AttacherExternal Attacher = "external"
-)
-
 func (n *NFS) setDefaults() {
 	or(&n.Mode, On)
 	or(&n.Statd, Off)
@@ -80,7 +68,6 @@ func (n *NFS) setDefaults() {
 	}
 	for i := range n.Drivers {
 		or(&n.Drivers[i].NodeAnnotations, NodeAnnotationsOff)
-		or(&n.Drivers[i].Attacher, AttacherFairlead)
 	}
 }
 
@@ -115,7 +102,6 @@ func (n NFS) validate(path *field.Path) field.ErrorList {
 		if d.NodeAnnotations == NodeAnnotationsWrite && d.DefaultService == "" {
 			problems = append(problems, field.Required(at.Child("defaultService"), "a node has one annotation for a driver: nodeAnnotations: write keeps it for the default service"))
 		}
-		problems = append(problems, oneOf(at.Child("attacher"), d.Attacher, AttacherFairlead, AttacherExternal)...)
 	}
 	return problems
 }

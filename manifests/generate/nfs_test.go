@@ -32,7 +32,7 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 		"nfs/controller-rbac.yaml": {
 			rule("fairlead.io", append(slices.Clone(watch), "patch"), "nfsservices"), rule("fairlead.io", []string{"patch"}, "nfsservices/status"),
 			rule("storage.k8s.io", append(slices.Clone(watch), "patch"), "volumeattachments"), rule("storage.k8s.io", []string{"patch"}, "volumeattachments/status"),
-			rule("storage.k8s.io", watch, "csinodes"), rule("", watch, "persistentvolumes", "nodes"),
+			rule("", watch, "persistentvolumes", "nodes"),
 			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
