@@ -26,18 +26,9 @@ func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 		return fmt.Errorf("building the client of Ondat's API: %w", err)
 	}
 	r := &Reconciler{
-		Options: OptionsOf(c), API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Config: c, API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log},
 		Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 	}
 	return r.SetupWithManager(mgr)
-}
-
-// OptionsOf a configuration.
-func OptionsOf(c config.Ondat) Options {
-	return Options{
-		Interval: c.APIPollInterval.Duration, Expiry: c.CacheExpiryInterval.Duration, Retry: c.APIRetryInterval.Duration,
-		CreatePoll: c.K8sCreatePollInterval.Duration, CreateWait: c.K8sCreateWaitDuration.Duration,
-		Naming: c.ServiceName, Concurrency: c.Concurrency,
-	}
 }

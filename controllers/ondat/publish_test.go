@@ -113,7 +113,7 @@ func TestCacheSparesKubernetesAndExpires(t *testing.T) {
 
 func TestNameByPersistentVolume(t *testing.T) {
 	w := sharedWorld(t)
-	w.r.Options.Naming = ondat.ByPV
+	w.r.Config.ServiceName = ondat.ByPV
 	for range 2 {
 		w.poll()
 		w.leads("pv-1", "10.0.0.1:32001")

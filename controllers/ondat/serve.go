@@ -84,7 +84,7 @@ func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, 
 		}
 	} else {
 		var err error
-		if name, err = f.ServiceName(r.Options.Naming); err != nil {
+		if name, err = f.ServiceName(r.Config.ServiceName); err != nil {
 			return frontend.Frontend{}, err
 		}
 	}
