@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
@@ -28,7 +27,6 @@ type pace struct{ interval, timeout time.Duration }
 type Probing struct {
 	// Probe asks one server. nil: rpc.Client.
 	Probe func(context.Context, rpc.Target, time.Duration) rpc.Result
-	Clock clock.Clock
 	// Workers for each pace; 0: rpc.DefaultWorkers.
 	Workers int
 
@@ -126,7 +124,7 @@ func (p *Probing) run(at pace, has *paced) {
 	has.prober = rpc.NewProber(
 		func(ctx context.Context, target rpc.Target) rpc.Result { return probe(ctx, target, at.timeout) },
 		func(key probed, result rpc.Result) { p.report(key.service, key.backend, result) },
-		rpc.Schedule{Interval: at.interval, Workers: p.Workers, Clock: p.Clock},
+		rpc.Schedule{Interval: at.interval, Workers: p.Workers},
 	)
 	has.prober.Set(maps.Clone(has.targets))
 	prober := has.prober
