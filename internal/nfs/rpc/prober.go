@@ -142,10 +142,10 @@ func (p *Prober[K]) again(key K, e *entry, started time.Time) {
 
 // pause is the time between the starts of two probes of a target.
 func (p *Prober[K]) pause(e *entry) time.Duration {
-	random := p.schedule.Random()
+	interval, random := float64(cmp.Or(e.target.Interval, p.schedule.Interval)), p.schedule.Random()
 	if !e.probed {
 		e.probed = true
-		return time.Duration(float64(p.schedule.Interval) * random)
+		return time.Duration(interval * random)
 	}
-	return time.Duration(float64(p.schedule.Interval) * (1 - p.schedule.Jitter*random))
+	return time.Duration(interval * (1 - p.schedule.Jitter*random))
 }

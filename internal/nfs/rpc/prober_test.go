@@ -231,3 +231,14 @@ func TestChangedTargetKeepsItsOwnTurns(t *testing.T) {
 		must.Equal(t, p.starts[targetNumber(1).Address], []time.Duration{3 * time.Second, 8 * time.Second, 17500 * time.Millisecond})
 	})
 }
+
+func TestTargetHasItsOwnInterval(t *testing.T) {
+	inBubble(t, t, Schedule{Interval: 10 * time.Second, Random: fixed(0)}, func(p *pool) {
+		rare := targetNumber(1)
+		rare.Interval = time.Minute
+		p.Set(map[int]Target{0: targetNumber(0), 1: rare})
+		p.pass(2 * time.Minute)
+		must.Equal(t, len(p.starts[targetNumber(0).Address]), 14, "probes every 10 s") // at 0, 0, 10, …, 120
+		must.Equal(t, p.starts[rare.Address], []time.Duration{0, 0, time.Minute, 2 * time.Minute})
+	})
+}
