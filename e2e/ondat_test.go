@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package e2e
 
 import (
@@ -72,6 +70,21 @@ func TestOndatSharedVolumes(t *testing.T) {
 			c.t.Errorf("the unchanged mount endpoint was set again: %v", got)
 		}
 	})
+	c.part("a Service of the released manager is taken over", func(c ondatCluster) {
+		pv, claim := c.claim("managed")
+		meta := metav1.ObjectMeta{Namespace: ondatNamespace, Name: pv.Name, Labels: map[string]string{"storageos.com/volume-id": "v-managed"}}
+		//lint:ignore SA1019 the released manager writes the deprecated API
+		c.must(c.create(&corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: "10.1.0.8"}}, Ports: []corev1.EndpointPort{{Name: "nfs", Port: 32008}},
+		}}}))
+		meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID}}
+		s := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049}}}}
+		c.must(c.create(s))
+		c.bed.Provision("default-id", "v-managed", pv.Name, claim.Name, ondatNamespace)
+		c.bed.Change("v-managed", func(v *ondat.Volume) { v.Labels["storageos.com/nfs/mount-endpoint"] = s.Spec.ClusterIP + ":2049" })
+		c.bed.Attach("v-managed", "10.1.0.9:32009")
+		c.within("taken over, with no mirrored slice left", func() error { return c.leadsTo(pv.Name, s.Spec.ClusterIP, "10.1.0.9:32009") })
+	})
 	c.part("a foreign Service is not adopted", func(c ondatCluster) {
 		foreign := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ondatNamespace, Name: "taken"},
@@ -115,7 +128,6 @@ func TestOndatSharedVolumes(t *testing.T) {
 		data := metav1.ObjectMeta{Namespace: ondatNamespace, Name: "data"}
 		c.delete(&corev1.PersistentVolumeClaim{ObjectMeta: data})
 		c.waitGone(&corev1.Service{ObjectMeta: data})
-		c.waitGone(&corev1.Endpoints{ObjectMeta: data})
 		c.waitIs("slices and mount endpoint", 30*time.Second, "", func() any {
 			return c.kubectl("-n", ondatNamespace, "get", "endpointslices", "-l", "kubernetes.io/service-name=data", "-o", "name") + c.mountEndpoint("data")
 		})

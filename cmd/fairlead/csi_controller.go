@@ -31,7 +31,6 @@ const csiQPS, csiBurst = 500, 1000
 type csiControllerOptions struct {
 	cli.ClusterOptions
 	managerOptions
-	endpoint string
 }
 
 func csiControllerCommand() *cobra.Command {
@@ -43,8 +42,6 @@ func csiControllerCommand() *cobra.Command {
 	}
 	o.Setup(cmd, o.run)
 	o.flags(cmd)
-	cmd.Flags().StringVar(&o.endpoint, "csi-endpoint", "",
-		"socket to answer the Controller RPCs of CSI on, unix:///path/csi.sock, for the sidecar external-attacher; "+driverVariable+" stands for the driver's name; none by default")
 	return cmd
 }
 
@@ -58,10 +55,6 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	}
 	if configuration.NFS.Mode == config.Off && configuration.Ondat == nil {
 		return errNothingToServe
-	}
-	sockets, err := csiSockets(o.endpoint, configuration.NFS.Drivers)
-	if err != nil {
-		return err
 	}
 	restConfig, err := o.RestConfig("csi-controller")
 	if err != nil {
@@ -84,21 +77,15 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	var publisher *attach.Publisher
 	if configuration.NFS.Mode == config.On {
-		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: configuration.NFS.Endpoints == config.On, Log: log}
-		if publisher, err = setupNFS(ctx, mgr, drivers, writer, log); err != nil {
+		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
+		if err := setupNFS(ctx, mgr, drivers, writer, log); err != nil {
 			return err
 		}
 	}
 	if configuration.Ondat != nil {
 		if err := ondat.Setup(mgr, *configuration.Ondat, log); err != nil {
 			return err
-		}
-	}
-	for driver, socket := range sockets {
-		if err := mgr.Add(&csiServer{driver: driver, socket: socket, publisher: publisher, log: log}); err != nil {
-			return fmt.Errorf("adding the CSI socket: %w", err)
 		}
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -115,14 +102,14 @@ func csiCaches(c config.NFS) (cache.Options, error) {
 	return nfs.Caches(driverNames(c.Drivers))
 }
 
-// setupNFS registers the controllers of NFS services, and returns the publisher for CSI RPCs.
-func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attach.Driver, writer *frontend.Writer, log *slog.Logger) (*attach.Publisher, error) {
+// setupNFS registers the controllers of NFS services.
+func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attach.Driver, writer *frontend.Writer, log *slog.Logger) error {
 	if err := attach.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return nil, err
+		return err
 	}
 	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("building the client of watches: %w", err)
+		return fmt.Errorf("building the client of watches: %w", err)
 	}
 	assignments := pools.New()
 	observer := &pools.Observer{Pools: assignments, Drivers: attach.Services(drivers), Cache: mgr.GetCache(), Log: log}
@@ -130,7 +117,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&services.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
-			Probing: &services.Probing{Clock: clock.RealClock{}}, Servers: &services.Watches{Client: watching},
+			Probing: &services.Probing{}, Servers: &services.Watches{Client: watching},
 			Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 		},
 		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
@@ -138,20 +125,20 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// The controllers subscribe to the observer, so they are added first.
 	if err := mgr.Add(observer); err != nil {
-		return nil, fmt.Errorf("adding the observer of attachments: %w", err)
+		return fmt.Errorf("adding the observer of attachments: %w", err)
 	}
-	return &attach.Publisher{Assigner: assigner, Wait: observer.Wait}, nil
+	return nil
 }
 
 func attachDrivers(c config.NFS) map[string]attach.Driver {
 	drivers := map[string]attach.Driver{}
 	for _, d := range c.Drivers {
-		drivers[d.Name] = attach.Driver{Service: d.Service(), Annotations: attach.Annotations(d.NodeAnnotations), External: d.Attacher == config.AttacherExternal}
+		drivers[d.Name] = attach.Driver{Service: d.Service(), Annotations: attach.Annotations(d.NodeAnnotations)}
 	}
 	return drivers
 }

@@ -28,6 +28,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
 
+// driverVariable is the placeholder for the driver's name in --csi-endpoint.
+const driverVariable = "{driver}"
+
 type csiNodeOptions struct {
 	cli.ClusterOptions
 	drivers                     []string
@@ -85,7 +88,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 	system := &mounts.Host{}
 	var registrations []*registration.Registration
 	for i, driver := range o.drivers {
-		identities := &identity.Server{Driver: driver, Version: cli.Version, Controller: true}
+		identities := &identity.Server{Driver: driver, Version: cli.Version}
 		nodes := &node.Server{
 			Driver: driver, NodeName: o.nodeName, System: system, Timeouts: node.DefaultTimeouts,
 			KubeletDir: o.kubeletDir, PageSize: os.Getpagesize(), Log: log.With("driver", driver),

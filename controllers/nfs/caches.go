@@ -22,7 +22,7 @@ import (
 )
 
 // Published is what the writers of NFS services and of Ondat's volumes read: the
-// Services, slices and Endpoints that they have written.
+// Services and slices that they have written.
 func Published() (cache.Options, error) {
 	ours, err := labels.NewRequirement(publish.ServiceLabel, selection.Exists, nil)
 	if err != nil {
@@ -34,8 +34,6 @@ func Published() (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Service{}:            published,
 			&discoveryv1.EndpointSlice{}: published,
-			//lint:ignore SA1019 for the readers of the deprecated API
-			&corev1.Endpoints{}: published,
 		},
 	}, nil
 }
@@ -56,7 +54,6 @@ func Caches(drivers []string) (cache.Options, error) {
 		&corev1.Node{}:                {Transform: slim.node},
 		&corev1.PersistentVolume{}:    {Transform: slim.volume},
 		&storagev1.VolumeAttachment{}: {Transform: slim.attachment},
-		&storagev1.CSINode{}:          {Transform: slim.csiNode},
 	})
 	return options, nil
 }
@@ -101,19 +98,6 @@ func (s slimmer) attachment(object any) (any, error) {
 			return va, nil
 		}
 		return &storagev1.VolumeAttachment{ObjectMeta: slimMeta(va), Spec: storagev1.VolumeAttachmentSpec{Attacher: va.Spec.Attacher}}, nil
-	}
-	return object, nil
-}
-
-func (s slimmer) csiNode(object any) (any, error) {
-	if n, ok := object.(*storagev1.CSINode); ok {
-		slim := &storagev1.CSINode{ObjectMeta: slimMeta(n)}
-		for _, d := range n.Spec.Drivers {
-			if slices.Contains(s.drivers, d.Name) {
-				slim.Spec.Drivers = append(slim.Spec.Drivers, storagev1.CSINodeDriver{Name: d.Name, NodeID: d.NodeID})
-			}
-		}
-		return slim, nil
 	}
 	return object, nil
 }

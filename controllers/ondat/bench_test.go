@@ -29,7 +29,7 @@ const standIn = 2 * time.Second
 
 // BenchmarkNewVolumes publishes 1,000 new volumes: from the poll that brings them,
 // over HTTP from the test bed's Ondat, until the last mount endpoint is set. One
-// namespace, one Service, slice and Endpoints object each.
+// namespace, one Service and slice each.
 func BenchmarkNewVolumes(b *testing.B) {
 	const volumes = 1000
 	for b.Loop() {
@@ -69,7 +69,7 @@ func newLoad(b *testing.B, volumes int) *load {
 	api, err := rest.New(rest.Options{Endpoint: w.endpoint, SecretPath: w.secret})
 	must.Do(b, err)
 	l.r = newReconciler(api, l.kube, l.kube)
-	l.r.Options.Interval, l.r.Options.Retry, l.r.Events, l.r.Clock = time.Second, time.Second, w.Events, clock.RealClock{}
+	l.r.Events, l.r.Clock = w.Events, clock.RealClock{}
 	must.Do(b, l.r.prepare(prometheus.NewRegistry()))
 	return l
 }
@@ -84,7 +84,7 @@ func (l *load) publish(b *testing.B, volumes int) {
 	}
 	close(queue)
 	var group sync.WaitGroup
-	for range l.r.Options.Concurrency {
+	for range l.r.Config.Concurrency {
 		group.Go(func() {
 			for id := range queue {
 				if _, err := l.r.Reconcile(context.Background(), request(id)); err != nil {

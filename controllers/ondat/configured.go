@@ -16,9 +16,6 @@ import (
 // Setup registers the controller as the configuration says. The manager's cache must
 // have been given to Caches, and hold the objects with label fairlead.io/nfs-service.
 // It asks the control plane nothing: that may be down.
-//
-// Classic Endpoints are written whatever nfs.endpoints says: those of the released
-// manager would else stay, and Kubernetes would mirror their old addresses.
 func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 	api, err := rest.New(rest.Options{
 		Endpoint: c.APIEndpoint, CAFile: c.CAFile, SecretPath: c.APISecretPath,
@@ -29,18 +26,9 @@ func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 		return fmt.Errorf("building the client of Ondat's API: %w", err)
 	}
 	r := &Reconciler{
-		Options: OptionsOf(c), API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Classic: true, Log: log},
+		Config: c, API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log},
 		Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 	}
 	return r.SetupWithManager(mgr)
-}
-
-// OptionsOf a configuration.
-func OptionsOf(c config.Ondat) Options {
-	return Options{
-		Interval: c.APIPollInterval.Duration, Expiry: c.CacheExpiryInterval.Duration, Retry: c.APIRetryInterval.Duration,
-		CreatePoll: c.K8sCreatePollInterval.Duration, CreateWait: c.K8sCreateWaitDuration.Duration,
-		Naming: c.ServiceName, Concurrency: c.Concurrency,
-	}
 }

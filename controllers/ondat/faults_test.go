@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
+//lint:file-ignore SA1019 the released manager writes the deprecated API
 
 package ondat
 
@@ -50,13 +50,12 @@ func TestDeletedObjectsComeBackOnTheirEvents(t *testing.T) {
 	address := w.mounted()
 	w.restart() // the address is in the volume's label
 	w.poll()
-	for _, o := range []client.Object{get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), get[corev1.Endpoints](w, "data"), w.service("data")} {
+	for _, o := range []client.Object{get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), w.service("data")} {
 		w.remove(o)
 		must.Equal(t, volumeOf(t.Context(), o), kit.Request("v-1"), "requests for a %T", o)
 		w.reconcile("v-1")
 		w.leads("data", "10.0.0.1:32001")
 		must.Equal(t, w.service("data").Spec.ClusterIP+":2049", address, "address of the Service")
-		must.True(t, get[corev1.Endpoints](w, "data") != nil, "no Endpoints after a %T was deleted", o)
 	}
 	w.mountedAt(address)
 	must.Equal(t, w.r.volumesOfClaim(t.Context(), w.pvc()), kit.Request("v-1"), "requests for a PVC")
@@ -386,14 +385,15 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.Server.Fail(bed.Fault{Status: http.StatusServiceUnavailable})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- w.r.Start(ctx) }()
-	w.r.poller.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	close(w.r.poller.ready)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.r.run(ctx, workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()))
+	}()
 	for !w.Clock.HasWaiters() {
 		select {
-		case err := <-ended:
-			t.Fatalf("ended: %v", err)
+		case <-ended:
+			t.Fatal("the poll ended")
 		default:
 		}
 	}
@@ -402,7 +402,7 @@ func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 		must.Equal(t, found, true, "metric of volumes in state %s", p)
 	}
 	cancel()
-	must.Do(t, <-ended)
+	<-ended
 }
 
 // The released manager's Service has the PV's name and lacks Fairlead's label; its
@@ -424,9 +424,21 @@ func TestServiceOfTheReleasedManagerIsTakenOver(t *testing.T) {
 	w.poll()
 	w.leads("pv-1", "10.0.0.1:32001")
 	w.mountedAt(address)
-	got, classic := w.service("pv-1"), get[corev1.Endpoints](w, "pv-1")
+	got := w.service("pv-1")
 	must.True(t, got.UID == s.UID && got.Labels["fairlead.io/nfs-service"] == "ondat_v-1" && w.service("data") == nil, "got %+v", got)
-	must.True(t, classic.Labels[discoveryv1.LabelSkipMirror] == "true" && classic.Subsets[0].Addresses[0].IP == "10.0.0.1", "got %+v", classic)
+	must.True(t, get[corev1.Endpoints](w, "pv-1") == nil, "the manager's Endpoints are still there, and are mirrored")
+}
+
+// During a failover, Fairlead takes over the Service when it withdraws the address.
+func TestEndpointsOfTheReleasedManagerGoWithoutAServer(t *testing.T) {
+	w := sharedWorld(t)
+	w.Must(w.API.Create(t.Context(), w.owned("pv-1")))
+	w.Must(w.API.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta("pv-1")}))
+	w.label(w.service("pv-1").Spec.ClusterIP + ":2049")
+	w.LoseServer("v-1")
+	w.poll()
+	must.True(t, w.service("pv-1").Labels["fairlead.io/nfs-service"] == "ondat_v-1", "not taken over: %+v", w.service("pv-1"))
+	must.True(t, get[corev1.Endpoints](w, "pv-1") == nil, "the manager's Endpoints are still there, and are mirrored")
 }
 
 // owned is a Service of volume v-1, as the released manager makes it.

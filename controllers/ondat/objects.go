@@ -12,7 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
+
+// dropEndpoints deletes the Endpoints of a Service of the released manager, before Fairlead labels the Service.
+// Kubernetes mirrors them into a slice, which would keep the address of that time.
+func (r *Reconciler) dropEndpoints(ctx context.Context, s *corev1.Service) error {
+	if s.Labels[publish.ServiceLabel] != "" {
+		return nil
+	}
+	//lint:ignore SA1019 the released manager writes the deprecated API
+	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
+	if err := r.Client.Delete(ctx, e); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Endpoints %s/%s of the released manager: %w", s.Namespace, s.Name, err)
+	}
+	return nil
+}
 
 func keyOf(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}

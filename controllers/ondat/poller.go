@@ -19,49 +19,31 @@ import (
 // maxBackOff is the longest pause after failed polls, in retry intervals.
 const maxBackOff = 6
 
-// poller asks the control plane, and fills the queue of the reconciler.
-type poller struct {
-	// ready is closed when queue is there.
-	ready chan struct{}
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// failures in a row.
-	failures int
-	// class of the last error, and of the last error by namespace: each is logged once.
-	class  string
-	failed map[string]string
-}
-
-// Start polls until the context ends. It is a Runnable of the leader: it waits for
-// nothing but the queue, so that the process starts though the control plane is down.
-func (r *Reconciler) Start(ctx context.Context) error {
-	select {
-	case <-r.poller.ready:
-	case <-ctx.Done():
-		return nil
-	}
-	for {
+// run polls until the context ends, and fills the queue of the reconciler. The process starts though the control plane
+// is down.
+func (r *Reconciler) run(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for ctx.Err() == nil {
 		ids, err := r.poll(ctx)
 		for _, id := range ids {
-			r.poller.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
+			queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
 		}
 		timer := r.Clock.NewTimer(r.pause(err))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return nil
 		case <-timer.C():
 		}
+		timer.Stop()
 	}
 }
 
 // pause until the next poll: the interval, or a growing one while polls fail.
 func (r *Reconciler) pause(err error) time.Duration {
 	if err == nil {
-		r.poller.failures = 0
-		return r.Options.Interval
+		r.failures = 0
+		return r.Config.APIPollInterval.Duration
 	}
-	r.poller.failures++
-	return kit.Backoff(r.Options.Retry, maxBackOff*r.Options.Retry, r.poller.failures)
+	r.failures++
+	return kit.Backoff(r.Config.APIRetryInterval.Duration, maxBackOff*r.Config.APIRetryInterval.Duration, r.failures)
 }
 
 // poll lists the volumes, and returns those with news.
@@ -69,14 +51,14 @@ func (r *Reconciler) poll(ctx context.Context) ([]string, error) {
 	began := r.Clock.Now()
 	listing, err := r.API.Volumes(ctx)
 	if err != nil {
-		if class := rest.Class(err); class != r.poller.class && ctx.Err() == nil {
-			r.poller.class = class
+		if class := rest.Class(err); class != r.class && ctx.Err() == nil {
+			r.class = class
 			r.Log.Warn("Ondat's volumes cannot be listed; what is published stays", "why", err.Error())
 		}
 		return nil, err
 	}
-	if r.poller.class != "" {
-		r.poller.class = ""
+	if r.class != "" {
+		r.class = ""
 		r.Log.Info("Ondat's volumes can be listed again")
 	}
 	r.logFailed(listing)
@@ -97,9 +79,9 @@ func (r *Reconciler) logFailed(listing ondat.Listing) {
 	failed := map[string]string{}
 	for id, err := range listing.Failed {
 		failed[id] = rest.Class(err)
-		if r.poller.failed[id] != failed[id] {
+		if r.failed[id] != failed[id] {
 			r.Log.Warn("a namespace of Ondat cannot be listed; what is published of it stays", "namespace", id, "why", err.Error())
 		}
 	}
-	r.poller.failed = failed
+	r.failed = failed
 }

@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package ondat
 
 import (
@@ -33,10 +31,6 @@ func TestSharedVolumeIsCreatedAndPublished(t *testing.T) {
 	must.Equal(t, s.OwnerReferences, w.owned("").OwnerReferences)
 	must.Equal(t, s.Labels[ondat.VolumeIDLabel], "v-1")
 	w.leads("data", "10.0.0.1:32001")
-	e := get[corev1.Endpoints](w, "data")
-	if e == nil || e.Subsets[0].Addresses[0].IP != "10.0.0.1" || e.Subsets[0].Ports[0].Port != 32001 || e.Labels["storageos.com/volume-id"] != "v-1" {
-		t.Errorf("got %+v", e)
-	}
 	w.mountedAt(s.Spec.ClusterIP + ":2049")
 	w.reports("Normal Published: Ondat volume pv-1 is mounted at " + w.mounted())
 }
@@ -44,7 +38,7 @@ func TestSharedVolumeIsCreatedAndPublished(t *testing.T) {
 // The mount endpoint comes last: a crash before it leaves nothing half done.
 func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
 	w := sharedWorld(t)
-	for _, want := range []string{"create Service/data", "create EndpointSlice/data-fairlead-ipv4", "create Endpoints/data"} {
+	for _, want := range []string{"create Service/data", "create EndpointSlice/data-fairlead-ipv4"} {
 		w.restart()
 		w.Client.CrashAt(0, true)
 		w.list()
@@ -64,7 +58,6 @@ func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
 	w.Client.Cache = w.API.NewCache() // it shows none of what is created
 	w.Client.Cache.Absent(&corev1.Service{ObjectMeta: meta("data")})
 	w.Client.Cache.Absent(&discoveryv1.EndpointSlice{ObjectMeta: meta("data-fairlead-ipv4")})
-	w.Client.Cache.Absent(&corev1.Endpoints{ObjectMeta: meta("data")})
 	for range 2 {
 		w.poll()
 		w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
@@ -86,7 +79,6 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	w.LoseServer("v-1")
 	must.Equal(t, w.poll(), []string{"v-1"}, "news")
 	serves("", 32001)
-	must.Equal(t, get[corev1.Endpoints](w, "data").Subsets, nil)
 	w.Attach("v-1", "10.0.0.2:32777")
 	w.poll()
 	serves("10.0.0.2:32777", 32777)
@@ -121,7 +113,7 @@ func TestCacheSparesKubernetesAndExpires(t *testing.T) {
 
 func TestNameByPersistentVolume(t *testing.T) {
 	w := sharedWorld(t)
-	w.r.Options.Naming = ondat.ByPV
+	w.r.Config.ServiceName = ondat.ByPV
 	for range 2 {
 		w.poll()
 		w.leads("pv-1", "10.0.0.1:32001")

@@ -100,10 +100,10 @@ func TestGoneVolumesAreForgottenWithTheirService(t *testing.T) {
 	w := publishedWorld(t)
 	w.Server.Delete("v-1")
 	w.poll()
-	must.Equal(t, len(w.r.table.gone), 1, "gone volumes")
+	must.Equal(t, w.r.table.volumes["v-1"].State, ondat.Gone)
 	w.remove(w.service("data"))
 	w.poll()
-	must.True(t, len(w.r.table.gone)+len(w.r.table.volumes)+len(w.r.table.outcomes)+len(w.r.table.claims) == 0, "got %+v", w.r.table)
+	must.True(t, len(w.r.table.volumes)+len(w.r.table.settled)+len(w.r.table.claims) == 0, "got %+v", w.r.table)
 }
 
 func TestClaimOfDeletedVolumePassesToTheNext(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
@@ -23,32 +24,14 @@ type API interface {
 	SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error
 }
 
-// Options of the controller; the configuration's section ondat has their sources.
-type Options struct {
-	// Interval between two polls.
-	Interval time.Duration
-	// Expiry of the cache.
-	Expiry time.Duration
-	// Retry is the pause after a failed poll; it doubles while polls fail.
-	Retry time.Duration
-	// CreatePoll is when a volume whose objects could not be written is tried again; it doubles.
-	CreatePoll time.Duration
-	// CreateWait limits one run of the work on one volume.
-	CreateWait time.Duration
-	// Naming of Services.
-	Naming ondat.Naming
-	// Concurrency: so many volumes are reconciled at a time.
-	Concurrency int
-}
-
 // Reconciler publishes shared volumes. Its requests name volumes by their ID.
 type Reconciler struct {
-	Options Options
-	API     API
+	Config config.Ondat
+	API    API
 	// Client reads from the cache, Live from the API server.
 	Client client.Client
 	Live   client.Reader
-	// Writer of Services and slices, with classic Endpoints.
+	// Writer of Services and slices.
 	Writer *frontend.Writer
 	Events events.EventRecorder
 	Clock  clock.Clock
@@ -56,7 +39,11 @@ type Reconciler struct {
 
 	table   *table
 	metrics *metrics
-	poller  poller
+	// failures of polls in a row.
+	failures int
+	// class of the last error, and of the last error by namespace: each is logged once.
+	class  string
+	failed map[string]string
 }
 
 // again is the delay before a state that ends by itself is checked again.
@@ -76,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !ok {
 		return reconcile.Result{}, nil // not listed yet, or of another control plane
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Options.CreateWait)
+	ctx, cancel := context.WithTimeout(ctx, r.Config.K8sCreateWaitDuration.Duration)
 	defer cancel()
 	after, err := r.reconcile(ctx, f)
 	if kit.IsConflict(err) {

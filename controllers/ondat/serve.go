@@ -37,6 +37,11 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	if err != nil {
 		return 0, r.ignore(ctx, f, ondat.InvalidName, err.Error())
 	}
+	if own != nil {
+		if err := r.dropEndpoints(ctx, own); err != nil {
+			return 0, err
+		}
+	}
 	result, err := r.Writer.Sync(ctx, want)
 	if err == nil && result.State == frontend.WrongAddress {
 		result, err = r.replaceService(ctx, f, claim, want, result)
@@ -79,7 +84,7 @@ func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, 
 		}
 	} else {
 		var err error
-		if name, err = f.ServiceName(r.Options.Naming); err != nil {
+		if name, err = f.ServiceName(r.Config.ServiceName); err != nil {
 			return frontend.Frontend{}, err
 		}
 	}

@@ -56,14 +56,13 @@ func slimClaim(object any) (any, error) {
 
 // prepare makes what the controller remembers.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
-	r.table = newTable(r.Options.Expiry)
-	r.poller.ready = make(chan struct{})
+	r.table = newTable(r.Config.CacheExpiryInterval.Duration)
 	var err error
 	r.metrics, err = newMetrics(r.table, registry)
 	return err
 }
 
-// SetupWithManager registers the controller and its poller, which only the leader runs.
+// SetupWithManager registers the controller with its poll, which only the leader runs.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(crmetrics.Registry); err != nil {
 		return fmt.Errorf("registering the metrics of Ondat's volumes: %w", err)
@@ -72,25 +71,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("ondat").
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.Options.Concurrency,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Options.CreatePoll, maxRetry),
+			MaxConcurrentReconciles: r.Config.Concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Config.K8sCreatePollInterval.Duration, maxRetry),
 		}).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.poller.queue = queue
-			close(r.poller.ready)
+		WatchesRawSource(source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			go r.run(ctx, queue)
 			return nil
 		})).
 		Watches(&corev1.Service{}, byVolume).
 		Watches(&discoveryv1.EndpointSlice{}, byVolume).
-		//lint:ignore SA1019 the readers of the deprecated API are served too
-		Watches(&corev1.Endpoints{}, byVolume).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.volumesOfClaim)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("building the controller of Ondat's volumes: %w", err)
-	}
-	if err := mgr.Add(r); err != nil {
-		return fmt.Errorf("adding the poll of Ondat's volumes: %w", err)
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -33,7 +32,8 @@ func TestControllerInAManager(t *testing.T) {
 		NewClient: func(*rest.Config, client.Options) (client.Client, error) { return w.Client, nil },
 	})
 	w.Must(err)
-	w.r.Clock, w.r.Options.Interval = clock.RealClock{}, 10*time.Millisecond
+	w.r.Clock = clock.RealClock{}
+	w.r.Config.APIPollInterval.Duration = 10 * time.Millisecond
 	w.Must(w.r.SetupWithManager(mgr))
 	w.share("10.0.0.1:32001")
 	set, created := make(chan struct{}, 10), make(chan *corev1.Service, 10)
@@ -84,15 +84,6 @@ func wait[T any](t *testing.T, c <-chan T) T {
 		t.Fatal("nothing within 30 s")
 		panic("unreachable")
 	}
-}
-
-func TestConfigurationReachesTheController(t *testing.T) {
-	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nondat: {serviceName: PV}\n"))
-	must.Do(t, err)
-	want := Options{
-		Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: "PV", Concurrency: 16,
-	}
-	must.Equal(t, OptionsOf(*c.Ondat), want)
 }
 
 func TestCacheOfClaimsKeepsWhatIsRead(t *testing.T) {

@@ -10,18 +10,28 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
-// table keeps the volumes of the last polls, and the outcome of each.
+// table keeps the volumes of the last polls, and what became of each.
 type table struct {
-	mu      sync.Mutex
+	// expiry is after what time a volume that was settled is checked again.
+	expiry time.Duration
+
+	mu sync.Mutex
+	// volumes by ID. State Gone: the volume does not exist any more, and still has a Service.
 	volumes map[string]ondat.Finding
-	// gone are volumes that do not exist any more and have a Service.
-	gone   map[string]bool
-	claims map[types.NamespacedName][]string
-	cache  ondat.Cache
-	// outcomes of the last reconciliation, by volume; for metrics, and to report a change once.
-	outcomes map[string]outcome
-	round    round
-	polled   time.Time
+	claims  map[types.NamespacedName][]string
+	// settled are the volumes for which there was nothing left to do.
+	settled map[string]settled
+	// unfinished are the volumes with news of the polls since began, for the metric of how long all of them took.
+	unfinished map[string]bool
+	began      time.Time
+	polled     time.Time
+}
+
+// settled is a volume as it was when nothing was left to do, and the outcome.
+type settled struct {
+	ondat.Fingerprint
+	until time.Time
+	outcome
 }
 
 // outcome of reconciling a volume.
@@ -42,21 +52,13 @@ const (
 
 var phases = []phase{pending, published, notServed, ignored}
 
-// round is the work of a poll, for the metric of how long all volumes took.
-type round struct {
-	began   time.Time
-	waiting map[string]bool
-}
-
 func newTable(expiry time.Duration) *table {
-	return &table{
-		volumes: map[string]ondat.Finding{}, gone: map[string]bool{}, claims: map[types.NamespacedName][]string{},
-		cache: ondat.Cache{Expiry: expiry}, outcomes: map[string]outcome{}, round: round{waiting: map[string]bool{}},
-	}
+	return &table{expiry: expiry, volumes: map[string]ondat.Finding{}, settled: map[string]settled{}, unfinished: map[string]bool{}}
 }
 
-// update merges a listing, and the IDs of volumes that have a Service. It returns the
-// volumes with news. Volumes that could not be listed stay as they are known.
+// update merges a listing, and the IDs of volumes that have a Service. It returns the volumes with news: those that
+// have changed since they were settled, that were never settled, or whose time is over. Volumes that could not be
+// listed stay as they are known.
 func (t *table) update(l ondat.Listing, served map[string]bool, began, now time.Time) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,82 +66,54 @@ func (t *table) update(l ondat.Listing, served map[string]bool, began, now time.
 	for _, v := range l.Volumes {
 		listed[v.ID] = true
 	}
-	for id, f := range t.volumes {
-		switch {
-		case listed[id]:
-		case l.Gone(f.NamespaceID):
-			t.gone[id] = true
-		default:
+	before := t.volumes
+	for id, f := range before {
+		if !listed[id] && f.State != ondat.Gone && !l.Gone(f.NamespaceID) {
 			volumes = append(volumes, f.Volume)
 			listed[id] = true
 		}
 	}
-	for id := range served {
-		if !listed[id] && l.Gone("") {
-			t.gone[id] = true
-		}
-	}
-	maps.DeleteFunc(t.gone, func(id string, _ bool) bool { return listed[id] || !served[id] })
-	before := t.volumes
-	t.volumes, t.claims = make(map[string]ondat.Finding, len(before)), make(map[types.NamespacedName][]string, len(before))
-	var news []string
+	t.volumes, t.claims = map[string]ondat.Finding{}, map[types.NamespacedName][]string{}
 	for _, f := range ondat.Judge(volumes) {
 		if f.State == ondat.Plain && !served[f.ID] {
 			continue
 		}
 		t.volumes[f.ID] = f
 		if f.PVC != "" && f.Namespace != "" {
-			claim := types.NamespacedName{Namespace: f.Namespace, Name: f.PVC}
-			t.claims[claim] = append(t.claims[claim], f.ID)
-		}
-		if !t.cache.Fresh(f, now) {
-			news = append(news, f.ID)
+			t.claims[keyOf(f.Namespace, f.PVC)] = append(t.claims[keyOf(f.Namespace, f.PVC)], f.ID)
 		}
 	}
-	for id := range t.gone {
-		if !t.cache.Fresh(goneFinding(id), now) {
+	for id := range served {
+		if _, known := before[id]; !listed[id] && (known || l.Gone("")) {
+			t.volumes[id] = ondat.Finding{Volume: ondat.Volume{ID: id}, State: ondat.Gone}
+		}
+	}
+	maps.DeleteFunc(t.settled, func(id string, _ settled) bool { _, known := t.volumes[id]; return !known })
+	if t.polled = now; len(t.unfinished) == 0 {
+		t.began = began
+	}
+	var news []string
+	for id, f := range t.volumes {
+		if s, ok := t.settled[id]; !ok || s.Fingerprint != f.Fingerprint() || !now.Before(s.until) {
 			news = append(news, id)
+			t.unfinished[id] = true
 		}
-	}
-	for id := range before {
-		if _, ok := t.volumes[id]; !ok {
-			delete(t.outcomes, id)
-			if !t.gone[id] {
-				t.cache.Drop(id)
-			}
-		}
-	}
-	t.polled = now
-	if len(t.round.waiting) == 0 {
-		t.round.began = began
-	}
-	for _, id := range news {
-		t.round.waiting[id] = true
 	}
 	return news
-}
-
-func goneFinding(id string) ondat.Finding {
-	return ondat.Finding{Volume: ondat.Volume{ID: id}, State: ondat.Gone}
 }
 
 // find returns the finding for a volume. Before the first poll there is none.
 func (t *table) find(id string) (ondat.Finding, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone[id] {
-		return goneFinding(id), true
-	}
 	f, ok := t.volumes[id]
 	return f, ok
 }
 
 // exists reports whether the control plane has a volume.
 func (t *table) exists(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.volumes[id]
-	return ok
+	f, ok := t.find(id)
+	return ok && f.State != ondat.Gone
 }
 
 func (t *table) ofClaim(claim types.NamespacedName) []string {
@@ -164,28 +138,24 @@ func (t *table) setEndpoint(f ondat.Finding, endpoint string) ondat.Finding {
 	return f
 }
 
-// settle records that a volume is done, and reports whether its outcome has changed.
+// settle records that nothing is left to do for a volume, and reports whether its outcome has changed.
 func (t *table) settle(f ondat.Finding, now time.Time, o outcome) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cache.Add(f, now)
-	if f.State == ondat.Gone {
-		return false
-	}
-	changed = t.outcomes[f.ID] != o
-	t.outcomes[f.ID] = o
+	changed = t.settled[f.ID].outcome != o
+	t.settled[f.ID] = settled{f.Fingerprint(), now.Add(t.expiry), o}
 	return changed
 }
 
-// done ends a reconciliation. After the last of a round, it returns the round's duration.
+// done ends a reconciliation. After the last volume with news, it returns how long all of them took.
 func (t *table) done(id string, now time.Time) (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.round.waiting[id] {
+	if !t.unfinished[id] {
 		return 0, false
 	}
-	delete(t.round.waiting, id)
-	return now.Sub(t.round.began), len(t.round.waiting) == 0
+	delete(t.unfinished, id)
+	return now.Sub(t.began), len(t.unfinished) == 0
 }
 
 // count is for metrics.
@@ -194,16 +164,16 @@ func (t *table) count() (byPhase map[phase]int, byReason map[ondat.Reason]int, p
 	defer t.mu.Unlock()
 	byPhase, byReason = map[phase]int{}, map[ondat.Reason]int{}
 	for id, f := range t.volumes {
-		if f.State == ondat.Plain {
+		if f.State == ondat.Plain || f.State == ondat.Gone {
 			continue
 		}
-		o, ok := t.outcomes[id]
+		s, ok := t.settled[id]
 		if !ok {
-			o.phase = pending
+			s.phase = pending
 		}
-		byPhase[o.phase]++
-		if o.reason != "" {
-			byReason[o.reason]++
+		byPhase[s.phase]++
+		if s.reason != "" {
+			byReason[s.reason]++
 		}
 	}
 	return byPhase, byReason, t.polled

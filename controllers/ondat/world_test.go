@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 	"github.com/fairlead-io/fairlead/internal/testkit"
@@ -83,10 +84,15 @@ func (w *world) restart() {
 func newReconciler(api API, c client.Client, live client.Reader) *Reconciler {
 	log := slog.New(slog.DiscardHandler)
 	return &Reconciler{
-		Options: Options{Interval: 5 * time.Second, Expiry: time.Minute, Retry: 5 * time.Second, CreatePoll: time.Second, CreateWait: 20 * time.Second, Naming: ondat.ByPVC, Concurrency: 16},
-		API:     api, Client: c, Live: live, Writer: &frontend.Writer{Client: c, Live: live, Classic: true, Log: log}, Log: log,
+		Config: config.Ondat{
+			APIPollInterval: seconds(5), CacheExpiryInterval: seconds(60), APIRetryInterval: seconds(5), K8sCreatePollInterval: seconds(1), K8sCreateWaitDuration: seconds(20),
+			ServiceName: ondat.ByPVC, Concurrency: 16,
+		},
+		API: api, Client: c, Live: live, Writer: &frontend.Writer{Client: c, Live: live, Log: log}, Log: log,
 	}
 }
+
+func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
 // claim creates a PVC that is bound to a PV.
 func (w *world) claim(namespace, name, pv string) *corev1.PersistentVolumeClaim {

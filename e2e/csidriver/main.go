@@ -1,6 +1,7 @@
-// Command csidriver serves Fairlead's CSI driver for csi-sanity: the RPCs of the
-// product, over mount-utils' fake mounter, and with provisioning added. csi-sanity
-// creates a volume for most of its specs, and Fairlead's volumes are not provisioned.
+// Command csidriver serves Fairlead's CSI driver for csi-sanity: the Identity and Node
+// RPCs of the product, over mount-utils' fake mounter, and Controller RPCs of its own.
+// csi-sanity creates and publishes a volume for most of its specs, and the product has
+// no Controller RPCs: its attacher writes VolumeAttachments.
 //
 // It is a program of its own: csi-sanity needs CSI spec v1.13.0, which has no
 // VolumeCondition any more, and the product needs v1.12.0.
@@ -16,7 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/csi/controller"
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
 	"github.com/fairlead-io/fairlead/internal/csi/identity"
 	"github.com/fairlead-io/fairlead/internal/csi/mounts/fakemounts"
 	"github.com/fairlead-io/fairlead/internal/csi/node"
@@ -41,8 +43,7 @@ func run(ctx context.Context, socket string) error {
 	nodes := &node.Server{
 		Driver: driver, NodeName: nodeName, System: fakemounts.New(), Timeouts: node.DefaultTimeouts, PageSize: os.Getpagesize(), Log: log,
 	}
-	volumes := &volumes{byName: map[string]*volume{}}
-	controllers := &provisioner{Server: controller.Server{Driver: driver, Publisher: volumes}, volumes: volumes}
-	identities := &identity.Server{Driver: driver, Version: "test", Controller: true}
+	controllers := &volumes{byName: map[string]*csi.Volume{}}
+	identities := &withController{identity.Server{Driver: driver, Version: "test"}}
 	return server.Keep(ctx, socket, server.Options{Log: log, StopTimeout: time.Second}, nil, identities.Register, nodes.Register, controllers.Register)
 }

@@ -12,107 +12,123 @@ import (
 
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/csi/capability"
-	"github.com/fairlead-io/fairlead/internal/csi/controller"
+	"github.com/fairlead-io/fairlead/internal/csi/identity"
 )
 
-// provisioner is the product's controller with CreateVolume and DeleteVolume.
-type provisioner struct {
-	controller.Server
-	volumes *volumes
+// withController is the product's identity with the Controller RPCs below.
+type withController struct{ identity.Server }
+
+func (i *withController) Register(r grpc.ServiceRegistrar) { csi.RegisterIdentityServer(r, i) }
+
+func (*withController) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{
+		Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
+	}}}, nil
 }
 
-func (p *provisioner) Register(r grpc.ServiceRegistrar) { csi.RegisterControllerServer(r, p) }
-
-func (p *provisioner) ControllerGetCapabilities(ctx context.Context, req *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
-	resp, err := p.Server.ControllerGetCapabilities(ctx, req)
-	resp.Capabilities = append(resp.Capabilities, &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{
-		Rpc: &csi.ControllerServiceCapability_RPC{Type: csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME},
-	}})
-	return resp, err
-}
-
-func (p *provisioner) CreateVolume(_ context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	if req.GetName() == "" || len(req.GetVolumeCapabilities()) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "no name or no capabilities")
-	}
-	for _, c := range req.GetVolumeCapabilities() {
-		if err := capability.Check(c); err != nil {
-			return nil, status.Error(codes.InvalidArgument, err.Error())
-		}
-	}
-	v, err := p.volumes.create(req.GetName(), req.GetCapacityRange().GetRequiredBytes())
-	if err != nil {
-		return nil, err
-	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: v.id, CapacityBytes: v.size, VolumeContext: map[string]string{"share": "/exports", "subdir": v.id},
-	}}, nil
-}
-
-func (p *provisioner) DeleteVolume(_ context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
-	if req.GetVolumeId() == "" {
-		return nil, status.Error(codes.InvalidArgument, "no volume_id")
-	}
-	p.volumes.delete(req.GetVolumeId())
-	return &csi.DeleteVolumeResponse{}, nil
-}
-
-type volume struct {
-	id   string
-	size int64
-}
-
-// volumes is a fairleadcsi.Publisher: one server for all.
+// volumes answers the Controller RPCs that csi-sanity needs to get volumes for the Node RPCs. One server has all volumes.
 type volumes struct {
+	csi.UnimplementedControllerServer
 	mu     sync.Mutex
-	byName map[string]*volume
+	byName map[string]*csi.Volume
 	count  int
 }
 
-func (v *volumes) create(name string, size int64) (*volume, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	have, ok := v.byName[name]
-	if ok && have.size != size {
-		return nil, status.Error(codes.AlreadyExists, "the volume has another size")
+func (v *volumes) Register(r grpc.ServiceRegistrar) { csi.RegisterControllerServer(r, v) }
+
+func (v *volumes) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	resp := &csi.ControllerGetCapabilitiesResponse{}
+	for _, t := range []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME, csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME} {
+		resp.Capabilities = append(resp.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}},
+		})
 	}
-	if !ok {
-		v.count++
-		have = &volume{id: fmt.Sprintf("volume-%d", v.count), size: size}
-		v.byName[name] = have
-	}
-	return have, nil
+	return resp, nil
 }
 
-func (v *volumes) delete(id string) {
+func (v *volumes) CreateVolume(_ context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if err := check(req.GetName(), req.GetVolumeCapabilities()...); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	size, have := req.GetCapacityRange().GetRequiredBytes(), v.byName[req.GetName()]
+	if have != nil && have.CapacityBytes != size {
+		return nil, status.Error(codes.AlreadyExists, "the volume has another size")
+	}
+	if have == nil {
+		v.count++
+		id := fmt.Sprintf("volume-%d", v.count)
+		have = &csi.Volume{VolumeId: id, CapacityBytes: size, VolumeContext: map[string]string{"share": "/exports", "subdir": id}}
+		v.byName[req.GetName()] = have
+	}
+	return &csi.CreateVolumeResponse{Volume: have}, nil
+}
+
+func (v *volumes) DeleteVolume(_ context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	if req.GetVolumeId() == "" {
+		return nil, status.Error(codes.InvalidArgument, "no volume_id")
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for name, have := range v.byName {
-		if have.id == id {
+		if have.VolumeId == req.GetVolumeId() {
 			delete(v.byName, name)
 		}
 	}
+	return &csi.DeleteVolumeResponse{}, nil
 }
 
-func (v *volumes) HasVolume(_ context.Context, _, id string) (bool, error) {
+func (v *volumes) ControllerPublishVolume(_ context.Context, req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	if err := check(req.GetVolumeId(), req.GetVolumeCapability()); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.GetNodeId() == "":
+		return nil, status.Error(codes.InvalidArgument, "no node_id")
+	case !v.has(req.GetVolumeId()) || req.GetNodeId() != nodeName:
+		return nil, status.Error(codes.NotFound, "no such volume or node")
+	}
+	return &csi.ControllerPublishVolumeResponse{PublishContext: map[string]string{fairleadcsi.AddressKey(driver): "10.0.0.1"}}, nil
+}
+
+func (v *volumes) ControllerUnpublishVolume(_ context.Context, req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	if req.GetVolumeId() == "" {
+		return nil, status.Error(codes.InvalidArgument, "no volume_id")
+	}
+	return &csi.ControllerUnpublishVolumeResponse{}, nil
+}
+
+func (v *volumes) ValidateVolumeCapabilities(_ context.Context, req *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+	if err := check(req.GetVolumeId(), req.GetVolumeCapabilities()...); err != nil {
+		return nil, err
+	}
+	if !v.has(req.GetVolumeId()) {
+		return nil, status.Error(codes.NotFound, "no such volume")
+	}
+	return &csi.ValidateVolumeCapabilitiesResponse{Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: req.GetVolumeCapabilities()}}, nil
+}
+
+func (v *volumes) has(id string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, have := range v.byName {
-		if have.id == id {
-			return true, nil
+		if have.VolumeId == id {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
-func (v *volumes) Publish(ctx context.Context, driver, id, node string) (map[string]string, error) {
-	if ok, _ := v.HasVolume(ctx, driver, id); !ok {
-		return nil, fmt.Errorf("volume %s: %w", id, fairleadcsi.ErrNotFound)
+// check refuses a request that names no volume, or capabilities that the product's shares do not have.
+func check(volume string, capabilities ...*csi.VolumeCapability) error {
+	if volume == "" || len(capabilities) == 0 {
+		return status.Error(codes.InvalidArgument, "no volume or no capabilities")
 	}
-	if node != nodeName {
-		return nil, fmt.Errorf("node %s: %w", node, fairleadcsi.ErrNotFound)
+	for _, c := range capabilities {
+		if err := capability.Check(c); err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
+		}
 	}
-	return map[string]string{fairleadcsi.AddressKey(driver): "10.0.0.1"}, nil
+	return nil
 }
-
-func (v *volumes) Unpublish(context.Context, string, string, string) error { return nil }

@@ -31,7 +31,7 @@ func defaults() *Configuration {
 		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: rollout.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
-		NFS:           NFS{Mode: On, Endpoints: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}}},
+		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
 		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
 	}
 }
@@ -277,7 +277,7 @@ func FuzzParse(f *testing.F) {
 
 func TestLonghornIsDefaultOnlyAlone(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 1, "nfs: {endpoints: slices}": 1, "nfs: {drivers: [{name: nfs.fairlead.io}]}": 0, "fencing: {profiles: [{name: rook-ceph}]}": 0,
+		"": 1, "nfs: {statd: on}": 1, "nfs: {drivers: [{name: nfs.fairlead.io}]}": 0, "fencing: {profiles: [{name: rook-ceph}]}": 0,
 		"nfs: {drivers: [{name: nfs.fairlead.io}]}\nprofiles: [{name: longhorn}]": 1,
 	} {
 		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n" + text))

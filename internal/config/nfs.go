@@ -19,9 +19,6 @@ type NFS struct {
 	// Drivers are the CSI drivers whose PersistentVolumes Fairlead serves. Default:
 	// nfs.fairlead.io.
 	Drivers []NFSDriver `json:"drivers,omitempty"`
-	// Endpoints: on (publish servers in EndpointSlices and a classic Endpoints object)
-	// or slices (in slices only). Default on.
-	Endpoints Switch `json:"endpoints,omitempty"`
 	// Statd: on or off. on says that the nodes run rpc.statd, which NFSv3 needs for
 	// locks: the component nfs/statd runs it, or the nodes themselves do. With off,
 	// PersistentVolumes of NFSv3 without nolock are refused. Default off.
@@ -41,9 +38,6 @@ type NFSDriver struct {
 	// write (also update the annotation for other readers; needs defaultService).
 	// Default off.
 	NodeAnnotations NodeAnnotations `json:"nodeAnnotations,omitempty"`
-	// Attacher of the driver's volumes: fairlead, or external (the sidecar
-	// external-attacher, which calls fairlead csi-controller --csi-endpoint). Default fairlead.
-	Attacher Attacher `json:"attacher,omitempty"`
 }
 
 // NodeAnnotations is off, read or write.
@@ -66,25 +60,14 @@ func (n *NodeAnnotations) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Attacher is fairlead or external.
-type Attacher string
-
-// Values of Attacher.
-const (
-	AttacherFairlead Attacher = "fairlead"
-	AttacherExternal Attacher = "external"
-)
-
 func (n *NFS) setDefaults() {
 	or(&n.Mode, On)
-	or(&n.Endpoints, On)
 	or(&n.Statd, Off)
 	if len(n.Drivers) == 0 && n.Mode != Off {
 		n.Drivers = []NFSDriver{{Name: csi.DefaultDriver}}
 	}
 	for i := range n.Drivers {
 		or(&n.Drivers[i].NodeAnnotations, NodeAnnotationsOff)
-		or(&n.Drivers[i].Attacher, AttacherFairlead)
 	}
 }
 
@@ -92,8 +75,7 @@ func (n *NFS) setDefaults() {
 const maxDriverName = 63
 
 func (n NFS) validate(path *field.Path) field.ErrorList {
-	problems := oneOf(path.Child("endpoints"), n.Endpoints, On, Slices)
-	problems = append(problems, oneOf(path.Child("statd"), n.Statd, On, Off)...)
+	problems := oneOf(path.Child("statd"), n.Statd, On, Off)
 	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
 	if n.Mode == Off && len(n.Drivers) > 0 {
 		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))
@@ -120,7 +102,6 @@ func (n NFS) validate(path *field.Path) field.ErrorList {
 		if d.NodeAnnotations == NodeAnnotationsWrite && d.DefaultService == "" {
 			problems = append(problems, field.Required(at.Child("defaultService"), "a node has one annotation for a driver: nodeAnnotations: write keeps it for the default service"))
 		}
-		problems = append(problems, oneOf(at.Child("attacher"), d.Attacher, AttacherFairlead, AttacherExternal)...)
 	}
 	return problems
 }

@@ -13,7 +13,7 @@ const nfsHead = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
 func TestDefaultsOfNFS(t *testing.T) {
 	c, err := Parse([]byte(nfsHead))
 	must.Do(t, err)
-	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff, Attacher: AttacherFairlead}) || c.NFS.Endpoints != On || c.NFS.Mode != On {
+	if d := c.NFS.Drivers; len(d) != 1 || d[0] != (NFSDriver{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}) || c.NFS.Mode != On {
 		t.Errorf("got %+v", c.NFS)
 	}
 }
@@ -27,14 +27,12 @@ func TestNFSServesNothingWhenOff(t *testing.T) {
 
 func TestDriversOfNFS(t *testing.T) {
 	c, err := Parse([]byte(nfsHead + `nfs:
-  endpoints: slices
   drivers:
     - name: nfs.lb.csi.storage.gke.io
       defaultService: storage/pool
       nodeAnnotations: write
     - name: nfs.fairlead.io
       nodeAnnotations: off
-      attacher: external
 `))
 	must.Do(t, err)
 	if d := c.NFS.Drivers; d[0].Service().String() != "storage/pool" || d[0].NodeAnnotations != NodeAnnotationsWrite || d[1].NodeAnnotations != NodeAnnotationsOff || d[1].Service().Name != "" {
@@ -44,16 +42,16 @@ func TestDriversOfNFS(t *testing.T) {
 
 func TestAllProblemsOfNFSAreNamed(t *testing.T) {
 	_, err := Parse([]byte(nfsHead + `nfs:
-  endpoints: maybe
+  statd: maybe
   mode: slices
   drivers:
-    - {name: a_b, defaultService: pool, nodeAnnotations: sometimes, attacher: none}
+    - {name: a_b, defaultService: pool, nodeAnnotations: sometimes}
     - {name: nfs.fairlead.io, nodeAnnotations: write}
     - {name: nfs.fairlead.io}
 `))
 	must.True(t, err != nil, "accepted")
 	for _, want := range []string{
-		"nfs.endpoints", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations", "nfs.drivers[0].attacher",
+		"nfs.statd", "nfs.mode", "nfs.drivers[0].name", "nfs.drivers[0].defaultService", "nfs.drivers[0].nodeAnnotations",
 		"nfs.drivers[1].defaultService", "nfs.drivers[2].name",
 	} {
 		must.True(t, strings.Contains(err.Error(), want), "no problem with %s in: %v", want, err)

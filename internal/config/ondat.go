@@ -35,8 +35,8 @@ type Ondat struct {
 	// (-cache-expiry-interval in the design, -volume-expiry-interval as released). A
 	// deleted Service is recreated at once. Default 1m.
 	CacheExpiryInterval metav1.Duration `json:"cacheExpiryInterval,omitzero"`
-	// APIRefreshInterval is the maximum age of a token, or two thirds of the token's
-	// lifetime if that is shorter (-api-refresh-interval). Default 1m.
+	// APIRefreshInterval is the age of a token at which Fairlead logs in again, or two thirds
+	// of the token's lifetime if that is shorter (-api-refresh-interval). Default 1m.
 	APIRefreshInterval metav1.Duration `json:"apiRefreshInterval,omitzero"`
 	// APIRetryInterval is the pause after a failed poll. The pause grows up to six times
 	// the interval (-api-retry-interval). Default 5s.
@@ -64,7 +64,7 @@ func (o *Ondat) setDefaults() {
 	or(&o.APIEndpoint, "storageos")
 	or(&o.APISecretPath, "/etc/storageos/secrets/api")
 	orDuration(&o.APIPollInterval, 5*time.Second)
-	orDuration(&o.CacheExpiryInterval, ondat.DefaultCacheExpiry)
+	orDuration(&o.CacheExpiryInterval, time.Minute)
 	orDuration(&o.APIRefreshInterval, rest.DefaultRefresh)
 	orDuration(&o.APIRetryInterval, 5*time.Second)
 	orDuration(&o.APITimeout, rest.DefaultTimeout)

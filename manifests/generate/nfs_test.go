@@ -26,17 +26,17 @@ func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
 	}
 	for file, want := range map[string][]rbacv1.PolicyRule{
 		"csi-controller/rbac.yaml": {
-			rule("", watch, "services", "endpoints"), rule("discovery.k8s.io", watch, "endpointslices"),
+			rule("", watch, "services"), rule("discovery.k8s.io", watch, "endpointslices"),
 			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		},
 		"nfs/controller-rbac.yaml": {
 			rule("fairlead.io", append(slices.Clone(watch), "patch"), "nfsservices"), rule("fairlead.io", []string{"patch"}, "nfsservices/status"),
 			rule("storage.k8s.io", append(slices.Clone(watch), "patch"), "volumeattachments"), rule("storage.k8s.io", []string{"patch"}, "volumeattachments/status"),
-			rule("storage.k8s.io", watch, "csinodes"), rule("", watch, "persistentvolumes", "nodes"),
+			rule("", watch, "persistentvolumes", "nodes"),
 			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
-		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services")},
+		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services"), rule("", []string{"delete"}, "endpoints")},
 	} {
 		if got := clusterRole(t, "../components/"+file).Rules; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", file, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -87,7 +88,7 @@ func ServiceRights() Policy {
 	}
 	return bound("fairlead-csi-controller-services", CSIControllerUser,
 		[]admissionregistrationv1.RuleWithOperations{
-			on("", "v1", "services", write...), on("", "v1", "endpoints", write...), on("discovery.k8s.io", "v1", "endpointslices", write...),
+			on("", "v1", "services", write...), on("", "v1", "endpoints", admissionregistrationv1.Delete), on("discovery.k8s.io", "v1", "endpointslices", write...),
 		},
 		may("request.namespace != '"+metav1.NamespaceSystem+"'", "Fairlead publishes nothing in namespace "+metav1.NamespaceSystem+": move the NFSService or the claim to another namespace"),
 		may(fmt.Sprintf("request.namespace != '%s' || request.name != 'kubernetes' && %s.metadata.?labels[?'%s'].orValue('') != 'kubernetes'", metav1.NamespaceDefault, written, discoveryv1.LabelServiceName),
@@ -96,7 +97,8 @@ func ServiceRights() Policy {
 		// A user may have removed the label, which Fairlead restores. The endpoint controllers make slices that belong to
 		// Services, and so slices count by name.
 		may("request.operation == 'CREATE' || "+ours("oldObject")+" || ("+resource+" == 'services' ? "+ownedBy("NFSService", storage.ClaimKind)+
-			" : "+resource+" == 'endpoints' ? "+ownedBy("Service")+" : oldObject.metadata.name.matches('-fairlead-ipv[46]$'))",
+			// Endpoints of Ondat's released manager are deleted when Fairlead takes over its Service. They have no owner.
+			" : "+resource+" == 'endpoints' ? '"+ondat.VolumeIDLabel+"' in oldObject.metadata.?labels.orValue({}) : oldObject.metadata.name.matches('-fairlead-ipv[46]$'))",
 			"Fairlead did not create the object: delete or rename it, or rename the NFSService"),
 		may(deletes+" || "+resource+" != 'services' || object.spec.?type.orValue('ClusterIP') == 'ClusterIP' && object.spec.?externalIPs.orValue([]).size() == 0 && object.spec.?selector.orValue({}).size() == 0",
 			"a Service of Fairlead has type ClusterIP, no selector and no external IPs"),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -181,23 +182,13 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		"of default/kubernetes":           {write{nil, slice("default", "x-fairlead-ipv4", "kubernetes", true)}, false},
 		"named kubernetes":                {write{nil, slice("default", "kubernetes", "nfs", true)}, false},
 	})
-	endpoints := func(labelled bool, owner string) runtime.Object {
-		//lint:ignore SA1019 the old API is written too
-		e := new(corev1.Endpoints)
-		e.Namespace, e.Name = "storage", "nfs"
-		if labelled {
-			e.Labels = map[string]string{publish.ServiceLabel: "nfs"}
-		}
-		if owner != "" {
-			e.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "nfs"}}
-		}
-		return e
+	endpoints := func(labels map[string]string) runtime.Object {
+		//lint:ignore SA1019 the old API is what is deleted
+		return &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs", Labels: labels}}
 	}
 	checkRights(t, ServiceRights(), CSIControllerUser, "Endpoints", "endpoints", map[string]row{
-		"create":            {write{nil, endpoints(true, "Service")}, true},
-		"restore the label": {write{endpoints(false, "Service"), endpoints(true, "Service")}, true},
-		"take over":         {write{endpoints(false, ""), endpoints(true, "Service")}, false},
-		"delete":            {write{endpoints(true, "Service"), nil}, true},
+		"delete those of Ondat's manager": {write{endpoints(map[string]string{ondat.VolumeIDLabel: "v-1"}), nil}, true},
+		"delete those of others":          {write{endpoints(nil), nil}, false},
 	})
 }
 

@@ -35,8 +35,6 @@ type Driver struct {
 	Service types.NamespacedName
 	// Annotations of nodes. Empty: AnnotationsOff.
 	Annotations Annotations
-	// External: the external attacher writes VolumeAttachments, and calls the CSI RPCs.
-	External bool
 }
 
 // Assigner gives nodes an address of an NFSService.
@@ -85,7 +83,7 @@ func (a *Assigner) get(ctx context.Context, key client.ObjectKey, o client.Objec
 func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
 	var node corev1.Node
 	if err := a.get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
-		return assign.Node{}, missing{waitNode, name, fmt.Errorf("node %s does not exist: %w", name, csi.ErrNotFound)}
+		return assign.Node{}, missing{waitNode, name, fmt.Errorf("node %s does not exist", name)}
 	} else if err != nil {
 		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
@@ -110,12 +108,12 @@ func (a *Assigner) service(ctx context.Context, key types.NamespacedName) (*v1al
 	var service v1alpha1.NFSService
 	if err := a.Cached.Get(ctx, key, &service); apierrors.IsNotFound(err) {
 		return nil, missing{waitService, key.String(), fmt.Errorf(
-			"NFSService %s does not exist: create it, or correct the name in the PersistentVolume: %w", key, csi.ErrInvalid)}
+			"NFSService %s does not exist: create it, or correct the name in the PersistentVolume", key)}
 	} else if err != nil {
 		return nil, fmt.Errorf("reading NFSService %s: %w", key, err)
 	}
 	if service.DeletionTimestamp != nil {
-		return nil, missing{waitService, key.String(), fmt.Errorf("NFSService %s is being deleted, and takes no new nodes: %w", key, csi.ErrUnavailable)}
+		return nil, missing{waitService, key.String(), fmt.Errorf("NFSService %s is being deleted, and takes no new nodes", key)}
 	}
 	return &service, nil
 }
@@ -132,7 +130,7 @@ func (a *Assigner) assign(ctx context.Context, key types.NamespacedName, node as
 		address, err = a.Pools.Attach(key, node, attachment)
 	}
 	if err != nil {
-		return "", missing{waitService, key.String(), fmt.Errorf("NFSService %s has no server for node %s: %w: %w", key, node.Name, err, csi.ErrUnavailable)}
+		return "", missing{waitService, key.String(), fmt.Errorf("NFSService %s has no server for node %s: %w", key, node.Name, err)}
 	}
 	return address, nil
 }

@@ -283,7 +283,7 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 
 func TestForeignAttachmentsAreLeftAlone(t *testing.T) {
 	w, l := attaching(t, serviceOf(1), 1)
-	w.drivers[driver] = Driver{Service: pool, External: true}
+	delete(w.drivers, driver)
 	name := w.request("pv", "n0")
 	before := w.attachment(name)
 	l.settle(name)

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"testing"
@@ -43,16 +44,13 @@ type leader struct {
 	pools     *pools.Pools
 	observer  *pools.Observer
 	r         *Reconciler
-	publisher *Publisher
 	annotator *Annotator
 	volumes   *VolumeReleaser
 }
 
 func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	t.Helper()
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{
-		{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}, {Object: &storagev1.CSINode{}, Field: NodeIndex, Keys: NodeKeys},
-	}, &v1alpha1.NFSService{})
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}}, &v1alpha1.NFSService{})
 	w := &world{Bench: testkit.NewBench(t, api, service), drivers: map[string]Driver{driver: {Service: pool}}}
 	for i := range nodes {
 		w.node(fmt.Sprintf("n%d", i))
@@ -107,6 +105,11 @@ func (w *world) volume(name, handle string, service ...string) {
 	w.Must(w.Create(context.Background(), pv))
 }
 
+// attachmentName is the name that Kubernetes gives (pkg/volume/csi/csi_attacher.go: getAttachmentName).
+func attachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
+}
+
 // request creates a VolumeAttachment, as the attach-detach controller does.
 func (w *world) request(pv, node string) string {
 	w.Helper()
@@ -149,7 +152,6 @@ func (w *world) leader() *leader {
 	assigner := &Assigner{Cached: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers}
 	l.observer = &pools.Observer{Pools: l.pools, Drivers: Services(w.drivers), Cache: reader{Reader: l.client}, Log: w.Log}
 	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
-	l.publisher = &Publisher{Assigner: assigner}
 	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
 	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
 	l.catchUp()

@@ -7,8 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fairlead-io/fairlead/internal/csi"
 )
 
 // volumes are the PersistentVolumes of a driver with a volumeHandle.
@@ -27,11 +25,11 @@ func (a *Assigner) checkHandle(list []corev1.PersistentVolume, service types.Nam
 		pv := &list[i]
 		of, err := a.services().ServiceOf(pv.Spec.CSI, pv.Name)
 		if err != nil {
-			return fmt.Errorf("%w: %w", err, csi.ErrInvalid)
+			return err
 		}
 		if of != service {
-			return fmt.Errorf("PersistentVolumes %s and %s have volumeHandle %s and name NFSServices %s and %s: give them different handles: %w",
-				name, pv.Name, pv.Spec.CSI.VolumeHandle, service, of, csi.ErrInvalid)
+			return fmt.Errorf("PersistentVolumes %s and %s have volumeHandle %s and name NFSServices %s and %s: give them different handles",
+				name, pv.Name, pv.Spec.CSI.VolumeHandle, service, of)
 		}
 	}
 	return nil

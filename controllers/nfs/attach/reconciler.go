@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Cached.Get(ctx, request.NamespacedName, &va); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if d, ours := r.Drivers[va.Spec.Attacher]; !ours || d.External {
+	if _, ours := r.Drivers[va.Spec.Attacher]; !ours {
 		return ctrl.Result{}, nil
 	}
 	err := r.settle(ctx, &va)
@@ -124,7 +124,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 		source, name, err = pools.Source(ctx, r.Live, va)
 	}
 	if apierrors.IsNotFound(err) {
-		return types.NamespacedName{}, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist: %w", name, csi.ErrNotFound)}
+		return types.NamespacedName{}, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist", name)}
 	}
 	if err != nil {
 		return types.NamespacedName{}, err

@@ -31,11 +31,10 @@ const workers = 32
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ours := func(o client.Object) bool {
 		va, ok := o.(*storagev1.VolumeAttachment)
-		d, served := Driver{}, false
 		if ok {
-			d, served = r.Drivers[va.Spec.Attacher]
+			_, ok = r.Drivers[va.Spec.Attacher]
 		}
-		return served && !d.External
+		return ok
 	}
 	waits := func(kind string, name func(client.Object) string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {

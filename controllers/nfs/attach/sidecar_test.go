@@ -89,18 +89,15 @@ func TestFinalizerOfDeletedVolumesGoesAfterTheirAttachments(t *testing.T) {
 }
 
 func TestFinalizersOfOtherAttachersVolumesStay(t *testing.T) {
-	for name, change := range map[string]func(*world, *corev1.PersistentVolume){
-		"another driver": func(_ *world, pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other.example.org" },
-		"no CSI":         func(_ *world, pv *corev1.PersistentVolume) { pv.Spec.CSI = nil },
-		"external": func(w *world, _ *corev1.PersistentVolume) {
-			w.drivers[driver] = Driver{Service: pool, External: true}
-		},
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"another driver": func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "other.example.org" },
+		"no CSI":         func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, l := attaching(t, serviceOf(1), 1)
 			pv := testkit.Get[corev1.PersistentVolume](w, w.API, "", "pv")
 			pv.Finalizers = []string{sidecars}
-			change(w, pv)
+			change(pv)
 			w.Must(w.Update(t.Context(), pv))
 			w.Must(w.Delete(t.Context(), pv))
 			_, err := l.volumes.Reconcile(context.Background(), request("pv"))

@@ -60,8 +60,8 @@ func (v *VolumeReleaser) isLeft(pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp == nil || pv.Spec.CSI == nil {
 		return false
 	}
-	d, ours := v.Drivers[pv.Spec.CSI.Driver]
-	return ours && !d.External && len(pools.WithoutFinalizers(pv.Spec.CSI.Driver, pv.Finalizers)) < len(pv.Finalizers)
+	_, ours := v.Drivers[pv.Spec.CSI.Driver]
+	return ours && len(pools.WithoutFinalizers(pv.Spec.CSI.Driver, pv.Finalizers)) < len(pv.Finalizers)
 }
 
 func volumeOf(va *storagev1.VolumeAttachment) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// clear deletes this frontend's slices and Endpoints: they would lead a foreign Service to an NFS server.
+// clear deletes this frontend's slices: they would lead a foreign Service to an NFS server.
 func (w *Writer) clear(ctx context.Context, f Frontend) error {
 	for _, family := range addresses.Families() {
 		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))
@@ -31,11 +31,7 @@ func (w *Writer) clear(ctx context.Context, f Frontend) error {
 		}
 		w.Log.Info("deleted", "endpointslice", s.Name, "namespace", s.Namespace)
 	}
-	e, err := w.addresses().Classic(ctx, f.Namespace, f.Name)
-	if err != nil || e == nil || !f.owns(e.Labels) {
-		return err
-	}
-	return w.addresses().DeleteClassic(ctx, e)
+	return nil
 }
 
 // owns reports whether labels are those of an object of this frontend: other

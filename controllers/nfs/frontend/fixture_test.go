@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package frontend
 
 import (
@@ -43,7 +41,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 		return nil
 	}
-	f.w = &Writer{Client: f.Client, Live: f.API, Classic: true, Log: f.Log}
+	f.w = &Writer{Client: f.Client, Live: f.API, Log: f.Log}
 	return f
 }
 
@@ -79,11 +77,6 @@ func (f *fixture) service() *corev1.Service {
 func (f *fixture) slice() *discoveryv1.EndpointSlice {
 	f.Helper()
 	return testkit.Get[discoveryv1.EndpointSlice](f, f.API, "storage", "pool-fairlead-ipv4")
-}
-
-func (f *fixture) classic() *corev1.Endpoints {
-	f.Helper()
-	return testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool")
 }
 
 // named are the addresses in all slices of the Service.

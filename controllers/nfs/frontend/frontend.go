@@ -39,7 +39,7 @@ func (f Frontend) service() *corev1.Service {
 	return s
 }
 
-// labels of slices and Endpoints tell them from those of other publishers.
+// labels of slices tell them from those of other publishers.
 func (f Frontend) labels(own map[string]string) map[string]string {
 	own[publish.ServiceLabel] = f.Service
 	maps.Copy(own, f.Labels)

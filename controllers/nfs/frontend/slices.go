@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package frontend
 
 import (
@@ -13,7 +11,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // syncSlices writes the slices, dead addresses first. It reports whether it wrote any.
@@ -71,48 +68,4 @@ func published(s *discoveryv1.EndpointSlice) []netip.AddrPort {
 		}
 	}
 	return list
-}
-
-// syncClassic writes the Endpoints object. It is labelled so that Kubernetes does
-// not mirror it into slices beside Fairlead's.
-func (w *Writer) syncClassic(ctx context.Context, f Frontend, service *corev1.Service) error {
-	have, err := w.addresses().Classic(ctx, f.Namespace, f.Name)
-	if err != nil {
-		return err
-	}
-	if !w.Classic {
-		if have != nil && f.owns(have.Labels) {
-			return w.addresses().DeleteClassic(ctx, have)
-		}
-		return nil
-	}
-	want := f.classic(service)
-	if have == nil && len(want.Subsets) == 0 || have != nil && addresses.SameClassic(have, want) {
-		return nil
-	}
-	_, err = w.addresses().WriteClassic(ctx, have, want)
-	return err
-}
-
-func classicPorts(ports []discoveryv1.EndpointPort) []corev1.EndpointPort {
-	var list []corev1.EndpointPort
-	for _, p := range ports {
-		list = append(list, corev1.EndpointPort{Name: *p.Name, Protocol: *p.Protocol, Port: *p.Port})
-	}
-	return list
-}
-
-func (f Frontend) classic(service *corev1.Service) *corev1.Endpoints {
-	e := &corev1.Endpoints{}
-	e.Namespace, e.Name, e.OwnerReferences = f.Namespace, f.Name, addresses.Owner(service)
-	e.Labels = f.labels(map[string]string{discoveryv1.LabelSkipMirror: "true", storage.EndpointsManagedBy: storage.SliceManager})
-	for _, s := range f.Slices() {
-		if s.Backend.IsValid() {
-			e.Subsets = []corev1.EndpointSubset{{
-				Addresses: []corev1.EndpointAddress{{IP: s.Backend.Addr().String()}},
-				Ports:     classicPorts(s.Ports()),
-			}}
-		}
-	}
-	return e
 }

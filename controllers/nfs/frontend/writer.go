@@ -17,15 +17,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// Writer writes frontends. Its cache may hold only Services, slices and Endpoints
+// Writer writes frontends. Its cache may hold only Services and slices
 // with the label publish.ServiceLabel.
 type Writer struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Classic: an Endpoints object is written too.
-	Classic bool
-	Log     *slog.Logger
+	Log  *slog.Logger
 }
 
 // Sync writes a frontend. A Conflict error means that the cache is stale: an event follows.
@@ -52,7 +50,7 @@ func (w *Writer) sync(ctx context.Context, f Frontend) (Result, error) {
 	if err != nil {
 		return result, fmt.Errorf("publishing Service %s/%s: %w", f.Namespace, f.Name, err)
 	}
-	return result, w.syncClassic(ctx, f, service)
+	return result, nil
 }
 
 // syncService returns the Service after the write; nil if nothing may be published.

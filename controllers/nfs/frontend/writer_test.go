@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package frontend
 
 import (
@@ -38,10 +36,6 @@ func TestFrontendIsPublished(t *testing.T) {
 		t.Errorf("labels %v, owners %v", s.Labels, s.OwnerReferences)
 	}
 	must.Equal(t, f.named(), []string{two.String()}, "slices name")
-	e := f.classic()
-	if e == nil || e.Labels[discoveryv1.LabelSkipMirror] != "true" || e.Subsets[0].Addresses[0].IP != "10.0.0.2" || e.Subsets[0].Ports[0].Port != 12049 {
-		t.Errorf("classic object: %+v", e)
-	}
 	f.Client.Before = func(w fakeapi.Write) error { t.Errorf("a second pass writes: %s %T", w.Verb, w.Object); return nil }
 	want.ClusterIP = result.ClusterIP
 	again := f.sync(want)
@@ -58,23 +52,18 @@ func TestDeletedServiceReturnsWithItsAddress(t *testing.T) {
 	must.Equal(t, f.slice().OwnerReferences[0].UID, f.service().UID, "the slice still belongs to the deleted Service, and would be collected")
 }
 
-// The garbage collector deletes slices and Endpoints of a deleted Service at any time.
+// The garbage collector deletes the slices of a deleted Service at any time.
 func TestCollectedSlicesAreRecreatedDespiteAStaleCache(t *testing.T) {
 	f, address := publishedOne(t)
 	f.Client.Cache = f.NewCache()
-	collected := []client.Object{
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4"}},
-		&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}},
-	}
-	for _, o := range append(collected, f.service()) {
+	for _, o := range []client.Object{f.slice(), f.service()} {
 		f.Must(f.Client.Cache.Hold(t.Context(), o))
 		f.Must(f.Delete(t.Context(), o))
 	}
 	f.Client.Cache.Absent(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}})
 	f.sync(stable(address, one))
-	if got := f.named(); !slices.Equal(got, []string{one.String()}) || f.classic() == nil || f.classic().OwnerReferences[0].UID != f.service().UID {
-		t.Errorf("slices name %v, Endpoints %+v", got, f.classic())
-	}
+	must.Equal(t, f.named(), []string{one.String()}, "slices name")
+	must.Equal(t, f.slice().OwnerReferences[0].UID, f.service().UID, "owner of the slice")
 }
 
 func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
@@ -84,8 +73,7 @@ func TestTakenAddressIsReportedNotReplaced(t *testing.T) {
 	f.Must(f.Create(t.Context(), other))
 	result := f.sync(stable(address, one))
 	must.True(t, result.State == Taken && !result.ClusterIP.IsValid() && strings.Contains(result.Message, address), "got %+v", result)
-	got := f.named()
-	must.True(t, len(got) == 0 && f.classic() == nil, "still published: %v, %v", got, f.classic())
+	must.True(t, len(f.named()) == 0, "still published: %v", f.named())
 	f.Must(f.Delete(t.Context(), other))
 	again := f.sync(stable(address, one))
 	must.True(t, again.State == Published && again.ClusterIP.String() == address, "the address is free again: %+v", again)
@@ -153,18 +141,13 @@ func TestPortsOfVersion3AreNoDeadAddresses(t *testing.T) {
 // Ondat's api-manager compares the first address and the first port (EndpointsIsEqual).
 func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
 	f, address := publishedOne(t)
-	slice, classic := f.slice(), f.classic()
+	slice := f.slice()
 	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.99"}})
 	slice.Ports[0].Name = ptr.To("x")
 	f.Must(f.Update(t.Context(), slice))
-	classic.Subsets[0].Addresses = append(classic.Subsets[0].Addresses, corev1.EndpointAddress{IP: "10.0.0.99"})
-	classic.Subsets[0].Ports[0].Name = "x"
-	f.Must(f.Update(t.Context(), classic))
 	result := f.sync(stable(address, one))
 	must.True(t, result.Moved && slices.Equal(f.named(), []string{one.String()}), "got %+v, slices name %v", result, f.named())
-	if e := f.classic().Subsets[0]; len(e.Addresses) != 1 || e.Ports[0].Name != "nfs" || *f.slice().Ports[0].Name != "nfs" {
-		t.Errorf("Endpoints %+v, slice %+v", e, f.slice().Ports)
-	}
+	must.Equal(t, *f.slice().Ports[0].Name, "nfs", "name of the port")
 }
 
 func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
@@ -177,14 +160,7 @@ func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
 func TestFrontendWithoutBackendNamesNothing(t *testing.T) {
 	f, address := publishedOne(t)
 	result := f.sync(stable(address, netip.AddrPort{}))
-	must.True(t, result.State == Published && len(f.named()) == 0 && len(f.classic().Subsets) == 0, "got %+v, slices name %v", result, f.named())
-}
-
-func TestClassicObjectGoesWhenSwitchedOff(t *testing.T) {
-	f, address := publishedOne(t)
-	f.w.Classic = false
-	f.sync(stable(address, one))
-	must.True(t, f.classic() == nil, "the Endpoints object is still there")
+	must.True(t, result.State == Published && len(f.named()) == 0, "got %+v, slices name %v", result, f.named())
 }
 
 func TestRemoveSparesOtherOwners(t *testing.T) {

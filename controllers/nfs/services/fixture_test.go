@@ -76,8 +76,8 @@ func (f *fixture) restart() {
 	f.NewLeader()
 	f.Client.Before, f.Client.After = before, after
 	f.r = &Reconciler{
-		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Classic: true, Log: f.Log}, Pools: pools.New(),
-		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{Clock: f.Clock}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
+		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Log: f.Log}, Pools: pools.New(),
+		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
 		parallel: 1, // so that runs repeat
 	}
 	f.Must(f.r.prepare(f.Registry))

@@ -67,13 +67,7 @@ func TestPortsOfVersion3ArePublished(t *testing.T) {
 			ports["slice"] = append(ports["slice"], *p.Port)
 		}
 	}
-	//lint:ignore SA1019 readers of the deprecated API are served too
-	for _, subset := range testkit.Get[corev1.Endpoints](f, f.API, "storage", "pool").Subsets {
-		for _, p := range subset.Ports {
-			ports["Endpoints"] = append(ports["Endpoints"], p.Port)
-		}
-	}
-	for _, of := range []string{"Service", "slice", "Endpoints"} {
+	for _, of := range []string{"Service", "slice"} {
 		slices.Sort(ports[of])
 		must.Equal(t, ports[of], want, of)
 	}
@@ -351,28 +345,27 @@ func TestHungServerIsOutInTime(t *testing.T) {
 	for _, test := range []struct{ interval, timeout time.Duration }{{5 * time.Second, time.Second}, {time.Second, time.Second}, {10 * time.Second, 5 * time.Second}, {5 * time.Second, 100 * time.Millisecond}} {
 		s := v1alpha1.NFSServiceSpec{Health: v1alpha1.NFSHealth{Interval: &metav1.Duration{Duration: test.interval}, Timeout: &metav1.Duration{Duration: test.timeout}}}
 		settings := readSettings(t, s)
-		at := paceOf(settings)
-		worst := time.Duration(settings.Failures)*at.interval + at.timeout + gather
+		worst := time.Duration(settings.Failures)*intervalOf(settings) + settings.Timeout + gather
 		if limit := time.Duration(settings.Failures)*test.interval + time.Second; worst+300*time.Millisecond > limit {
 			t.Errorf("interval %s, timeout %s: judged dead after %s, must be published after %s", test.interval, test.timeout, worst, limit)
 		}
 	}
 }
 
-func TestProbersArePooledByPace(t *testing.T) {
+func TestServersAreProbedAtTheIntervalOfTheirService(t *testing.T) {
 	f := newFixture(t, specOf("PerNode", "10.0.0.1", "10.0.0.2"))
 	f.reconcile()
 	f.change(func(s *v1alpha1.NFSService) { s.Spec.Health.Interval = &metav1.Duration{Duration: time.Minute} })
 	f.reconcile()
 	targets := map[time.Duration]int{}
-	for at, has := range f.r.Probing.paces {
-		targets[at.interval.Round(time.Second)] = len(has.targets)
+	for _, target := range f.r.Probing.targets {
+		targets[target.Interval.Round(time.Second)]++
 	}
 	must.Equal(t, targets, map[time.Duration]int{time.Minute: 2}, "targets by interval")
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()
-	must.Equal(t, len(f.r.Probing.paces), 0, "paces of a service that is gone")
+	must.Equal(t, len(f.r.Probing.targets), 0, "targets of a service that is gone")
 }
 
 func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {

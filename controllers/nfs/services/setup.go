@@ -1,5 +1,3 @@
-//lint:file-ignore SA1019 the readers of the deprecated API are served too
-
 package services
 
 import (
@@ -29,7 +27,7 @@ import (
 const workers = 4
 
 // SetupWithManager registers the controller. The manager's cache must hold
-// NFSServices, and Services, slices and Endpoints with the label publish.ServiceLabel.
+// NFSServices, and Services and slices with the label publish.ServiceLabel.
 // Servers must be a Watches, and the pools must be unused so far.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(controllermetrics.Registry); err != nil {
@@ -52,7 +50,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Service{}, published).
 		Watches(&discoveryv1.EndpointSlice{}, published).
-		Watches(&corev1.Endpoints{}, published).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()

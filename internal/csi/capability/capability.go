@@ -1,5 +1,4 @@
-// Package capability decides which volume capabilities an NFS share has. The
-// Controller and the Node RPCs use the same function.
+// Package capability decides which volume capabilities an NFS share has.
 package capability
 
 import (

@@ -13,8 +13,6 @@ import (
 type Server struct {
 	csi.UnimplementedIdentityServer
 	Driver, Version string
-	// Controller reports whether the driver has Controller RPCs, on this socket or another.
-	Controller bool
 }
 
 // Register adds the server to a gRPC server.
@@ -25,15 +23,10 @@ func (s *Server) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 	return &csi.GetPluginInfoResponse{Name: s.Driver, VendorVersion: s.Version}, nil
 }
 
-// GetPluginCapabilities lists what the driver can do as a whole.
+// GetPluginCapabilities names no service: the driver has no Controller RPCs, since Fairlead's attacher writes
+// VolumeAttachments itself.
 func (s *Server) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	resp := &csi.GetPluginCapabilitiesResponse{}
-	if s.Controller {
-		resp.Capabilities = append(resp.Capabilities, &csi.PluginCapability{
-			Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}},
-		})
-	}
-	return resp, nil
+	return &csi.GetPluginCapabilitiesResponse{}, nil
 }
 
 // Probe returns ready at once: the driver needs no preparation.

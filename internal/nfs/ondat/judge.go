@@ -40,6 +40,20 @@ type Finding struct {
 	PV, PVC, Namespace string
 }
 
+// Fingerprint is what of a volume matters here, to compare. The version of the volume is not part of the fingerprint: it
+// changes with each replica.
+type Fingerprint struct {
+	state                          State
+	namespaceID, attachment, label string
+	server                         netip.AddrPort
+	pv, pvc, namespace             string
+}
+
+// Fingerprint of a finding.
+func (f Finding) Fingerprint() Fingerprint {
+	return Fingerprint{f.State, f.NamespaceID, f.AttachmentType, f.Labels[LabelMountEndpoint], f.Server, f.PV, f.PVC, f.Namespace}
+}
+
 // Judge says of each volume of the control plane whether it is to be published.
 // The proposal asks for an endpoint <ip>:<port> and for three labels; the PVC is
 // compared later (CheckClaim).

@@ -2,6 +2,7 @@ package ondat
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -95,6 +96,34 @@ func TestServerBelongsToOneVolume(t *testing.T) {
 			}
 		}
 		must.Equal(t, fmt.Sprint(states), c.want, "%s", name)
+	}
+}
+
+func TestFingerprintHasWhatMatters(t *testing.T) {
+	for name, change := range map[string]struct {
+		apply func(*Volume)
+		same  bool
+	}{
+		"nothing":         {func(*Volume) {}, true},
+		"version":         {func(v *Volume) { v.Version = "2" }, true},
+		"other label":     {func(v *Volume) { v.Labels["team"] = "x" }, true},
+		"server":          {func(v *Volume) { v.ServiceEndpoint = "10.0.0.2:1" }, false},
+		"port of server":  {func(v *Volume) { v.ServiceEndpoint = "10.0.0.1:2" }, false},
+		"attachment":      {func(v *Volume) { v.AttachmentType = Detached }, false},
+		"no server":       {func(v *Volume) { v.ServiceEndpoint = "" }, false},
+		"mount endpoint":  {func(v *Volume) { v.Labels[LabelMountEndpoint] = "10.96.0.9:2049" }, false},
+		"broken endpoint": {func(v *Volume) { v.Labels[LabelMountEndpoint] = "None:2049" }, false},
+		"PVC":             {func(v *Volume) { v.Labels[LabelPVC] = "other" }, false},
+		"namespace":       {func(v *Volume) { v.Labels[LabelNamespace] = "other" }, false},
+		"PV":              {func(v *Volume) { v.Labels[LabelPV] = "other" }, false},
+		"Ondat namespace": {func(v *Volume) { v.NamespaceID = "other" }, false},
+	} {
+		before := volume("1", "10.0.0.1:1")
+		after := before
+		after.Labels = maps.Clone(before.Labels)
+		change.apply(&after)
+		same := Judge([]Volume{before})[0].Fingerprint() == Judge([]Volume{after})[0].Fingerprint()
+		must.Equal(t, same, change.same, "%s: same", name)
 	}
 }
 

@@ -32,7 +32,9 @@ type Client struct {
 	Machine string
 }
 
-func (c *Client) timeout() time.Duration { return cmp.Or(c.Timeout, DefaultTimeout) }
+func (p *probe) timeout() time.Duration {
+	return cmp.Or(p.target.Timeout, p.client.Timeout, DefaultTimeout)
+}
 
 func (c *Client) dialer(target Target) func(context.Context, netip.AddrPort) (net.Conn, error) {
 	switch {
@@ -80,10 +82,10 @@ func (c *Client) findings(ctx context.Context, target Target) []Finding {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timer := c.clock().AfterFunc(c.timeout(), func() { cancel(errTimeout) })
+	p := &probe{client: c, ctx: ctx, target: target}
+	timer := c.clock().AfterFunc(p.timeout(), func() { cancel(errTimeout) })
 	defer timer.Stop()
 
-	p := &probe{client: c, ctx: ctx, target: target}
 	var findings []Finding
 	for _, v := range target.Versions {
 		found, err := p.version(v)

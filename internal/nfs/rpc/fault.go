@@ -51,7 +51,7 @@ func (p *probe) dialFault(address netip.AddrPort, err error) *fault {
 	if end, ok := endOf(p.ctx, err); ok && end == Canceled {
 		return say(Canceled, "was not probed: the probe was canceled")
 	} else if ok {
-		return say(DialTimeout, "accepted no connection in time (timeout %s): the node is down, packets are dropped, or the server stopped accepting", p.client.timeout())
+		return say(DialTimeout, "accepted no connection in time (timeout %s): the node is down, packets are dropped, or the server stopped accepting", p.timeout())
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -75,7 +75,7 @@ func (p *probe) callFault(address netip.AddrPort, step string, err error) *fault
 	if end, ok := endOf(p.ctx, err); ok && end == Canceled {
 		return say(Canceled, "was not probed to the end: the probe was canceled")
 	} else if ok {
-		return say(Silent, "accepted the connection and did not answer %s in time (timeout %s): the server hangs or is stopped", step, p.client.timeout())
+		return say(Silent, "accepted the connection and did not answer %s in time (timeout %s): the server hangs or is stopped", step, p.timeout())
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return say(Closed, "closed the connection before its reply to %s was complete", step)

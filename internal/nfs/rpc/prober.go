@@ -3,11 +3,12 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/workqueue"
 )
 
 // Defaults of Schedule.
@@ -24,34 +25,34 @@ type Schedule struct {
 	Interval time.Duration
 	// Jitter is the share of Interval, below 1, by which it is shortened at random. 0: DefaultJitter.
 	Jitter float64
-	// Batch starts probes together that are due within this time, so early by at most this: waking up for each
-	// probe costs more CPU than the probe. It is at most half of the shortest interval. 0: 5 % of Interval.
-	Batch time.Duration
 	// Workers is how many probes run at once, each with at most two connections open. 0: DefaultWorkers.
 	Workers int
-	// Clock schedules probes. nil: the real clock.
-	Clock clock.Clock
 	// Random returns numbers in [0, 1). nil: math/rand.
 	Random func() float64
 }
 
-// Prober probes many targets again and again. A target is never probed twice at once. A new target is probed
-// at once, then at a random time within one interval, so that targets added together spread out.
+// Prober probes many targets again and again. The target of a key is never probed twice at once. A new target is
+// probed at once, then at a random time within one interval, so that targets added together spread out.
 //
-// A probe holds one worker for at most the timeout of Probe plus the time of Report. Workers go to the targets
-// that are due longest. So with T targets and W workers, h of whose targets hang, a probe starts at most
+// A probe holds one worker for at most the timeout of Probe plus the time of Report. Workers take targets in the
+// order in which they became due. So with T targets and W workers, h of whose targets hang, a probe starts at most
 // ⌊h/W⌋ timeouts after it is due: at once while h < W. Result.Waited is the measured value. In the long run,
 // Workers ≥ T × timeout / Interval keeps the interval even if every target hangs.
 type Prober[K comparable] struct {
 	probe    func(context.Context, Target) Result
 	report   func(K, Result)
 	schedule Schedule
+	queue    workqueue.TypedDelayingInterface[K]
 
 	mu      sync.Mutex
-	entries map[K]*entry[K]
-	queue   queue[K]
-	running int
-	wake    chan struct{}
+	entries map[K]*entry
+}
+
+// entry is one target of a Prober. A target that changes gets a new entry.
+type entry struct {
+	target Target
+	due    time.Time
+	probed bool
 }
 
 // NewProber makes a Prober that calls probe, as a rule Client.Probe, and report with each result. Report is
@@ -61,140 +62,90 @@ func NewProber[K comparable](probe func(context.Context, Target) Result, report 
 	schedule.Interval = cmp.Or(schedule.Interval, DefaultInterval)
 	schedule.Workers = cmp.Or(schedule.Workers, DefaultWorkers)
 	schedule.Jitter = cmp.Or(schedule.Jitter, DefaultJitter)
-	shortest := time.Duration(float64(schedule.Interval) * (1 - schedule.Jitter))
-	schedule.Batch = min(cmp.Or(schedule.Batch, schedule.Interval/20), shortest/2)
-	if schedule.Clock == nil {
-		schedule.Clock = clock.RealClock{}
-	}
 	if schedule.Random == nil {
 		schedule.Random = rand.Float64
 	}
-	return &Prober[K]{probe: probe, report: report, schedule: schedule, entries: map[K]*entry[K]{}, wake: make(chan struct{}, 1)}
+	return &Prober[K]{probe: probe, report: report, schedule: schedule, queue: workqueue.NewTypedDelayingQueue[K](), entries: map[K]*entry{}}
 }
 
-// Set replaces all targets. Equal ones keep their turn; new and changed ones are due now. No result of a target
-// that was removed or changed is reported after Set, but for a Report that has begun.
+// Set replaces all targets. Equal ones keep their turn; new and changed ones are due now, a changed one once the
+// running probe of its key has ended. No result of a target that was removed or changed is reported after Set, but
+// for a Report that has begun.
 func (p *Prober[K]) Set(targets map[K]Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, e := range p.entries {
-		if target, keep := targets[key]; keep && target.Equal(e.target) {
-			continue
-		}
-		e.gone = true
-		delete(p.entries, key)
-		if e.index >= 0 {
-			p.queue.remove(e)
-		}
-	}
-	now := p.schedule.Clock.Now()
+	maps.DeleteFunc(p.entries, func(key K, e *entry) bool {
+		target, keep := targets[key]
+		return !keep || !target.Equal(e.target)
+	})
 	for key, target := range targets {
 		if p.entries[key] == nil {
-			e := &entry[K]{key: key, target: target, first: true}
-			p.entries[key] = e
-			p.push(e, now)
+			p.entries[key] = &entry{target: target, due: time.Now()}
+			p.queue.Add(key)
 		}
 	}
-	p.signal()
 }
 
 // Run probes until the context ends, and returns once no probe runs any more.
 func (p *Prober[K]) Run(ctx context.Context) {
-	var probes sync.WaitGroup
-	defer probes.Wait()
-	timer := p.schedule.Clock.NewTimer(p.schedule.Interval)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		for early := time.Duration(0); ; early = p.schedule.Batch {
-			e, due := p.next(early)
-			if e == nil {
-				break
+	context.AfterFunc(ctx, p.queue.ShutDown)
+	var workers sync.WaitGroup
+	for range p.schedule.Workers {
+		workers.Go(func() {
+			for key, ended := p.queue.Get(); !ended && ctx.Err() == nil; key, ended = p.queue.Get() {
+				p.run(ctx, key)
+				p.queue.Done(key)
 			}
-			probes.Go(func() { p.run(ctx, e, due) })
-		}
-		timer.Reset(p.idle())
-		select {
-		case <-ctx.Done():
-		case <-p.wake:
-		case <-timer.C():
-		}
+		})
 	}
+	workers.Wait()
 }
 
-// next takes the target with the earliest due time, if that is at most early ahead and a worker is free.
-func (p *Prober[K]) next(early time.Duration) (*entry[K], time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running >= p.schedule.Workers || len(p.queue) == 0 || p.queue[0].due.After(p.schedule.Clock.Now().Add(early)) {
-		return nil, time.Time{}
+func (p *Prober[K]) run(ctx context.Context, key K) {
+	e, started := p.entry(key), time.Now()
+	if e == nil {
+		return
 	}
-	p.running++
-	e := p.queue.take()
-	return e, e.due
-}
-
-// idle is the time until the next probe is due, unless a wake-up comes first.
-func (p *Prober[K]) idle() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running >= p.schedule.Workers || len(p.queue) == 0 {
-		return p.schedule.Interval // the end of a probe and Set wake the loop
+	if early := e.due.Sub(started); early > 0 { // a target that the key had before was due now
+		p.queue.AddAfter(key, early)
+		return
 	}
-	return max(0, p.queue[0].due.Sub(p.schedule.Clock.Now()))
-}
-
-func (p *Prober[K]) run(ctx context.Context, e *entry[K], due time.Time) {
-	started := p.schedule.Clock.Now()
 	result := p.probe(ctx, e.target)
-	result.Waited = max(0, started.Sub(due))
-	if ctx.Err() == nil && p.wanted(e) {
-		p.report(e.key, result)
+	result.Waited = started.Sub(e.due)
+	if ctx.Err() == nil && p.entry(key) == e {
+		p.report(key, result)
 	}
-	p.finish(e, started)
+	p.again(key, e, started)
 }
 
-func (p *Prober[K]) wanted(e *entry[K]) bool {
+func (p *Prober[K]) entry(key K) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !e.gone
+	return p.entries[key]
 }
 
-func (p *Prober[K]) finish(e *entry[K], started time.Time) {
+// again queues the next probe of a target, unless the target was removed or changed. Turns missed during a long
+// probe are not repeated: the target is then due now.
+func (p *Prober[K]) again(key K, e *entry, started time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	full := p.running == p.schedule.Workers
-	p.running--
-	if !e.gone {
-		p.push(e, started.Add(p.pause(e)))
+	if p.entries[key] != e {
+		return
 	}
-	if full || e.index == 0 { // else Run sleeps for the right time already
-		p.signal()
+	now := time.Now()
+	e.due = started.Add(p.pause(e))
+	if e.due.Before(now) {
+		e.due = now
 	}
+	p.queue.AddAfter(key, e.due.Sub(now))
 }
 
 // pause is the time between the starts of two probes of a target.
-func (p *Prober[K]) pause(e *entry[K]) time.Duration {
-	random := p.schedule.Random()
-	if e.first {
-		e.first = false
-		return time.Duration(float64(p.schedule.Interval) * random)
+func (p *Prober[K]) pause(e *entry) time.Duration {
+	interval, random := float64(cmp.Or(e.target.Interval, p.schedule.Interval)), p.schedule.Random()
+	if !e.probed {
+		e.probed = true
+		return time.Duration(interval * random)
 	}
-	return time.Duration(float64(p.schedule.Interval) * (1 - p.schedule.Jitter*random))
-}
-
-// push queues an entry. Turns missed during a long probe are not repeated: the entry is then due now.
-func (p *Prober[K]) push(e *entry[K], due time.Time) {
-	if now := p.schedule.Clock.Now(); due.Before(now) {
-		due = now
-	}
-	e.due = due
-	p.queue.add(e)
-}
-
-// signal wakes Run. One pending wake-up is enough.
-func (p *Prober[K]) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	return time.Duration(interval * (1 - p.schedule.Jitter*random))
 }

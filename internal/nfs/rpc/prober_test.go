@@ -113,22 +113,6 @@ func TestTargetsAreProbedOncePerInterval(t *testing.T) {
 	})
 }
 
-func TestProbesDueCloseTogetherStartTogether(t *testing.T) {
-	inBubble(t, t, Schedule{Interval: 5 * time.Second, Random: seeded(1)}, func(p *pool) {
-		p.Set(numbered(1000))
-		p.pass(time.Minute)
-		wakeups := map[time.Duration]bool{}
-		for _, starts := range p.starts {
-			for _, at := range starts {
-				wakeups[at] = true
-			}
-		}
-		if most := 4*60 + 1; len(wakeups) > most { // a batch every 250 ms
-			t.Errorf("%d wake-ups a minute, more than %d", len(wakeups), most)
-		}
-	})
-}
-
 func TestHungTargetsDelayOthersWithinTheBound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const timeout = time.Second
@@ -237,17 +221,24 @@ func TestReportMaySetTargets(t *testing.T) {
 	})
 }
 
-func TestLongBatchLeavesHalfOfTheInterval(t *testing.T) {
-	inBubble(t, t, Schedule{Interval: 2 * time.Second, Batch: time.Hour, Random: fixed(1)}, func(p *pool) {
-		p.Set(numbered(1))
-		time.Sleep(500 * time.Millisecond)
-		p.Set(numbered(2)) // the first target is due 1.5 s later
-		p.pass(time.Minute)
-		for address, starts := range p.starts {
-			for i := 1; i < len(starts); i++ {
-				pause := starts[i] - starts[i-1]
-				must.True(t, pause >= 900*time.Millisecond, "%s: %s between two probes", address, pause)
-			}
-		}
+// The queue still holds the turn of the former target.
+func TestChangedTargetKeepsItsOwnTurns(t *testing.T) {
+	inBubble(t, t, Schedule{Interval: 10 * time.Second, Random: fixed(0.5)}, func(p *pool) {
+		p.Set(map[int]Target{0: targetNumber(0)}) // due again after 5 s
+		p.pass(3 * time.Second)
+		p.Set(map[int]Target{0: targetNumber(1)})
+		p.pass(20 * time.Second)
+		must.Equal(t, p.starts[targetNumber(1).Address], []time.Duration{3 * time.Second, 8 * time.Second, 17500 * time.Millisecond})
+	})
+}
+
+func TestTargetHasItsOwnInterval(t *testing.T) {
+	inBubble(t, t, Schedule{Interval: 10 * time.Second, Random: fixed(0)}, func(p *pool) {
+		rare := targetNumber(1)
+		rare.Interval = time.Minute
+		p.Set(map[int]Target{0: targetNumber(0), 1: rare})
+		p.pass(2 * time.Minute)
+		must.Equal(t, len(p.starts[targetNumber(0).Address]), 14, "probes every 10 s") // at 0, 0, 10, …, 120
+		must.Equal(t, p.starts[rare.Address], []time.Duration{0, 0, time.Minute, 2 * time.Minute})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
@@ -42,11 +43,16 @@ type Target struct {
 	MountPort uint16
 	// PortMapperPort is used if MountPort is 0. 0: 111.
 	PortMapperPort uint16
+	// Interval as in Schedule, for this target. 0: that of the Schedule.
+	Interval time.Duration
+	// Timeout as in Client, for this target. 0: that of the Client.
+	Timeout time.Duration
 }
 
 // Equal reports whether both targets ask for the same probe.
 func (t Target) Equal(other Target) bool {
 	return t.Address == other.Address && t.MountPort == other.MountPort && t.PortMapperPort == other.PortMapperPort &&
+		t.Interval == other.Interval && t.Timeout == other.Timeout &&
 		slices.Equal(t.Versions, other.Versions) && slices.Equal(t.Shares, other.Shares)
 }
 

@@ -68,10 +68,9 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 		return err
 	}
 	c.session.forget(token)
-	began := time.Now()
+	counted := c.metrics.helper(helperReset)
 	token, err = c.token(ctx)
-	c.metrics.helper(helperReset, began, time.Now(), err)
-	if err != nil {
+	if counted(&err); err != nil {
 		return err
 	}
 	_, err = c.send(ctx, r, token, answer)

@@ -28,24 +28,25 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		text += fmt.Sprintf(" (%s)", e.Message)
 	}
-	if advice := advices[e.Code]; advice != "" {
+	if advice := kinds[e.Code].advice; advice != "" {
 		text += ": " + advice
 	}
 	return text
 }
 
-var advices = map[int]string{
-	http.StatusBadRequest:                 "the API did not understand: check that it is version 2",
-	http.StatusUnauthorized:               "check user name and password in the Secret of Ondat's credentials",
-	http.StatusForbidden:                  "give the user a policy that allows it, or make it an administrator",
-	http.StatusNotFound:                   "it was deleted, or the endpoint is not Ondat's API",
-	http.StatusConflict:                   "it is in use; Fairlead tries again",
-	http.StatusPreconditionFailed:         "it was changed meanwhile; Fairlead reads it again",
-	http.StatusUnprocessableEntity:        "it is in a state that does not allow it; Fairlead tries again",
-	http.StatusLocked:                     "it is locked; Fairlead tries again",
-	http.StatusUnavailableForLegalReasons: "the licence does not allow it: renew the licence",
-	http.StatusInternalServerError:        "Fairlead tries again; if it stays, look at the health of Ondat's nodes",
-	http.StatusServiceUnavailable:         "the store of the control plane is not available; Fairlead tries again",
+// kinds of answers: a word for metrics, and what to do.
+var kinds = map[int]struct{ class, advice string }{
+	http.StatusBadRequest:                 {"bad_request", "the API did not understand: check that it is version 2"},
+	http.StatusUnauthorized:               {"unauthorized", "check user name and password in the Secret of Ondat's credentials"},
+	http.StatusForbidden:                  {"forbidden", "give the user a policy that allows it, or make it an administrator"},
+	http.StatusNotFound:                   {"not_found", "it was deleted, or the endpoint is not Ondat's API"},
+	http.StatusConflict:                   {"conflict", "it is in use; Fairlead tries again"},
+	http.StatusPreconditionFailed:         {"stale_version", "it was changed meanwhile; Fairlead reads it again"},
+	http.StatusUnprocessableEntity:        {"invalid_state", "it is in a state that does not allow it; Fairlead tries again"},
+	http.StatusLocked:                     {"locked", "it is locked; Fairlead tries again"},
+	http.StatusUnavailableForLegalReasons: {"licence", "the licence does not allow it: renew the licence"},
+	http.StatusInternalServerError:        {"server_error", "Fairlead tries again; if it stays, look at the health of Ondat's nodes"},
+	http.StatusServiceUnavailable:         {"unavailable", "the store of the control plane is not available; Fairlead tries again"},
 }
 
 // IsCode reports whether the control plane answered with this status.
@@ -62,7 +63,7 @@ func Class(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &e):
-		if class := classes[e.Code]; class != "" {
+		if class := kinds[e.Code].class; class != "" {
 			return class
 		}
 		if e.Code >= 500 {
@@ -77,13 +78,6 @@ func Class(err error) string {
 		return "bad_answer"
 	}
 	return "connection"
-}
-
-var classes = map[int]string{
-	http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
-	http.StatusNotFound: "not_found", http.StatusConflict: "conflict", http.StatusPreconditionFailed: "stale_version",
-	http.StatusUnprocessableEntity: "invalid_state", http.StatusLocked: "locked", http.StatusUnavailableForLegalReasons: "licence",
-	http.StatusServiceUnavailable: "unavailable",
 }
 
 // errAnswer is an answer that is not what the API promises.

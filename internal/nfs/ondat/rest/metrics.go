@@ -22,7 +22,6 @@ type metrics struct {
 // Names of the helpers, as the released manager has them.
 const (
 	helperSetup   = "setup"
-	helperRefresh = "refresh_token"
 	helperReset   = "reset_api"
 	helperList    = "list_shared_volumes"
 	helperGet     = "get_volume"
@@ -62,8 +61,11 @@ func (m *metrics) around(next http.RoundTripper) http.RoundTripper {
 		promhttp.InstrumentRoundTripperCounter(m.requests, promhttp.InstrumentRoundTripperDuration(m.requestSeconds, next)))
 }
 
-// helper counts one call of a helper.
-func (m *metrics) helper(name string, began, ended time.Time, err error) {
-	m.helperSeconds.WithLabelValues(name).Observe(ended.Sub(began).Seconds())
-	m.helpers.WithLabelValues(name, Class(err)).Inc()
+// helper begins the measurement of one call of a helper. The function that it returns ends the measurement.
+func (m *metrics) helper(name string) func(*error) {
+	began := time.Now()
+	return func(err *error) {
+		m.helperSeconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+		m.helpers.WithLabelValues(name, Class(*err)).Inc()
+	}
 }

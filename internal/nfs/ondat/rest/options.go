@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -36,8 +37,8 @@ type Options struct {
 	SecretPath string
 	// Timeout of one request, and of a login. Zero: the default.
 	Timeout, LoginTimeout time.Duration
-	// Refresh is how old a token becomes, if two thirds of its lifetime are not
-	// shorter. Zero: the default.
+	// Refresh is how old a token becomes before the client logs in again, if two
+	// thirds of its lifetime are not shorter. Zero: the default.
 	Refresh time.Duration
 	// Clock counts the lifetime of tokens. Nil: the real one.
 	Clock clock.PassiveClock
@@ -46,14 +47,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		target *time.Duration
-		value  time.Duration
-	}{{&o.Timeout, DefaultTimeout}, {&o.LoginTimeout, DefaultLoginTimeout}, {&o.Refresh, DefaultRefresh}} {
-		if *d.target == 0 {
-			*d.target = d.value
-		}
-	}
+	o.Timeout, o.LoginTimeout, o.Refresh = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.LoginTimeout, DefaultLoginTimeout), cmp.Or(o.Refresh, DefaultRefresh)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

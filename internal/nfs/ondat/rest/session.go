@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,14 +12,14 @@ import (
 const (
 	// defaultLifetime of a token where an answer does not say (go-api, model_user_session_all_of_session.go).
 	defaultLifetime = 5 * time.Minute
-	// renewAgain is how long a token that could not be refreshed is used before the next try.
+	// renewAgain is how long a token that could not be renewed is used before the next try.
 	renewAgain = 5 * time.Second
 )
 
 // session is the token, which all requests share.
 type session struct {
-	// turn is taken by whoever logs in or refreshes; others wait for it only if there
-	// is no valid token (the released manager's loop waited for each: Start).
+	// turn is taken by the request that logs in. Others wait for it only if there is no valid token (the released
+	// manager's loop waited for each: Start).
 	turn chan struct{}
 	mu   sync.Mutex
 	held token
@@ -28,7 +27,7 @@ type session struct {
 
 type token struct {
 	text string
-	// renew is when it should be refreshed, expires when it is of no use any more.
+	// renew is when to log in again, expires when the token is of no use any more.
 	renew, expires time.Time
 }
 
@@ -55,18 +54,16 @@ func (s *session) forget(text string) {
 	}
 }
 
-// token returns one that is valid, and logs in or refreshes if need be.
+// token returns a valid token, and logs in if the token is old. While that fails, the old token serves until it expires.
 func (c *Client) token(ctx context.Context) (string, error) {
 	now := c.options.Clock.Now()
-	held := c.session.current()
-	if held.text != "" && now.Before(held.renew) {
+	if held := c.session.current(); now.Before(held.renew) {
 		return held.text, nil
-	}
-	if held.text != "" && now.Before(held.expires) {
+	} else if now.Before(held.expires) {
 		select {
 		case c.session.turn <- struct{}{}:
 		default:
-			return held.text, nil // another caller refreshes it
+			return held.text, nil // another request logs in
 		}
 	} else {
 		select {
@@ -76,63 +73,42 @@ func (c *Client) token(ctx context.Context) (string, error) {
 		}
 	}
 	defer func() { <-c.session.turn }()
-	if held = c.session.current(); held.text != "" && now.Before(held.renew) {
-		return held.text, nil // while this waited
+	held := c.session.current()
+	if now.Before(held.renew) {
+		return held.text, nil // another request has logged in meanwhile
 	}
-	if held.text != "" && now.Before(held.expires) {
-		return c.refresh(ctx, held)
+	text, err := c.login(ctx)
+	if err != nil && now.Before(held.expires) {
+		held.renew = now.Add(renewAgain)
+		c.session.set(held)
+		return held.text, nil
 	}
-	return c.login(ctx)
+	return text, err
 }
 
-// refresh asks for a new token. While it fails, the old one serves as long as it is valid.
-func (c *Client) refresh(ctx context.Context, held token) (string, error) {
-	began := time.Now()
-	t, err := c.authenticate(ctx, request{
-		doing: "refreshing the token", method: http.MethodPost, path: []string{"auth", "refresh"}, timeout: c.options.LoginTimeout,
-	}, held.text)
-	c.metrics.helper(helperRefresh, began, time.Now(), err)
-	switch {
-	case err == nil:
-		return t, nil
-	case IsCode(err, http.StatusUnauthorized):
-		c.session.forget(held.text)
-		return c.login(ctx)
-	}
-	held.renew = c.options.Clock.Now().Add(renewAgain)
-	c.session.set(held)
-	return held.text, nil
-}
-
-func (c *Client) login(ctx context.Context) (string, error) {
-	began := time.Now()
+// login logs in and keeps the token of the answer, which is in a header, in the body, or in both.
+func (c *Client) login(ctx context.Context) (text string, err error) {
+	defer c.metrics.helper(helperSetup)(&err)
 	l, err := c.options.credentials()
-	t := ""
-	if err == nil {
-		t, err = c.authenticate(ctx, request{
-			doing: "logging in", method: http.MethodPost, path: []string{"auth", "login"}, body: l, timeout: c.options.LoginTimeout, secrets: []string{l.Password},
-		}, "")
-	}
-	c.metrics.helper(helperSetup, began, time.Now(), err)
-	return t, err
-}
-
-// authenticate sends a login or a refresh and keeps the token of the answer.
-func (c *Client) authenticate(ctx context.Context, r request, with string) (string, error) {
-	asked := c.options.Clock.Now()
-	var answer userSession
-	header, err := c.send(ctx, r, with, &answer)
 	if err != nil {
 		return "", err
 	}
-	text := bearer(header.Get("Authorization"))
-	if text == "" {
+	const doing = "logging in"
+	asked := c.options.Clock.Now()
+	var answer userSession
+	header, err := c.send(ctx, request{
+		doing: doing, method: http.MethodPost, path: []string{"auth", "login"}, body: l, timeout: c.options.LoginTimeout, secrets: []string{l.Password},
+	}, "", &answer)
+	if err != nil {
+		return "", err
+	}
+	if text = bearer(header.Get("Authorization")); text == "" {
 		text = strings.TrimSpace(answer.Session.Token)
 	}
 	if text == "" {
-		return "", fmt.Errorf("%s at Ondat's API: the answer has no token: what answers at %s %w", r.doing, c.base.Host, errAnswer)
+		return "", fmt.Errorf("%s at Ondat's API: the answer has no token: what answers at %s %w", doing, c.base.Host, errAnswer)
 	}
-	life := lifetime(answer.Session.ExpiresInSeconds, header)
+	life := lifetime(answer.Session.ExpiresInSeconds)
 	c.session.set(token{text: text, renew: asked.Add(min(c.options.Refresh, life*2/3)), expires: asked.Add(life)})
 	return text, nil
 }
@@ -150,14 +126,7 @@ func bearer(header string) string {
 	return scheme
 }
 
-// lifetime of a token: the body has it in both answers, while login and refresh name
-// the header differently (openapi.yaml).
-func lifetime(seconds uint64, header http.Header) time.Duration {
-	for _, name := range []string{"Authorization-Expires-Seconds", "Authorization-Expires-In"} {
-		if seconds == 0 {
-			seconds, _ = strconv.ParseUint(strings.TrimSuffix(header.Get(name), "s"), 10, 32)
-		}
-	}
+func lifetime(seconds uint64) time.Duration {
 	if seconds == 0 {
 		return defaultLifetime
 	}

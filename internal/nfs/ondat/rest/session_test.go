@@ -22,38 +22,34 @@ func (w *world) list(t *testing.T) {
 	}
 }
 
-// authenticated compares the authentications since the last call of Requests.
-func (w *world) authenticated(t *testing.T, wantLogins, wantRefreshes int) {
+// loggedIn compares the logins since the last call of Requests.
+func (w *world) loggedIn(t *testing.T, want int) {
 	t.Helper()
-	logins, refreshes := 0, 0
+	logins := 0
 	for _, r := range w.Requests() {
-		switch r {
-		case "POST /auth/login":
+		if r == "POST /auth/login" {
 			logins++
-		case "POST /auth/refresh":
-			refreshes++
 		}
 	}
-	must.Equal(t, logins, wantLogins, "logins")
-	must.Equal(t, refreshes, wantRefreshes, "refreshes")
+	must.Equal(t, logins, want, "logins")
 }
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-func TestTokenIsRefreshedByItsLifetime(t *testing.T) {
+func TestTokenIsRenewedByItsLifetime(t *testing.T) {
 	for name, c := range map[string]struct {
 		lifetime, refresh time.Duration
 		steps             []time.Duration
-		logins, refreshes int
+		logins            int
 	}{
 		"first":                           {steps: []time.Duration{0, 0}, logins: 1},
 		"young":                           {steps: []time.Duration{0, 59 * time.Second}, logins: 1},
-		"as old as it may become":         {steps: []time.Duration{0, 61 * time.Second}, logins: 1, refreshes: 1},
-		"refreshed twice":                 {steps: []time.Duration{0, 61 * time.Second, 61 * time.Second}, logins: 1, refreshes: 2},
-		"short life":                      {lifetime: 30 * time.Second, steps: []time.Duration{0, 19 * time.Second, 2 * time.Second}, logins: 1, refreshes: 1},
-		"long life, seldom":               {lifetime: time.Hour, refresh: time.Hour, steps: []time.Duration{0, 39 * time.Minute, 2 * time.Minute}, logins: 1, refreshes: 1},
+		"as old as it may become":         {steps: []time.Duration{0, 61 * time.Second}, logins: 2},
+		"renewed twice":                   {steps: []time.Duration{0, 61 * time.Second, 61 * time.Second}, logins: 3},
+		"short life":                      {lifetime: 30 * time.Second, steps: []time.Duration{0, 19 * time.Second, 2 * time.Second}, logins: 2},
+		"long life, seldom":               {lifetime: time.Hour, refresh: time.Hour, steps: []time.Duration{0, 39 * time.Minute, 2 * time.Minute}, logins: 2},
 		"expired: it logs in again":       {steps: []time.Duration{0, 301 * time.Second}, logins: 2},
-		"nearly expired when last looked": {steps: []time.Duration{0, 299 * time.Second}, logins: 1, refreshes: 1},
+		"nearly expired when last looked": {steps: []time.Duration{0, 299 * time.Second}, logins: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(o *Options) { o.Refresh = c.refresh })
@@ -64,7 +60,7 @@ func TestTokenIsRefreshedByItsLifetime(t *testing.T) {
 				w.pass(step)
 				w.list(t)
 			}
-			w.authenticated(t, c.logins, c.refreshes)
+			w.loggedIn(t, c.logins)
 		})
 	}
 }
@@ -74,25 +70,24 @@ func TestEndedSessionIsReplacedAndTheRequestRepeated(t *testing.T) {
 	w.list(t)
 	w.EndSessions()
 	w.list(t)
-	w.authenticated(t, 2, 0)
-	w.pass(61 * time.Second)
-	w.EndSessions() // the refresh is refused
-	w.list(t)
-	w.authenticated(t, 1, 1)
+	w.loggedIn(t, 2)
 }
 
-func TestFailedRefreshKeepsTheOldToken(t *testing.T) {
+func TestFailedLoginKeepsTheOldToken(t *testing.T) {
 	w := newWorld(t)
 	w.list(t)
 	w.Requests()
-	w.Fail(bed.Fault{Path: "/auth/refresh", Status: http.StatusServiceUnavailable, Body: "<html>"})
+	w.Fail(bed.Fault{Path: "/auth/login", Status: http.StatusServiceUnavailable, Body: "<html>"})
 	w.pass(61 * time.Second)
 	w.list(t)
 	w.list(t)
-	w.authenticated(t, 0, 1)
+	w.loggedIn(t, 1)
 	w.pass(renewAgain)
 	w.list(t)
-	w.authenticated(t, 0, 1)
+	w.loggedIn(t, 1)
+	w.pass(4 * time.Minute) // the token has expired
+	_, err := w.Volumes(t.Context())
+	must.True(t, IsCode(err, http.StatusServiceUnavailable), "got %v", err)
 }
 
 // hold keeps requests of a path waiting until release is called. reached is closed with the first.
@@ -108,14 +103,14 @@ func (w *world) hold(path string) (reached chan struct{}, release func()) {
 }
 
 // The released manager's loop hands each call to the goroutine that logs in (Start).
-func TestSlowRefreshStopsNoRequest(t *testing.T) {
+func TestSlowLoginStopsNoRequestWithAToken(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.LoginTimeout = time.Minute })
 	w.list(t)
-	refreshing, release := w.hold("/auth/refresh")
+	renewing, release := w.hold("/auth/login")
 	w.pass(61 * time.Second)
 	var group sync.WaitGroup
 	group.Go(func() { w.list(t) })
-	<-refreshing
+	<-renewing
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if _, err := w.Volumes(ctx); err != nil { // with the old token
@@ -147,7 +142,7 @@ func TestManyRequestsLogInOnce(t *testing.T) {
 		group.Go(func() { w.list(t) })
 	}
 	group.Wait()
-	w.authenticated(t, 1, 0)
+	w.loggedIn(t, 1)
 }
 
 func TestCredentialsAreReadAtEachLogin(t *testing.T) {
@@ -174,22 +169,9 @@ func TestTokenOfAnyHeader(t *testing.T) {
 	}
 }
 
-func TestLifetimeOfATokenPrefersTheBody(t *testing.T) {
-	header := func(name, value string) http.Header { return http.Header{name: []string{value}} }
-	for _, c := range []struct {
-		body   uint64
-		header http.Header
-		want   time.Duration
-	}{
-		{60, header("Authorization-Expires-Seconds", "300"), time.Minute},
-		{0, header("Authorization-Expires-Seconds", "120"), 2 * time.Minute},
-		{0, header("Authorization-Expires-In", "120"), 2 * time.Minute},
-		{0, header("Authorization-Expires-In", "120s"), 2 * time.Minute},
-		{0, header("Authorization-Expires-In", "soon"), defaultLifetime},
-		{0, nil, defaultLifetime},
-		{1 << 63, nil, 7 * 24 * time.Hour},
-	} {
-		must.Equal(t, lifetime(c.body, c.header), c.want, "%d, %v", c.body, c.header)
+func TestLifetimeOfATokenIsBounded(t *testing.T) {
+	for seconds, want := range map[uint64]time.Duration{60: time.Minute, 0: defaultLifetime, 1 << 63: 7 * 24 * time.Hour} {
+		must.Equal(t, lifetime(seconds), want, "%d", seconds)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,22 +16,12 @@ import (
 // ListSharedVolumes); it is in the listing. An error is returned if there is no
 // listing at all.
 func (c *Client) Volumes(ctx context.Context) (ondat.Listing, error) {
-	began := time.Now()
-	listing, err := c.volumes(ctx)
-	first := err
-	for _, failed := range listing.Failed {
-		if first == nil {
-			first = failed
-		}
-	}
-	c.metrics.helper(helperList, began, time.Now(), first)
-	return listing, err
-}
-
-func (c *Client) volumes(ctx context.Context) (ondat.Listing, error) {
 	listing := ondat.Listing{Listed: map[string]bool{}, Failed: map[string]error{}}
+	var first error // of all, for the metric
+	defer c.metrics.helper(helperList)(&first)
 	var namespaces []namespace
 	if err := c.call(ctx, request{doing: "listing namespaces", method: http.MethodGet, path: []string{"namespaces"}}, &namespaces); err != nil {
+		first = err
 		return listing, err
 	}
 	var mu sync.Mutex
@@ -50,7 +39,7 @@ func (c *Client) volumes(ctx context.Context) (ondat.Listing, error) {
 				err, volumes = nil, nil
 			}
 			if err != nil {
-				listing.Failed[n.ID] = err
+				listing.Failed[n.ID], first = err, err
 				return nil
 			}
 			listing.Listed[n.ID] = true
@@ -64,14 +53,13 @@ func (c *Client) volumes(ctx context.Context) (ondat.Listing, error) {
 }
 
 // Volume reads one volume.
-func (c *Client) Volume(ctx context.Context, namespaceID, id string) (ondat.Volume, error) {
-	began := time.Now()
+func (c *Client) Volume(ctx context.Context, namespaceID, id string) (_ ondat.Volume, err error) {
+	defer c.metrics.helper(helperGet)(&err)
 	var v volume
-	err := c.call(ctx, request{doing: "reading volume " + printable(id), method: http.MethodGet, path: []string{"namespaces", namespaceID, "volumes", id}}, &v)
+	err = c.call(ctx, request{doing: "reading volume " + printable(id), method: http.MethodGet, path: []string{"namespaces", namespaceID, "volumes", id}}, &v)
 	if err == nil && v.ID != id {
 		err = fmt.Errorf("reading volume %s at Ondat's API: the answer is another volume's: what answers at %s %w", printable(id), c.base.Host, errAnswer)
 	}
-	c.metrics.helper(helperGet, began, time.Now(), err)
 	return v.domain(namespaceID), err
 }
 
@@ -79,14 +67,8 @@ func (c *Client) Volume(ctx context.Context, namespaceID, id string) (ondat.Volu
 // empty one clears it. v is the volume as last read. If it was changed meanwhile, it
 // is read again and the change is sent once more. If its address differs from that of
 // v, another process publishes it, and nothing is sent.
-func (c *Client) SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error {
-	began := time.Now()
-	err := c.setMountEndpoint(ctx, v, endpoint)
-	c.metrics.helper(helperPublish, began, time.Now(), err)
-	return err
-}
-
-func (c *Client) setMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error {
+func (c *Client) SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) (err error) {
+	defer c.metrics.helper(helperPublish)(&err)
 	put := func(version string) error {
 		return c.call(ctx, request{
 			doing: "setting the mount endpoint of volume " + printable(v.Name), method: http.MethodPut,
@@ -94,7 +76,7 @@ func (c *Client) setMountEndpoint(ctx context.Context, v ondat.Volume, endpoint 
 			body: mountEndpoint{MountEndpoint: endpoint, Version: version},
 		}, nil)
 	}
-	err := put(v.Version)
+	err = put(v.Version)
 	if !IsCode(err, http.StatusPreconditionFailed) {
 		return err
 	}

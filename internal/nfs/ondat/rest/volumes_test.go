@@ -64,7 +64,7 @@ func TestErrorOfOneNamespaceStopsNoOther(t *testing.T) {
 			t.Errorf("%d: gone %t, failed %v", status, listing.Gone("b-id"), listing.Failed)
 		}
 	}
-	w.authenticated(t, 1, 0)
+	w.loggedIn(t, 1)
 	w.Fail(bed.Fault{Path: "/namespaces", Status: 503})
 	if _, err := w.Volumes(t.Context()); err == nil || !strings.Contains(err.Error(), "listing namespaces at Ondat's API: status 503: the store") {
 		t.Errorf("got %v", err)
