@@ -13,7 +13,7 @@ import (
 
 // The page promises the exit code of a drill, whatever node could not be fenced.
 func TestDrillOfAllNodesKeepsExitCode(t *testing.T) {
-	page, err := os.ReadFile("fencing.md")
+	page, err := os.ReadFile("fencing-setup.md")
 	must.Do(t, err)
 	var loop string
 	for line := range strings.Lines(string(page)) {

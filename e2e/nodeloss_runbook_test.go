@@ -64,7 +64,7 @@ func (c *cluster) output(tools, kubeconfig, program string, args ...string) (str
 	return string(out), 0
 }
 
-// followRunbook goes through docs/fencing.md: the drill, a lost node, its taint, its reboot. The user on call
+// followRunbook goes through the pages: the drill, a lost node, its taint, its reboot. The user on call
 // reads with ClusterRole fairlead-fence-viewer alone.
 func (c *cluster) followRunbook(t *testing.T, d database) {
 	node := c.waitUp(d, "", time.Minute)
@@ -81,7 +81,7 @@ func (c *cluster) followRunbook(t *testing.T, d database) {
 	c.lose(node)
 	c.waitPhase(node, v1alpha1.NodeLost)
 	b.types(onCall, "fairlead fences", nil, 0, "NotReady")
-	b.types(onCall, "kubectl get nodefences -o wide", nil, 0, "docs/fencing-reasons.md#notready")
+	b.types(onCall, "kubectl get nodefences -o wide", nil, 0, "docs/fencing.md#notready")
 	b.types(onCall, show, named, 0, "kubectl taint nodes "+node+" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
 	b.types(onCall, drill, named, 1, "a drill is for healthy nodes")
 	b.types(admin, "kubectl taint nodes NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", named, 0, "tainted")

@@ -1,7 +1,7 @@
 package ceph
 
 // ClientsUser is the user of fairlead ceph-clients. ClientsCaps are its rights: read the maps, and the headers of
-// RBD images. The data of images is in objects of other names. docs/fencing-ceph-clients.md says the same.
+// RBD images. The data of images is in objects of other names. docs/fencing-setup.md says the same.
 const ClientsUser = "fairlead-ceph-clients"
 
 var ClientsCaps = []string{

@@ -60,7 +60,7 @@ provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated 
 %[1]s/replicas/*/log and %[1]s/longhorn/*.log. To end it: make down
 `
 
-const fencingText = `  fairlead fences                                          # docs/start-fencing.md goes on from here
+const fencingText = `  fairlead fences                                          # docs/fencing-setup.md#try-it goes on from here
 `
 
 func welcome(longhorn string) error {

@@ -13,7 +13,6 @@ const (
 kubectl -n longhorn-system patch settings.longhorn.io storage-network --type merge -p '{"value":""}' >/dev/null
 until [ -z "$(kubectl -n longhorn-system get settings.fairlead.io -o jsonpath='{.items[?(@.status.applied==false)].metadata.name}')" ]; do sleep 0.2; done`
 	noWorkloads = `kubectl scale statefulset/web statefulset/db --replicas=0; kubectl -n team-x scale deployment/web --replicas=0`
-	restarted   = `kubectl -n fairlead-system rollout restart deployment && kubectl -n fairlead-system rollout status deployment/fairlead-webhook && kubectl -n fairlead-system rollout status deployment/fairlead-controller`
 )
 
 // Longhorn lists the pages for make up, in the order in which they are typed.
@@ -33,7 +32,5 @@ kubectl -n fairlead-system get configmap fairlead -o yaml | sed 's/- name: longh
 
 // Fencing lists the pages for make up FENCING=1.
 var Fencing = []Page{
-	{Name: "docs/start-fencing.md"},
-	{Name: "docs/fencing-removal.md", Before: `kubectl -n fairlead-system get configmap fairlead -o yaml | sed 's/- name: rook-ceph/- {name: rook-ceph, mode: "off"}/' | kubectl apply --server-side --force-conflicts -f -
-` + restarted},
+	{Name: "docs/fencing-setup.md", Before: `export KUBE_EDITOR="sed -i 's/- name: rook-ceph/- {name: rook-ceph, mode: \"off\"}/'"`},
 }

@@ -188,8 +188,8 @@ func TestParse(t *testing.T) {
 		},
 		"fields that fencing.cephClients replaced": {
 			file: head + "fencing:\n  profiles:\n  - {name: rook-ceph, watchers: off, runner: toolbox}\n",
-			problem: `[fencing.profiles[0].watchers: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs, ` +
-				`fencing.profiles[0].runner: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-ceph-clients.md for the server that it needs]`,
+			problem: `[fencing.profiles[0].watchers: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-setup.md#ask-ceph for the server that it needs, ` +
+				`fencing.profiles[0].runner: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-setup.md#ask-ceph for the server that it needs]`,
 		},
 		"ranges of one storage cluster": {
 			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: external, clientRanges: [10.1.0.0/16, \"fd00::/8\"]}\n",

@@ -25,7 +25,7 @@ func Few(names []string) string {
 }
 
 // reasonsPage has a heading for each reason.
-const reasonsPage = "docs/fencing-reasons.md"
+const reasonsPage = "docs/fencing.md"
 
 // PageOf a reason: where it is explained.
 func PageOf(reason string) string { return reasonsPage + "#" + strings.ToLower(reason) }
