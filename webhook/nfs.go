@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,6 +55,9 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 					return admission.CannotJudge(err), nil
 				}
 				return admission.FromVerdict(validators.ValidateNFSServiceDeletion(service, use), r.Resource, service.Metadata.Name), nil
+			}
+			if r.OldObject != nil && equality.Semantic.DeepEqual(r.Object.Spec, r.OldObject.Spec) {
+				return admission.Allowed(validators.ReasonValid), nil
 			}
 			if n := len(r.Object.Spec.Backends); n > maxBackends {
 				return admission.Forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "backends"), "too many backends", fmt.Sprintf("NFSService %s has %d backends: at most %d are allowed", r.Object.Metadata.Name, n, maxBackends)), nil

@@ -45,6 +45,9 @@ func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 	return admission.Rule[mutators.ClientTemplate]{
 		Kinds: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ClientTemplate]) (admission.Decision, error) {
+			if r.Name != p.ClientDaemonSet {
+				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: "not the client DaemonSet"}), nil
+			}
 			record, err := p.liveRecord(ctx)
 			if err != nil {
 				return admission.Decision{}, err
@@ -130,6 +133,9 @@ func networks(profiles []Profile, inUse config.Strictness) admission.Rule[valida
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
+			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
+				return admission.Allowed(validators.ReasonValid), nil
+			}
 			end, err := profiles[0].Live.Turn(ctx)
 			if err != nil {
 				return admission.Decision{}, err

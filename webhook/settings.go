@@ -31,7 +31,7 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 		Deletes: true,
 		Kinds:   settingKinds,
 		Decide: func(ctx context.Context, r *admission.Request[validators.Setting]) (admission.Decision, error) {
-			if r.Namespace != p.Namespace {
+			if r.Namespace != p.Namespace || !validators.JudgesSetting(r.Object, r.OldObject, isOwn(r.Kind)) {
 				return admission.Allowed(validators.ReasonValid), nil
 			}
 			end, err := p.Live.Turn(ctx)
@@ -53,10 +53,13 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 	}
 }
 
+// isOwn reports whether a kind of settings is Fairlead's own, not the storage system's.
+func isOwn(kind metav1.GroupVersionKind) bool { return kind.Group == v1alpha1.GroupVersion.Group }
+
 // settingFacts reads live facts about a change of a setting.
 func (p Profile) settingFacts(ctx context.Context, r *admission.Request[validators.Setting], missing config.Strictness) (validators.SettingFacts, error) {
 	facts := validators.SettingFacts{
-		Own:           r.Kind.Group == v1alpha1.GroupVersion.Group,
+		Own:           isOwn(r.Kind),
 		MissingPolicy: validators.Strictness(missing),
 		Applies:       p.Duties.Settings == config.Apply,
 	}
