@@ -29,6 +29,8 @@ type Profile struct {
 	Record func() rollout.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
+	// OmitEffect: there is no cluster, so no component is known. Warnings do not say what a change does to components.
+	OmitEffect bool
 }
 
 func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {

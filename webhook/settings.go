@@ -62,6 +62,7 @@ func (p Profile) settingFacts(ctx context.Context, r *admission.Request[validato
 		Own:           isOwn(r.Kind),
 		MissingPolicy: validators.Strictness(missing),
 		Applies:       p.Duties.Settings == config.Apply,
+		OmitEffect:    p.OmitEffect,
 	}
 	var err error
 	if facts.Facts, err = p.Live.Announcing().Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy}); err != nil {

@@ -33,6 +33,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
 			}
 			a.facts.Permitted = profiles[0].VolumeNetworks
+			a.facts.OmitEffect = profiles[0].OmitEffect
 			a.facts.MissingPolicy = validators.Strictness(missing)
 			end, err := profiles[0].Live.Turn(ctx)
 			if err != nil {

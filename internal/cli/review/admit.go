@@ -29,7 +29,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -38,8 +37,6 @@ type reviewer struct {
 	entries []entry
 	webhook http.Handler
 	facts   *facts
-	// offline: the facts are of no cluster, so warnings about what a change would do there are left out.
-	offline bool
 	// namespace of manifests without one.
 	namespace string
 }
@@ -272,11 +269,7 @@ func (r *reviewer) ask(ctx context.Context, e entry, object, old *unstructured.U
 		result.denial = said.Result
 	}
 	result.patch = said.Patch
-	for _, w := range said.Warnings {
-		if !r.offline || !strings.HasPrefix(w, rollout.EffectPrefix) {
-			result.warnings = append(result.warnings, w)
-		}
-	}
+	result.warnings = said.Warnings
 	return result
 }
 

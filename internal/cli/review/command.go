@@ -187,7 +187,7 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 		reader := cluster.NewReader(profile, f, f)
 		storages = append(storages, profile)
 		profiles = append(profiles, webhook.Profile{
-			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Live: reader,
+			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Live: reader, OmitEffect: offline,
 			Record: func() rollout.Record {
 				record, _ := reader.Record(ctx)
 				return record
@@ -200,5 +200,5 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 		return nil, fmt.Errorf("reading the webhook configurations: %w", err)
 	}
 	handler := webhook.NewRouter(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On}, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	return &reviewer{entries: entries, webhook: handler, facts: f, offline: offline, namespace: namespace}, nil
+	return &reviewer{entries: entries, webhook: handler, facts: f, namespace: namespace}, nil
 }
