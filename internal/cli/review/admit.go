@@ -13,13 +13,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,19 +68,15 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 		return nil
 	default:
 		view.Operation = string(admissionv1.Update)
-		object, err = merged(object, old)
+		object, err = merged(r.facts.scheme, object, old)
 	}
-	if err != nil {
-		return err
-	}
-	namespace, err := r.namespaceLabels(ctx, object.GetNamespace())
 	if err != nil {
 		return err
 	}
 	before, refused := object, false
 	for _, e := range r.entries {
 		request := requestOf(object, old, admissionv1.Operation(view.Operation))
-		if !e.matches(request, object, old, namespace) {
+		if !e.matches(request, object, old) {
 			continue
 		}
 		decision, err := e.decide.Review(ctx, request)
@@ -158,17 +152,6 @@ func (r *reviewer) existing(ctx context.Context, o *unstructured.Unstructured) (
 		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	}
 	return old, nil
-}
-
-func (r *reviewer) namespaceLabels(ctx context.Context, name string) (labels.Set, error) {
-	if name == "" {
-		return nil, nil
-	}
-	var namespace corev1.Namespace
-	if err := r.facts.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return labels.Merge(namespace.Labels, labels.Set{corev1.LabelMetadataName: name}), nil
 }
 
 // requestOf asks as a user to whom no exemption of an account applies.

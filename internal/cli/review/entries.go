@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -78,13 +79,13 @@ func (e entry) failure() string {
 }
 
 // matches reports whether the entry is for a request: by operation and resource, by the labels of the object before or
-// after the change, and by the labels of its namespace.
-func (e entry) matches(r *admissionv1.AdmissionRequest, object, old *unstructured.Unstructured, namespace labels.Set) bool {
+// after the change, and by the name of its namespace.
+func (e entry) matches(r *admissionv1.AdmissionRequest, object, old *unstructured.Unstructured) bool {
 	isFor := slices.ContainsFunc(e.rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) &&
 			isAbout(rule, schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}) && slices.Contains(rule.APIVersions, r.Resource.Version)
 	})
-	return isFor && (r.Namespace == "" || e.namespaces.Matches(namespace)) &&
+	return isFor && (r.Namespace == "" || e.namespaces.Matches(labels.Set{corev1.LabelMetadataName: r.Namespace})) &&
 		(e.objects.Matches(labels.Set(object.GetLabels())) || old != nil && e.objects.Matches(labels.Set(old.GetLabels())))
 }
 
