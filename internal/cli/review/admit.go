@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,15 +99,11 @@ var errVersion = errors.New("the rules are for another version, to which only an
 func (r *reviewer) concerned(kind schema.GroupVersionKind) (bool, error) {
 	resource, otherVersion := resourceOf(kind), false
 	for _, e := range r.entries {
-		for _, rule := range e.rules {
-			switch {
-			case !isAbout(rule, resource.GroupResource()),
-				!slices.Contains(rule.Operations, admissionregistrationv1.Create) && !slices.Contains(rule.Operations, admissionregistrationv1.Update):
-			case slices.Contains(rule.APIVersions, kind.Version):
-				return true, nil
-			default:
-				otherVersion = true
-			}
+		if e.operations[resource] != nil {
+			return true, nil
+		}
+		for other := range e.operations {
+			otherVersion = otherVersion || other.GroupResource() == resource.GroupResource()
 		}
 	}
 	if otherVersion {

@@ -20,9 +20,10 @@ import (
 
 // entry of a webhook configuration, with its rule.
 type entry struct {
-	name       string
-	failOpen   bool
-	rules      []admissionregistrationv1.RuleWithOperations
+	name     string
+	failOpen bool
+	// operations by resource.
+	operations map[schema.GroupVersionResource][]admissionregistrationv1.OperationType
 	namespaces labels.Selector
 	objects    labels.Selector
 	decide     admission.Entry
@@ -48,7 +49,7 @@ func entriesOf(profiles []storage.Profile, nfsDrivers []string, rules map[string
 	var all []entry
 	for _, w := range append(webhooks, validating.Webhooks...) {
 		e := entry{
-			name: w.Name, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, rules: w.Rules,
+			name: w.Name, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, operations: operationsOf(w.Rules),
 			decide: rules[*w.ClientConfig.Service.Path],
 		}
 		var err, other error
@@ -78,18 +79,26 @@ func (e entry) failure() string {
 	return "the API server would refuse it (failurePolicy: Fail)"
 }
 
+// operationsOf reads rules without wildcards: Fairlead's have none. A manifest is created or updated, and never deleted.
+func operationsOf(rules []admissionregistrationv1.RuleWithOperations) map[schema.GroupVersionResource][]admissionregistrationv1.OperationType {
+	operations := map[schema.GroupVersionResource][]admissionregistrationv1.OperationType{}
+	for _, r := range rules {
+		for _, resource := range r.Resources {
+			gvr := schema.GroupVersionResource{Group: r.APIGroups[0], Version: r.APIVersions[0], Resource: resource}
+			for _, o := range r.Operations {
+				if o != admissionregistrationv1.Delete {
+					operations[gvr] = append(operations[gvr], o)
+				}
+			}
+		}
+	}
+	return operations
+}
+
 // matches reports whether the entry is for a request: by operation and resource, by the labels of the object before or
 // after the change, and by the name of its namespace.
 func (e entry) matches(r *admissionv1.AdmissionRequest, object, old *unstructured.Unstructured) bool {
-	isFor := slices.ContainsFunc(e.rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) &&
-			isAbout(rule, schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}) && slices.Contains(rule.APIVersions, r.Resource.Version)
-	})
-	return isFor && (r.Namespace == "" || e.namespaces.Matches(labels.Set{corev1.LabelMetadataName: r.Namespace})) &&
+	return slices.Contains(e.operations[schema.GroupVersionResource(r.Resource)], admissionregistrationv1.OperationType(r.Operation)) &&
+		(r.Namespace == "" || e.namespaces.Matches(labels.Set{corev1.LabelMetadataName: r.Namespace})) &&
 		(e.objects.Matches(labels.Set(object.GetLabels())) || old != nil && e.objects.Matches(labels.Set(old.GetLabels())))
-}
-
-// isAbout: no rule of Fairlead has a wildcard.
-func isAbout(rule admissionregistrationv1.RuleWithOperations, resource schema.GroupResource) bool {
-	return slices.Contains(rule.APIGroups, resource.Group) && slices.Contains(rule.Resources, resource.Resource)
 }
