@@ -136,7 +136,7 @@ func networks(profiles []Profile, inUse config.Strictness) admission.Rule[valida
 		Kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
 			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
-				return admission.Allowed(validators.ReasonValid), nil
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			end, err := profiles[0].Live.Turn(ctx)
 			if err != nil {

@@ -32,7 +32,7 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 		Kinds:   settingKinds,
 		Decide: func(ctx context.Context, r *admission.Request[validators.Setting]) (admission.Decision, error) {
 			if r.Namespace != p.Namespace || !validators.JudgesSetting(r.Object, r.OldObject, isOwn(r.Kind)) {
-				return admission.Allowed(validators.ReasonValid), nil
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			end, err := p.Live.Turn(ctx)
 			if err != nil {

@@ -24,7 +24,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 		},
 		Decide: func(ctx context.Context, r *admission.Request[validators.VolumeObject]) (admission.Decision, error) {
 			if !requestChanged(r) { // another annotation with Fairlead's prefix has changed
-				return admission.Allowed(validators.ReasonValid), nil
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
