@@ -1,8 +1,11 @@
 package webhook
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -38,7 +41,7 @@ func TestRulesAllowWhatMatchConditionsExclude(t *testing.T) {
 		return reviews.Of(kind, `"namespace":"default","name":"x","operation":"UPDATE","object":`+object+`,"oldObject":`+object)
 	}
 	const outside = "auto-delete-pod-when-volume-detached-unexpectedly" // not in the danger zone
-	for name, test := range map[string]struct{ path, review string }{
+	rows := map[string]struct{ path, review string }{
 		"setting of Longhorn outside the danger zone":           {settingsPath, setting(reviews.SystemSetting, "UPDATE", outside, "garbage", "true")},
 		"deletion of a setting outside the danger zone":         {settingsPath, setting(reviews.SystemSetting, "DELETE", outside, "absent", "true")},
 		"malformed value that stays":                            {settingsPath, setting(reviews.SystemSetting, "UPDATE", "storage-network", "kube-system", "kube-system")},
@@ -62,10 +65,41 @@ func TestRulesAllowWhatMatchConditionsExclude(t *testing.T) {
 		"override of a NodeFence that stays":                    {registration.NodeFenceOverridesPath, unchanged(reviews.NodeFence, `{"metadata":{"name":"x"}}`)},
 		"deletion of a NodeFence that holds and fences nothing": {registration.NodeFencesPath, reviews.Of(reviews.NodeFence, `"name":"x","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"x"}}`)},
 		"pod without a claim":                                   {registration.WorkloadPodsPath, reviews.Of(reviews.Pod, `"namespace":"default","name":"x","operation":"CREATE","object":{"spec":{}}`)},
-	} {
+	}
+	for name, test := range rows {
 		t.Run(name, func(t *testing.T) {
 			response := newRig(t, unreadable(fakeClient(t))).ask(t, test.path, test.review)
 			must.Check(t, response.Allowed && response.Patch == nil && response.Warnings == nil, "got %+v", response)
 		})
 	}
+	covered := []string{
+		shareManagersPath,                // tested beside the rule; it reads the Service first
+		deletionsPath,                    // the account decides, and review asks for no deletions
+		registration.AttachmentMarksPath, // a mark does no harm
+	}
+	for _, row := range rows {
+		covered = append(covered, row.path)
+	}
+	for _, path := range conditionalPaths() {
+		must.Check(t, slices.Contains(covered, path), "%s has match conditions, and no row above", path)
+	}
+}
+
+// conditionalPaths are the paths of the entries with match conditions.
+func conditionalPaths() []string {
+	var paths []string
+	mutating, validating := registration.Webhooks(builtin.Profiles())
+	fencingMutating, fencingValidating := registration.Fencing(profiles.All())
+	nfsMutating, nfsValidating := registration.NFS(registration.NFSDrivers())
+	for _, w := range slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks) {
+		if len(w.MatchConditions) > 0 {
+			paths = append(paths, *w.ClientConfig.Service.Path)
+		}
+	}
+	for _, w := range slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks) {
+		if len(w.MatchConditions) > 0 {
+			paths = append(paths, *w.ClientConfig.Service.Path)
+		}
+	}
+	return paths
 }
