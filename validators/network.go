@@ -18,6 +18,9 @@ type NetworkDefinition struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
+	Spec struct {
+		Config string `json:"config"`
+	} `json:"spec"`
 }
 
 // NetworkFacts say who uses networks in one profile, read live.

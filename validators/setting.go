@@ -39,6 +39,8 @@ type SettingFacts struct {
 	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.
 	Applies bool
+	// OmitEffect: verdicts do not say which components restart and when.
+	OmitEffect bool
 }
 
 // ValidateSetting checks the creation or change of a setting of the catalog. A malformed value is refused, and so is a

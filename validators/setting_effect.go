@@ -37,7 +37,9 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	plan := plan.Make(after.Facts)
 	if before.Applies {
 		v.announceNetwork(d, before, after)
-		v.announce(d, plan)
+		if !before.OmitEffect {
+			v.announce(d, plan)
+		}
 	} else {
 		v.warnGuarded(d, before)
 	}
@@ -78,7 +80,7 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 		v.warn("not applied now: %s", record.Problem)
 		return
 	}
-	if record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != catalog.SharedVolumesDetached {
+	if before.OmitEffect || record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != catalog.SharedVolumesDetached {
 		return
 	}
 	next := before.Rollout

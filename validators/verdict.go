@@ -14,7 +14,9 @@ type Verdict struct {
 
 // Reasons.
 const (
-	ReasonValid         = "valid"
+	ReasonValid = "valid"
+	// ReasonNotJudged: nothing changes that the rule judges.
+	ReasonNotJudged     = "not judged"
 	ReasonPending       = "accepted, pending"
 	ReasonApplies       = "accepted, applied now"
 	ReasonInvalidValue  = "invalid value"

@@ -159,7 +159,7 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 		return
 	}
 	place, ready := facts.Rollout.Record.Place(request)
-	if !ready {
+	if !ready && !facts.OmitEffect {
 		v.Reason = ReasonPending
 		v.Warnings = append(v.Warnings, rollout.JoiningWarning(request.Network, facts.Rollout))
 	}

@@ -55,6 +55,8 @@ type VolumeNetworkFacts struct {
 	// Concerned are the volumes that the change concerns. Services are theirs.
 	Concerned []storage.Volume
 	Services  []storage.Service
+	// OmitEffect: verdicts do not say which clients restart and when.
+	OmitEffect bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.
 	Holders []IdentityHolder
 }

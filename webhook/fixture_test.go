@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -196,7 +195,7 @@ func settingReview(kind, operation, name, object string) string {
 
 // newRoutes serves the rules of fencing alone.
 func newRoutes(f *Fencing) rig {
-	r := routes{Router: chi.NewRouter(), limit: admission.NewLimit(), metrics: admission.NewMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	r := routes{}
 	f.routes(r)
-	return rig{Handler: r}
+	return rig{Handler: serveRoutes(r, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))}
 }

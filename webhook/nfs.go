@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,6 +61,9 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 				}
 				return admission.FromVerdict(validators.ValidateNFSServiceDeletion(service, use), r.Resource, service.Metadata.Name), nil
 			}
+			if r.OldObject != nil && equality.Semantic.DeepEqual(r.Object.Spec, r.OldObject.Spec) {
+				return admission.Allowed(validators.ReasonNotJudged), nil
+			}
 			if n := len(r.Object.Spec.Backends); n > maxBackends {
 				return admission.Forbidden(r.Resource, r.Object.Metadata.Name, field.NewPath("spec", "backends"), "too many backends", fmt.Sprintf("NFSService %s has %d backends: at most %d are allowed", r.Object.Metadata.Name, n, maxBackends)), nil
 			}
@@ -101,7 +105,7 @@ func (n *NFS) volumes() admission.Rule[volume.View] {
 				return admission.Allowed(reasonNotServed), nil
 			}
 			if r.OldObject != nil && r.Object.IsSame(*r.OldObject) {
-				return admission.Allowed(validators.ReasonValid), nil
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			facts := validators.NFSVolumeFacts{Statd: n.Statd}
 			if facts.Key, facts.KeyProblem = volume.Service(r.Object.Attributes(), fallback); facts.KeyProblem == nil {

@@ -15,19 +15,27 @@ import (
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// routes registers rules.
-type routes struct {
-	chi.Router
-	limit   *admission.Limit
-	metrics *admission.Metrics
-	log     *slog.Logger
+// routes are rules by their paths.
+type routes map[string]admission.Entry
+
+// NewRouter serves the rules.
+func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *admission.Metrics, log *slog.Logger) http.Handler {
+	return serveRoutes(Rules(c, profiles, fencing, nfs), metrics, log)
 }
 
-// NewRouter serves the rules of all profiles, of fencing and of NFS services. If fencing or nfs is nil, its rules allow
-// everything.
-func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *admission.Metrics, log *slog.Logger) http.Handler {
-	r := routes{chi.NewRouter(), admission.NewLimit(), metrics, log}
-	r.Use(recoverer(log))
+func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) http.Handler {
+	router, limit := chi.NewRouter(), admission.NewLimit()
+	router.Use(recoverer(log))
+	for path, rule := range rules {
+		router.Method(http.MethodPost, path, rule.Handler(limit, metrics, log))
+	}
+	return router
+}
+
+// Rules are the rules of all profiles, of fencing and of NFS services, by the paths of their entries. If fencing or nfs
+// is nil, its rules allow everything.
+func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS) map[string]admission.Entry {
+	r := routes{}
 	var withNetworks, withVolumeNetworks, withSettings []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
@@ -59,7 +67,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nf
 	return r
 }
 
-// serve registers a rule under the name of its path. The rule of a duty that is off allows everything: a webhook
+// serve adds a rule under the name of its path. The rule of a duty that is off allows everything: a webhook
 // configuration may still have its entry.
 func serve[V any](r routes, path string, on bool, rule admission.Rule[V]) {
 	if !on {
@@ -68,7 +76,7 @@ func serve[V any](r routes, path string, on bool, rule admission.Rule[V]) {
 		}
 	}
 	rule.Name = strings.TrimPrefix(strings.TrimPrefix(path, "/mutate/"), "/validate/")
-	r.Method(http.MethodPost, path, admission.Handler(rule, r.limit, r.metrics, r.log))
+	r[path] = rule
 }
 
 // recoverer answers a panic with an error: the failure policy decides, and the server keeps serving.

@@ -30,6 +30,8 @@ type Profile struct {
 	Record func() rollout.Record
 	// Live reads from the API server.
 	Live *cluster.Reader
+	// OmitEffect: there is no cluster, so no component is known. Warnings do not say what a change does to components.
+	OmitEffect bool
 }
 
 func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
@@ -46,6 +48,9 @@ func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 	return admission.Rule[mutators.ClientTemplate]{
 		Kinds: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ClientTemplate]) (admission.Decision, error) {
+			if r.Name != p.ClientDaemonSet {
+				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: "not the client DaemonSet"}), nil
+			}
 			record, err := p.liveRecord(ctx)
 			if err != nil {
 				return admission.Decision{}, err
@@ -142,6 +147,9 @@ func networks(profiles []Profile, inUse config.Strictness) admission.Rule[valida
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
+			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
+				return admission.Allowed(validators.ReasonNotJudged), nil
+			}
 			facts, err := read.Get(ctx)
 			if err != nil {
 				return admission.Decision{}, err

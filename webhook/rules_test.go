@@ -25,7 +25,7 @@ func TestMutations(t *testing.T) {
 		networks = `{"k8s.v1.cni.cncf.io/networks":"[{\"namespace\": \"kube-system\", \"name\": \"storage-net\", \"interface\": \"lhnet1\"}]"}`
 		added    = `[{"op":"add","path":"/metadata/annotations","value":` + networks + `}]`
 		create   = `"namespace":"longhorn-system","operation":"CREATE","object":`
-		template = create + `{"spec":{"template":{"metadata":{}}}}`
+		template = `"name":"longhorn-csi-plugin",` + create + `{"spec":{"template":{"metadata":{}}}}`
 		onHost   = "on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet1"
 	)
 	headless, clusterIP := objects.Headless("pvc-a", storageNet), objects.Headless("pvc-a", storageNet, onClusterIP)
@@ -144,7 +144,7 @@ func TestNetworkInUse(t *testing.T) {
 func TestUnreadableFacts(t *testing.T) {
 	h := newRig(t, unreadable(fakeClient(t)))
 	t.Run("a setting is refused", func(t *testing.T) {
-		response := h.ask(t, settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":""}`))
+		response := h.ask(t, settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":""},"oldObject":{"metadata":{"name":"storage-network"},"value":"kube-system/storage-net"}`))
 		const want = "fairlead can't judge this change now (listing settings.fairlead.io: the API server is down); nothing was changed, try again"
 		must.True(t, !response.Allowed && response.Result.Code == 503 && response.Result.Reason == "ServiceUnavailable" && response.Result.Message == want,
 			"got %+v", response.Result)
@@ -166,7 +166,7 @@ func reviewsOfEveryPath() map[string]string {
 	return map[string]string{
 		clientPodsPath:                      reviews.Of(reviews.Pod, create),
 		serverPodsPath:                      reviews.Of(reviews.Pod, create),
-		clientTemplatePath:                  reviews.Of(reviews.DaemonSet, create),
+		clientTemplatePath:                  reviews.Of(reviews.DaemonSet, `"namespace":"longhorn-system","name":"longhorn-csi-plugin","operation":"CREATE","object":{"metadata":{},"spec":{"template":{"metadata":{}}}}`),
 		servicesPath:                        reviews.Of(reviews.Service, create),
 		shareManagersPath:                   reviews.Of(reviews.ShareManager, create),
 		settingsPath:                        settingReview(reviews.SystemSetting, "CREATE", "storage-network", `{"metadata":{"name":"storage-network"},"value":"x"}`),

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +17,10 @@ func (p Profile) settingStatus() admission.Rule[mutators.SettingStatus] {
 	return admission.Rule[mutators.SettingStatus]{
 		Kinds: []metav1.GroupVersionKind{metav1.GroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.SettingStatus]) (admission.Decision, error) {
+			turnsApplied := r.Object.Status.Applied && (r.OldObject == nil || !r.OldObject.Status.Applied)
+			if !turnsApplied || !choosesSharedNetwork(r.Name) {
+				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: mutators.ReasonUpToDate}), nil
+			}
 			held, err := p.holdsApplied(ctx)
 			if err != nil {
 				return admission.Decision{}, err
@@ -23,6 +28,10 @@ func (p Profile) settingStatus() admission.Rule[mutators.SettingStatus] {
 			return admission.FromMutation(mutators.MutateSettingStatus(*r.Object, held)), nil
 		},
 	}
+}
+
+func choosesSharedNetwork(name string) bool {
+	return slices.ContainsFunc(catalog.ChooseSharedNetwork(), func(d catalog.Definition) bool { return string(d.Name) == name })
 }
 
 // holdsApplied reads the facts of rollout.HoldsApplied.

@@ -33,14 +33,14 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 		Deletes: true,
 		Kinds:   settingKinds,
 		Decide: func(ctx context.Context, r *admission.Request[validators.Setting]) (admission.Decision, error) {
-			if r.Namespace != p.Namespace {
-				return admission.Allowed(validators.ReasonValid), nil
+			if r.Namespace != p.Namespace || !validators.JudgesSetting(r.Object, r.OldObject, isOwn(r.Kind)) {
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			facts, err := read.Get(ctx)
 			if err != nil {
 				return admission.CannotJudge(err), nil
 			}
-			facts.Own, facts.MissingPolicy = r.Kind.Group == v1alpha1.GroupVersion.Group, validators.Strictness(missing)
+			facts.Own, facts.MissingPolicy = isOwn(r.Kind), validators.Strictness(missing)
 			if r.Operation == admissionv1.Delete {
 				// A deletion of many at once has no name in the request.
 				name := r.OldObject.Metadata.Name
@@ -51,9 +51,12 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 	}
 }
 
+// isOwn reports whether a kind of settings is Fairlead's own, not the storage system's.
+func isOwn(kind metav1.GroupVersionKind) bool { return kind.Group == v1alpha1.GroupVersion.Group }
+
 // settingFacts reads live what a change of any setting is judged by.
 func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, error) {
-	facts := validators.SettingFacts{Applies: p.Duties.Settings == config.Apply}
+	facts := validators.SettingFacts{Applies: p.Duties.Settings == config.Apply, OmitEffect: p.OmitEffect}
 	var err error
 	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true}); err != nil {
 		return facts, err

@@ -18,6 +18,9 @@ func straySettings(profiles []Profile) admission.Rule[validators.Setting] {
 	return admission.Rule[validators.Setting]{
 		Kinds: settingKinds[1:],
 		Decide: func(_ context.Context, r *admission.Request[validators.Setting]) (admission.Decision, error) {
+			if r.OldObject != nil && r.Object.HasValueOf(*r.OldObject) {
+				return admission.Allowed(validators.ReasonNotJudged), nil
+			}
 			return admission.FromVerdict(validators.ValidateSettingNamespace(r.Object.Metadata.Name, r.Namespace, served), r.Resource, r.Name), nil
 		},
 	}

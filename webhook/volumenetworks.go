@@ -30,7 +30,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 		},
 		Decide: func(ctx context.Context, r *admission.Request[validators.VolumeObject]) (admission.Decision, error) {
 			if !requestChanged(r) { // another annotation with Fairlead's prefix has changed
-				return admission.Allowed(validators.ReasonValid), nil
+				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
@@ -39,6 +39,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
 			}
 			a.facts.Permitted = profiles[0].VolumeNetworks
+			a.facts.OmitEffect = profiles[0].OmitEffect
 			a.facts.MissingPolicy = validators.Strictness(missing)
 			if err := a.gather(ctx, profiles, reads); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)

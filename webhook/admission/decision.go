@@ -96,8 +96,8 @@ func (d Decision) response(uid string) (admissionv1.AdmissionResponse, error) {
 	response := admissionv1.AdmissionResponse{
 		UID: types.UID(uid), Allowed: d.Denial == nil, Result: d.Denial, Warnings: d.Warnings,
 	}
-	if d.Outcome != string(mutators.Unchanged) {
-		response.AuditAnnotations = map[string]string{auditKey: d.audit()}
+	if text := d.Audit(); text != "" {
+		response.AuditAnnotations = map[string]string{auditKey: text}
 	}
 	if len(d.Patch) > 0 {
 		patch, err := json.Marshal(d.Patch)
@@ -110,7 +110,12 @@ func (d Decision) response(uid string) (admissionv1.AdmissionResponse, error) {
 	return response, nil
 }
 
-func (d Decision) audit() string {
+// Audit is the decision in a line, for the API server's audit log; "" if a mutating rule has nothing to do, or without
+// a decision.
+func (d Decision) Audit() string {
+	if d.Outcome == "" || d.Outcome == string(mutators.Unchanged) {
+		return ""
+	}
 	text := d.Outcome + ": " + d.Reason
 	if d.Detail != "" {
 		text += " (" + d.Detail + ")"

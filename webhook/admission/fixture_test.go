@@ -16,7 +16,7 @@ import (
 func podHandler[V any](limit *Limit, decide func(context.Context, *Request[V]) Decision) http.Handler {
 	rule := Rule[V]{Name: "longhorn/client-pods", Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}}}
 	rule.Decide = func(ctx context.Context, r *Request[V]) (Decision, error) { return decide(ctx, r), nil }
-	return Handler(rule, limit, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	return rule.Handler(limit, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
 
 func pass(context.Context, *Request[mutators.ClientPod]) Decision { return Decision{} }

@@ -2,13 +2,16 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/mutators"
@@ -27,8 +30,40 @@ type Rule[V any] struct {
 	Decide func(context.Context, *Request[V]) (Decision, error)
 }
 
-// Handler serves one rule.
-func Handler[V any](rule Rule[V], limit *Limit, metrics *Metrics, log *slog.Logger) http.Handler {
+// Entry is the rule of one entry, whatever its view.
+type Entry interface {
+	// Handler serves the rule.
+	Handler(*Limit, *Metrics, *slog.Logger) http.Handler
+	// Review decides a request without HTTP, as `fairlead review` does.
+	Review(context.Context, *admissionv1.AdmissionRequest) (Decision, error)
+}
+
+// Review decides a request. It returns an error if the request is malformed, or where the failure policy shall decide.
+func (rule Rule[V]) Review(ctx context.Context, request *admissionv1.AdmissionRequest) (Decision, error) {
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Request: request,
+	})
+	if err != nil {
+		return Decision{}, fmt.Errorf("writing the review: %w", err)
+	}
+	decoded, err := decodeReview[V](body, rule.Kinds, rule.Deletes)
+	if err != nil {
+		return Decision{}, err
+	}
+	return rule.decide(ctx, decoded)
+}
+
+// decide is the decision with warnings about misspelled annotations.
+func (rule Rule[V]) decide(ctx context.Context, request *Request[V]) (Decision, error) {
+	decision, err := rule.Decide(ctx, request)
+	if o, ok := any(request.Object).(annotated); ok && request.Object != nil && err == nil {
+		decision.Warnings = append(decision.Warnings, validators.CheckAnnotations(o.AnnotationKeys())...)
+	}
+	return decision, err
+}
+
+// Handler serves the rule.
+func (rule Rule[V]) Handler(limit *Limit, metrics *Metrics, log *slog.Logger) http.Handler {
 	log = log.With("rule", rule.Name)
 	observed := metrics.forRule(rule.Name)
 	refuse := refuser(observed, log)
@@ -47,15 +82,12 @@ func Handler[V any](rule Rule[V], limit *Limit, metrics *Metrics, log *slog.Logg
 		}
 		ctx, cancel := withDeadline(r)
 		defer cancel()
-		decision, err := rule.Decide(ctx, request)
+		decision, err := rule.decide(ctx, request)
 		if err != nil {
 			observed.done(outcomeError, reasonNoFacts, started)
 			log.LogAttrs(ctx, slog.LevelError, "could not decide", append(object(request), slog.Any("error", err))...)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
-		}
-		if o, ok := any(request.Object).(annotated); ok && request.Object != nil {
-			decision.Warnings = append(decision.Warnings, validators.CheckAnnotations(o.AnnotationKeys())...)
 		}
 		response, err := decision.response(request.UID)
 		if err != nil {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -20,6 +18,7 @@ var ErrRefused = errors.New("is refused, as by Fairlead's webhook")
 // judge judges each change by the webhook's rule, in the order of names, each after the changes before.
 // It returns all refusals with their causes, and the warnings by setting.
 func judge(facts validators.SettingFacts, c Changes) (map[catalog.Name][]string, error) {
+	facts.OmitEffect = true // the plan has the effect
 	warnings := map[catalog.Name][]string{}
 	var refusals []error
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -31,11 +30,7 @@ func judge(facts validators.SettingFacts, c Changes) (map[catalog.Name][]string,
 		for _, problem := range v.Problems {
 			refusals = append(refusals, fmt.Errorf("%s of settings.%s %w: %w", name, group, ErrRefused, problem))
 		}
-		for _, w := range v.Warnings {
-			if !strings.HasPrefix(w, rollout.EffectPrefix) { // the plan has the effect
-				warnings[name] = append(warnings[name], w)
-			}
-		}
+		warnings[name] = append(warnings[name], v.Warnings...)
 		facts.Facts = one.after(facts.Facts)
 	}
 	return warnings, errors.Join(refusals...)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +19,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
-	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 // Values of --facts.
@@ -107,10 +104,11 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	view, err := viewOf(o.facts, r.reviewAll(cmd.Context(), withClaims(manifests)))
-	if err != nil {
-		return fmt.Errorf("showing the review: %w", err)
+	var all []objectView
+	for _, m := range withClaims(manifests) {
+		all = append(all, r.review(cmd.Context(), m))
 	}
+	view := viewOf(o.facts, all)
 	out := cmd.OutOrStdout()
 	if o.facts == factsCluster {
 		out = o.Out(cmd)
@@ -138,23 +136,13 @@ func show(out io.Writer, view reviewView, output string, strict bool) (err error
 	return nil
 }
 
-func (r *reviewer) reviewAll(ctx context.Context, manifests []manifest) []reviewed {
-	var all []reviewed
-	for _, m := range manifests {
-		result := r.review(ctx, m)
-		result.failed = cli.ExplainBy(result.failed, "ClusterRoles fairlead-planner and fairlead-nfs-viewer")
-		all = append(all, result)
-	}
-	return all
-}
-
-// reviewer builds the webhook's handlers over the facts.
+// reviewer builds the webhook's rules over the facts.
 func (o *options) reviewer(cmd *cobra.Command) (*reviewer, error) {
 	scheme, err := cluster.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{cluster: nothing{scheme}, scheme: scheme, applied: map[objectKey]*unstructured.Unstructured{}}
+	f := &facts{scheme: scheme, applied: map[objectKey]*unstructured.Unstructured{}}
 	var c *config.Configuration
 	switch o.facts {
 	case factsNone:
@@ -187,7 +175,7 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 		reader := cluster.NewReader(profile, f, f)
 		storages = append(storages, profile)
 		profiles = append(profiles, webhook.Profile{
-			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Live: reader,
+			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Live: reader, OmitEffect: offline,
 			Record: func() rollout.Record {
 				record, _ := reader.Record(ctx)
 				return record
@@ -195,10 +183,7 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 		})
 	}
 	reader := nfs.NewNFSReader(f, c.NFS.DefaultServices())
-	entries, err := entriesOf(storages, reader.Drivers())
-	if err != nil {
-		return nil, fmt.Errorf("reading the webhook configurations: %w", err)
-	}
-	handler := webhook.NewRouter(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On}, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	return &reviewer{entries: entries, webhook: handler, facts: f, offline: offline, namespace: namespace}, nil
+	rules := webhook.Rules(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
+	entries, err := entriesOf(storages, reader.Drivers(), rules)
+	return &reviewer{entries, f, namespace}, err
 }

@@ -1,87 +1,74 @@
 package review
 
 import (
-	"context"
-	"encoding/json"
-	"strings"
+	"errors"
+	"fmt"
+	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
-	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// entry of a webhook configuration. The API server's own packages match rules and conditions.
+// entry of a webhook configuration, with its rule.
 type entry struct {
-	name, path string
-	failOpen   bool
-	rules      []admissionregistrationv1.RuleWithOperations
+	name     string
+	failOpen bool
+	// operations by resource.
+	operations map[schema.GroupVersionResource][]admissionregistrationv1.OperationType
 	namespaces labels.Selector
 	objects    labels.Selector
-	conditions matchconditions.Matcher
+	decide     admission.Entry
 }
 
 // entriesOf are the entries that the manifests of Fairlead install, but for those of fencing: they judge nodes and
-// attachments, which no manifest creates. Mutating entries come first, as in the API server.
-func entriesOf(profiles []storage.Profile, nfsDrivers []string) ([]entry, error) {
-	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+// attachments, which no manifest creates. Mutating entries come first, as in the API server. Match conditions are left
+// out: they save calls, and the rules allow what the conditions exclude.
+func entriesOf(profiles []storage.Profile, nfsDrivers []string, rules map[string]admission.Entry) ([]entry, error) {
 	mutating, validating := registration.Webhooks(profiles)
 	if len(nfsDrivers) > 0 {
 		m, v := registration.NFS(nfsDrivers)
 		mutating.Webhooks = append(mutating.Webhooks, m.Webhooks...)
 		validating.Webhooks = append(validating.Webhooks, v.Webhooks...)
 	}
-	// A mutating webhook has the fields of a validating one, and reinvocationPolicy.
-	data, err := json.Marshal(mutating.Webhooks)
-	if err != nil {
-		return nil, err
-	}
-	var webhooks []admissionregistrationv1.ValidatingWebhook
-	if err := json.Unmarshal(data, &webhooks); err != nil {
-		return nil, err
+	webhooks := make([]admissionregistrationv1.ValidatingWebhook, 0, len(mutating.Webhooks)+len(validating.Webhooks))
+	for _, w := range mutating.Webhooks {
+		webhooks = append(webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, Rules: w.Rules,
+			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		})
 	}
 	var all []entry
 	for _, w := range append(webhooks, validating.Webhooks...) {
-		e, err := entryOf(w, compiler)
-		if err != nil {
-			return nil, err
+		e := entry{
+			name: w.Name, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, operations: operationsOf(w.Rules),
+			decide: rules[*w.ClientConfig.Service.Path],
+		}
+		var err, other error
+		e.namespaces, err = selectorOf(w.NamespaceSelector)
+		e.objects, other = selectorOf(w.ObjectSelector)
+		if err := errors.Join(err, other); err != nil {
+			return nil, fmt.Errorf("reading the selectors of webhook %s: %w", w.Name, err)
 		}
 		all = append(all, e)
 	}
 	return all, nil
 }
 
-func entryOf(w admissionregistrationv1.ValidatingWebhook, compiler cel.ConditionCompiler) (e entry, err error) {
-	e = entry{name: w.Name, path: *w.ClientConfig.Service.Path, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, rules: w.Rules}
-	if e.namespaces, err = metav1.LabelSelectorAsSelector(orAll(w.NamespaceSelector)); err != nil {
-		return e, err
-	}
-	if e.objects, err = metav1.LabelSelectorAsSelector(orAll(w.ObjectSelector)); err != nil {
-		return e, err
-	}
-	var expressions []cel.ExpressionAccessor
-	for _, c := range w.MatchConditions {
-		expressions = append(expressions, &matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression})
-	}
-	compiled := compiler.CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-	e.conditions = matchconditions.NewMatcher(compiled, w.FailurePolicy, "webhook", "review", e.name)
-	return e, nil
-}
-
-// orAll is the API server's default of a selector.
-func orAll(s *metav1.LabelSelector) *metav1.LabelSelector {
+// selectorOf selects everything by default, as the API server does.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
-		return &metav1.LabelSelector{}
+		return labels.Everything(), nil
 	}
-	return s
+	return metav1.LabelSelectorAsSelector(s)
 }
 
 // failure says what the API server does if the entry can't decide.
@@ -92,44 +79,26 @@ func (e entry) failure() string {
 	return "the API server would refuse it (failurePolicy: Fail)"
 }
 
-// matches reports whether the API server would ask the entry.
-func (e entry) matches(ctx context.Context, a admission.Attributes, namespace labels.Set) (bool, error) {
-	if !e.hasRuleFor(a) || a.GetNamespace() != "" && !e.namespaces.Matches(namespace) {
-		return false, nil
-	}
-	object, _ := a.GetObject().(*unstructured.Unstructured)
-	old, _ := a.GetOldObject().(*unstructured.Unstructured)
-	if !e.objects.Matches(labelsOf(object)) && (old == nil || !e.objects.Matches(labelsOf(old))) {
-		return false, nil
-	}
-	result := e.conditions.Match(ctx, &admission.VersionedAttributes{
-		Attributes: a, VersionedKind: a.GetKind(), VersionedObject: a.GetObject(), VersionedOldObject: a.GetOldObject(),
-	}, nil, nil)
-	return result.Matches, result.Error
-}
-
-func (e entry) hasRuleFor(a admission.Attributes) bool {
-	for _, r := range e.rules {
-		matcher := rules.Matcher{Rule: r, Attr: a}
-		if matcher.Matches() {
-			return true
+// operationsOf reads rules without wildcards: Fairlead's have none. A manifest is created or updated, and never deleted.
+func operationsOf(rules []admissionregistrationv1.RuleWithOperations) map[schema.GroupVersionResource][]admissionregistrationv1.OperationType {
+	operations := map[schema.GroupVersionResource][]admissionregistrationv1.OperationType{}
+	for _, r := range rules {
+		for _, resource := range r.Resources {
+			gvr := schema.GroupVersionResource{Group: r.APIGroups[0], Version: r.APIVersions[0], Resource: resource}
+			for _, o := range r.Operations {
+				if o != admissionregistrationv1.Delete {
+					operations[gvr] = append(operations[gvr], o)
+				}
+			}
 		}
 	}
-	return false
+	return operations
 }
 
-// hasRuleForOtherVersion is hasRuleFor, whatever the version.
-func (e entry) hasRuleForOtherVersion(a admission.Attributes) bool {
-	for _, r := range e.rules {
-		r.APIVersions = []string{"*"}
-		matcher := rules.Matcher{Rule: r, Attr: a}
-		if matcher.Matches() {
-			return true
-		}
-	}
-	return false
+// matches reports whether the entry is for a request: by operation and resource, by the labels of the object before or
+// after the change, and by the name of its namespace.
+func (e entry) matches(r *admissionv1.AdmissionRequest, object, old *unstructured.Unstructured) bool {
+	return slices.Contains(e.operations[schema.GroupVersionResource(r.Resource)], admissionregistrationv1.OperationType(r.Operation)) &&
+		(r.Namespace == "" || e.namespaces.Matches(labels.Set{corev1.LabelMetadataName: r.Namespace})) &&
+		(e.objects.Matches(labels.Set(object.GetLabels())) || old != nil && e.objects.Matches(labels.Set(old.GetLabels())))
 }
-
-func labelsOf(o *unstructured.Unstructured) labels.Set { return o.GetLabels() }
-
-func splitPath(path string) []string { return strings.Split(path, ".") }

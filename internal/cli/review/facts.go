@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +21,7 @@ import (
 
 // facts are the objects that rules read: those of a cluster, and the manifests reviewed before as if they were applied.
 type facts struct {
+	// cluster is nil without a cluster.
 	cluster client.Reader
 	scheme  *runtime.Scheme
 	applied map[objectKey]*unstructured.Unstructured
@@ -27,13 +32,9 @@ type objectKey struct {
 	client.ObjectKey
 }
 
-func keyOf(o *unstructured.Unstructured) objectKey {
-	return objectKey{o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}
-}
-
 func (f *facts) apply(o *unstructured.Unstructured) {
 	if o.GetName() != "" {
-		f.applied[keyOf(o)] = o
+		f.applied[objectKey{o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}] = o
 	}
 }
 
@@ -46,38 +47,36 @@ func (f *facts) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	if o, ok := f.applied[objectKey{gvk.GroupKind(), key}]; ok {
 		return fill(into, o)
 	}
+	if f.cluster == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.String())
+	}
 	return f.cluster.Get(ctx, key, into, options...)
 }
 
-// List reads from the cluster, and puts applied manifests in their places.
+// List reads from the cluster, and replaces objects by applied manifests. New manifests are on the last page.
 func (f *facts) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, f.scheme)
 	if err != nil {
 		return err
 	}
-	if err := f.cluster.List(ctx, list, options...); err != nil {
-		return err
+	if f.cluster != nil {
+		if err := f.cluster.List(ctx, list, options...); err != nil {
+			return err
+		}
 	}
-	kind := gvk.Kind[:len(gvk.Kind)-len("List")]
 	items, err := meta.ExtractList(list)
 	if err != nil {
-		return fmt.Errorf("reading a list of %s: %w", kind, err)
+		return fmt.Errorf("reading a %s: %w", gvk.Kind, err)
 	}
-	var all []runtime.Object
-	for _, item := range items {
-		about, err := meta.Accessor(item)
-		if err != nil {
-			return fmt.Errorf("reading a list of %s: %w", kind, err)
-		}
-		key := client.ObjectKey{Namespace: about.GetNamespace(), Name: about.GetName()}
-		if f.applied[objectKey{schema.GroupKind{Group: gvk.Group, Kind: kind}, key}] == nil {
-			all = append(all, item)
-		}
-	}
+	kind := schema.GroupKind{Group: gvk.Group, Kind: strings.TrimSuffix(gvk.Kind, "List")}
+	items = slices.DeleteFunc(items, func(item runtime.Object) bool {
+		o, ok := item.(metav1.Object)
+		return ok && f.applied[objectKey{kind, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetName()}}] != nil
+	})
 	var o client.ListOptions
 	o.ApplyOptions(options)
 	for key, applied := range f.applied {
-		if key.Group != gvk.Group || key.Kind != kind || !selected(applied, o) {
+		if key.GroupKind != kind || list.GetContinue() != "" || !selected(applied, o) {
 			continue
 		}
 		item, err := newItem(list)
@@ -87,19 +86,26 @@ func (f *facts) List(ctx context.Context, list client.ObjectList, options ...cli
 		if err := fill(item, applied); err != nil {
 			return err
 		}
-		all = append(all, item)
+		items = append(items, item)
 	}
-	return meta.SetList(list, all)
+	return meta.SetList(list, items)
 }
 
 func selected(o *unstructured.Unstructured, by client.ListOptions) bool {
 	if by.Namespace != "" && o.GetNamespace() != by.Namespace {
 		return false
 	}
-	if by.LabelSelector != nil && !by.LabelSelector.Matches(labelsOf(o)) {
+	if by.LabelSelector != nil && !by.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 		return false
 	}
-	return by.FieldSelector == nil || by.FieldSelector.Matches(fieldsOf{o})
+	if by.FieldSelector == nil {
+		return true
+	}
+	values := fields.Set{}
+	for _, r := range by.FieldSelector.Requirements() { // such as spec.nodeName
+		values[r.Field], _, _ = unstructured.NestedString(o.Object, strings.Split(r.Field, ".")...)
+	}
+	return by.FieldSelector.Matches(values)
 }
 
 func newItem(list client.ObjectList) (runtime.Object, error) {
@@ -124,28 +130,3 @@ func fill(into runtime.Object, from *unstructured.Unstructured) error {
 	}
 	return nil
 }
-
-// fieldsOf reads fields by their paths, as spec.nodeName.
-type fieldsOf struct{ o *unstructured.Unstructured }
-
-var _ fields.Fields = fieldsOf{}
-
-func (f fieldsOf) Has(path string) bool { return f.Get(path) != "" }
-
-func (f fieldsOf) Get(path string) string {
-	value, _, _ := unstructured.NestedString(f.o.Object, splitPath(path)...)
-	return value
-}
-
-// nothing is a cluster without objects.
-type nothing struct{ scheme *runtime.Scheme }
-
-func (n nothing) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	gvk, err := apiutil.GVKForObject(into, n.scheme)
-	if err != nil {
-		return err
-	}
-	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.String())
-}
-
-func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

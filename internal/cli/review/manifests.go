@@ -142,31 +142,25 @@ func leading(document string) int {
 
 // parseDocument returns no object for a document without content, and the items of a list.
 func parseDocument(document string) ([]*unstructured.Unstructured, error) {
-	var content any
-	if err := yaml.UnmarshalStrict([]byte(document), &content); err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
-	}
-	if content == nil {
-		return nil, nil
-	}
 	// Numbers as the API server decodes them.
-	asJSON, err := yaml.YAMLToJSON([]byte(document))
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(document))
 	if err != nil {
 		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	if string(asJSON) == "null" {
+		return nil, nil
 	}
 	decoded, _, err := unstructured.UnstructuredJSONScheme.Decode(asJSON, nil, nil)
 	switch o := decoded.(type) {
 	case *unstructured.UnstructuredList:
 		var items []*unstructured.Unstructured
-		err := o.EachListItem(func(item runtime.Object) error {
-			i, ok := item.(*unstructured.Unstructured)
-			if !ok || !identified(i) {
-				return errNoObject
+		for i := range o.Items {
+			if !identified(&o.Items[i]) {
+				return nil, errNoObject
 			}
-			items = append(items, i)
-			return nil
-		})
-		return items, err
+			items = append(items, &o.Items[i])
+		}
+		return items, nil
 	case *unstructured.Unstructured:
 		if identified(o) {
 			return []*unstructured.Unstructured{o}, nil

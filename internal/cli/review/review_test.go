@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/storage/builtin"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -73,7 +77,7 @@ func TestManifestsAreJudgedOnFactsOfCluster(t *testing.T) {
 	out := run(t, nil, setting("storage-network", "kube-system/absent")+setting("priority-class", "longhorn-critical"), args...)
 	contains(t, out, "Cluster c (http://127.0.0.1")
 	contains(t, out, "kube-system/absent")
-	contains(t, out, "1 other manifest: ") // the value is the cluster's already
+	contains(t, out, "2 manifests reviewed: 0 refused, 0 undecided, 0 patched, 1 with warnings.") // one value is the cluster's already
 	contains(t, run(t, cli.ExitWrong, setting("priority-class", "absent"), args...), "refused: ")
 }
 
@@ -162,10 +166,72 @@ func FuzzManifests(f *testing.F) {
 		}
 		r, err := o.reviewer(cmd)
 		must.Do(t, err)
-		view, err := viewOf(factsNone, r.reviewAll(t.Context(), withClaims(manifests)))
-		must.Do(t, err)
-		must.Do(t, writeJUnit(io.Discard, view, true))
+		var all []objectView
+		for _, m := range withClaims(manifests) {
+			all = append(all, r.review(t.Context(), m))
+		}
+		must.Do(t, writeJUnit(io.Discard, viewOf(factsNone, all), true))
 	})
+}
+
+// The test has the entries that match, by operation, kind, labels and namespace.
+func TestEntriesMatch(t *testing.T) {
+	o := &options{facts: factsNone}
+	o.ConfigFile = "testdata/config.yaml"
+	cmd := Command()
+	cmd.SetContext(t.Context())
+	r, err := o.reviewer(cmd)
+	must.Do(t, err)
+	for name, test := range map[string]struct {
+		object, old string
+		want        string
+	}{
+		"client pod": {`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"longhorn-system","labels":{"app":"longhorn-csi-plugin"}}}`, "",
+			"client-pods.longhorn.fairlead.io"},
+		"pod without the labels": {`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"longhorn-system"}}`, "", ""},
+		"client pod elsewhere":   {`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"other","labels":{"app":"longhorn-csi-plugin"}}}`, "", ""},
+		"update of a client pod": {`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"longhorn-system","labels":{"app":"longhorn-csi-plugin"}}}`, `{}`, ""},
+		"Fairlead's setting": {`{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"namespace":"longhorn-system"}}`, `{}`,
+			"settings.longhorn.fairlead.io"},
+		"Fairlead's setting elsewhere": {`{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"namespace":"other"}}`, "",
+			"stray-settings.fairlead.io"},
+		"setting of another version": {`{"apiVersion":"fairlead.io/v2","kind":"Setting","metadata":{"namespace":"longhorn-system"}}`, "", ""},
+		"new network":                {`{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"namespace":"a"}}`, "", ""},
+		"changed network":            {`{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"namespace":"a"}}`, `{}`, "networks.fairlead.io"},
+		"volume": {`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"a"}}`, "",
+			"nfs-volume-options.fairlead.io volume-networks.fairlead.io nfs-volumes.fairlead.io"},
+		"changed volume":      {`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"a"}}`, `{}`, "volume-networks.fairlead.io nfs-volumes.fairlead.io"},
+		"claim of Kubernetes": {`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"namespace":"kube-system"}}`, "", ""},
+		"status alone":        {`{"apiVersion":"longhorn.io/v1beta2","kind":"ShareManager","metadata":{"namespace":"longhorn-system"}}`, `{}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, operation := &unstructured.Unstructured{}, admissionv1.Create
+			must.Do(t, json.Unmarshal([]byte(test.object), &object.Object))
+			var old *unstructured.Unstructured
+			if test.old != "" {
+				old, operation = object, admissionv1.Update
+			}
+			var got []string
+			for _, e := range r.entries {
+				if e.matches(requestOf(object, old, operation), object, old) {
+					got = append(got, e.name)
+				}
+			}
+			must.Equal(t, strings.Join(got, " "), test.want)
+		})
+	}
+}
+
+// Namespaces are matched by their names alone, so that no namespace is read.
+func TestEntriesSelectNamespacesByName(t *testing.T) {
+	entries, err := entriesOf(builtin.Profiles(), []string{"nfs.fairlead.io"}, nil)
+	must.Do(t, err)
+	for _, e := range entries {
+		requirements, _ := e.namespaces.Requirements()
+		for _, r := range requirements {
+			must.Check(t, r.Key() == corev1.LabelMetadataName, "%s selects namespaces by %s", e.name, r.Key())
+		}
+	}
 }
 
 // A manifest takes the place of the cluster's object, for typed and untyped readers and by selectors.
@@ -194,12 +260,23 @@ func TestAppliedManifestsAreFacts(t *testing.T) {
 	must.Equal(t, len(strings.Fields(names())), 3)
 	must.Equal(t, names(client.InNamespace("b")), "b/new@node-1")
 	must.Equal(t, names(client.MatchingLabels{"x": "y"}), "a/changed@node-2")
+	f.cluster = pages{live}
+	must.Equal(t, names(), "a/kept@node-1") // not the last page
 	var pod corev1.Pod
 	must.Do(t, f.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "changed"}, &pod))
 	must.Equal(t, pod.Spec.NodeName, "node-2")
 }
 
-// kubectl apply removes what the last applied configuration had, and merges lists by their keys.
+// pages says of each page that another one follows.
+type pages struct{ client.Reader }
+
+func (p pages) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := p.Reader.List(ctx, list, options...)
+	list.SetContinue("next")
+	return err
+}
+
+// kubectl apply removes what the last applied configuration had, keeps what others have added, and merges lists by their keys.
 func TestExistingObjectIsMergedAsByKubectlApply(t *testing.T) {
 	scheme, err := cluster.NewScheme()
 	must.Do(t, err)
@@ -216,6 +293,11 @@ func TestExistingObjectIsMergedAsByKubectlApply(t *testing.T) {
 	must.Equal(t, []string{annotations["removed"], annotations["of-others"], annotations["new"]}, []string{"", "y", "z"})
 	volume, _, _ := unstructured.NestedString(after.Object, "spec", "volumeName")
 	must.Equal(t, volume, "pv")
+	daemonSet := `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"%s}]}}}}`
+	defaulted := object(fmt.Sprintf(daemonSet, `,"imagePullPolicy":"Always"`))
+	after, err = merged(scheme, object(fmt.Sprintf(daemonSet, "")), defaulted)
+	must.Do(t, err)
+	must.Check(t, reflect.DeepEqual(after.Object, defaulted.Object), "got %v", after.Object)
 	setting := object(`{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"name":"a"},"value":"old","status":{"applied":true}}`)
 	after, err = merged(scheme, object(`{"apiVersion":"fairlead.io/v1alpha1","kind":"Setting","metadata":{"name":"a"},"value":"new"}`), setting)
 	must.Do(t, err)

@@ -11,7 +11,7 @@ import (
 // writeText prints what is worth reading: allowed manifests are only counted.
 func writeText(out io.Writer, v reviewView) {
 	if v.Facts == factsNone {
-		cli.WriteLine(out, "Facts: the manifests alone. What is not in them does not exist; --facts cluster reads a cluster too.")
+		cli.WriteLine(out, "Facts: the manifests alone. What is not in them does not exist, and what a change restarts is not known. --facts cluster reads a cluster too.")
 	}
 	for _, o := range v.Objects {
 		if o.Outcome == outcomeAllowed {
@@ -39,6 +39,6 @@ func writeText(out io.Writer, v reviewView) {
 	cli.WriteLine(out, "%s reviewed: %d refused, %d undecided, %d patched, %d with warnings.",
 		catalog.Count(s.Reviewed, "manifest"), s.Refused, s.Undecided, s.Patched, s.Warned)
 	if s.NotAsked > 0 {
-		cli.WriteLine(out, "%s: no rule of Fairlead is about them, or nothing changes that a rule looks at.", catalog.Count(s.NotAsked, "other manifest"))
+		cli.WriteLine(out, "%s: no rule of Fairlead is about them.", catalog.Count(s.NotAsked, "other manifest"))
 	}
 }

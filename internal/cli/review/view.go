@@ -1,13 +1,18 @@
 package review
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 
+	"github.com/pmezard/go-difflib/difflib"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 // Outcomes of a manifest, the worst first.
@@ -62,75 +67,45 @@ type objectView struct {
 
 // entryView is what one entry of a webhook configuration says.
 type entryView struct {
-	Name   string `json:"name"`
+	Name string `json:"name"`
+	// Reason as in the API server's audit log; empty if nothing is to be done.
 	Reason string `json:"reason,omitempty"`
 	// Patch is a JSON patch, RFC 6902.
-	Patch json.RawMessage `json:"patch,omitempty"`
+	Patch []jsonpatch.Operation `json:"patch,omitempty"`
 }
 
-func viewOf(facts string, all []reviewed) (reviewView, error) {
-	view := reviewView{Facts: facts, Objects: []objectView{}}
-	for _, r := range all {
-		o, err := objectOf(r)
-		if err != nil {
-			return view, err
-		}
-		view.Summary.count(o)
-		if o.Outcome != outcomeOther {
-			view.Objects = append(view.Objects, o)
-		}
+func newView(m manifest, o *unstructured.Unstructured) objectView {
+	title := cmp.Or(o.GetName(), o.GetGenerateName()+"*")
+	if o.GetNamespace() != "" {
+		title = o.GetNamespace() + "/" + title
 	}
-	return view, nil
-}
-
-func (s *summaryView) count(o objectView) {
-	if o.Outcome == outcomeOther {
-		s.NotAsked++
-		return
-	}
-	s.Reviewed++
-	switch o.Outcome {
-	case outcomeRefused:
-		s.Refused++
-	case outcomeUndecided:
-		s.Undecided++
-	}
-	if o.Diff != "" {
-		s.Patched++
-	}
-	if len(o.Warnings) > 0 {
-		s.Warned++
+	return objectView{
+		File: m.file, Line: m.line, APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+		Operation: string(admissionv1.Create), Denials: []string{}, Warnings: []string{}, Errors: []string{}, Entries: []entryView{},
+		title: o.GetKind() + " " + title,
 	}
 }
 
-func objectOf(r reviewed) (objectView, error) {
-	o := objectView{
-		File: r.file, Line: r.line, APIVersion: r.GetAPIVersion(), Kind: r.GetKind(), Namespace: r.GetNamespace(), Name: r.GetName(),
-		Operation: string(r.operation), Denials: []string{}, Warnings: []string{}, Errors: []string{}, Entries: []entryView{}, title: described(r.manifest),
-	}
-	if r.failed != nil {
-		o.Errors = append(o.Errors, r.failed.Error())
-	}
-	for _, a := range r.asked {
-		o.Entries = append(o.Entries, entryView{a.entry.name, a.reason, a.patch})
-		if a.denial != nil {
-			o.Denials = append(o.Denials, a.denial.Message)
-		}
-		if a.failed != nil {
-			o.Errors = append(o.Errors, fmt.Sprintf("%s: %v; %s", a.entry.name, a.failed, a.entry.failure()))
-		}
-		for _, w := range a.warnings {
-			if !slices.Contains(o.Warnings, w) {
-				o.Warnings = append(o.Warnings, w)
-			}
+// add adds the decision of an entry, and reports whether the API server would refuse the manifest.
+func (o *objectView) add(e entry, d admission.Decision, err error) (refused bool) {
+	o.Entries = append(o.Entries, entryView{e.name, d.Audit(), d.Patch})
+	for _, w := range d.Warnings {
+		if !slices.Contains(o.Warnings, w) {
+			o.Warnings = append(o.Warnings, w)
 		}
 	}
-	var err error
-	if r.after != nil {
-		o.Diff, err = diff(r)
+	switch {
+	case err != nil:
+		o.Errors = append(o.Errors, fmt.Sprintf("%s did not decide: %v; %s", e.name, err, e.failure()))
+		return !e.failOpen
+	case d.Denial == nil:
+		return false
+	case d.Denial.Code == http.StatusServiceUnavailable: // see admission.CannotJudge
+		o.Errors = append(o.Errors, fmt.Sprintf("%s: %s; %s", e.name, d.Denial.Message, e.failure()))
+	default:
+		o.Denials = append(o.Denials, d.Denial.Message)
 	}
-	o.Outcome = o.outcome()
-	return o, err
+	return true
 }
 
 func (o objectView) outcome() string {
@@ -149,17 +124,43 @@ func (o objectView) outcome() string {
 	return outcomeAllowed
 }
 
+// viewOf counts outcomes, and shows the manifests that a rule is about.
+func viewOf(facts string, all []objectView) reviewView {
+	view := reviewView{Facts: facts, Objects: []objectView{}}
+	count := &view.Summary
+	for _, o := range all {
+		switch o.Outcome {
+		case outcomeOther:
+			count.NotAsked++
+			continue
+		case outcomeRefused:
+			count.Refused++
+		case outcomeUndecided:
+			count.Undecided++
+		}
+		count.Reviewed++
+		if o.Diff != "" {
+			count.Patched++
+		}
+		if len(o.Warnings) > 0 {
+			count.Warned++
+		}
+		view.Objects = append(view.Objects, o)
+	}
+	return view
+}
+
 // diff of the manifest before and after the patches; empty if they are equal.
-func diff(r reviewed) (string, error) {
-	before, err := yaml.Marshal(r.before.Object)
+func diff(place string, before, after *unstructured.Unstructured) (string, error) {
+	was, err := yaml.Marshal(before.Object)
 	if err != nil {
 		return "", err
 	}
-	after, err := yaml.Marshal(r.after.Object)
+	is, err := yaml.Marshal(after.Object)
 	if err != nil {
 		return "", err
 	}
 	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(string(before)), B: difflib.SplitLines(string(after)), FromFile: r.place(), ToFile: "admitted", Context: 2,
+		A: difflib.SplitLines(string(was)), B: difflib.SplitLines(string(is)), FromFile: place, ToFile: "admitted", Context: 2,
 	})
 }
