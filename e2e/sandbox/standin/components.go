@@ -21,7 +21,7 @@ import (
 // image's DaemonSet, an instance manager on every node and a backing image manager
 // on the first. RunComponents keeps it so.
 func (l Longhorn) InstallComponents(ctx context.Context) error {
-	if err := l.DeploySidecars(ctx); err != nil {
+	if err := l.deploySidecars(ctx); err != nil {
 		return err
 	}
 	if err := l.deployEngineImage(ctx); err != nil {
