@@ -82,16 +82,16 @@ control-plane: $(BIN)/controlplane ## Build the control plane into the cache (mi
 	$(BIN)/controlplane build
 
 .PHONY: coredns
-coredns: ## Build CoreDNS into the cache (a minute or two, once; says so if it does)
-	@cd e2e/coredns && go run -trimpath ./ensure >/dev/null
+coredns: $(BIN)/controlplane ## Build CoreDNS into the cache (a minute or two, once; says so if it does)
+	@$(BIN)/controlplane build $@ >/dev/null
 
 .PHONY: csiaddons
-csiaddons: ## Build csi-addons into the cache (a few minutes, once; says so if it does)
-	@cd e2e/csiaddons && go run -trimpath ./ensure >/dev/null
+csiaddons: $(BIN)/controlplane ## Build csi-addons into the cache (a few minutes, once; says so if it does)
+	@$(BIN)/controlplane build $@ >/dev/null
 
 .PHONY: longhorn
-longhorn: ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
-	@cd e2e/longhorn && nice go run -trimpath ./ensure >/dev/null
+longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
+	@nice $(BIN)/controlplane build $@ >/dev/null
 
 # Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.
 # Each target keeps all of it in bin/tests.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/bench/sample"
 )
 
 // What is compared must be equal work, whenever the comparison is run.
@@ -35,6 +37,15 @@ func TestUnequalWorkIsNotCompared(t *testing.T) {
 	}
 	if err := checkEqual(ours, larger, true); !errors.Is(err, errUnequal) {
 		t.Errorf("got %v, want errUnequal", err)
+	}
+}
+
+// What is measured must be work, whenever it is measured.
+func TestPlansHaveWork(t *testing.T) {
+	for _, size := range []sample.Cluster{sample.Tenth, sample.Large} {
+		if _, err := planning(size); err != nil {
+			t.Errorf("%s: %v", size, err)
+		}
 	}
 }
 

@@ -21,12 +21,10 @@ import (
 	fairleadadmission "github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// The two sides of the comparison, and an empty handler, for the cost of TLS and
-// HTTP on either side.
+// The two sides of the comparison.
 const (
 	fairlead          = "fairlead"
 	controllerRuntime = "controller-runtime"
-	empty             = "empty"
 )
 
 // path of the webhook for client pods.
@@ -42,18 +40,12 @@ var network = storage.Attachment{
 // The logs are discarded, so that the speed of a terminal does not count.
 func newHandler(side string, network storage.Attachment) (http.Handler, error) {
 	logs := slog.NewJSONHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo})
-	switch side {
-	case fairlead:
+	if side == fairlead {
 		return newRouter(network, slog.New(logs))
-	case controllerRuntime:
-		ctrllog.SetLogger(logr.FromSlogHandler(logs))
-		hook := admission.WithDefaulter(scheme.Scheme, defaulter{network})
-		return admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: path})
-	default:
-		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}), nil
 	}
+	ctrllog.SetLogger(logr.FromSlogHandler(logs))
+	hook := admission.WithDefaulter(scheme.Scheme, defaulter{network})
+	return admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: path})
 }
 
 func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, error) {

@@ -7,8 +7,7 @@ import (
 
 // Targets, as ratios.
 const (
-	lessInProcess   = 12
-	lessOverTLS     = 10
+	lessCPU         = 30
 	mostAllocations = 64
 	mostLarge       = 5
 	mostNoMatch     = 1
@@ -35,7 +34,7 @@ func inProcessRows(rounds int) ([]row, error) {
 	}
 	base := costs[0]
 	return []row{
-		atLeast(match.name+", CPU", base, costs[1], lessInProcess),
+		atLeast(match.name+", CPU", base, costs[1], lessCPU),
 		allocations,
 		atMost(bigMatch.name+", CPU", costs[2], costs[3], base, mostLarge, "the 12 KB Pod"),
 		atMost(noNetwork.name+", CPU", costs[4], costs[5], base, mostNoMatch, "a match"),

@@ -39,11 +39,6 @@ func atMost(what string, ours, theirs, base series, times float64, of string) ro
 	return row{what, micro(ours), micro(theirs), r.String(), fmt.Sprintf("at most %g × %s", times, of), met(r.median <= times)}
 }
 
-// toLookAt is a row without a target, for a cost of both sides.
-func toLookAt(what string, cost series) row {
-	return row{what, micro(cost), micro(cost), "-", "-", "-"}
-}
-
 func met(ok bool) string {
 	if ok {
 		return "yes"

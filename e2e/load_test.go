@@ -84,7 +84,7 @@ func TestNothingIsLostUnderLoad(t *testing.T) {
 			fresh, err := c.StartReplica(t.Context(), sandbox.WebhookDeployment, fmt.Sprintf("webhook-%d-%d", round+1, i))
 			c.must(err)
 			c.must(fresh.WaitReady(t.Context()))
-			time.Sleep(500 * time.Millisecond) // the forwarder probes its backends every 50 ms
+			time.Sleep(500 * time.Millisecond) // the forwarder probes a new backend every 50 ms
 			c.must(old.Stop())
 		}
 	}

@@ -19,6 +19,7 @@ func (c *cluster) eventually(what string, within time.Duration, check func() err
 	within *= 3
 	deadline := time.Now().Add(within)
 	for {
+		began := time.Now()
 		err := check()
 		if err == nil {
 			return
@@ -26,7 +27,8 @@ func (c *cluster) eventually(what string, within time.Duration, check func() err
 		if time.Now().After(deadline) {
 			c.t.Fatalf("%s: not within %s: %v", what, within, err)
 		}
-		time.Sleep(50 * time.Millisecond) // checks read several kinds, some through kubectl: there is no one watch for them
+		// Checks read several kinds, some through kubectl: there is no one watch for them. They take half of the time at most.
+		time.Sleep(max(50*time.Millisecond, time.Since(began)))
 	}
 }
 

@@ -74,17 +74,21 @@ func (v Versions) with(kubernetes string) (Versions, error) {
 // v0.x.y with v1.x.y.
 func StagingVersion(kubernetes string) string { return "v0" + strings.TrimPrefix(kubernetes, "v1") }
 
-// versionsIn reads the require lines of a go.mod. Only lines of the form
+// Requirements reads the versions by module from the require lines of a go.mod. Only lines of the form
 // "path version" count, which leaves replace lines out.
-func versionsIn(goMod string) (Versions, error) {
+func Requirements(goMod string) map[string]string {
 	required := map[string]string{}
 	for line := range strings.Lines(goMod) {
-		line, _, _ = strings.Cut(line, "//")
+		line, _, _ = strings.Cut(strings.TrimPrefix(line, "require "), "//")
 		if fields := strings.Fields(line); len(fields) == 2 && strings.HasPrefix(fields[1], "v") {
 			required[fields[0]] = fields[1]
 		}
 	}
+	return required
+}
 
+func versionsIn(goMod string) (Versions, error) {
+	required := Requirements(goMod)
 	var versions Versions
 	for path, version := range map[string]*string{
 		KubernetesModule:               &versions.Kubernetes,

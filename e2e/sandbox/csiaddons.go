@@ -63,7 +63,7 @@ func (s *Sandbox) StartCSIAddons(ctx context.Context, o CSIAddonsOptions) (*CSIA
 	if o.Namespace == "" {
 		o.Namespace = "rook-ceph"
 	}
-	binaries, err := s.ensure(ctx, "csiaddons")
+	binaries, err := s.Ensure(ctx, "csiaddons")
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ const corefile = `%s:%s {
 // StartDNS starts CoreDNS under a service account with its usual rights, and
 // waits until it answers. It ends with the sandbox.
 func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
-	binary, err := s.ensure(ctx, "coredns")
+	binaries, err := s.Ensure(ctx, "coredns")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
 	}
 	d := &DNS{Address: net.JoinHostPort(host, port), Log: filepath.Join(dir, "log")}
 	d.process = newReplica("coredns", d.Log)
-	if err := d.process.start(binary, []string{"-conf", config}, nil); err != nil {
+	if err := d.process.start(filepath.Join(binaries, "coredns"), []string{"-conf", config}, nil); err != nil {
 		return nil, err
 	}
 	s.dns = append(s.dns, d)

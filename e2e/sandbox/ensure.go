@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,16 +10,17 @@ import (
 	"time"
 )
 
-// ensure returns where what a module of e2e provides is, built if it isn't in the
-// cache. That is done in its own module, whose requirements stay out of this one.
-func (s *Sandbox) ensure(ctx context.Context, module string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "-trimpath", "./ensure")
-	cmd.Dir = filepath.Join(s.Root, "e2e", module)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+// Ensure returns the folder of what a module of e2e provides, built if it isn't in the cache: by the control plane's
+// program, which keeps the requirements of that module out of this one.
+func (s *Sandbox) Ensure(ctx context.Context, module string) (string, error) {
+	binary, err := buildControlPlane(ctx, s.Root, s.Options)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, binary, "build", module)
+	cmd.Dir = filepath.Join(s.Root, "e2e", "controlplane")
 	cmd.Stderr = s.Out
-	// A group of its own: go would not pass a signal on to what it runs.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it removes what it has begun
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.Output()
 	if err != nil {

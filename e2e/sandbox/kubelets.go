@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 )
 
 // MountedAnnotation is on a pod from when its volumes are mounted. kwok lets a pod
@@ -25,15 +26,12 @@ const manageLabel, manageValue = "type", "kwok"
 // its node have, before it takes them for mounted, and then writes MountedAnnotation. A node that
 // is switched off says nothing any more, so what it said last stays.
 func (s *Sandbox) RunKubelets(ctx context.Context) {
-	for ctx.Err() == nil {
+	lists := []client.ObjectList{&corev1.NodeList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}}
+	changes.Follow(ctx, s.Client, func() {
 		if err := s.kubelets(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(s.Out, "kubelets:", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	}, lists)
 }
 
 func (s *Sandbox) kubelets(ctx context.Context) error {

@@ -12,28 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-const (
-	podsEvery = 300 * time.Millisecond
-	// restartAfter keeps a process that always fails from starting all the time.
-	restartAfter = 2 * time.Second
-)
+// restartAfter keeps a process that always fails from starting all the time.
+const restartAfter = 2 * time.Second
 
 // RunPods does for Fairlead what kubelets do, until the context ends: a process runs for each pod of its
 // Deployments. A killed process is restarted, and roll-outs, scaling and deleted pods act as in a cluster.
 func (s *Sandbox) RunPods(ctx context.Context) {
 	running := podProcesses{}
-	for ctx.Err() == nil {
+	changes.Follow(ctx, s.Client, func() {
 		if err := s.syncPods(ctx, running); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(s.Out, "pods of Fairlead:", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(podsEvery):
-		}
-	}
+	}, []client.ObjectList{&corev1.PodList{}}, client.InNamespace(registration.Namespace))
 }
 
 // podProcesses by the UID of their pod.

@@ -18,12 +18,6 @@ func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*R
 // Ended is closed when the process has ended.
 func (r *Replica) Ended() <-chan struct{} { return r.exited }
 
-// Ensure returns the folder of what another module of e2e builds, built if it is not
-// in the cache.
-func (s *Sandbox) Ensure(ctx context.Context, module string) (string, error) {
-	return s.ensure(ctx, module)
-}
-
 // ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
 // returns its path.
 func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {

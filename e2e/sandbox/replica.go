@@ -84,7 +84,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 	r.OpsURL, r.MetricsURL = "http://"+ops, "http://"+ops+"/metrics"
 	if deployment == WebhookDeployment {
 		r.APIAddress = addresses[2]
-		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s")
+		args = append(args, "--listen="+admission, "--ops-listen="+ops, "--api-listen="+r.APIAddress, "--drain-delay=1s") // see endpointsDelay
 		r.remove = s.forward.Add(admission, r.OpsURL+"/readyz")
 		if s.api != nil {
 			removeAdmission, removeAPI := r.remove, s.api.Add(r.APIAddress, r.OpsURL+"/readyz")
@@ -171,8 +171,13 @@ func (r *Replica) tail() string {
 	return string(data[max(0, len(data)-4000):])
 }
 
-// stopReplicaTimeout is the termination grace period of the Deployment.
-const stopReplicaTimeout = 60 * time.Second
+const (
+	// stopReplicaTimeout is the termination grace period of the Deployment.
+	stopReplicaTimeout = 60 * time.Second
+	// endpointsDelay is how long a pod that is asked to end still gets connections, until its Service's endpoints are
+	// changed everywhere. The drain delay has to be longer, as in a cluster.
+	endpointsDelay = 300 * time.Millisecond
+)
 
 // Stop asks the process to end, as a kubelet does, and waits for it.
 func (r *Replica) Stop() error {
@@ -180,6 +185,8 @@ func (r *Replica) Stop() error {
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stopping %s: %w", r.Name, err)
 	}
+	leave := time.AfterFunc(endpointsDelay, r.remove)
+	defer leave.Stop()
 	select {
 	case <-r.exited:
 		return nil

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -24,18 +24,20 @@ func (s *Sandbox) follow(ctx context.Context, v corev1.Volume, folder string) er
 	if err != nil {
 		return err
 	}
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(300 * time.Millisecond):
-			}
-			if newer, err := s.project(ctx, v, folder, version); err == nil {
-				version = newer
-			}
+	list, name := client.ObjectList(&corev1.SecretList{}), ""
+	switch {
+	case v.Secret != nil:
+		name = v.Secret.SecretName
+	case v.ConfigMap != nil:
+		list, name = &corev1.ConfigMapList{}, v.ConfigMap.Name
+	default:
+		return nil // it never changes
+	}
+	go changes.Follow(ctx, s.Client, func() {
+		if newer, err := s.project(ctx, v, folder, version); err == nil {
+			version = newer
 		}
-	}()
+	}, []client.ObjectList{list}, client.InNamespace(registration.Namespace), client.MatchingFields{"metadata.name": name})
 	return nil
 }
 

@@ -35,7 +35,6 @@ const (
 // Targets at any size.
 const (
 	mostCores    = 0.05
-	mostMemory   = 96 // MiB
 	mostRequests = 40
 	mostJudging  = 50 * time.Millisecond
 	mostRackTime = 10 * time.Second

@@ -42,10 +42,11 @@ func writeFencing(out io.Writer, results []fencingResult) error {
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	for _, p := range []struct {
-		name string
-		of   func(fencingResult) processCost
-	}{{"webhook", func(r fencingResult) processCost { return r.webhook }}, {"controller", func(r fencingResult) processCost { return r.ctrl }}} {
-		add(p.name+": memory", "%.1f MiB", mostMemory, func(r fencingResult) float64 { return p.of(r).memory })
+		name       string
+		mostMemory float64 // MiB
+		of         func(fencingResult) processCost
+	}{{"webhook", 256, func(r fencingResult) processCost { return r.webhook }}, {"controller", 512, func(r fencingResult) processCost { return r.ctrl }}} {
+		add(p.name+": memory", "%.1f MiB", p.mostMemory, func(r fencingResult) float64 { return p.of(r).memory })
 		add("  of that, the program's file", "%.1f MiB", 0, func(r fencingResult) float64 { return p.of(r).shared })
 		add("  most since the start", "%.1f MiB", 0, func(r fencingResult) float64 { return p.of(r).peak })
 		add(p.name+": CPU", "%.3f cores", mostCores, func(r fencingResult) float64 { return p.of(r).cpu.Seconds() / steadyTime.Seconds() })

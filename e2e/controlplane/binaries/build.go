@@ -26,10 +26,21 @@ func build(ctx context.Context, source string, component Component, target strin
 	if component.OwnModule {
 		args = append(args, "-mod=mod") // The module has no go.sum yet.
 	}
-	command := exec.CommandContext(ctx, "go", append(args, component.Package)...)
-	command.Dir = source
-	// A workspace around this module would change the versions it is pinned to.
-	command.Env = append(os.Environ(), "GOWORK=off")
+	if err := runGo(ctx, source, append(args, component.Package)...); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, target); err != nil {
+		return fmt.Errorf("putting %s in place: %w", component.Name, err)
+	}
+	return nil
+}
+
+// runGo runs a command of Go's in the folder of a module.
+func runGo(ctx context.Context, folder string, args ...string) error {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = folder
+	// A workspace around a module would change the versions it is pinned to. Without cgo, all programs share one build cache.
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	// A group of its own, so that Ctrl-C reaches the compiler once, through us.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
@@ -39,10 +50,7 @@ func build(ctx context.Context, source string, component Component, target strin
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", component.Package, err, output)
-	}
-	if err := os.Rename(temporary, target); err != nil {
-		return fmt.Errorf("putting %s in place: %w", component.Name, err)
+		return fmt.Errorf("go %s %s: %w\n%s", args[0], args[len(args)-1], err, output)
 	}
 	return nil
 }

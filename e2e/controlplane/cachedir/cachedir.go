@@ -19,7 +19,7 @@ type Cache struct {
 
 // Open names the cache of the wanted versions; it makes no folder yet.
 func Open(goVersion string) (Cache, error) {
-	base, err := base()
+	base, err := Base()
 	if err != nil {
 		return Cache{}, err
 	}
@@ -41,12 +41,18 @@ func Key(goVersion string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A Go version built with experiments reads "go1.26.0 X:name".
-	goVersion = strings.NewReplacer(" ", "-", ":", "-").Replace(goVersion)
-	return fmt.Sprintf("%s-%s-%s-%s-%s", versions.Kubernetes, goVersion, runtime.GOOS, runtime.GOARCH, fingerprint), nil
+	return Name(versions.Kubernetes, goVersion, fingerprint), nil
 }
 
-func base() (string, error) {
+// Name of a folder in the cache, for this platform.
+func Name(version, goVersion, hash string) string {
+	// A Go version built with experiments reads "go1.26.0 X:name".
+	goVersion = strings.NewReplacer(" ", "-", ":", "-").Replace(goVersion)
+	return fmt.Sprintf("%s-%s-%s-%s-%s", version, goVersion, runtime.GOOS, runtime.GOARCH, hash)
+}
+
+// Base is the folder of all caches.
+func Base() (string, error) {
 	if dir := os.Getenv("FAIRLEAD_CACHE"); dir != "" {
 		return filepath.Abs(dir)
 	}

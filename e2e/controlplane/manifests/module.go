@@ -51,6 +51,12 @@ func DownloadedGoMod(ctx context.Context, path, version string) (string, error) 
 	return answer.GoMod, err
 }
 
+// DownloadedFolder returns the sources, in Go's module cache, of a module that the module in folder requires.
+func DownloadedFolder(ctx context.Context, path, folder string) (string, error) {
+	answer, err := ask(ctx, path, folder)
+	return answer.Dir, err
+}
+
 type downloaded struct{ Dir, GoMod, Sum, Error string }
 
 func ask(ctx context.Context, argument, folder string) (downloaded, error) {

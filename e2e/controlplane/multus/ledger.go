@@ -31,20 +31,10 @@ func newLedger() *ledger {
 // asks for replace those that it would have got in the same family, the way the
 // "ips" capability does. Asked twice, it answers the same: the caller may not
 // have seen yet that it did its work.
-func (l *ledger) assign(pod types.UID, interfaceName string, from addressing, requested []string) ([]netip.Addr, error) {
+func (l *ledger) assign(pod types.UID, interfaceName string, from []pool, requested []string) ([]netip.Addr, error) {
 	asked, err := parseAddresses(requested)
 	if err != nil {
 		return nil, err
-	}
-	fixed, err := parseAddresses(from.fixed)
-	if err != nil {
-		return nil, err
-	}
-	given := slices.Clone(asked)
-	for _, address := range fixed {
-		if !hasFamily(asked, address) {
-			given = append(given, address)
-		}
 	}
 
 	l.mu.Lock()
@@ -52,14 +42,14 @@ func (l *ledger) assign(pod types.UID, interfaceName string, from addressing, re
 	if before, ok := l.pods[pod][interfaceName]; ok {
 		return before, nil
 	}
-	result := slices.Clone(given)
-	for _, pool := range from.pools {
-		if len(pool) == 0 || hasFamily(given, pool[0].subnet.Addr()) {
+	result := slices.Clone(asked)
+	for _, pool := range from {
+		if hasFamily(asked, pool.subnet.Addr()) {
 			continue
 		}
 		address, ok := l.firstFree(pool, result, l.former[pod])
 		if !ok {
-			return nil, fmt.Errorf("no address is left in %s", pool[0].subnet)
+			return nil, fmt.Errorf("no address is left in %s", pool.subnet)
 		}
 		result = append(result, address)
 	}
@@ -70,16 +60,14 @@ func (l *ledger) assign(pod types.UID, interfaceName string, from addressing, re
 // firstFree gives a former address only if there is no other: host-local and
 // whereabouts seldom give a pod's new sandbox what the old one had, and a test
 // should see that it has changed.
-func (l *ledger) firstFree(pool []addressRange, pending, former []netip.Addr) (netip.Addr, bool) {
+func (l *ledger) firstFree(from pool, pending, former []netip.Addr) (netip.Addr, bool) {
 	free := func(address netip.Addr) bool {
 		return l.uses[address] == 0 && !slices.Contains(pending, address)
 	}
 	other := func(address netip.Addr) bool { return free(address) && !slices.Contains(former, address) }
 	for _, fits := range []func(netip.Addr) bool{other, free} {
-		for _, candidate := range pool {
-			if address, ok := candidate.next(fits); ok {
-				return address, true
-			}
+		if address, ok := from.next(fits); ok {
+			return address, true
 		}
 	}
 	return netip.Addr{}, false

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func mustParse(t *testing.T, ipam string) addressing {
+func mustParse(t *testing.T, ipam string) []pool {
 	t.Helper()
 	from, err := parseConfig(fmt.Sprintf(`{"cniVersion":"1.0.0","type":"macvlan","ipam":%s}`, ipam))
 	if err != nil {
@@ -29,16 +29,11 @@ func texts(addresses []netip.Addr) string {
 func TestAddressesComeFromTheRangesOfTheNetwork(t *testing.T) {
 	for name, c := range map[string]struct{ ipam, want string }{
 		"host-local subnet":         {`{"type":"host-local","subnet":"10.1.0.0/24"}`, "10.1.0.2"},
-		"host-local gateway":        {`{"type":"host-local","subnet":"10.1.0.0/24","gateway":"10.1.0.254"}`, "10.1.0.1"},
 		"host-local range":          {`{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.50"}`, "10.1.0.50"},
+		"host-local one address":    {`{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.9"}`, "10.1.0.9"},
 		"host-local both families":  {`{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd00:1::/64"}]]}`, "10.1.0.2 fd00:1::2"},
-		"whereabouts":               {`{"type":"whereabouts","range":"10.2.0.0/24"}`, "10.2.0.1"},
-		"whereabouts start":         {`{"type":"whereabouts","range":"10.2.0.0/24","range_start":"10.2.0.9"}`, "10.2.0.9"},
-		"whereabouts dashed":        {`{"type":"whereabouts","range":"10.2.0.5-10.2.0.9/24"}`, "10.2.0.5"},
-		"whereabouts exclude":       {`{"type":"whereabouts","range":"10.2.0.0/24","exclude":["10.2.0.0/28"]}`, "10.2.0.16"},
-		"whereabouts IPv6 exclude":  {`{"type":"whereabouts","range":"fd00:2::/64","exclude":["fd00:2::/65"]}`, "fd00:2:0:0:8000::"},
-		"whereabouts both families": {`{"type":"whereabouts","ipRanges":[{"range":"10.2.0.0/24"},{"range":"fd00:2::/64"}]}`, "10.2.0.1 fd00:2::1"},
-		"static":                    {`{"type":"static","addresses":[{"address":"10.3.0.7/24"}]}`, "10.3.0.7"},
+		"whereabouts":               {`{"type":"whereabouts","range":"10.2.0.0/24"}`, "10.2.0.2"},
+		"whereabouts both families": {`{"type":"whereabouts","ipRanges":[{"range":"10.2.0.0/24"},{"range":"fd00:2::/64"}]}`, "10.2.0.2 fd00:2::2"},
 		"dhcp gives none here":      {`{"type":"dhcp"}`, ""},
 		"no IPAM":                   {`{}`, ""},
 	} {
@@ -56,8 +51,8 @@ func TestAddressesComeFromTheRangesOfTheNetwork(t *testing.T) {
 
 func TestConfigurationListUsesFirstPlugin(t *testing.T) {
 	from, err := parseConfig(`{"plugins":[{"type":"macvlan","ipam":{"type":"host-local","subnet":"10.1.0.0/24"}},{"type":"tuning"}]}`)
-	if err != nil || len(from.pools) != 1 {
-		t.Errorf("addressing is %v, %v; want one pool", from, err)
+	if err != nil || len(from) != 1 {
+		t.Errorf("pools are %v, %v; want one pool", from, err)
 	}
 }
 
@@ -65,7 +60,8 @@ func TestBrokenConfigurationIsRefused(t *testing.T) {
 	for _, config := range []string{
 		"", "{", `{"ipam":{"type":"calico-ipam"}}`, `{"ipam":{"type":"host-local","subnet":"10.0.0.0"}}`,
 		`{"ipam":{"type":"host-local","subnet":"10.0.0.0/24","rangeStart":"10.0.1.1"}}`,
-		`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["x"]}}`,
+		`{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","exclude":["10.0.0.4/30"]}}`,
+		`{"ipam":{"type":"whereabouts","range":"10.0.0.5-10.0.0.9/24"}}`, `{"ipam":{"type":"static"}}`,
 	} {
 		if from, err := parseConfig(config); err == nil {
 			t.Errorf("%q is read as %v, want an error", config, from)

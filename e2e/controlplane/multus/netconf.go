@@ -3,141 +3,121 @@ package multus
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 )
+
+// pool is a range of addresses in one subnet. Each interface gets one.
+type pool struct {
+	subnet netip.Prefix
+	// first is never the subnet's first address unless asked for: that is the gateway's. last is optional.
+	first, last netip.Addr
+}
+
+// rangeConf is a range as host-local or whereabouts writes it.
+type rangeConf struct {
+	Subnet     string `json:"subnet"`
+	RangeStart string `json:"rangeStart"`
+	RangeEnd   string `json:"rangeEnd"`
+	// Range is whereabouts' subnet. Its further options are refused: no test needs them.
+	Range   string   `json:"range"`
+	Start   string   `json:"range_start"`
+	End     string   `json:"range_end"`
+	Exclude []string `json:"exclude"`
+}
 
 // netConf is what the simulator needs of a CNI configuration.
 type netConf struct {
-	IPAM ipamConf `json:"ipam"`
+	IPAM struct {
+		Type string `json:"type"`
+		rangeConf
+		// Ranges of host-local: each set gives one address, here from its first range.
+		Ranges [][]rangeConf `json:"ranges"`
+		// IPRanges of whereabouts: each gives one address.
+		IPRanges []rangeConf `json:"ipRanges"`
+	} `json:"ipam"`
 	// Plugins makes it a configuration list; the first plugin makes the
 	// interface and holds the IPAM section.
 	Plugins []netConf `json:"plugins"`
 }
 
-// ipamConf has the fields of the IPAM plugins side by side; each plugin reads
-// its own.
-type ipamConf struct {
-	Type string `json:"type"`
-
-	Gateway string `json:"gateway"`
-
-	// host-local: one range at the top level, or sets of ranges of which each
-	// gives one address.
-	Subnet     string             `json:"subnet"`
-	RangeStart string             `json:"rangeStart"`
-	RangeEnd   string             `json:"rangeEnd"`
-	Ranges     [][]hostLocalRange `json:"ranges"`
-
-	// whereabouts: one range at the top level, or several that each give one
-	// address.
-	Range              string             `json:"range"`
-	WhereaboutsStart   string             `json:"range_start"`
-	WhereaboutsEnd     string             `json:"range_end"`
-	WhereaboutsExclude []string           `json:"exclude"`
-	IPRanges           []whereaboutsRange `json:"ipRanges"`
-
-	// static: the addresses themselves.
-	Addresses []struct {
-		Address string `json:"address"`
-	} `json:"addresses"`
-}
-
-type hostLocalRange struct {
-	Subnet     string `json:"subnet"`
-	RangeStart string `json:"rangeStart"`
-	RangeEnd   string `json:"rangeEnd"`
-	Gateway    string `json:"gateway"`
-}
-
-type whereaboutsRange struct {
-	Range      string   `json:"range"`
-	RangeStart string   `json:"range_start"`
-	RangeEnd   string   `json:"range_end"`
-	Exclude    []string `json:"exclude"`
-	Gateway    string   `json:"gateway"`
-}
-
-// addressing is how a network gives addresses: one from each pool, and the fixed ones.
-type addressing struct {
-	pools [][]addressRange
-	fixed []string
-}
-
 // parseConfig reads the spec.config of a NetworkAttachmentDefinition.
-func parseConfig(config string) (addressing, error) {
+func parseConfig(config string) ([]pool, error) {
 	var conf netConf
 	if err := json.Unmarshal([]byte(config), &conf); err != nil {
-		return addressing{}, fmt.Errorf("parsing spec.config: %w", err)
+		return nil, fmt.Errorf("parsing spec.config: %w", err)
 	}
 	if len(conf.Plugins) > 0 {
 		conf = conf.Plugins[0]
 	}
 	ipam := conf.IPAM
 	switch ipam.Type {
-	case "host-local":
-		return ipam.hostLocal()
-	case "whereabouts":
-		return ipam.whereabouts()
-	case "static":
-		var result addressing
-		for _, address := range ipam.Addresses {
-			result.fixed = append(result.fixed, address.Address)
-		}
-		return result, nil
-	case "", "dhcp":
-		// An interface without addresses, or with addresses from a server that
-		// isn't there.
-		return addressing{}, nil
+	case "host-local", "whereabouts":
+	case "", "dhcp": // an interface without addresses, or with addresses from a server that isn't there
+		return nil, nil
 	default:
-		return addressing{}, fmt.Errorf("IPAM type %q is not simulated", ipam.Type)
+		return nil, fmt.Errorf("IPAM type %q is not simulated", ipam.Type)
 	}
-}
-
-func (c ipamConf) hostLocal() (addressing, error) {
-	sets := c.Ranges
-	if c.Subnet != "" {
-		sets = append([][]hostLocalRange{{{c.Subnet, c.RangeStart, c.RangeEnd, c.Gateway}}}, sets...)
+	ranges := ipam.IPRanges
+	if ipam.Subnet+ipam.Range != "" {
+		ranges = append([]rangeConf{ipam.rangeConf}, ranges...)
 	}
-	var result addressing
-	for _, set := range sets {
-		var pool []addressRange
-		for _, conf := range set {
-			parsed, err := newRange(conf.Subnet, conf.RangeStart, conf.RangeEnd)
-			if err != nil {
-				return addressing{}, err
-			}
-			if err := parsed.reserveGateway(conf.Gateway); err != nil {
-				return addressing{}, err
-			}
-			pool = append(pool, parsed)
+	for _, set := range ipam.Ranges {
+		if len(set) > 0 {
+			ranges = append(ranges, set[0])
 		}
-		result.pools = append(result.pools, pool)
 	}
-	return result, nil
-}
-
-func (c ipamConf) whereabouts() (addressing, error) {
-	ranges := c.IPRanges
-	if c.Range != "" {
-		ranges = append([]whereaboutsRange{{c.Range, c.WhereaboutsStart, c.WhereaboutsEnd, c.WhereaboutsExclude, c.Gateway}}, ranges...)
-	}
-	var result addressing
-	for _, conf := range ranges {
-		subnet, start, end := splitRange(conf.Range, conf.RangeStart, conf.RangeEnd)
-		parsed, err := newRange(subnet, start, end)
+	var pools []pool
+	for _, r := range ranges {
+		p, err := r.pool()
 		if err != nil {
-			return addressing{}, err
+			return nil, err
 		}
-		for _, excluded := range conf.Exclude {
-			if err := parsed.exclude(excluded); err != nil {
-				return addressing{}, err
-			}
-		}
-		if conf.Gateway != "" {
-			if err := parsed.exclude(conf.Gateway); err != nil {
-				return addressing{}, err
-			}
-		}
-		result.pools = append(result.pools, []addressRange{parsed})
+		pools = append(pools, p)
 	}
-	return result, nil
+	return pools, nil
+}
+
+func (r rangeConf) pool() (pool, error) {
+	if r.Start+r.End != "" || len(r.Exclude) > 0 {
+		return pool{}, fmt.Errorf("range_start, range_end and exclude of range %s are not simulated", r.Range)
+	}
+	subnet, err := netip.ParsePrefix(r.Subnet + r.Range)
+	if err != nil {
+		return pool{}, fmt.Errorf("parsing subnet: %w", err)
+	}
+	subnet = subnet.Masked()
+	p := pool{subnet: subnet, first: subnet.Addr().Next().Next()}
+	if r.RangeStart != "" {
+		if p.first, err = addressIn(subnet, r.RangeStart); err != nil {
+			return pool{}, err
+		}
+	}
+	if r.RangeEnd != "" {
+		if p.last, err = addressIn(subnet, r.RangeEnd); err != nil {
+			return pool{}, err
+		}
+	}
+	return p, nil
+}
+
+func addressIn(subnet netip.Prefix, text string) (netip.Addr, error) {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("parsing address %q: %w", text, err)
+	}
+	if !subnet.Contains(address) {
+		return netip.Addr{}, fmt.Errorf("address %s is not in subnet %s", address, subnet)
+	}
+	return address, nil
+}
+
+// next returns the first address of the pool for which free is true.
+func (p pool) next(free func(netip.Addr) bool) (netip.Addr, bool) {
+	for a := p.first; p.subnet.Contains(a) && (!p.last.IsValid() || a.Compare(p.last) <= 0); a = a.Next() {
+		broadcast := a.Is4() && !p.subnet.Contains(a.Next())
+		if !broadcast && free(a) {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }

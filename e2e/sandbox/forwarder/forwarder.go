@@ -122,15 +122,17 @@ func (f *Forwarder) next() (string, bool) {
 	return ready[f.turn%len(ready)], true
 }
 
-// probeEvery is far shorter than a kubelet's period, so that tests are short; the
-// drain delay has to be longer in both worlds.
-const probeEvery = 50 * time.Millisecond
-
-const probeTimeout = time.Second
+// A replica that is not ready is probed far more often than by a kubelet, so that tests are short. A ready one is
+// probed seldom, since its readiness costs a TLS handshake. One that is asked to end has to be removed by then.
+const (
+	probeUnready = 50 * time.Millisecond
+	probeReady   = time.Second
+	probeTimeout = time.Second
+)
 
 // mostLate answers in a row take a replica off, like a kubelet's failureThreshold: one
 // says only that the machine is busy. What a replica does say counts at once, a port
-// that it has closed too: it drains for a second.
+// that it has closed too.
 const mostLate = 3
 
 func (f *Forwarder) probe(ctx context.Context, b *backend, readyURL string) {
@@ -148,10 +150,14 @@ func (f *Forwarder) probe(ctx context.Context, b *backend, readyURL string) {
 			b.ready = ready
 			f.mu.Unlock()
 		}
+		next := probeUnready
+		if ready {
+			next = probeReady
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(probeEvery):
+		case <-time.After(next):
 		}
 	}
 }

@@ -44,13 +44,15 @@ func TestForwarderGoesByReadiness(t *testing.T) {
 	waitNext(t, f, "it has closed its port", false)
 }
 
-// TestForwarderAsksEachByItself: that one is late does not keep it from hearing that
-// another drains, for which the drain delay is all the time there is.
+// TestForwarderAsksEachByItself: one that is late does not keep the forwarder from hearing that another has become ready.
 func TestForwarderAsksEachByItself(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	t.Cleanup(well.Close)
+	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(starting.Close)
 	meanwhile := make(chan int64, 1000)
 	late := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		before := asked.Load()
@@ -59,7 +61,7 @@ func TestForwarderAsksEachByItself(t *testing.T) {
 	}))
 	t.Cleanup(late.Close)
 	f := newForwarder(t)
-	f.Add("127.0.0.1:1", well.URL)
+	f.Add("127.0.0.1:1", starting.URL)
 	f.Add("127.0.0.1:2", late.URL)
 	for range 10 {
 		if <-meanwhile >= 3 {

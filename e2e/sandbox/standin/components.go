@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
 
@@ -20,7 +21,7 @@ import (
 // image's DaemonSet, an instance manager on every node and a backing image manager
 // on the first. RunComponents keeps it so.
 func (l Longhorn) InstallComponents(ctx context.Context) error {
-	if err := l.DeploySidecars(ctx); err != nil {
+	if err := l.deploySidecars(ctx); err != nil {
 		return err
 	}
 	if err := l.deployEngineImage(ctx); err != nil {
@@ -48,22 +49,15 @@ func (l Longhorn) InstallComponents(ctx context.Context) error {
 // them in their status, and has them run the engines and replicas that are to
 // run. Pods that a setting has changed for are restarted only by RestartIdle and SyncSettings.
 func (l Longhorn) RunComponents(ctx context.Context) {
-	changed, ended := l.changes(ctx, &corev1.PodList{}, listOf("Setting"), listOf("Node"), listOf("InstanceManager"),
-		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica"))
-	defer ended()
-	for last := ""; ; {
+	lists := []client.ObjectList{&corev1.PodList{}, listOf("Setting"), listOf("Node"), listOf("InstanceManager"),
+		listOf("BackingImageManager"), listOf("Engine"), listOf("Replica")}
+	last := ""
+	changes.Follow(ctx, l.client, func() {
 		if err := l.finishRound(ctx); err != nil && !apierrors.IsConflict(err) && err.Error() != last {
 			last = err.Error()
 			fmt.Fprintf(l.out, "in place of Longhorn's manager: %v\n", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-			time.Sleep(100 * time.Millisecond) // much comes at a time; who asks so seldom leaves the API server to others
-		case <-time.After(time.Second): // what is not watched, as a node that is cordoned no more, and what has failed
-		}
-	}
+	}, lists, client.InNamespace(l.namespace))
 }
 
 // finishRound does not leave a round half done when the context ends.

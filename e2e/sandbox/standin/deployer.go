@@ -30,8 +30,8 @@ const (
 	versionAnnotation = "driver.longhorn.io/version"
 )
 
-// DeployPlugin deploys the CSI driver's object and the CSI plugin's DaemonSet.
-func (l Longhorn) DeployPlugin(ctx context.Context) error {
+// deployPlugin deploys the CSI driver's object and the CSI plugin's DaemonSet.
+func (l Longhorn) deployPlugin(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: longhorn.Profile().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
 	}
@@ -52,7 +52,7 @@ func (l Longhorn) UpgradePlugin(ctx context.Context, version string) error {
 		return err
 	}
 	l.release = release
-	return l.DeployPlugin(ctx)
+	return l.deployPlugin(ctx)
 }
 
 //go:embed csiplugin.yaml

@@ -2,12 +2,12 @@ package standin
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -19,15 +19,10 @@ func (l Longhorn) FollowAttachments(ctx context.Context) {
 	if err != nil {
 		known = map[string]string{}
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(300 * time.Millisecond):
-		}
+	changes.Follow(ctx, l.client, func() {
 		now, err := l.attachments(ctx)
 		if err != nil {
-			continue
+			return
 		}
 		for volume, node := range now {
 			if _, was := known[volume]; !was && l.Attach(ctx, volume, node, l.workloads(ctx, volume)...) != nil {
@@ -40,7 +35,7 @@ func (l Longhorn) FollowAttachments(ctx context.Context) {
 			}
 		}
 		known = now
-	}
+	}, []client.ObjectList{&storagev1.VolumeAttachmentList{}})
 }
 
 // attachments maps volumes to a node that Kubernetes has attached them to.

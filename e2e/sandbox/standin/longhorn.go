@@ -49,7 +49,7 @@ func (l Longhorn) SeedSettings(ctx context.Context) error {
 	if err := l.markSettingsApplied(ctx); err != nil {
 		return err
 	}
-	return l.DeployPlugin(ctx)
+	return l.deployPlugin(ctx)
 }
 
 // Volume to create.

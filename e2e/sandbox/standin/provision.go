@@ -4,27 +4,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // ProvisionClaims creates a volume for each claim of a StorageClass of Longhorn's, until the context ends, as
 // its CSI provisioner does. Volumes of deleted claims stay.
 func (l Longhorn) ProvisionClaims(ctx context.Context) {
-	for ctx.Err() == nil {
+	changes.Follow(ctx, l.client, func() {
 		if err := l.provisionClaims(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(l.out, "provisioning:", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
+	}, []client.ObjectList{&corev1.PersistentVolumeClaimList{}})
 }
 
 func (l Longhorn) provisionClaims(ctx context.Context) error {

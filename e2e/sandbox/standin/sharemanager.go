@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -158,7 +159,8 @@ func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) 
 // RunShareManagers keeps the endpoints of share managers that run as syncShareManagerEndpoint does, until the context ends:
 // when the value of the setting changes, endpoints of attached volumes change too.
 func (l Longhorn) RunShareManagers(ctx context.Context) {
-	changed, ended := l.changes(ctx, listOf("Setting"), listOf("ShareManager"))
+	lists := []client.ObjectList{listOf("Setting"), listOf("ShareManager")}
+	changed, ended := changes.Watch(ctx, l.client, lists, client.InNamespace(l.namespace))
 	defer ended()
 	for {
 		if err := l.syncShareManagers(ctx); err != nil && ctx.Err() == nil {

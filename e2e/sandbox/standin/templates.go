@@ -40,8 +40,8 @@ func sidecars() []sidecar {
 	}
 }
 
-// DeploySidecars deploys those of the CSI driver, in the order of app/driver.go.
-func (l Longhorn) DeploySidecars(ctx context.Context) error {
+// deploySidecars deploys those of the CSI driver, in the order of app/driver.go.
+func (l Longhorn) deploySidecars(ctx context.Context) error {
 	values, err := l.currentSettings(ctx)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (l Longhorn) Upgrade(ctx context.Context) error {
 	if err := l.seedRelease(ctx); err != nil {
 		return err
 	}
-	return l.DeployPlugin(ctx)
+	return l.deployPlugin(ctx)
 }
 
 // inheritNetwork follows syncSettingEndpointNetworkForRWXVolume in datastore/longhorn.go of v1.11.1.

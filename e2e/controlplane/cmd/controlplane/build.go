@@ -18,14 +18,25 @@ const heartbeat = 15 * time.Second
 
 func build(stop *stop, args []string) error {
 	flags := flag.NewFlagSet("controlplane build", flag.ContinueOnError)
-	if err := parse(flags, args); err != nil {
+	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	report := progress.New(os.Stderr, heartbeat)
+	if flags.NArg() == 1 {
+		folder, err := binaries.EnsureAddon(stop.ctx, flags.Arg(0), report)
+		if err == nil {
+			fmt.Println(folder)
+		}
+		return err
+	}
+	if flags.NArg() > 1 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(1))
 	}
 	cache, err := cachedir.Open(runtime.Version())
 	if err != nil {
 		return err
 	}
-	return binaries.Ensure(stop.ctx, cache, progress.New(os.Stderr, heartbeat))
+	return binaries.Ensure(stop.ctx, cache, report)
 }
 
 func parse(flags *flag.FlagSet, args []string) error {

@@ -1,4 +1,4 @@
-package conformance
+package conformance_test
 
 import (
 	"bytes"
@@ -8,26 +8,24 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Webhook is the one that is checked.
-type Webhook struct {
-	// URL as in the webhook configuration, https.
-	URL string
-	// Client trusts the webhook's certificate. Its timeout limits each call.
-	Client *http.Client
-	// Request that the webhook decides on: with an object that it is registered for.
-	Request *admissionv1.AdmissionRequest
+// reviewer sends reviews to Fairlead's webhook as the API server does.
+type reviewer struct {
+	url string
+	// client trusts the webhook's certificate. Its timeout limits each call.
+	client *http.Client
+	// request that is allowed and patched.
+	request *admissionv1.AdmissionRequest
 }
 
 // body is an AdmissionReview of the request, changed if change is not nil.
-func (w Webhook) body(change func(*admissionv1.AdmissionRequest)) []byte {
-	request := w.Request.DeepCopy()
+func (w reviewer) body(change func(*admissionv1.AdmissionRequest)) []byte {
+	request := w.request.DeepCopy()
 	if change != nil {
 		change(request)
 	}
@@ -43,15 +41,13 @@ func (w Webhook) body(change func(*admissionv1.AdmissionRequest)) []byte {
 
 // answer is an HTTP response, read to its end.
 type answer struct {
-	status      int
-	contentType string
-	body        []byte
-	protocol    string
+	status int
+	body   []byte
 }
 
 // post sends a body as the API server does.
-func (w Webhook) post(ctx context.Context, body io.Reader, header map[string]string) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, body)
+func (w reviewer) post(ctx context.Context, body io.Reader, header map[string]string) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,24 +56,21 @@ func (w Webhook) post(ctx context.Context, body io.Reader, header map[string]str
 	for key, value := range header {
 		request.Header.Set(key, value)
 	}
-	response, err := w.Client.Do(request)
+	response, err := w.client.Do(request)
 	if err != nil {
 		return answer{}, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
-	return answer{response.StatusCode, response.Header.Get("Content-Type"), text, response.Proto}, err
+	return answer{response.StatusCode, text}, err
 }
 
-var (
-	errStatus   = errors.New("is not HTTP status 200")
-	errResponse = errors.New("the answer has no response")
-)
+var errResponse = errors.New("the answer has no response")
 
 // response of an answer, as the API server reads it.
 func (a answer) response() (*admissionv1.AdmissionResponse, error) {
 	if a.status != http.StatusOK {
-		return nil, fmt.Errorf("%d %w: %.200s", a.status, errStatus, a.body)
+		return nil, fmt.Errorf("HTTP status %d: %.200s", a.status, a.body)
 	}
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(a.body, &review); err != nil {
@@ -90,26 +83,12 @@ func (a answer) response() (*admissionv1.AdmissionResponse, error) {
 }
 
 // ask sends the request and reads the response.
-func (w Webhook) ask(ctx context.Context, change func(*admissionv1.AdmissionRequest)) (*admissionv1.AdmissionResponse, error) {
+func (w reviewer) ask(ctx context.Context, change func(*admissionv1.AdmissionRequest)) (*admissionv1.AdmissionResponse, error) {
 	a, err := w.post(ctx, bytes.NewReader(w.body(change)), nil)
 	if err != nil {
 		return nil, err
 	}
 	return a.response()
-}
-
-// decides: after a bad request, a good one is decided within seconds.
-func (w Webhook) decides(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	response, err := w.ask(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("the next request is not decided: %w", err)
-	}
-	if response.UID != w.Request.UID {
-		return fmt.Errorf("the next request got another's answer: uid %q", response.UID)
-	}
-	return nil
 }
 
 func uid(n int) types.UID { return types.UID(fmt.Sprintf("conformance-%d", n)) }
