@@ -25,7 +25,7 @@ const (
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the node's boot at creation. A stray fence of the present boot is only unfenced if its incident has ended.
+	// BootLabel is the node's boot at creation. An orphaned fence of the present boot is only unfenced if its incident has ended.
 	BootLabel = "fairlead.io/boot"
 )
 
