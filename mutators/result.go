@@ -56,7 +56,6 @@ const (
 	ReasonServiceIsUnready = "Service has no address yet"
 	ReasonOverrideRecorded = "override recorded"
 	ReasonPaused           = "rolling update paused"
-	ReasonOverrideClosed   = "override closed"
 	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"
 	ReasonMarked           = "marked as judged"

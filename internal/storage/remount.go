@@ -117,13 +117,13 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonDeadMount, Detail: fmt.Sprintf(
 			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer",
 			strings.Join(affected.dying, ", "), began)})
-	case w.Restarted && !w.Mounted.Before(namespace.Since) && !namespace.FollowsAny(w.Starts):
+	case w.Restarted && !w.Mounted.Before(namespace.Since) && !namespace.followsAny(w.Starts):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
 	case len(affected.dying) == 0:
 		return Verdict{State: Unsure, Reason: ReasonPlaceNotKnown, Detail: fmt.Sprintf(
 			"whether volume %s is mounted in the network of the node or of the CSI plugin pod, which was recreated at %s, can't be told; if the volume does not answer, delete the pod",
 			strings.Join(affected.unsure, ", "), began)}
-	case w.Restarted && namespace.FollowsAny(w.Starts):
+	case w.Restarted && namespace.followsAny(w.Starts):
 		// A new sandbox keeps the mounts. Only a restarted kubelet may have mounted the volumes again, and the API does not show this.
 		return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: fmt.Sprintf(
 			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated; the pod has restarted since, and keeps that mount unless the kubelet restarted too; if it does not answer, delete the pod",

@@ -77,7 +77,7 @@ func TestControllersChangeOnlyTheirOwnPartsOfNodes(t *testing.T) {
 		taints, marks, assigned bool
 	}{
 		ControllerUser:    {NodeRights(), true, true, false},
-		CSIControllerUser: {NodeAnnotationRights(), false, false, true},
+		csiControllerUser: {NodeAnnotationRights(), false, false, true},
 	} {
 		rows := changes(node, map[string]change[corev1.Node]{
 			"nothing":             {true, func(*corev1.Node) {}},
@@ -118,7 +118,7 @@ func TestCSIControllerRemovesOnlyTheSidecarsFinalizer(t *testing.T) {
 		}},
 		"claim": {false, func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Name: "x"} }},
 	})
-	checkRights(t, VolumeRights(), CSIControllerUser, "PersistentVolume", "persistentvolumes", rows)
+	checkRights(t, VolumeRights(), csiControllerUser, "PersistentVolume", "persistentvolumes", rows)
 }
 
 func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
@@ -137,7 +137,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 	bare := of(func(s *corev1.Service) { s.Labels = nil })
 	foreign := of(func(s *corev1.Service) { s.Labels, s.OwnerReferences = nil, nil })
 	exposed := of(func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.1"} })
-	checkRights(t, ServiceRights(), CSIControllerUser, "Service", "services", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "Service", "services", map[string]row{
 		"create":                        {write{nil, ours}, true},
 		"update":                        {write{ours, of(func(s *corev1.Service) { s.Spec.Ports = []corev1.ServicePort{{Port: 2049}} })}, true},
 		"delete":                        {write{ours, nil}, true},
@@ -171,7 +171,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		return s
 	}
 	mine := slice("storage", "nfs-fairlead-ipv4", "nfs", true)
-	checkRights(t, ServiceRights(), CSIControllerUser, "EndpointSlice", "endpointslices", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "EndpointSlice", "endpointslices", map[string]row{
 		"create":                          {write{nil, mine}, true},
 		"update":                          {write{mine, mine}, true},
 		"delete":                          {write{mine, nil}, true},
@@ -193,7 +193,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		}
 		return e
 	}
-	checkRights(t, ServiceRights(), CSIControllerUser, "Endpoints", "endpoints", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "Endpoints", "endpoints", map[string]row{
 		"create":            {write{nil, endpoints(true, "Service")}, true},
 		"restore the label": {write{endpoints(false, "Service"), endpoints(true, "Service")}, true},
 		"take over":         {write{endpoints(false, ""), endpoints(true, "Service")}, false},
