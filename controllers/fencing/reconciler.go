@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,7 +104,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	if quiet && !marks {
-		// If the cache is stale, what it misses is an event.
+		// If the cache is stale, an event follows.
 		for _, d := range all {
 			r.reportKept(d)
 		}
@@ -262,9 +261,9 @@ func isOvertaken(err error) bool {
 	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// reportUndone adds to the record why a decision is not done: the API server, a quota or another
-// webhook refuses the write. Only the reasons Fencing and Unfencing are replaced: later looks
-// read the others.
+// reportUndone records why a decision is not done: the API server, a quota or another webhook
+// refuses the write. Only the reasons Fencing and Unfencing are replaced: later looks read the
+// others.
 func (r *Reconciler) reportUndone(d *decision) {
 	if d.hasNoActions() {
 		r.undone.Delete(d.Facts.Record)
@@ -274,9 +273,9 @@ func (r *Reconciler) reportUndone(d *decision) {
 	if !ok {
 		return
 	}
-	message := strings.TrimSuffix(d.Status.Message, fence.Link(d.Status.Reason)) + notDone + problem.(string) + " (it is tried again)"
+	d.Status.LastError = problem.(string)
 	if d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing {
 		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
+		d.Status.Message = fence.Linked("the API server refused a write, which Fairlead tries again: "+d.Status.LastError, d.Status.Reason)
 	}
-	d.Status.Message = fence.Linked(message, d.Status.Reason)
 }
