@@ -20,7 +20,14 @@ type decision struct {
 
 func decide(view *fencing.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	d.Status.LastError = "" // of an earlier look
+	if d.hasNoActions() {
+		d.Status.LastError = ""
+	}
+	// Only these reasons are replaced: later looks read the others.
+	if reason := d.Status.Reason; d.Status.LastError != "" && (reason == fence.ReasonFencing || reason == fence.ReasonUnfencing) {
+		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
+		d.Status.Message = "the API server refused a write, which Fairlead tries again: " + d.Status.LastError
+	}
 	d.Status.Message = fence.Linked(d.Status.Message, d.Status.Reason)
 	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))

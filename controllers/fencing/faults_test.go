@@ -35,7 +35,7 @@ func forbid(o client.Object) error {
 func TestFailedWriteIsRetried(t *testing.T) {
 	w := newWorld(t).loseForGood().refuse(func(client.Object) error { return errAPI }, "create")
 	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
-	s := w.mustBeFencing().status()
+	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, errAPI.Error()).status()
 	must.True(t, len(s.Fences) == 1 && s.Fences[0].State == v1alpha1.FenceRequested, "got %+v", s.Fences)
 	w.restart().look().lookAfterCSI().mustBeFenced()
 }
