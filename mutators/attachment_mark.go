@@ -14,8 +14,8 @@ type Attachment struct {
 //
 // Objects: new VolumeAttachments of protected drivers.
 func MarkAttachment(a Attachment) Result {
-	if a.Metadata.Labels[fence.JudgedLabel] == "true" {
-		return unchanged(ReasonUpToDate, "")
+	if patch := addLabels(a.Metadata.Labels, fence.JudgedLabel); patch != nil {
+		return mutated(ReasonMarked, "", patch...)
 	}
-	return mutated(ReasonMarked, "", label("/metadata", a.Metadata.Labels != nil, fence.JudgedLabel, "true"))
+	return unchanged(ReasonUpToDate, "")
 }

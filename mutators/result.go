@@ -56,7 +56,6 @@ const (
 	ReasonServiceIsUnready = "Service has no address yet"
 	ReasonOverrideRecorded = "override recorded"
 	ReasonPaused           = "rolling update paused"
-	ReasonOverrideClosed   = "override closed"
 	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"
 	ReasonMarked           = "marked as judged"
@@ -119,12 +118,20 @@ func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Ope
 	return jsonpatch.NewOperation("add", path+annotationPath(key), value)
 }
 
-// label sets a label under the metadata at path.
-func label(path string, hasLabels bool, key, value string) jsonpatch.Operation {
-	if !hasLabels {
-		return jsonpatch.NewOperation("add", path+"/labels", map[string]string{key: value})
+// addLabels gives an object the labels that it lacks, with value "true".
+func addLabels(labels map[string]string, keys ...string) []jsonpatch.Operation {
+	var patch []jsonpatch.Operation
+	missing := map[string]string{}
+	for _, key := range keys {
+		if labels[key] != "true" {
+			missing[key] = "true"
+			patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels/"+pointer.Replace(key), "true"))
+		}
 	}
-	return jsonpatch.NewOperation("add", path+"/labels/"+pointer.Replace(key), value)
+	if labels == nil && len(missing) > 0 {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/labels", missing)}
+	}
+	return patch
 }
 
 func annotationPath(key string) string { return "/annotations/" + pointer.Replace(key) }

@@ -58,16 +58,22 @@ type HeldClaim struct {
 //
 // Objects: new pods that use claims, in namespaces with fence.OptInLabel.
 func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result {
-	unattached = unattached && pod.Metadata.Labels[fence.UnattachedLabel] != "true"
+	var labels []string
+	if unattached {
+		labels = append(labels, fence.UnattachedLabel)
+	}
+	if len(held) > 0 {
+		labels = append(labels, fence.GatedLabel)
+	}
+	patch := addLabels(pod.Metadata.Labels, labels...)
 	switch {
 	case pod.Spec.NodeName != "":
 		return unchanged(ReasonHasNode, pod.Spec.NodeName)
-	case len(held) == 0 && unattached:
-		return mutated(ReasonUnattached, "", label("/metadata", pod.Metadata.Labels != nil, fence.UnattachedLabel, "true"))
+	case len(held) == 0 && len(patch) > 0:
+		return mutated(ReasonUnattached, "", patch...)
 	case len(held) == 0:
 		return unchanged(ReasonNotHeld, "")
 	}
-	var patch []jsonpatch.Operation
 	gates := pod.Spec.SchedulingGates
 	gate := map[string]string{"name": fence.SchedulingGate}
 	gated := false
@@ -80,13 +86,6 @@ func GateWorkloadPod(pod WorkloadPod, held []HeldClaim, unattached bool) Result 
 		patch = append(patch, jsonpatch.NewOperation("add", "/spec/schedulingGates", []any{gate}))
 	default:
 		patch = append(patch, jsonpatch.NewOperation("add", "/spec/schedulingGates/-", gate))
-	}
-	if pod.Metadata.Labels[fence.GatedLabel] != "true" {
-		patch = append(patch, label("/metadata", pod.Metadata.Labels != nil, fence.GatedLabel, "true"))
-	}
-	if unattached {
-		hasLabels := pod.Metadata.Labels != nil || len(patch) > 0 && patch[len(patch)-1].Path == "/metadata/labels"
-		patch = append(patch, label("/metadata", hasLabels, fence.UnattachedLabel, "true"))
 	}
 	if len(patch) == 0 {
 		return unchanged(ReasonUpToDate, "")

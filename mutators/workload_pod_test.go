@@ -15,12 +15,13 @@ func TestGateWorkloadPod(t *testing.T) {
 		unattached bool
 		want       string
 	}{
-		"held":                         {`{}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}}]`},
-		"labels and another gate":      {`{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGates":[{"name":"other"}]}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"fairlead.io/fence"}},{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"}]`},
+		"held":                         {`{}`, held, false, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
+		"labels and another gate":      {`{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGates":[{"name":"other"}]}}`, held, false, `[{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"},{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"fairlead.io/fence"}}]`},
 		"label alone":                  {`{"metadata":{"labels":{"fairlead.io/gated":"true"}}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
 		"gated already":                {`{"metadata":{"labels":{"fairlead.io/gated":"true"}},"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, held, false, `null`},
 		"on a node":                    {`{"spec":{"nodeName":"node-2"}}`, held, false, `null`},
-		"held, unattached":             {`{}`, held, true, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
+		"held, unattached":             {`{}`, held, true, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true","fairlead.io/unattached-volumes":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
+		"held, unattached, labels":     {`{"metadata":{"labels":{"a":"b"}}}`, held, true, `[{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"},{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
 		"unattached":                   {`{}`, nil, true, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`},
 		"unattached, with labels":      {`{"metadata":{"labels":{"a":"b"}}}`, nil, true, `[{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`},
 		"unattached already":           {`{"metadata":{"labels":{"fairlead.io/unattached-volumes":"true"}}}`, nil, true, `null`},

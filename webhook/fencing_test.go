@@ -369,7 +369,7 @@ func TestPodsWithVolumesThatAreNotAttached(t *testing.T) {
 		return reviews.Of(reviews.Pod, fmt.Sprintf(`"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{%s"volumes":[%s]}}`, spec, strings.Join(volumes, ",")))
 	}
 	response := h.ask(t, registration.WorkloadPodsPath, pod("", "free", "held"))
-	const want = `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]},{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"}]`
+	const want = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true","fairlead.io/unattached-volumes":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`
 	must.Check(t, string(response.Patch) == want && len(response.Warnings) == 1 && strings.Contains(response.Warnings[0], "volume fs-a of claim held was last on node node-1, which is lost and not fenced"),
 		"got %s, %v", response.Patch, response.Warnings)
 	const labelled = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`

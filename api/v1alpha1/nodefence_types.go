@@ -64,6 +64,11 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+	// LastError is why the API server refused Fairlead's last write for the node. Empty
+	// after a success.
+	//
+	// +optional
+	LastError string `json:"lastError,omitempty"`
 	// NodeName is the node name of the machine. Default: the name of the NodeFence.
 	//
 	// +optional

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +39,6 @@ func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan
 	}
 }
 
-var errOldCRD = errors.New("the CRD settings.fairlead.io is older than this controller and drops status.underway: apply the manifests of this version")
-
 // writeOwn writes the status, and emits an event for what is written.
 func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, before *v1alpha1.SettingStatus) error {
 	status := &setting.Status
@@ -52,15 +49,11 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 		if !r.mayWrite(what, head, statusEvery) {
 			return nil
 		}
-		underway := status.Underway
 		if err := r.Client.Status().Update(ctx, setting); err != nil {
 			if kit.IsConflict(err) {
 				delete(r.lastWrites, what) // nothing was written
 			}
 			return fmt.Errorf("reporting in setting %s: %w", setting.Name, err)
-		}
-		if underway && !status.Underway {
-			return errOldCRD // all settings would wait without a reason
 		}
 	}
 	r.emitEvent(setting, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionApplied), is)
@@ -99,7 +92,6 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begi
 		delete(r.failures, plan.Name)
 	}
 	status.LastError = r.failures[plan.Name].text
-	meta.RemoveStatusCondition(&status.Conditions, "GateOverridden") // of an earlier version
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -63,8 +62,9 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 		return nil // Longhorn's webhook may refuse the write each time
 	}
 	// A patch of one field of the version that was judged: the type here is only a part of Longhorn's.
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"applied":%t}}`, setting.ResourceVersion, applied)
-	if err := r.Client.Status().Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	before := setting.DeepCopy()
+	setting.Status.Applied = applied
+	if err := r.Client.Status().Patch(ctx, setting, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		if kit.IsConflict(err) {
 			delete(r.lastWrites, what) // nothing was written
 		}

@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,17 +20,21 @@ type decision struct {
 
 func decide(view *fencing.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	message, _, _ := strings.Cut(d.Status.Message, notDone) // a message read from the record may have the addition
-	d.Status.Message = fence.Linked(message, d.Status.Reason)
+	if d.hasNoActions() {
+		d.Status.LastError = ""
+	}
+	// Only these reasons are replaced: later looks read the others.
+	if reason := d.Status.Reason; d.Status.LastError != "" && (reason == fence.ReasonFencing || reason == fence.ReasonUnfencing) {
+		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
+		d.Status.Message = "the API server refused a write, which Fairlead tries again: " + d.Status.LastError
+	}
+	d.Status.Message = fence.Linked(d.Status.Message, d.Status.Reason)
 	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
 		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
 		d.Status.Tainted = &now
 	}
 	return d
 }
-
-// notDone begins what reportUndone adds to a message.
-const notDone = "; not done: "
 
 // differs reports whether the record has to be written.
 func (d decision) differs() bool {

@@ -35,7 +35,7 @@ func forbid(o client.Object) error {
 func TestFailedWriteIsRetried(t *testing.T) {
 	w := newWorld(t).loseForGood().refuse(func(client.Object) error { return errAPI }, "create")
 	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
-	s := w.mustBeFencing().status()
+	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, errAPI.Error()).status()
 	must.True(t, len(s.Fences) == 1 && s.Fences[0].State == v1alpha1.FenceRequested, "got %+v", s.Fences)
 	w.restart().look().lookAfterCSI().mustBeFenced()
 }
@@ -126,6 +126,7 @@ func TestRefusedWriteIsReportedOnce(t *testing.T) {
 	w := newWorld(t).refuse(forbid, "create").loseForGood().fails(3)
 	w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, "exceeded quota").forgetWrites().fails(1).mustHaveWritten()
 	w.accept().look().lookAfterCSI().mustBeFenced()
+	must.Equal(t, w.status().LastError, "")
 }
 
 // Later looks read some reasons: a failed write is reported beside them.
@@ -158,7 +159,8 @@ func TestFailedWriteKeepsReasonsThatAreReadLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			test.prepare(w)
-			w.refuse(forbid, "patch", "delete").fails(3).mustBe(test.phase, test.reason, "exceeded quota", "; ").forgetWrites()
+			w.refuse(forbid, "patch", "delete").fails(3).mustBe(test.phase, test.reason).forgetWrites()
+			must.True(t, strings.Contains(w.status().LastError, "exceeded quota"), "got %q", w.status().LastError)
 			w.fails(1).mustHaveWritten()
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,8 +39,6 @@ type Reconciler struct {
 	metrics  *metrics
 	// idle is since when an incident has had nothing to do, by record.
 	idle sync.Map
-	// undone is the last error of an action, by record.
-	undone sync.Map
 	// denied is when the API server last denied a mark.
 	denied atomic.Pointer[time.Time]
 	// left is since when volumes without attachment are unused, by record.
@@ -105,7 +102,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	if quiet && !marks {
-		// If the cache is stale, what it misses is an event.
+		// If the cache is stale, an event follows.
 		for _, d := range all {
 			r.reportKept(d)
 		}
@@ -226,7 +223,6 @@ func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, er
 // name. The results are when to look again, and whether to look again at all machines of the name at once.
 func (r *Reconciler) decideOne(ctx context.Context, view *fencing.FenceView, asked, alone bool) (after time.Duration, again bool, err error) {
 	d := decide(view)
-	r.reportUndone(&d)
 	r.observe(d)
 	r.reportKept(d)
 	if !asked && d.asksForFence() {
@@ -249,11 +245,9 @@ func (r *Reconciler) decideOne(ctx context.Context, view *fencing.FenceView, ask
 	if err := r.do(ctx, d); isOvertaken(err) {
 		return 0, true, nil
 	} else if err != nil {
-		r.undone.Store(d.Facts.Record, err.Error())
-		return 0, false, err
+		return 0, false, errors.Join(err, r.recordError(ctx, view, err))
 	}
-	_, was := r.undone.LoadAndDelete(d.Facts.Record) // the record no longer says so
-	return d.requeueAfter(), was || d.Forget && d.Facts.Replaced, nil
+	return d.requeueAfter(), d.Status.LastError != "" || d.Forget && d.Facts.Replaced, nil
 }
 
 // isOvertaken reports whether another write came first. An existing object is no success either:
@@ -262,21 +256,16 @@ func isOvertaken(err error) bool {
 	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// reportUndone adds to the record why a decision is not done: the API server, a quota or another
-// webhook refuses the write. Only the reasons Fencing and Unfencing are replaced: later looks
-// read the others.
-func (r *Reconciler) reportUndone(d *decision) {
-	if d.hasNoActions() {
-		r.undone.Delete(d.Facts.Record)
-		return
+// recordError records why the API server, a quota or another webhook refuses the writes of a decision.
+func (r *Reconciler) recordError(ctx context.Context, view *fencing.FenceView, refused error) error {
+	view.Facts.Status.LastError = refused.Error()
+	d := decide(view)
+	if d.Status.LastError == "" {
+		return nil // only the record was to be written
 	}
-	problem, ok := r.undone.Load(d.Facts.Record)
-	if !ok {
-		return
+	err := r.write(ctx, d)
+	if isOvertaken(err) || apierrors.IsNotFound(err) {
+		return nil // the next look records it
 	}
-	message := strings.TrimSuffix(d.Status.Message, fence.Link(d.Status.Reason)) + notDone + problem.(string) + " (it is tried again)"
-	if d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing {
-		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
-	}
-	d.Status.Message = fence.Linked(message, d.Status.Reason)
+	return err
 }

@@ -2,7 +2,7 @@ package kit
 
 import "time"
 
-// Earliest is the shortest of some delays. As in a reconcile.Result, 0 is no delay but none at all.
+// Earliest returns the shortest of the delays. 0 is no request to look again, as in reconcile.Result.
 func Earliest(delays ...time.Duration) time.Duration {
 	var earliest time.Duration
 	for _, d := range delays {

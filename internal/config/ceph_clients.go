@@ -38,15 +38,3 @@ func (c CephClients) validate(path *field.Path) field.ErrorList {
 	}
 	return problems
 }
-
-// refuseRemoved refuses removed fields and names their replacement.
-func (p FencingProfile) refuseRemoved(path *field.Path) (problems field.ErrorList) {
-	const instead = "was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-setup.md#ask-ceph for the server that it needs"
-	if p.Watchers != nil {
-		problems = append(problems, field.Forbidden(path.Child("watchers"), instead))
-	}
-	if p.Runner != nil {
-		problems = append(problems, field.Forbidden(path.Child("runner"), instead))
-	}
-	return problems
-}

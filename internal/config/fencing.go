@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -55,9 +54,6 @@ type FencingProfile struct {
 	ClientRanges []string `json:"clientRanges,omitempty"`
 	// Clusters are storage clusters with ranges that differ from ClientRanges. Default: none.
 	Clusters []FencingCluster `json:"clusters,omitempty"`
-	// Watchers and Runner are refused: see CephClients.
-	Watchers json.RawMessage `json:"watchers,omitempty"`
-	Runner   json.RawMessage `json:"runner,omitempty"`
 }
 
 // FencingCluster is one of several storage clusters that a profile's drivers use.
@@ -293,7 +289,6 @@ func (p FencingProfile) validate(path *field.Path) field.ErrorList {
 		problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
 	}
 	problems = append(problems, oneOf(path.Child("mode"), p.Mode, Fence, Guard, Off)...)
-	problems = append(problems, p.refuseRemoved(path)...)
 	problems = append(problems, p.validateSource(path)...)
 	if p.Network != "" {
 		if _, err := storage.ParseNetwork(p.Network); err != nil {

@@ -81,7 +81,7 @@ func (c *Configuration) setDefaults() {
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		p.perVolume = permitted
-		if builtIn, ok := BuiltIn(p.Name); ok {
+		if builtIn, ok := builtInProfile(p.Name); ok {
 			or(&p.Namespace, builtIn.Namespace)
 		}
 		or(&p.Duties.Settings, Apply)
@@ -106,8 +106,8 @@ func or[T ~string](target *T, value T) {
 	}
 }
 
-// BuiltIn finds a built-in profile by name.
-func BuiltIn(name string) (storage.Profile, bool) {
+// builtInProfile finds a built-in profile by name.
+func builtInProfile(name string) (storage.Profile, bool) {
 	i := slices.IndexFunc(builtin.Profiles(), func(p storage.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return storage.Profile{}, false
@@ -117,7 +117,7 @@ func BuiltIn(name string) (storage.Profile, bool) {
 
 // Storage returns the built-in profile, in the configured namespace.
 func (p Profile) Storage() storage.Profile {
-	profile, _ := BuiltIn(p.Name)
+	profile, _ := builtInProfile(p.Name)
 	profile.Namespace, profile.VolumeNetworks = p.Namespace, p.perVolume
 	return profile
 }
@@ -164,7 +164,7 @@ func (c *Configuration) validate() field.ErrorList {
 	seen := map[string]bool{}
 	for i, p := range c.Profiles {
 		path := field.NewPath("profiles").Index(i)
-		if _, ok := BuiltIn(p.Name); !ok {
+		if _, ok := builtInProfile(p.Name); !ok {
 			var names []string
 			for _, b := range builtin.Profiles() {
 				names = append(names, b.Name)

@@ -186,11 +186,6 @@ func TestParse(t *testing.T) {
 			problem: `[fencing.cephClients.mode: Unsupported value: "source": supported values: "off", "crossCheck", ` +
 				`fencing.cephClients.url: Invalid value: "http://ceph.example": must be https:// and a host]`,
 		},
-		"fields that fencing.cephClients replaced": {
-			file: head + "fencing:\n  profiles:\n  - {name: rook-ceph, watchers: off, runner: toolbox}\n",
-			problem: `[fencing.profiles[0].watchers: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-setup.md#ask-ceph for the server that it needs, ` +
-				`fencing.profiles[0].runner: Forbidden: was replaced: write fencing.cephClients (mode: off or crossCheck), and see docs/fencing-setup.md#ask-ceph for the server that it needs]`,
-		},
 		"ranges of one storage cluster": {
 			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: external, clientRanges: [10.1.0.0/16, \"fd00::/8\"]}\n",
 			want: with(func(c *Configuration) {

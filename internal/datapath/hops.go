@@ -144,7 +144,7 @@ func (x index) starting(v storage.Volume) string {
 
 // mayStart reports whether a server that is not Ready may still become Ready by itself.
 func (x index) mayStart(volume string, since time.Time) bool {
-	return !since.IsZero() && x.Rollout.Now.Sub(since) < StartLimit && !x.Failed[volume]
+	return !since.IsZero() && x.Rollout.Now.Sub(since) < startLimit && !x.Failed[volume]
 }
 
 func startingServer(s storage.Server) string {

@@ -24,9 +24,9 @@ type Facts struct {
 	ClusterDomain string
 }
 
-// StartLimit is how long a server may take to become Ready before its state is Wrong: time to attach
+// startLimit is how long a server may take to become Ready before its state is Wrong: time to attach
 // the volume and to pull an image.
-const StartLimit = 2 * time.Minute
+const startLimit = 2 * time.Minute
 
 // State of a hop or of a path.
 type State string
@@ -93,17 +93,6 @@ func Follow(f Facts) []Path {
 	}
 	slices.SortFunc(paths, func(a, b Path) int { return cmp.Compare(a.Volume, b.Volume) })
 	return paths
-}
-
-// Of returns the path of one shared volume.
-func Of(f Facts, volume string) (Path, bool) {
-	x := newIndex(f)
-	for _, v := range f.Rollout.Volumes {
-		if v.Shared && v.Name == volume {
-			return x.path(v), true
-		}
-	}
-	return Path{}, false
 }
 
 // index finds the facts of a volume without reading all of them again.

@@ -130,10 +130,10 @@ func TestServerMayTakeTimeToStart(t *testing.T) {
 	}{
 		"pod starts":            {pod(5 * time.Second), Waiting, starts + unpublished, starts},
 		"clock is behind":       {pod(-time.Minute), Waiting, starts + unpublished, starts},
-		"pod is late":           {pod(StartLimit), Wrong, none, notReady},
+		"pod is late":           {pod(startLimit), Wrong, none, notReady},
 		"pod has failed":        {both(pod(5*time.Second), failed), Wrong, none, notReady},
 		"pod is to be created":  {noPod(5 * time.Second), Waiting, "the server of volume pvc-a is starting: no pod yet" + unpublished, "the server of volume pvc-a is starting: no pod yet"},
-		"pod is never created":  {noPod(StartLimit), Wrong, none, "volume pvc-a is attached and has no server pod"},
+		"pod is never created":  {noPod(startLimit), Wrong, none, "volume pvc-a is attached and has no server pod"},
 		"failed pod is gone":    {both(noPod(5*time.Second), failed), Wrong, none, "volume pvc-a is attached and has no server pod"},
 		"Ready without address": {both(pod(5*time.Second), func(f *Facts) { f.Rollout.Servers[0].Ready = true }), Wrong, none, ""},
 		"old address is still published": {both(pod(5*time.Second), func(f *Facts) { f.Published = map[string][]netip.Addr{"pvc-a": {address}} }), Wrong,
@@ -143,7 +143,7 @@ func TestServerMayTakeTimeToStart(t *testing.T) {
 			f := attached()
 			f.Rollout.Now = now
 			test.change(&f)
-			p, _ := Of(f, "pvc-a")
+			p, _ := pathOf(f, "pvc-a")
 			if p.State != test.state {
 				t.Errorf("state %s", p.State)
 			}
@@ -156,6 +156,15 @@ func TestServerMayTakeTimeToStart(t *testing.T) {
 	}
 }
 
+func pathOf(f Facts, volume string) (Path, bool) {
+	for _, p := range Follow(f) {
+		if p.Volume == volume {
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
 func TestServiceOfUsedVolumeIsAwaited(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -163,13 +172,13 @@ func TestServiceOfUsedVolumeIsAwaited(t *testing.T) {
 		want  State
 	}{
 		"just attached":                    {now.Add(-time.Second), Waiting},
-		"attached for long":                {now.Add(-StartLimit), Wrong},
+		"attached for long":                {now.Add(-startLimit), Wrong},
 		"attached by Longhorn, for no pod": {time.Time{}, OK},
 	} {
 		f := attached()
 		f.Rollout.Now, f.Rollout.Services, f.Rollout.Servers, f.Published = now, nil, nil, nil
 		f.Rollout.Volumes[0].Since = test.since
-		if p, _ := Of(f, "pvc-a"); p.State != test.want || p.Created {
+		if p, _ := pathOf(f, "pvc-a"); p.State != test.want || p.Created {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -180,7 +189,7 @@ func TestOptedOutServicesAreLeftToOthers(t *testing.T) {
 		f := attached()
 		change(&f.Rollout.Services[0])
 		f.Published = nil
-		if p, _ := Of(f, "pvc-a"); p.State != OK {
+		if p, _ := pathOf(f, "pvc-a"); p.State != OK {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -190,11 +199,11 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	f := attached()
 	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
 	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
-	p, found := Of(f, "pvc-a")
+	p, found := pathOf(f, "pvc-a")
 	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "replaced when the volume is detached") {
 		t.Errorf("got %+v", p)
 	}
-	if _, found := Of(f, "pvc-block"); found {
+	if _, found := pathOf(f, "pvc-block"); found {
 		t.Error("a volume without a server has a path")
 	}
 }

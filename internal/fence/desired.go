@@ -113,9 +113,9 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 		r.Message = ""
 		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, false))
 	case n.Deleting:
-	case !n.matches(*r):
-		r.Message = changedMessage // csi-addons is sure to handle a new object only
-		f.remove(step, n)
+	case f.wasEdited(*r):
+		r.Message = ""
+		f.remove(step, n) // csi-addons is sure to handle a new object only
 	case n.Blocks():
 		r.State, r.Message, r.VolumesReleased = v1alpha1.FenceFenced, "", true
 	case n.failed():
@@ -138,8 +138,8 @@ func (f Facts) unfence(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 	case !there, n.Deleting:
 	case wanted, r.State == v1alpha1.FenceUnfenced:
 		f.remove(step, n)
-	case !slices.Equal(n.CIDRs, r.CIDRs):
-		r.Message = changedMessage
+	case f.wasEdited(*r):
+		r.Message = ""
 		f.remove(step, n)
 	case !n.Unfenced:
 		step.Unfence = append(step.Unfence, n)
@@ -198,7 +198,11 @@ func (f Facts) countedOn(n NetworkFence) bool {
 	})
 }
 
-const changedMessage = "the NetworkFence was changed; Fairlead recreates it"
+// wasEdited reports whether others edited the NetworkFence: it no longer requests what is on record, and is recreated.
+func (f Facts) wasEdited(r v1alpha1.Fence) bool {
+	n, there := f.object(r.Name)
+	return there && (!slices.Equal(n.CIDRs, r.CIDRs) || n.Unfenced && !isUnfencing(r))
+}
 
 // retry replaces a NetworkFence that the driver has refused: csi-addons itself backs off for up to 15 minutes.
 func (f Facts) retry(step *Step, r *v1alpha1.Fence, n NetworkFence) {

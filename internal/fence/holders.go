@@ -111,7 +111,7 @@ func (f Facts) remembered() []v1alpha1.HeldVolume {
 		}
 		// It may have been detached by force and attached again: the next detach may come at once.
 		switch missed := f.Status.Phase == v1alpha1.NodeHealthy && MissedLoss(f.Status, f.Node); {
-		case f.lingers(f.Status.Volumes[was]):
+		case f.inGrace(f.Status.Volumes[was]):
 			v.Until = f.Status.Volumes[was].Until
 		case missed:
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))

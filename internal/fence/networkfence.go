@@ -3,7 +3,6 @@ package fence
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -25,7 +24,7 @@ const (
 const (
 	NodeLabel     = "fairlead.io/node"
 	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the node's boot at creation. A stray fence of the present boot is only unfenced if its incident has ended.
+	// BootLabel is the node's boot at creation. An orphaned fence of the present boot is only unfenced if its incident has ended.
 	BootLabel = "fairlead.io/boot"
 )
 
@@ -41,11 +40,6 @@ func (n NetworkFence) Unblocks() bool {
 
 // failed reports whether the driver has refused.
 func (n NetworkFence) failed() bool { return n.Result == resultFailed }
-
-// matches reports whether the object still requests what is on record: others may have edited it.
-func (n NetworkFence) matches(f v1alpha1.Fence) bool {
-	return !n.Unfenced && slices.Equal(n.CIDRs, f.CIDRs)
-}
 
 // incidentOf names one loss of one node: the machine, its boot and the time.
 func incidentOf(node string, s v1alpha1.NodeFenceStatus) string {

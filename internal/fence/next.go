@@ -96,9 +96,9 @@ func (f Facts) healthy(step *Step) {
 		}
 		return
 	}
-	s.Volumes, s.Tainted = union(f.lingering(step), f.Holding), nil
-	if strays := f.strays(); len(strays) > 0 {
-		s.Fences = strays
+	s.Volumes, s.Tainted = union(f.volumesInGrace(step), f.Holding), nil
+	if orphans := f.orphanedFences(); len(orphans) > 0 {
+		s.Fences = orphans
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
 	}
@@ -111,8 +111,8 @@ func (f Facts) healthy(step *Step) {
 // does not list a volume that was detached by force, even while an old container writes to it.
 const endsWithin = 5 * time.Minute
 
-// lingering are the volumes that a node no longer shows after it returned in the same boot.
-func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
+// volumesInGrace are the volumes in their grace period, that a node no longer shows after it returned in the same boot.
+func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
 	if f.otherBoot() {
 		return nil
 	}
@@ -120,12 +120,12 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	var list []v1alpha1.HeldVolume
 	for _, v := range f.Status.Volumes {
 		if find(v, f.Holding) >= 0 {
-			if f.lingers(v) {
+			if f.inGrace(v) {
 				step.lookAgain(v.Until.Sub(f.Now))
 			}
 			continue
 		}
-		if returned && !f.pardoned() {
+		if returned && !f.overridden() {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -137,16 +137,16 @@ func (f Facts) lingering(step *Step) []v1alpha1.HeldVolume {
 	return list
 }
 
-// pardoned: an operator answers for what a lost node may still write. The pardon ends when the node returns, since the
-// node may be lost again unseen.
-func (f Facts) pardoned() bool {
+// overridden: an operator released the volumes of a lost node. The override ends when the node returns, since the node
+// may be lost again unseen.
+func (f Facts) overridden() bool {
 	lost := f.Status.Phase == v1alpha1.NodeLost || isFencing(f.Status.Phase)
 	return lost && (f.Override.Gate == GateAttach || f.Override.Gate == GateUnfence)
 }
 
-// lingers reports whether old containers of the boot on record still have time to end. A new loss of the node does not
-// end that time.
-func (f Facts) lingers(v v1alpha1.HeldVolume) bool {
+// inGrace reports whether the grace period of old containers of the boot on record has not ended. A new loss of the node
+// does not end the period.
+func (f Facts) inGrace(v v1alpha1.HeldVolume) bool {
 	return v.Until != nil && f.Now.Before(v.Until.Time) && !(f.Node.Exists && f.otherBoot())
 }
 

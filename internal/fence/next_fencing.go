@@ -93,6 +93,8 @@ func (f Facts) ask(step *Step) []Refusal {
 	return refused
 }
 
+const editedMessage = ": the NetworkFence was changed; Fairlead recreates it"
+
 // noAnswer says what to check while csi-addons does nothing.
 const noAnswer = "csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
 
@@ -105,8 +107,8 @@ func (f Facts) notAnswered(r v1alpha1.Fence) bool {
 // sayWaiting reports what fencing waits for: csi-addons, or the end of earlier NetworkFences of the node.
 func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusal) {
 	for _, w := range waiting {
-		if w.Message == changedMessage {
-			step.warn(v1alpha1.NodeFencing, ReasonFencing, name(w.Driver, w.ClusterID)+": "+w.Message)
+		if f.wasEdited(w) {
+			step.warn(v1alpha1.NodeFencing, ReasonFencing, keyOfFence(w).String()+editedMessage)
 			return
 		}
 		if w.Message != "" {
@@ -157,6 +159,9 @@ func (f Facts) hindrance(fences []v1alpha1.Fence) (reason, message string) {
 		}
 	}
 	for _, r := range fences {
+		if f.wasEdited(r) {
+			return ReasonDriverFailed, keyOfFence(r).String() + editedMessage
+		}
 		if r.Message != "" {
 			return ReasonDriverFailed, keyOfFence(r).String() + ": " + r.Message
 		}

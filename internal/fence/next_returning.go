@@ -24,7 +24,7 @@ func (f Facts) returned(step *Step) {
 // recordReturn: the node is Ready, so its loss is over.
 func (f Facts) recordReturn(step *Step) {
 	s := &step.Status
-	s.Volumes, s.LostSince = union(f.lingering(step), f.Holding), nil
+	s.Volumes, s.LostSince = union(f.volumesInGrace(step), f.Holding), nil
 	f.record(s)
 }
 
@@ -124,10 +124,10 @@ func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 	return ended[max(0, len(ended)-maxEnded):]
 }
 
-// strays are NetworkFences of an earlier boot or of an ended incident of this node that are on no record: a leader hung
+// orphanedFences are NetworkFences of an earlier boot or of an ended incident of this node that are on no record: a leader hung
 // while it created one, or the record was deleted.
-func (f Facts) strays() []v1alpha1.Fence {
-	var strays []v1alpha1.Fence
+func (f Facts) orphanedFences() []v1alpha1.Fence {
+	var orphans []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
 		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || slices.ContainsFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }) {
@@ -145,9 +145,9 @@ func (f Facts) strays() []v1alpha1.Fence {
 				r.Driver, r.ClusterID = i.Driver, i.ClusterID
 			}
 		}
-		strays = append(strays, r)
+		orphans = append(orphans, r)
 	}
-	return strays
+	return orphans
 }
 
 // startUnfencing marks all fences to be unfenced.

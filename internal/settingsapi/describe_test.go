@@ -11,13 +11,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func TestEverySettingHasAllowedValues(t *testing.T) {
-	for _, d := range catalog.All() {
-		phrase := d.Allowed()
-		must.Check(t, phrase != "" && !strings.ContainsAny(phrase, "\x00\n") && !strings.Contains(phrase, `\x00`), "%s: %q", d.Name, phrase)
-	}
-}
-
 func TestListsAreNeverNull(t *testing.T) {
 	d, _ := catalog.Lookup(string(catalog.StorageNetwork))
 	text, err := json.Marshal(Describe(cluster.SettingState{Definition: d}, objects.Longhorn))

@@ -12,8 +12,8 @@ func ServiceEndpoint(service, namespace, clusterDomain, volume string) string {
 	return fmt.Sprintf("nfs://%s.%s.svc.%s/%s", service, namespace, clusterDomain, volume)
 }
 
-// AddressEndpoint is the NFS URL of a volume whose Service has a cluster IP.
-func AddressEndpoint(address netip.Addr, volume string) string {
+// addressEndpoint is the NFS URL of a volume whose Service has a cluster IP.
+func addressEndpoint(address netip.Addr, volume string) string {
 	if address.Is6() {
 		return fmt.Sprintf("nfs://[%s]/%s", address, volume)
 	}
@@ -31,7 +31,7 @@ func Endpoint(s Service, clusterDomain string) (url string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	return AddressEndpoint(address, s.Volume), true
+	return addressEndpoint(address, s.Volume), true
 }
 
 // EndpointHost returns the host of an NFS URL, "" when it has none.

@@ -23,7 +23,7 @@ func TestEndpointFollowsTheService(t *testing.T) {
 
 func TestEndpointHost(t *testing.T) {
 	for url, want := range map[string]string{
-		AddressEndpoint(netip.MustParseAddr("10.43.7.9"), "v"): "10.43.7.9", AddressEndpoint(netip.MustParseAddr("fd00:43::9"), "v"): "fd00:43::9",
+		addressEndpoint(netip.MustParseAddr("10.43.7.9"), "v"): "10.43.7.9", addressEndpoint(netip.MustParseAddr("fd00:43::9"), "v"): "fd00:43::9",
 		"nfs://None/pvc-a": "None", "nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a": "pvc-a.longhorn-system.svc.cluster.local",
 		"nfs://host": "host", "nfs:///pvc-a": "", "http://10.43.7.9/pvc-a": "", "": "",
 	} {

@@ -54,8 +54,8 @@ func (i Identity) Shared(other Identity) string {
 
 // Errors of values that did not parse. What follows in a message says what is wrong.
 var (
-	ErrNotAddresses = errors.New("must be one IP address of each family at most, with or without a prefix length, separated by a comma")
-	ErrNotAMAC      = errors.New("must be a unicast MAC address such as 02:00:00:00:00:01")
+	errNotAddresses = errors.New("must be one IP address of each family at most, with or without a prefix length, separated by a comma")
+	errNotAMAC      = errors.New("must be a unicast MAC address such as 02:00:00:00:00:01")
 )
 
 // ParseAddresses reads fixed addresses, 192.168.0.10/24,fd00::10/64, and returns
@@ -69,14 +69,14 @@ func ParseAddresses(value string) (string, error) {
 		item = strings.TrimSpace(item)
 		address, text, err := parseAddress(item)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", ErrNotAddresses, err)
+			return "", fmt.Errorf("%w: %w", errNotAddresses, err)
 		}
 		family := &v6
 		if address.Is4() {
 			family = &v4
 		}
 		if *family != "" {
-			return "", fmt.Errorf("%w: %s and %s are of one family", ErrNotAddresses, *family, text)
+			return "", fmt.Errorf("%w: %s and %s are of one family", errNotAddresses, *family, text)
 		}
 		*family = text
 	}
@@ -145,14 +145,14 @@ func ParseMAC(value string) (string, error) {
 	}
 	mac, err := net.ParseMAC(value)
 	if err != nil || len(mac) != 6 {
-		return "", fmt.Errorf("%w: %q has another form", ErrNotAMAC, value)
+		return "", fmt.Errorf("%w: %q has another form", errNotAMAC, value)
 	}
 	// The lowest bit of the first byte marks a group of receivers (IEEE 802).
 	if mac[0]&1 != 0 {
-		return "", fmt.Errorf("%w: %s is for a group of receivers", ErrNotAMAC, mac)
+		return "", fmt.Errorf("%w: %s is for a group of receivers", errNotAMAC, mac)
 	}
 	if mac.String() == "00:00:00:00:00:00" {
-		return "", fmt.Errorf("%w: %s belongs to no interface", ErrNotAMAC, mac)
+		return "", fmt.Errorf("%w: %s belongs to no interface", errNotAMAC, mac)
 	}
 	return mac.String(), nil
 }

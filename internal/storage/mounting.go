@@ -40,20 +40,19 @@ func (m Mounting) Next(place MountPlace, now time.Time) Mounting {
 	return next
 }
 
-// fate of a mount when the network namespace of its client goes.
-type fate int
+// effect of a new network namespace of the client on a mount.
+type effect int
 
 const (
-	outlives fate = iota
+	survives effect = iota
 	dies
 	mayDie
 )
 
-// fateOnClusterNetwork of a volume whose server is on the cluster network. It is
-// reached from client and node alike, so only the place tells where the mount is.
-// Only what was surely mounted in the client is said to die: a change of the
-// place is seen a moment after the fact.
-func (m Mounting) fateOnClusterNetwork(w Workload) fate {
+// effectOnClusterNetwork is the effect if the volume's server is on the cluster network. Client and node both reach the
+// server, so only the place tells where the mount is. A change of the place is seen a moment late: only what was surely
+// mounted in the client dies.
+func (m Mounting) effectOnClusterNetwork(w Workload) effect {
 	place := MountPlace("")
 	switch {
 	case m.after(w):
@@ -63,18 +62,17 @@ func (m Mounting) fateOnClusterNetwork(w Workload) fate {
 	}
 	switch {
 	case m.Place == "" || m.Place == InHost && m.Before == "":
-		return outlives // nothing was ever seen but the node's
+		return survives // nothing was ever seen but the node's
 	case place == InHost:
-		return outlives
+		return survives
 	case place == InClient && m.Place == InClient && m.after(w):
 		return dies
 	}
 	return mayDie
 }
 
-// fateOnNetwork of a volume whose server is on a network of its own. Clients
-// reach it there; a node seldom does, so that takes evidence.
-func (m Mounting) fateOnNetwork(w Workload) fate {
+// effectOnNetwork is the effect if the volume's server is on a network of its own, which nodes seldom reach.
+func (m Mounting) effectOnNetwork(w Workload) effect {
 	if m.Place == InHost && m.Before != "" && !m.before(w) {
 		return mayDie
 	}

@@ -15,12 +15,12 @@ import (
 const (
 	NetworksAnnotation      = "k8s.v1.cni.cncf.io/networks"
 	NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
-	// OldNetworkStatusAnnotation is what Multus wrote before 3.5.
-	OldNetworkStatusAnnotation = "k8s.v1.cni.cncf.io/networks-status"
+	// oldNetworkStatusAnnotation is what Multus wrote before 3.5.
+	oldNetworkStatusAnnotation = "k8s.v1.cni.cncf.io/networks-status"
 )
 
-// ErrNotASelection is returned for a networks annotation that Multus would refuse.
-var ErrNotASelection = errors.New("not a network selection that Multus understands")
+// errNotASelection is returned for a networks annotation that Multus would refuse.
+var errNotASelection = errors.New("not a network selection that Multus understands")
 
 // ClashError says that a pod already gives the interface name to another network.
 type ClashError struct {
@@ -56,12 +56,12 @@ func parseJSONForm(annotation, podNamespace string) ([]Attachment, error) {
 		Interface string `json:"interface"`
 	}
 	if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return nil, fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	selections := make([]Attachment, 0, len(elements))
 	for i, e := range elements {
 		if e == nil || e.Name == "" {
-			return nil, fmt.Errorf("%w: element %d has no name", ErrNotASelection, i)
+			return nil, fmt.Errorf("%w: element %d has no name", errNotASelection, i)
 		}
 		namespace := e.Namespace
 		if namespace == "" {
@@ -78,18 +78,18 @@ func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
 		item = strings.TrimSpace(item)
 		name, iface, named := strings.Cut(item, "@")
 		if named && !validInterface(iface) {
-			return nil, fmt.Errorf("%w: %q has no usable interface name", ErrNotASelection, item)
+			return nil, fmt.Errorf("%w: %q has no usable interface name", errNotASelection, item)
 		}
 		namespace := podNamespace
 		if before, after, found := strings.Cut(name, "/"); found {
 			namespace, name = before, after
 			if len(validation.IsDNS1123Label(namespace)) > 0 {
-				return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
+				return nil, fmt.Errorf("%w: %q", errNotASelection, item)
 			}
 		}
 		// Multus takes labels only here: a name with dots, or a long one, needs the JSON form.
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			return nil, fmt.Errorf("%w: %q", ErrNotASelection, item)
+			return nil, fmt.Errorf("%w: %q", errNotASelection, item)
 		}
 		selections = append(selections, Attachment{Network{namespace, name}, iface})
 	}
@@ -100,7 +100,7 @@ func parseShortForm(annotation, podNamespace string) ([]Attachment, error) {
 // is there stays, in its form and to the letter, unless the short form can't
 // name the network. An annotation that asks for it already comes back unchanged.
 //
-// It returns ErrNotASelection when the annotation can't be read, and a
+// It returns errNotASelection when the annotation can't be read, and a
 // *ClashError when another network holds the interface name: then nothing can
 // be added without taking something away.
 func AddNetwork(annotation, podNamespace string, a Attachment) (string, error) {
@@ -219,7 +219,7 @@ func filterSelections(annotation string, selections []Attachment, keep func(Atta
 	// Raw elements, so that fields that this package does not know survive.
 	var elements []json.RawMessage
 	if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return "", fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	var items []string
 	for i, e := range elements {

@@ -28,7 +28,7 @@ func AddPlacement(annotation, podNamespace string, p Placement) (string, error) 
 	}
 	var elements []json.RawMessage
 	if err := json.Unmarshal([]byte(added), &elements); err != nil {
-		return annotation, fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return annotation, fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	i := slices.Index(selections, p.Network)
 	identified, err := withIdentity(elements[i], p.Identity)
@@ -53,7 +53,7 @@ func withIdentity(element json.RawMessage, want Identity) (string, error) {
 		MAC string   `json:"mac"`
 	}
 	if err := json.Unmarshal(element, &have); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return "", fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	var fields []string
 	if want.Addresses != "" {
@@ -93,7 +93,7 @@ func withIdentity(element json.RawMessage, want Identity) (string, error) {
 func withoutEmpty(element json.RawMessage) (string, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(element, &fields); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return "", fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	found := false
 	for name, value := range fields {
@@ -108,7 +108,7 @@ func withoutEmpty(element json.RawMessage) (string, error) {
 	}
 	text, err := json.Marshal(fields)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrNotASelection, err)
+		return "", fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	return string(text), nil
 }

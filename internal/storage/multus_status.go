@@ -21,7 +21,7 @@ type Reported struct {
 func ReportedInterfaces(annotations map[string]string) ([]Reported, error) {
 	text, ok := annotations[NetworkStatusAnnotation]
 	if !ok {
-		text = annotations[OldNetworkStatusAnnotation]
+		text = annotations[oldNetworkStatusAnnotation]
 	}
 	if text == "" {
 		return nil, nil

@@ -36,7 +36,7 @@ func TestReportedAddresses(t *testing.T) {
 				annotations[NetworkStatusAnnotation] = test.status
 			}
 			if test.oldStatus != "" {
-				annotations[OldNetworkStatusAnnotation] = test.oldStatus
+				annotations[oldNetworkStatusAnnotation] = test.oldStatus
 			}
 			addresses, err := ReportedAddresses(annotations, test.of)
 			var got []string

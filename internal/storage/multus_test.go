@@ -50,7 +50,7 @@ func TestParseSelections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseSelections(test.annotation, "pod-ns")
 			if test.refused {
-				must.True(t, errors.Is(err, ErrNotASelection) && got == nil, "got %+v, %v", got, err)
+				must.True(t, errors.Is(err, errNotASelection) && got == nil, "got %+v, %v", got, err)
 				return
 			}
 			must.True(t, err == nil && reflect.DeepEqual(got, test.want), "got %+v, %v; want %+v", got, err, test.want)
@@ -97,7 +97,7 @@ func TestManagedAttachment(t *testing.T) {
 		"": {}, "x,kube-system/a@net1": {}, "x, kube-system/b@lhnet2": netB, "kube-system/b@lhnet2,kube-system/a@lhnet1": netB, "[": {},
 	} {
 		got, err := ManagedAttachment(annotation, "pod-ns", interfaces)
-		must.Check(t, got == want && errors.Is(err, ErrNotASelection) == (annotation == "["), "%q: got %q, %v; want %q", annotation, got, err, want)
+		must.Check(t, got == want && errors.Is(err, errNotASelection) == (annotation == "["), "%q: got %q, %v; want %q", annotation, got, err, want)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestSetManaged(t *testing.T) {
 		got, err := SetManaged(test.annotation, "pod-ns", interfaces, test.set...)
 		must.Check(t, err == nil && got == test.want, "%s:\ngot  %s, %v\nwant %s", name, got, err, test.want)
 	}
-	if got, err := SetManaged("[", "pod-ns", interfaces, netB); got != "[" || !errors.Is(err, ErrNotASelection) {
+	if got, err := SetManaged("[", "pod-ns", interfaces, netB); got != "[" || !errors.Is(err, errNotASelection) {
 		t.Errorf("unreadable: got %q, %v", got, err)
 	}
 }
@@ -169,7 +169,7 @@ func FuzzParseSelections(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, annotation string) {
 		selections, err := ParseSelections(annotation, "pod-ns")
-		must.True(t, err == nil || errors.Is(err, ErrNotASelection) && selections == nil, "got %v, %v", selections, err)
+		must.True(t, err == nil || errors.Is(err, errNotASelection) && selections == nil, "got %v, %v", selections, err)
 		for _, s := range selections {
 			must.True(t, s.Name != "" && s.Namespace != "", "a network without a name: %+v", s)
 		}

@@ -70,8 +70,8 @@ func (n NetworkNamespace) In(boot string, recorded NetworkNamespace) NetworkName
 	return n
 }
 
-// FollowsAny reports whether the namespace began after any of the times, with no reboot in between.
-func (n NetworkNamespace) FollowsAny(times []time.Time) bool {
+// followsAny reports whether the namespace began after any of the times, with no reboot in between.
+func (n NetworkNamespace) followsAny(times []time.Time) bool {
 	return slices.ContainsFunc(times, func(at time.Time) bool { return !at.Before(n.Booted) && at.Before(n.Since) })
 }
 
@@ -107,8 +107,8 @@ func (n NetworkNamespace) String() string {
 	return string(text)
 }
 
-// ErrNotANamespace is returned for text that NetworkNamespace.String does not write.
-var ErrNotANamespace = errors.New("must be JSON with identity and since")
+// errNotANamespace is returned for text that NetworkNamespace.String does not write.
+var errNotANamespace = errors.New("must be JSON with identity and since")
 
 // ParseNetworkNamespace reads what NetworkNamespace.String writes.
 func ParseNetworkNamespace(text string) (NetworkNamespace, error) {
@@ -117,7 +117,7 @@ func ParseNetworkNamespace(text string) (NetworkNamespace, error) {
 	}
 	var n NetworkNamespace
 	if err := json.Unmarshal([]byte(text), &n); err != nil || n.Identity == "" {
-		return NetworkNamespace{}, ErrNotANamespace
+		return NetworkNamespace{}, errNotANamespace
 	}
 	return n, nil
 }

@@ -85,7 +85,7 @@ func TestNetworkNamespaceText(t *testing.T) {
 		"x", "{}", "[]", "null", `{"identity":""}`, `{"identity":1}`, `{"identity":"x","since":"yesterday"}`, `{"identity":"x"} x`, "2026-01-01T12:00:00Z/x",
 	} {
 		got, err := ParseNetworkNamespace(text)
-		must.Check(t, errors.Is(err, ErrNotANamespace) && got == (NetworkNamespace{}), "%q: got %+v, %v", text, got, err)
+		must.Check(t, errors.Is(err, errNotANamespace) && got == (NetworkNamespace{}), "%q: got %+v, %v", text, got, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func FuzzParseNetworkNamespace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, annotation string) {
 		n, err := ParseNetworkNamespace(annotation)
 		if err != nil {
-			must.True(t, errors.Is(err, ErrNotANamespace) && n == (NetworkNamespace{}), "%q: got %+v, %v", annotation, n, err)
+			must.True(t, errors.Is(err, errNotANamespace) && n == (NetworkNamespace{}), "%q: got %+v, %v", annotation, n, err)
 			return
 		}
 		must.True(t, (n.Identity == "") == (annotation == ""), "%q: got %+v", annotation, n)

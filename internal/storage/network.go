@@ -67,8 +67,8 @@ func (a Attachment) String() string {
 	return a.Network.String() + "@" + a.Interface
 }
 
-// ErrNotAnAttachment is returned for text that Attachment.String does not write.
-var ErrNotAnAttachment = errors.New("must be <namespace>/<name>@<interface>")
+// errNotAnAttachment is returned for text that Attachment.String does not write.
+var errNotAnAttachment = errors.New("must be <namespace>/<name>@<interface>")
 
 // ParseAttachment reads what Attachment.String writes.
 func ParseAttachment(value string) (Attachment, error) {
@@ -77,11 +77,11 @@ func ParseAttachment(value string) (Attachment, error) {
 	}
 	text, iface, found := strings.Cut(value, "@")
 	if !found || !validInterface(iface) {
-		return Attachment{}, ErrNotAnAttachment
+		return Attachment{}, errNotAnAttachment
 	}
 	network, err := ParseNetwork(text)
 	if err != nil || network.IsZero() {
-		return Attachment{}, ErrNotAnAttachment
+		return Attachment{}, errNotAnAttachment
 	}
 	return Attachment{Network: network, Interface: iface}, nil
 }

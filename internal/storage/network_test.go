@@ -55,7 +55,7 @@ func TestParseAttachmentRefuses(t *testing.T) {
 		"ns/nad@a[b", "ns/nad@a{b", "ns/nad@a\vb", "ns/nad@a\rb", "ns/nad@a\x01b", "ns/nad@\xbd", "ns/nad@.", "ns/nad@..",
 	} {
 		got, err := ParseAttachment(value)
-		must.Check(t, errors.Is(err, ErrNotAnAttachment), "%q: got %+v, %v", value, got, err)
+		must.Check(t, errors.Is(err, errNotAnAttachment), "%q: got %+v, %v", value, got, err)
 	}
 	must.Equal(t, (Attachment{Interface: "lhnet1"}).String(), "", "the cluster network is written")
 }

@@ -66,7 +66,7 @@ func (p *serverPod) multusReports(t *rapid.T) {
 	}
 	text, err := json.Marshal(interfaces)
 	must.Do(t, err)
-	annotation := rapid.SampledFrom([]string{NetworkStatusAnnotation, OldNetworkStatusAnnotation}).Draw(t, "annotation")
+	annotation := rapid.SampledFrom([]string{NetworkStatusAnnotation, oldNetworkStatusAnnotation}).Draw(t, "annotation")
 	p.reported, err = ReportedInterfaces(map[string]string{annotation: string(text)})
 	must.Do(t, err)
 }

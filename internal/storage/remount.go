@@ -104,34 +104,34 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 	if !r.DeadMounts {
 		return Verdict{State: NotOurs, Reason: ReasonNotRequested}
 	}
-	at := atStake(w, r)
+	affected := affectedMounts(w, r)
 	began := namespace.Since.UTC().Format(time.RFC3339)
 	switch {
-	case len(at.dying)+len(at.unsure) == 0:
-		return Verdict{State: NotOurs, Reason: at.reason}
+	case len(affected.dying)+len(affected.unsure) == 0:
+		return Verdict{State: NotOurs, Reason: affected.reason}
 	case w.Began.After(namespace.Since):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
 	case w.Mounted.IsZero():
 		return Verdict{State: NotYet, Reason: ReasonNotStarted, After: startingUp}
-	case w.Mounted.Before(namespace.Since) && len(at.dying) > 0:
+	case w.Mounted.Before(namespace.Since) && len(affected.dying) > 0:
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonDeadMount, Detail: fmt.Sprintf(
 			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated: its NFS mount does not answer",
-			strings.Join(at.dying, ", "), began)})
-	case w.Restarted && !w.Mounted.Before(namespace.Since) && !namespace.FollowsAny(w.Starts):
+			strings.Join(affected.dying, ", "), began)})
+	case w.Restarted && !w.Mounted.Before(namespace.Since) && !namespace.followsAny(w.Starts):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
-	case len(at.dying) == 0:
+	case len(affected.dying) == 0:
 		return Verdict{State: Unsure, Reason: ReasonPlaceNotKnown, Detail: fmt.Sprintf(
 			"whether volume %s is mounted in the network of the node or of the CSI plugin pod, which was recreated at %s, can't be told; if the volume does not answer, delete the pod",
-			strings.Join(at.unsure, ", "), began)}
-	case w.Restarted && namespace.FollowsAny(w.Starts):
+			strings.Join(affected.unsure, ", "), began)}
+	case w.Restarted && namespace.followsAny(w.Starts):
 		// A new sandbox keeps the mounts. Only a restarted kubelet may have mounted the volumes again, and the API does not show this.
 		return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: fmt.Sprintf(
 			"volume %s was mounted before %s, when the network of the CSI plugin pod on its node was recreated; the pod has restarted since, and keeps that mount unless the kubelet restarted too; if it does not answer, delete the pod",
-			strings.Join(at.dying, ", "), began)}
+			strings.Join(affected.dying, ", "), began)}
 	}
 	return Verdict{State: Unsure, Reason: ReasonStartedAbout, Detail: fmt.Sprintf(
 		"volume %s was mounted about %s, when the network of the CSI plugin pod on its node was recreated; if it does not answer, delete the pod",
-		strings.Join(at.dying, ", "), began)}
+		strings.Join(affected.dying, ", "), began)}
 }
 
 // restart decides whether the pod may be restarted, and why not.
@@ -156,16 +156,16 @@ func (r Restarts) restart(w Workload, v Verdict) Verdict {
 	return v
 }
 
-// stake has the volumes that a workload loses with the network namespace of its client.
-type stake struct {
+// affected are the volumes of a workload that depend on the network namespace of its client.
+type affected struct {
 	// dying are the volumes whose mounts die, unsure those whose mounts may.
 	dying, unsure []string
 	// reason why there is neither.
 	reason string
 }
 
-func atStake(w Workload, r Restarts) stake {
-	s := stake{reason: ReasonOtherDriver}
+func affectedMounts(w Workload, r Restarts) affected {
+	s := affected{reason: ReasonOtherDriver}
 	for _, m := range w.Mounts {
 		switch {
 		case m.Driver != r.Driver:
@@ -177,7 +177,7 @@ func atStake(w Workload, r Restarts) stake {
 			s.reason = ReasonNotShared
 			continue
 		}
-		switch fate, reason := r.fateOf(m, w); fate {
+		switch effect, reason := r.effectOn(m, w); effect {
 		case dies:
 			s.dying = append(s.dying, m.Volume)
 		case mayDie:
@@ -193,15 +193,15 @@ func atStake(w Workload, r Restarts) stake {
 	return s
 }
 
-// fateOf one mount, and the reason where the mount outlives the client.
-func (r Restarts) fateOf(m Mount, w Workload) (fate, string) {
+// effectOn returns what a new network namespace of the client does to one mount, and the reason if the mount survives.
+func (r Restarts) effectOn(m Mount, w Workload) (effect, string) {
 	switch {
 	case m.Network.IsZero():
-		return r.Mounting.fateOnClusterNetwork(w), ReasonClusterNetwork
+		return r.Mounting.effectOnClusterNetwork(w), ReasonClusterNetwork
 	case r.Applied.IsZero():
-		return outlives, ReasonNotApplied
+		return survives, ReasonNotApplied
 	}
-	return r.Mounting.fateOnNetwork(w), ""
+	return r.Mounting.effectOnNetwork(w), ""
 }
 
 // requested is the volume that the storage system asks to mount again, and the remaining delay. As in

@@ -11,7 +11,7 @@ import (
 )
 
 func TestParseAddresses(t *testing.T) {
-	checkParsed(t, ParseAddresses, ErrNotAddresses, map[string]string{
+	checkParsed(t, ParseAddresses, errNotAddresses, map[string]string{
 		" ": "", "192.168.0.10/24": "192.168.0.10/24", "192.168.0.10": "192.168.0.10", "fd00:0:0::0010": "fd00::10",
 		"FD00::10/64 , 192.168.0.10/24": "192.168.0.10/24,fd00::10/64",
 		// Addresses at the ends of a network that hosts can have.
@@ -41,7 +41,7 @@ func TestParseAddresses(t *testing.T) {
 }
 
 func TestParseMAC(t *testing.T) {
-	checkParsed(t, ParseMAC, ErrNotAMAC, map[string]string{
+	checkParsed(t, ParseMAC, errNotAMAC, map[string]string{
 		"": "", "02:00:5e:00:53:01": "02:00:5e:00:53:01", "00-1B-21-AA-BB-CC": "00:1b:21:aa:bb:cc",
 	}, map[string]string{
 		"01:00:5e:00:00:01":       "01:00:5e:00:00:01 is for a group of receivers",
@@ -93,7 +93,7 @@ func TestResolve(t *testing.T) {
 		"not permitted, on a losing network": {x, annotations{network: "kube-system/secret"}, nil, Request{Network: netX, Source: claim}},
 		"unreadable network":                 {annotations{network: "nfs"}, nil, y, Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + ": " + ErrNotANetwork.Error()}},
 		"unreadable address": {annotations{network: "team-x/nfs", addresses: "x"}, nil, nil,
-			Request{Source: claim, Problem: "annotation fairlead.io/volume-addresses of " + claim + ": " + ErrNotAddresses.Error() + `: "x" is not an IP address`}},
+			Request{Source: claim, Problem: "annotation fairlead.io/volume-addresses of " + claim + ": " + errNotAddresses.Error() + `: "x" is not an IP address`}},
 		"unreadable, on a losing network": {x, annotations{network: "nfs", mac: "x"}, nil, Request{Network: netX, Source: claim}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,17 +18,6 @@ type VersionDuties struct {
 	Duties map[string]string
 }
 
-// Range of versions in words.
-func (d VersionDuties) Range() string {
-	switch {
-	case d.From == "":
-		return "before " + d.Before
-	case d.Before == "":
-		return d.From + " and later"
-	}
-	return d.From + " to before " + d.Before
-}
-
 // Duties of the configuration that depend on the version.
 const (
 	DutySettings  = "settings"
@@ -53,14 +42,6 @@ func DutiesFor(table []VersionDuties, version string) (VersionDuties, bool) {
 		}
 	}
 	return VersionDuties{}, false
-}
-
-// VersionBefore reports whether a version is earlier than another, by major and
-// minor; known is false if one is unreadable.
-func VersionBefore(version, than string) (before, known bool) {
-	is, ok := minorOf(version)
-	limit, alsoOK := minorOf(than)
-	return is < limit, ok && alsoOK
 }
 
 // minorOf makes a comparable number of the major and minor version.

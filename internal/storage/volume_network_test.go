@@ -34,7 +34,7 @@ func TestVolumeAttachments(t *testing.T) {
 	got, err := VolumeAttachments("x,"+netY.String()+",kube-system/a@lhnet1,"+netX.String()+","+netX.Network.String()+"@net1", "pod-ns")
 	want := []Attachment{netX, netY}
 	must.Check(t, err == nil && slices.Equal(got, want), "got %v, %v", got, err)
-	if _, err := VolumeAttachments("[", "pod-ns"); !errors.Is(err, ErrNotASelection) {
+	if _, err := VolumeAttachments("[", "pod-ns"); !errors.Is(err, errNotASelection) {
 		t.Errorf("got %v", err)
 	}
 	if got, err := VolumeAttachments("", "pod-ns"); err != nil || got != nil {
@@ -68,7 +68,7 @@ func TestAddPlacement(t *testing.T) {
 			want: `[{"name":"x",  "future": 1e2}, ` + a + `, "infinibandGUID": "g"` + fixed + "]"},
 		"other addresses there": {annotation: "[" + a + `, "ips": ["10.0.0.8"]}]`, identity: both, refused: ErrOtherIdentity},
 		"another MAC there":     {annotation: "[" + a + `, "mac": "02:00:00:00:00:02"}]`, identity: both, refused: ErrOtherIdentity},
-		"unreadable":            {annotation: "[", identity: both, refused: ErrNotASelection},
+		"unreadable":            {annotation: "[", identity: both, refused: errNotASelection},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.refused != nil {

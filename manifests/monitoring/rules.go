@@ -1,7 +1,7 @@
 package monitoring
 
-// DocsURL is where runbook links point.
-const DocsURL = "https://github.com/fairlead-io/fairlead/blob/main/docs/"
+// docsURL is where runbook links point.
+const docsURL = "https://github.com/fairlead-io/fairlead/blob/main/docs/"
 
 // Rule is the part of prometheus-operator's PrometheusRule that alerts need.
 type Rule struct {
@@ -52,7 +52,7 @@ func group(name string, alerts []Alert) ruleGroup {
 	for _, a := range alerts {
 		g.Rules = append(g.Rules, alertRule{
 			Alert: a.Name, Expr: a.Expr, For: a.For, Labels: map[string]string{"severity": a.Severity},
-			Annotations: map[string]string{"summary": a.Summary, "runbook_url": DocsURL + a.Runbook},
+			Annotations: map[string]string{"summary": a.Summary, "runbook_url": docsURL + a.Runbook},
 		})
 	}
 	return g

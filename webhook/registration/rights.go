@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// CSIControllerUser is the account of the CSI controller.
-const CSIControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-controller"
+// csiControllerUser is the account of the CSI controller.
+const csiControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-controller"
 
 // RBAC grants a right on a whole object. These policies bound what Fairlead's own accounts may change of one. They match
 // no other account, so the API server evaluates one short condition for the writes of users.
@@ -51,7 +51,7 @@ func NodeRights() Policy {
 
 // NodeAnnotationRights: the CSI controller annotates nodes with the server that they use.
 func NodeAnnotationRights() Policy {
-	return bound("fairlead-csi-controller-nodes", CSIControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))},
+	return bound("fairlead-csi-controller-nodes", csiControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))},
 		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			same("metadata.annotations", "k.endsWith('"+csi.AddressKey("")+"')")+" && "+sameBut("spec"),
 			"of a node, Fairlead may change the annotations DRIVER"+csi.AddressKey("")+"; nothing else"),
@@ -64,7 +64,7 @@ const sidecarFinalizers = "external-attacher/"
 // VolumeRights: the CSI controller removes the finalizer that the sidecar external-attacher has left on a PersistentVolume.
 func VolumeRights() Policy {
 	finalizers := func(object string) string { return object + ".metadata.?finalizers.orValue([])" }
-	return bound("fairlead-csi-controller-volumes", CSIControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))},
+	return bound("fairlead-csi-controller-volumes", csiControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))},
 		may(sameBut("metadata", "finalizers", "managedFields", "resourceVersion", "generation")+" && "+sameBut("spec")+" && "+
 			fmt.Sprintf("%[1]s.all(f, f in %[2]s) && %[2]s.all(f, f.startsWith('%[3]s') || f in %[1]s)", finalizers("object"), finalizers("oldObject"), sidecarFinalizers),
 			"of a PersistentVolume, Fairlead may remove finalizers "+sidecarFinalizers+"DRIVER; nothing else"),
@@ -86,7 +86,7 @@ func ServiceRights() Policy {
 	ownedBy := func(kinds ...string) string {
 		return "oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind in " + quoted(kinds...) + ")"
 	}
-	return bound("fairlead-csi-controller-services", CSIControllerUser,
+	return bound("fairlead-csi-controller-services", csiControllerUser,
 		[]admissionregistrationv1.RuleWithOperations{
 			on("", "v1", "services", write...), on("", "v1", "endpoints", admissionregistrationv1.Delete), on("discovery.k8s.io", "v1", "endpointslices", write...),
 		},

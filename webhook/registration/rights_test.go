@@ -78,7 +78,7 @@ func TestControllersChangeOnlyTheirOwnPartsOfNodes(t *testing.T) {
 		taints, marks, assigned bool
 	}{
 		ControllerUser:    {NodeRights(), true, true, false},
-		CSIControllerUser: {NodeAnnotationRights(), false, false, true},
+		csiControllerUser: {NodeAnnotationRights(), false, false, true},
 	} {
 		rows := changes(node, map[string]change[corev1.Node]{
 			"nothing":             {true, func(*corev1.Node) {}},
@@ -119,7 +119,7 @@ func TestCSIControllerRemovesOnlyTheSidecarsFinalizer(t *testing.T) {
 		}},
 		"claim": {false, func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Name: "x"} }},
 	})
-	checkRights(t, VolumeRights(), CSIControllerUser, "PersistentVolume", "persistentvolumes", rows)
+	checkRights(t, VolumeRights(), csiControllerUser, "PersistentVolume", "persistentvolumes", rows)
 }
 
 func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 	bare := of(func(s *corev1.Service) { s.Labels = nil })
 	foreign := of(func(s *corev1.Service) { s.Labels, s.OwnerReferences = nil, nil })
 	exposed := of(func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.1"} })
-	checkRights(t, ServiceRights(), CSIControllerUser, "Service", "services", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "Service", "services", map[string]row{
 		"create":                        {write{nil, ours}, true},
 		"update":                        {write{ours, of(func(s *corev1.Service) { s.Spec.Ports = []corev1.ServicePort{{Port: 2049}} })}, true},
 		"delete":                        {write{ours, nil}, true},
@@ -172,7 +172,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		return s
 	}
 	mine := slice("storage", "nfs-fairlead-ipv4", "nfs", true)
-	checkRights(t, ServiceRights(), CSIControllerUser, "EndpointSlice", "endpointslices", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "EndpointSlice", "endpointslices", map[string]row{
 		"create":                          {write{nil, mine}, true},
 		"update":                          {write{mine, mine}, true},
 		"delete":                          {write{mine, nil}, true},
@@ -186,7 +186,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 		//lint:ignore SA1019 the old API is what is deleted
 		return &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs", Labels: labels}}
 	}
-	checkRights(t, ServiceRights(), CSIControllerUser, "Endpoints", "endpoints", map[string]row{
+	checkRights(t, ServiceRights(), csiControllerUser, "Endpoints", "endpoints", map[string]row{
 		"delete those of Ondat's manager": {write{endpoints(map[string]string{ondat.VolumeIDLabel: "v-1"}), nil}, true},
 		"delete those of others":          {write{endpoints(nil), nil}, false},
 	})

@@ -67,6 +67,9 @@ func writeFenceHead(out io.Writer, v View, now time.Time) error {
 	if v.Message != "" {
 		t.Row("Message:", v.Message)
 	}
+	if v.LastError != "" {
+		t.Row("Last error:", v.LastError)
+	}
 	if v.LostSince != nil {
 		t.Row("Lost for:", cli.Ago(v.LostSince, now))
 	}

@@ -24,6 +24,8 @@ type View struct {
 	Phase   string `json:"phase"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
+	// LastError is why the API server refused Fairlead's last write for the node.
+	LastError string `json:"lastError,omitempty"`
 	// WaitsFor says in a few words what the fence waits for; "" if nothing.
 	WaitsFor string `json:"waitsFor"`
 	// Next is what to type or do next, and OnlyIf the precondition.
@@ -78,7 +80,7 @@ func viewOfFence(record *v1alpha1.NodeFence) View {
 	s, node := record.Status, fencing.NodeOfFence(record)
 	a := advice.Of(record.Name, node, s)
 	v := View{
-		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
+		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, LastError: s.LastError, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
 		LostSince: cli.TimeOf(s.LostSince), Addresses: []Address{}, Volumes: []Volume{}, Fences: []Fence{},
 	}
 	for _, i := range s.Identities {

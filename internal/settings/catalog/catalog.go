@@ -16,8 +16,10 @@ type Definition struct {
 	// OtherDefaults of some versions of the storage system, which creates its missing settings at its start.
 	OtherDefaults []string
 	// Normalize returns the normal form, by which values are compared. Stored values keep their spelling.
-	// The error of a malformed value follows the value in messages: `must be "true" or "false"`.
+	// The error of a malformed value is Form, and a detail if Form is not clear enough.
 	Normalize func(value string) (string, error)
+	// Form that values must have. It follows the value in messages: `must be "true" or "false"`.
+	Form string
 	// Affects names the pods that are restarted or recreated when the setting is applied.
 	Affects string
 	// Since is the first version of the storage system with the setting, Until the first later version without;

@@ -20,6 +20,8 @@ func TestEverySettingIsDefinedInFull(t *testing.T) {
 			t.Errorf("%s: incomplete: %+v", d.Name, d)
 			continue
 		}
+		refusal := d.Parse("\x00")
+		must.Check(t, d.Form != "" && refusal != nil && strings.HasPrefix(refusal.Error()+": ", d.Form+": "), "%s: form %q, refusal: %v", d.Name, d.Form, refusal)
 		must.Equal(t, d.Trait == "", d.Wants == nil, "%s: trait %q, has Wants: %t", d.Name, d.Trait, d.Wants != nil)
 		for _, text := range append([]string{d.Default}, d.OtherDefaults...) {
 			err := d.Parse(text)

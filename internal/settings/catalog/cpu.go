@@ -24,7 +24,8 @@ func cpuFamily() []Definition {
 	v2 := wholeNumber(1000, unbounded) // Longhorn's webhook enforces the maximum 8000 before 1.9
 	return []Definition{
 		{
-			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,
+			Name: V2GuaranteedCPU, Default: "1250", Normalize: v2, Form: wholeNumberForm(1000, unbounded),
+			Since: "1.6", Until: "1.10", ReplacedBy: GuaranteedCPU, DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: CPURequest, Wants: wants(instanceManagerOf(EngineV2), func(value string) (string, error) {
 				milliCPU, err := v2(value)
 				return milliCPU + "m", err
@@ -34,7 +35,7 @@ func cpuFamily() []Definition {
 		{
 			// Every version accepts one number; 1.10 and later apply the number to both engines.
 			Name: GuaranteedCPU, Default: "12", OtherDefaults: []string{`{"v1":"12","v2":"12"}`}, Normalize: guaranteedCPU.normalize,
-			Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
+			Form: guaranteedCPU.allowed(), Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: CPURequest, Wants: wantsCPU,
 			Affects: affects,
 		},

@@ -11,12 +11,12 @@ const (
 func engineFamily() []Definition {
 	return []Definition{
 		{
-			Name: V1DataEngine, Default: "true", Normalize: normalizeBool, Since: "1.6", DangerZone: true, Gate: InstanceManagerIdle,
+			Name: V1DataEngine, Default: "true", Normalize: normalizeBool, Form: boolForm, Since: "1.6", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: DataEngine, Wants: wants(instanceManagerOf(EngineV1), normalizeBool),
 			Affects: "instance-manager pods of the v1 data engine: removed when the engine is off",
 		},
 		{
-			Name: V2DataEngine, Default: "false", Normalize: normalizeBool, Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
+			Name: V2DataEngine, Default: "false", Normalize: normalizeBool, Form: boolForm, Since: "1.5", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: DataEngine, Wants: wantsV2,
 			Affects: "instance-manager pods of the v2 data engine: removed when the engine is off",
 		},

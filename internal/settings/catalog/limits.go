@@ -8,14 +8,14 @@ const (
 )
 
 func limitFamily() []Definition {
-	normalize := wholeNumber(0, unbounded)
+	normalize, form := wholeNumber(0, unbounded), wholeNumberForm(0, unbounded)
 	return []Definition{
 		{
-			Name: ReplicaRebuildLimit, Default: "5", Normalize: normalize, Since: "1.2", DangerZone: true, Gate: AtOnce,
+			Name: ReplicaRebuildLimit, Default: "5", Normalize: normalize, Form: form, Since: "1.2", DangerZone: true, Gate: AtOnce,
 			Affects: "no pod: rebuilds of replicas, from the next one on",
 		},
 		{
-			Name: BackingImageLimit, Default: "5", Normalize: normalize, Since: "1.7", DangerZone: true, Gate: AtOnce,
+			Name: BackingImageLimit, Default: "5", Normalize: normalize, Form: form, Since: "1.7", DangerZone: true, Gate: AtOnce,
 			Affects: "no pod: copies of backing images, from the next one on",
 		},
 	}

@@ -16,7 +16,7 @@ const LogPath Name = "log-path"
 func logPathFamily() []Definition {
 	return []Definition{{
 		// Exactly the value of Longhorn's new setting; the normal form has no slash at the end.
-		Name: LogPath, Default: "/var/lib/longhorn/logs/", Normalize: normalizeLogPath, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+		Name: LogPath, Default: "/var/lib/longhorn/logs/", Normalize: normalizeLogPath, Form: logPathForm, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: LogPathTrait, Wants: wants(instanceManagerOf(EngineV2), normalizeLogPath),
 		Affects: "instance-manager pods of the v2 data engine",
 	}}

@@ -20,17 +20,17 @@ const (
 func networkFamily() []Definition {
 	return []Definition{
 		{
-			Name: StorageNetwork, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
+			Name: StorageNetwork, Normalize: normalizeNetwork, Form: storage.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
 			Trait: StorageAttachment, Wants: wants(onStorageNetwork, storageAttachment),
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
 		{
-			Name: StorageNetworkForRWX, Default: "false", Normalize: normalizeBool, Since: "1.7", Until: "1.11", ReplacedBy: EndpointNetworkForRWX,
+			Name: StorageNetworkForRWX, Default: "false", Normalize: normalizeBool, Form: boolForm, Since: "1.7", Until: "1.11", ReplacedBy: EndpointNetworkForRWX,
 			ByFairlead: true, DangerZone: true, Gate: SharedVolumesDetached,
 			Affects: affectsSharedVolumesOnly,
 		},
 		{
-			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, NamesNetwork: true, Since: "1.11",
+			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, Form: storage.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.11",
 			ByFairlead: true, DangerZone: true, Gate: SharedVolumesDetached,
 			Affects: affectsSharedVolumesOnly,
 		},

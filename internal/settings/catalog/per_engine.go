@@ -99,6 +99,7 @@ func (p perEngine) parse(value string) (map[string]string, error) {
 	return values, nil
 }
 
-func (p perEngine) refuse(detail string) error {
-	return malformed{p.form + ", or one for each data engine as " + p.each, detail}
-}
+func (p perEngine) refuse(detail string) error { return malformed{p.allowed(), detail} }
+
+// allowed is Definition.Form.
+func (p perEngine) allowed() string { return p.form + ", or one for each data engine as " + p.each }

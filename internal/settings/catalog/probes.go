@@ -10,16 +10,16 @@ const (
 )
 
 func probeFamily() []Definition {
-	normalize := wholeNumber(1, 60)
+	normalize, form := wholeNumber(1, 60), wholeNumberForm(1, 60)
 	ofEngineImages := func(name Name, text string, trait Trait) Definition {
 		return Definition{
-			Name: name, Default: text, Normalize: normalize, Since: "1.12", ByFairlead: true, DangerZone: true, Gate: AtOnce,
+			Name: name, Default: text, Normalize: normalize, Form: form, Since: "1.12", ByFairlead: true, DangerZone: true, Gate: AtOnce,
 			Trait: trait, Wants: wants(engineImage, normalize), Affects: "engine-image DaemonSets",
 		}
 	}
 	return []Definition{
 		{
-			Name: InstanceManagerProbeTimeout, Default: "10", Normalize: normalize, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+			Name: InstanceManagerProbeTimeout, Default: "10", Normalize: normalize, Form: form, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
 			Trait: LivenessTimeout, Wants: wants(instanceManager, normalize), Affects: "instance-manager pods",
 		},
 		ofEngineImages(EngineImageProbePeriod, "5", ProbePeriod),

@@ -10,7 +10,7 @@ const AutoCleanup Name = "auto-cleanup-system-generated-snapshot"
 
 func purgeFamily() []Definition {
 	return []Definition{{
-		Name: DisableSnapshotPurge, Default: "false", Normalize: normalizeBool, Since: "1.6", DangerZone: true, Gate: AtOnce,
+		Name: DisableSnapshotPurge, Default: "false", Normalize: normalizeBool, Form: boolForm, Since: "1.6", DangerZone: true, Gate: AtOnce,
 		Affects: "no pod: purges of snapshots, from the next one on",
 	}}
 }

@@ -20,7 +20,7 @@ const CSIResources Name = "system-managed-csi-components-resource-limits"
 
 func resourceFamily() []Definition {
 	return []Definition{{
-		Name: CSIResources, Normalize: normalizeCSIResources, Since: "1.11", ByFairlead: true, DangerZone: true, Gate: AtOnce,
+		Name: CSIResources, Normalize: normalizeCSIResources, Form: csiResourcesForm, Since: "1.11", ByFairlead: true, DangerZone: true, Gate: AtOnce,
 		Trait: Resources, Wants: wantsCSIResources,
 		Affects: "the CSI Deployments and DaemonSet whose resources it changes; running mounts stay",
 	}}

@@ -17,17 +17,17 @@ const (
 func schedulingFamily() []Definition {
 	return []Definition{
 		{
-			Name: TaintToleration, Normalize: normalizeTolerations, Since: "0.8", DangerZone: true, Gate: AllVolumesDetached,
+			Name: TaintToleration, Normalize: normalizeTolerations, Form: tolerationsForm, Since: "0.8", DangerZone: true, Gate: AllVolumesDetached,
 			Trait: Tolerations, Wants: wants(everyComponent, normalizeTolerations),
 			Affects: affectsEverySystemManagedPod,
 		},
 		{
-			Name: SystemManagedNodeSelector, Normalize: normalizeNodeSelector, Since: "1.2", DangerZone: true, Gate: AllVolumesDetached,
+			Name: SystemManagedNodeSelector, Normalize: normalizeNodeSelector, Form: nodeSelectorForm, Since: "1.2", DangerZone: true, Gate: AllVolumesDetached,
 			Trait: NodeSelector, Wants: wants(everyComponent, normalizeNodeSelector),
 			Affects: affectsEverySystemManagedPod,
 		},
 		{
-			Name: PriorityClass, Normalize: normalizePriorityClass, Since: "1.1", DangerZone: true, Gate: AllVolumesDetached,
+			Name: PriorityClass, Normalize: normalizePriorityClass, Form: priorityClassForm, Since: "1.1", DangerZone: true, Gate: AllVolumesDetached,
 			Trait: PriorityClassName, Wants: wants(everyComponent, normalizePriorityClass),
 			Affects: affectsEverySystemManagedPod,
 		},

@@ -26,8 +26,8 @@ func spdkFamily() []Definition {
 		spdk(DataEngineMemorySize, `{"v2":"2048"}`, v2Only(normalizeMemory, memoryForm, "2048"), MemorySize),
 		spdk(DataEngineHugepages, `{"v2":"true"}`, v2Only(normalizeBool, boolForm, "true"), Hugepages),
 		spdk(DataEngineInterrupts, `{"v2":"false"}`, v2Only(normalizeBool, boolForm, "true"), InterruptMode),
-		formerSPDK(V2CPUMask, DataEngineCPUMask, "0x1", normalizeCPUMask, CPUMask, "1.8"),
-		readOnly(formerSPDK(V2HugepageLimit, DataEngineMemorySize, "2048", normalizeMemory, MemorySize, "1.6")),
+		formerSPDK(V2CPUMask, DataEngineCPUMask, "0x1", normalizeCPUMask, cpuMaskForm, CPUMask, "1.8"),
+		readOnly(formerSPDK(V2HugepageLimit, DataEngineMemorySize, "2048", normalizeMemory, memoryForm, MemorySize, "1.6")),
 	}
 }
 
@@ -35,15 +35,15 @@ const affectsV2InstanceManagers = "instance-manager pods of the v2 data engine"
 
 func spdk(name Name, text string, p perEngine, trait Trait, otherDefaults ...string) Definition {
 	return Definition{
-		Name: name, Default: text, OtherDefaults: otherDefaults, Normalize: p.normalize, Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
+		Name: name, Default: text, OtherDefaults: otherDefaults, Normalize: p.normalize, Form: p.allowed(), Since: "1.10", DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: trait, Wants: p.wants(EngineV2), Affects: affectsV2InstanceManagers,
 	}
 }
 
 // formerSPDK defines a setting of versions before 1.10, which accepts no JSON.
-func formerSPDK(name, replacedBy Name, text string, normalize func(string) (string, error), trait Trait, since string) Definition {
+func formerSPDK(name, replacedBy Name, text string, normalize func(string) (string, error), form string, trait Trait, since string) Definition {
 	return Definition{
-		Name: name, Default: text, Normalize: normalize, Since: since, Until: "1.10", ReplacedBy: replacedBy, DangerZone: true, Gate: InstanceManagerIdle,
+		Name: name, Default: text, Normalize: normalize, Form: form, Since: since, Until: "1.10", ReplacedBy: replacedBy, DangerZone: true, Gate: InstanceManagerIdle,
 		Trait: trait, Wants: wants(instanceManagerOf(EngineV2), normalize), Affects: affectsV2InstanceManagers,
 	}
 }

@@ -16,8 +16,8 @@ const (
 func workloadFamily() []Definition {
 	const affects = "workload pods whose mount has died, from the next one on"
 	return []Definition{
-		{Name: AutoDeletePod, Default: "true", Normalize: normalizeBool, Since: "1.1", ByFairlead: true, Affects: affects, Gate: AtOnce},
-		{Name: AutoDeletePodBlacklist, Normalize: normalizeKinds, Since: "1.10", ByFairlead: true, Affects: affects, Gate: AtOnce},
+		{Name: AutoDeletePod, Default: "true", Normalize: normalizeBool, Form: boolForm, Since: "1.1", ByFairlead: true, Affects: affects, Gate: AtOnce},
+		{Name: AutoDeletePodBlacklist, Normalize: normalizeKinds, Form: kindsForm, Since: "1.10", ByFairlead: true, Affects: affects, Gate: AtOnce},
 	}
 }
 

@@ -35,8 +35,8 @@ func (m *maker) attachedOfEngine(engine string) []catalog.Blocker {
 }
 
 // gate returns what blocks one setting on one component: the setting's own gate, an opt-out,
-// or a hold. Gates of other settings do not count.
-func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Blocker {
+// or a hold. Gates of other settings do not count. podBlockers are those of the component, for all settings.
+func (m *maker) gate(s demand, want string, c catalog.Component, podBlockers func() []catalog.Blocker) []catalog.Blocker {
 	component := func(message string, args ...any) []catalog.Blocker {
 		return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + fmt.Sprintf(message, args...)}}
 	}
@@ -56,7 +56,7 @@ func (m *maker) gate(s demand, want string, c catalog.Component) []catalog.Block
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
 		return component("cannot restart while its node is down: start the node, or remove it from the cluster")
 	}
-	if blockers := m.restartBlockers(s, want, c); len(blockers) > 0 {
+	if blockers := m.restartBlockers(s, want, c, podBlockers); len(blockers) > 0 {
 		return blockers
 	}
 	if c.Stopped && !removed {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -69,11 +70,10 @@ func untolerated(n catalog.Node, r request) *corev1.Taint {
 	return nil
 }
 
-// Tolerates reports whether a toleration matches the taint. Source: k8s.io/api
-// core/v1/toleration.go, whose ToleratesTaint logs.
+// Tolerates reports whether a toleration matches the taint, by any operator: a cluster that does not know Gt and Lt
+// admits no such toleration.
 func Tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" || t.Key == taint.Key) &&
-		(t.Operator == corev1.TolerationOpExists || t.Value == taint.Value)
+	return t.ToleratesTaint(logr.Discard(), &taint, true)
 }
 
 // daemonSetTolerations are added by Kubernetes to every pod of a DaemonSet.

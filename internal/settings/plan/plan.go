@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -46,8 +47,6 @@ type maker struct {
 	byEngine   map[string][]catalog.Blocker
 	byVolume   map[string]int // index in attached
 	networkErr error
-	// restartCheck of the current pod
-	restartCheck restartCheck
 	// windowOpensIn is 0 while a maintenance window is open, or none is configured.
 	windowOpensIn time.Duration
 	// absent shares one slice of blockers among all components that miss the same object.
@@ -110,7 +109,7 @@ func (m *maker) visit(c catalog.Component) {
 	var closed []Work // one for each gate
 	decided := map[catalog.Trait]bool{}
 	starting := false
-	m.restartCheck = restartCheck{}
+	podBlockers := sync.OnceValue(func() []catalog.Blocker { return m.podBlockers(c) })
 	excluded := m.isExcluded(c)
 	for _, s := range m.demands {
 		built, exists := c.Built[s.Trait]
@@ -145,7 +144,7 @@ func (m *maker) visit(c catalog.Component) {
 		default:
 			t.count(c.Kind, 0, total)
 			t.pending = true
-			blockers, window := m.gate(s, want, c), m.closedWindow(s, c)
+			blockers, window := m.gate(s, want, c, podBlockers), m.closedWindow(s, c)
 			t.block(window)
 			if len(blockers) == 0 {
 				blockers, window = window, nil

@@ -25,25 +25,17 @@ type Existing struct {
 	NetworksUnlisted string
 }
 
-// restartCheck caches podBlockers of one pod for all settings.
-type restartCheck struct {
-	done     bool
-	blockers []catalog.Blocker
-}
-
 // restartBlockers returns what would prevent a component from starting again. A class, network or
 // label may have been deleted since the value was accepted. A pod is recreated with all values,
 // a template gets only the setting's own field, and a removed pod does not start again.
-func (m *maker) restartBlockers(s demand, want string, c catalog.Component) []catalog.Blocker {
+func (m *maker) restartBlockers(s demand, want string, c catalog.Component, podBlockers func() []catalog.Blocker) []catalog.Blocker {
 	switch {
 	case !isPod(c):
 		return m.templateBlockers(s, want, c)
 	case s.Trait == catalog.DataEngine:
 		return nil
-	case !m.restartCheck.done:
-		m.restartCheck = restartCheck{true, m.podBlockers(c)}
 	}
-	return m.restartCheck.blockers
+	return podBlockers()
 }
 
 func (m *maker) podBlockers(c catalog.Component) []catalog.Blocker {

@@ -11,7 +11,7 @@ import (
 
 func TestDutiesFollowTheVersion(t *testing.T) {
 	for version, want := range map[string]string{
-		"v1.5.4": "|1.7", "1.6.2": "|1.7", "v1.7.0": "1.7|1.11", "v1.10.2": "1.7|1.11", "v1.11.0": "1.11|", "1.12.0-rc1": "1.11|", "v2.0.0": "1.11|", "1.11-dev": "1.11|",
+		"v0.8.1": "|1.7", "v1.5.4": "|1.7", "1.6.2": "|1.7", "v1.7.0": "1.7|1.11", "v1.10.2": "1.7|1.11", "v1.11.0": "1.11|", "1.12.0-rc1": "1.11|", "v2.0.0": "1.11|", "1.11-dev": "1.11|",
 		"": "unknown", "master": "unknown", "v1": "unknown", "1.x": "unknown", "-1.7": "unknown",
 	} {
 		row, ok := storage.DutiesFor(versions(), version)
@@ -25,6 +25,16 @@ func TestDutiesFollowTheVersion(t *testing.T) {
 	}
 }
 
+func versionRange(d storage.VersionDuties) string {
+	switch {
+	case d.From == "":
+		return "before " + d.Before
+	case d.Before == "":
+		return d.From + " and later"
+	}
+	return d.From + " to before " + d.Before
+}
+
 // The documentation shows the table that the code goes by.
 func TestTheTableOfVersionsIsDocumented(t *testing.T) {
 	docs, err := os.ReadFile("../../../docs/reference/duties.md")
@@ -32,7 +42,7 @@ func TestTheTableOfVersionsIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range versions() {
-		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", row.Range(), row.Does,
+		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", versionRange(row), row.Does,
 			row.Duties[storage.DutySettings], row.Duties[storage.DutyPods], row.Duties[storage.DutyServices], row.Duties[storage.DutyEndpoints], row.Duties[storage.DutyWorkloads], row.Duties[storage.DutyRemount])
 		if !strings.Contains(string(docs), want) {
 			t.Errorf("docs/reference/duties.md lacks this entry:\n%s", want)
