@@ -146,7 +146,7 @@ func (c *cluster) repairs(network string) {
 		"Server share-manager-pvc-used asks for the cluster network, its Service is for "+network+"; restarted when no started workload uses volume pvc-used",
 		"ShareManager pvc-used OutOfLine server pod share-manager-pvc-used asks for network \"\"",
 		"pod default/used-0 does",
-		"Service pvc-port is for the cluster network, its server would be on "+network+" now; left alone, since it is not of type ClusterIP",
+		"Service pvc-port still uses the cluster network instead of "+network+"; left alone, since it is not of type ClusterIP",
 		"ShareManager pvc-port NotClusterIP Service pvc-port is not of type ClusterIP",
 		"ShareManager pvc-unused Repaired")
 

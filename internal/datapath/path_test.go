@@ -73,7 +73,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil
 		}, Waiting, Service,
-			"pvc-a is for the cluster network, its server would be on kube-system/storage-net@lhnet1 now; replaced when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+			"pvc-a still uses the cluster network instead of kube-system/storage-net@lhnet1; recreated when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attached()
@@ -191,7 +191,7 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
 	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
 	p, found := Of(f, "pvc-a")
-	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "replaced when the volume is detached") {
+	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "recreated when the volume is detached") {
 		t.Errorf("got %+v", p)
 	}
 	if _, found := Of(f, "pvc-block"); found {
