@@ -10,11 +10,11 @@ import (
 )
 
 func TestConfigurationOfNFSIsDocumented(t *testing.T) {
-	configuration, ondat := doc(t, "reference/configuration.md"), doc(t, "nfs-ondat.md")
+	configuration := doc(t, "reference/configuration.md")
 	for _, c := range []struct {
 		page, prefix string
 		fields       any
-	}{{configuration, "", config.NFS{}}, {configuration, "drivers[].", config.NFSDriver{}}, {configuration, "", config.Ondat{}}, {ondat, "", config.Ondat{}}} {
+	}{{configuration, "", config.NFS{}}, {configuration, "drivers[].", config.NFSDriver{}}, {configuration, "", config.Ondat{}}} {
 		kind := reflect.TypeOf(c.fields)
 		for i := range kind.NumField() {
 			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
