@@ -22,7 +22,8 @@ type Ondat struct {
 	// storageos, 10.0.0.1:5705, https://storageos:5705. Without https, the password and
 	// the token cross the network in clear text. Default storageos.
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
-	// APISecretPath is the folder with the files username and password (-api-secret-path).
+	// APISecretPath is the folder with the files username and password, read at each login
+	// (-api-secret-path).
 	// Default /etc/storageos/secrets/api.
 	APISecretPath string `json:"apiSecretPath,omitempty"`
 	// CAFile has the PEM certificates of the authorities for an https endpoint. Default:
@@ -44,14 +45,15 @@ type Ondat struct {
 	// APITimeout is the timeout of one request. A login may take twice as long. Default 10s.
 	APITimeout metav1.Duration `json:"apiTimeout,omitzero"`
 	// K8sCreatePollInterval is the first pause before a failed write of an object is tried
-	// again (-k8s-create-poll-interval). Default 1s.
+	// again (-k8s-create-poll-interval); it doubles up to 1m. At least 10ms, all other durations at
+	// least 1s. Default 1s.
 	K8sCreatePollInterval metav1.Duration `json:"k8sCreatePollInterval,omitzero"`
 	// K8sCreateWaitDuration limits one run of the work on one volume: to publish the volume
 	// or to withdraw it (-k8s-create-wait-duration). Default 20s.
 	K8sCreateWaitDuration metav1.Duration `json:"k8sCreateWaitDuration,omitzero"`
 	// ServiceName: PVC (the Service has the name of the PersistentVolumeClaim, as in the
-	// design) or PV (the name of the PersistentVolume, as released). An existing Service
-	// keeps its name. Default PVC.
+	// design) or PV (the name of the PersistentVolume, as released). If a Service cannot have
+	// that name, the other is used. An existing Service keeps its name. Default PVC.
 	ServiceName ondat.Naming `json:"serviceName,omitempty"`
 	// Concurrency is how many volumes are published at a time, 1 to 1000. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`
