@@ -65,7 +65,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
 		"no server": {func(f *Facts) { f.Rollout.Servers = nil; f.Published = nil }, Wrong, Server, "volume pvc-a is attached and has no server pod", "kubectl"},
 		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
-			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, its Service is for kube-system/storage-net@lhnet1", "kubectl"},
+			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
 		"client elsewhere": {func(f *Facts) {
 			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
 		}, Wrong, Client, "no ready client", ""},

@@ -56,7 +56,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 				waits = "left as it is until the volume is detached"
 			}
 			found = append(found, OutOfLine{catalog.BlockedByServer, server.Pod, fmt.Sprintf(
-				"asks for %s, its Service is for %s; %s", describe(server.Network), describe(want), waits)})
+				"asks for %s, but its Service uses %s; %s", describe(server.Network), describe(want), waits)})
 		}
 	}
 	slices.SortFunc(found, func(a, b OutOfLine) int { return strings.Compare(string(a.Kind)+a.Name, string(b.Kind)+b.Name) })

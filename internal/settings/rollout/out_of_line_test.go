@@ -17,7 +17,7 @@ func TestFindOutOfLine(t *testing.T) {
 		return OutOfLine{catalog.BlockedByService, volume, "still uses the cluster network instead of " + one + "; " + waits}
 	}
 	const whenServerIsGone = "recreated when its server pod is gone"
-	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, its Service is for " + one + "; restarted when no started workload uses volume v"}
+	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, but its Service uses " + one + "; restarted when no started workload uses volume v"}
 	objects := func(services []storage.Service, servers ...storage.Server) func(*Rollout) {
 		return func(r *Rollout) { r.Services, r.Servers = services, servers }
 	}
@@ -63,7 +63,7 @@ func TestFindOutOfLine(t *testing.T) {
 			r.Servers[0].Terminating = true
 		}, nil},
 		"server on a network whose Service has a cluster IP": {objects([]storage.Service{service("v", clusterNet)}, server("v", netOne)),
-			[]OutOfLine{{catalog.BlockedByServer, "share-manager-v", "asks for " + one + ", its Service is for the cluster network; left as it is until the volume is detached"}, onCluster("v", whenServerIsGone)}},
+			[]OutOfLine{{catalog.BlockedByServer, "share-manager-v", "asks for " + one + ", but its Service uses the cluster network; left as it is until the volume is detached"}, onCluster("v", whenServerIsGone)}},
 		"server without a Service": {objects(nil, server("v", clusterNet)), nil},
 		"several volumes": {objects([]storage.Service{service("v", netOne), service("w", clusterNet)}, server("w", clusterNet), server("v", netOne)),
 			[]OutOfLine{onCluster("w", whenServerIsGone)}},
