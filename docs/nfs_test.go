@@ -2,31 +2,9 @@ package docs
 
 import (
 	"os"
-	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/fairlead-io/fairlead/internal/config"
 )
-
-func TestConfigurationOfNFSIsDocumented(t *testing.T) {
-	configuration, ondat := doc(t, "reference/configuration.md"), doc(t, "nfs-ondat.md")
-	for _, c := range []struct {
-		page, prefix string
-		fields       any
-	}{{configuration, "", config.NFS{}}, {configuration, "drivers[].", config.NFSDriver{}}, {configuration, "", config.Ondat{}}, {ondat, "", config.Ondat{}}} {
-		kind := reflect.TypeOf(c.fields)
-		for i := range kind.NumField() {
-			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
-			if name == "drivers" {
-				continue // its fields are
-			}
-			if !strings.Contains(c.page, "`"+c.prefix+name+"`") {
-				t.Errorf("%s: %s%s is not documented", kind, c.prefix, name)
-			}
-		}
-	}
-}
 
 func TestBuildsOfTheNodeImageHaveAVersion(t *testing.T) {
 	for _, page := range []string{"nfs.md", "../CONTRIBUTING.md"} {

@@ -143,10 +143,10 @@ func (c *cluster) repairs(network string) {
 	c.waitHas("report", 10*time.Second, func() string {
 		return c.rollout(`{range .status.outOfLine[*]}{.kind} {.name} {.message}{"\n"}{end}`) + c.events(namespace)
 	},
-		"Server share-manager-pvc-used asks for the cluster network, its Service is for "+network+"; restarted when no started workload uses volume pvc-used",
+		"Server share-manager-pvc-used asks for the cluster network, but its Service uses "+network+"; restarted when no started workload uses volume pvc-used",
 		"ShareManager pvc-used OutOfLine server pod share-manager-pvc-used asks for network \"\"",
 		"pod default/used-0 does",
-		"Service pvc-port is for the cluster network, its server would be on "+network+" now; left alone, since it is not of type ClusterIP",
+		"Service pvc-port still uses the cluster network instead of "+network+"; left alone, since it is not of type ClusterIP",
 		"ShareManager pvc-port NotClusterIP Service pvc-port is not of type ClusterIP",
 		"ShareManager pvc-unused Repaired")
 

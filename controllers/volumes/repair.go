@@ -63,7 +63,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	if err != nil || pod == nil {
 		return 0, err
 	}
-	wrong := fmt.Sprintf("server pod %s asks for network %q, its Service is for %q", server.Pod, server.Network, want)
+	wrong := fmt.Sprintf("server pod %s asks for network %q, but its Service uses %q", server.Pod, server.Network, want)
 	if result.Outcome != mutators.Mutated {
 		r.report(sm, "OutOfLine", fmt.Sprintf("%s: %s: %s", wrong, result.Reason, result.Detail))
 		return 0, nil

@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	wrong    = `server pod share-manager-v asks for network "", its Service is for "kube-system/one@lhnet1"`
+	wrong    = `server pod share-manager-v asks for network "", but its Service uses "kube-system/one@lhnet1"`
 	repaired = "Normal Repaired: server pod share-manager-v was restarted: " + wrong + ", and no started workload uses the volume"
 )
 

@@ -1,5 +1,5 @@
 // Package invariants replays the API server's record of writes, and says which
-// of the design's invariants were broken, when, and by whose write.
+// of the invariants (docs/reference/safety.md) were broken, when, and by whose write.
 //
 // The checks are pure: writes in, violations out. Each file holds one invariant,
 // and rules lists them. A rule is about one write (the objects before and after

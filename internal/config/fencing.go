@@ -19,9 +19,11 @@ import (
 
 // Fencing of nodes that are lost while they hold volumes. Default: no fencing.
 type Fencing struct {
-	// Profiles of storage systems whose volumes are protected. Default: none.
+	// Profiles of storage systems whose volumes are protected, each once. Default: none, so that no
+	// node is fenced and nothing is held.
 	Profiles []FencingProfile `json:"profiles,omitempty"`
-	// MaxAge of recorded addresses at the time the node is lost. Default 15m.
+	// MaxAge of recorded addresses when the node is lost, at least 10m. An older record is refused
+	// (StaleLedger). Addresses are read again every 5m. Default 15m.
 	MaxAge metav1.Duration `json:"maxAge,omitzero"`
 	// Returning says when a fenced node is unfenced after its return.
 	Returning Returning `json:"returning,omitempty"`
@@ -35,15 +37,20 @@ type Fencing struct {
 
 // FencingProfile is one storage system whose clients are fenced.
 type FencingProfile struct {
-	// Name of a built-in profile: rook-ceph.
+	// Name of a built-in profile: rook-ceph, for the drivers rbd.csi.ceph.com and cephfs.csi.ceph.com
+	// with any prefix before a dot.
 	Name string `json:"name"`
-	// Namespace of the storage system. Default: the namespace in the built-in profile.
+	// Namespace of the storage system and its plugin pods. Default rook-ceph.
 	Namespace string `json:"namespace,omitempty"`
-	// Mode: fence, guard (hold the volumes without fencing) or off. Default fence.
+	// Mode: fence, guard (record nodes and hold the volumes of lost ones; an operator fences and
+	// releases them) or off (hold and fence nothing, as where ceph-csi fences by itself). With off, a
+	// fence that is not confirmed is taken back at once, a confirmed one when its node returns; with
+	// off in all profiles, nothing is held while Fairlead is down either. Default fence.
 	Mode Switch `json:"mode,omitempty"`
 	// Addresses is the only source of the addresses to fence: csi-addons (as CSIAddonsNodes
-	// report for a NetworkFenceClass) or node (the Node's internal addresses). Default
-	// csi-addons. Network replaces it.
+	// report for a NetworkFenceClass) or node (the Node's internal addresses; only where Ceph's
+	// clients have no other and the plugin pods are on the host network). Leave addresses out with
+	// network. Default csi-addons.
 	Addresses Addresses `json:"addresses,omitempty"`
 	// Network of the client pods: <namespace>/<name> of a NetworkAttachmentDefinition. If set,
 	// the addresses to fence are those that Multus reports for client pods on the network.
@@ -58,9 +65,9 @@ type FencingProfile struct {
 
 // FencingCluster is one of several storage clusters that a profile's drivers use.
 type FencingCluster struct {
-	// ClusterID of the storage cluster's volumes.
+	// ClusterID of the storage cluster's volumes, each once.
 	ClusterID string `json:"clusterID"`
-	// ClientRanges replace the profile's ranges for the storage cluster.
+	// ClientRanges, at least one, replace the profile's ranges for the storage cluster.
 	ClientRanges []string `json:"clientRanges"`
 }
 
@@ -76,9 +83,9 @@ const (
 // Returning says when a fenced node is unfenced.
 type Returning struct {
 	// Automatic: unfence a node once it has rebooted and is Ready, without waiting for
-	// the removal of its taint. Default false.
+	// the removal of its taint. Fairlead removes only its own taint. Default false.
 	Automatic bool `json:"automatic,omitempty"`
-	// ReadyFor is how long the node must be Ready before. Default 1m.
+	// ReadyFor is how long the node must be Ready before, by Fairlead's own clock. Default 1m.
 	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
 }
 
@@ -86,13 +93,17 @@ type Returning struct {
 // If such a machine still runs, it may write to volumes in use elsewhere, and destroy data. Use GiveUp only if the
 // provider guarantees that the machine is off by then.
 type GiveUp struct {
-	// After is the time since the machine was lost. Safe only if the provider ends deleted machines sooner. Default never.
+	// After is the time since the machine was lost after which it is unfenced without an operator, if
+	// its Node was deleted, it is fenced, and nothing is left on it. The time begins again when the
+	// controller restarts. Two writers if the machine still runs then: use it only if the provider
+	// ends deleted machines sooner. Default never.
 	After metav1.Duration `json:"after,omitzero"`
 }
 
 // Tainting sets the out-of-service taint on lost nodes, which starts their fencing.
 type Tainting struct {
-	// Mode: off, dryRun (only report what Fairlead would do) or on. Default off.
+	// Mode: off, dryRun (only report what Fairlead would do) or on. See docs/fencing-setup.md.
+	// Default off.
 	Mode Switch `json:"mode,omitempty"`
 	// NotReadyFor is how long a node must be silent before Fairlead taints it. Default 5m.
 	NotReadyFor metav1.Duration `json:"notReadyFor,omitzero"`
@@ -100,21 +111,23 @@ type Tainting struct {
 	NodeSelector string `json:"nodeSelector,omitempty"`
 	// MaxNodes is how many nodes may have Fairlead's taint at a time. Default 1.
 	MaxNodes int `json:"maxNodes,omitempty"`
-	// MaxPercent of a zone's nodes that may be lost. If more are lost, no node of the zone is
-	// tainted. Default 34.
+	// MaxPercent of a zone's nodes that may be not Ready or tainted, with the node in question. If
+	// more are, no node of the zone is tainted. Default 34.
 	MaxPercent int `json:"maxPercent,omitempty"`
-	// StormNodes and StormPercent (of all nodes): the greater of the two is the limit. If more
-	// nodes are lost within StormWindow, no node is tainted. Default 2 and 20.
-	StormNodes   int `json:"stormNodes,omitempty"`
+	// StormNodes: if more nodes than this, and more than StormPercent of all, are lost within
+	// StormWindow, no node is tainted until the storm is over. Default 2.
+	StormNodes int `json:"stormNodes,omitempty"`
+	// StormPercent of all nodes. Default 20.
 	StormPercent int `json:"stormPercent,omitempty"`
 	// StormWindow is the period in which losses count as one storm. Default 5m.
 	StormWindow metav1.Duration `json:"stormWindow,omitzero"`
 	// MaxStaleness is the age limit of the latest heartbeat of any node. If all heartbeats are
-	// older, no node is tainted. Default 1m.
+	// older, Fairlead itself is cut off, and no node is tainted. Default 1m.
 	MaxStaleness metav1.Duration `json:"maxStaleness,omitzero"`
-	// ForceDetach names drivers that Fairlead does not fence. Kubernetes may force-detach
-	// their volumes from a tainted node. That is safe only if the storage system itself never
-	// attaches a volume to two nodes. Default: none.
+	// ForceDetach names CSI drivers, or plugins such as kubernetes.io/gce-pd, that Fairlead does not
+	// fence and whose volumes do not keep a node from being tainted (Unprotected). Kubernetes then
+	// force-detaches them from a node that may still write. That is safe only if the storage system
+	// attaches a volume to one node at a time and cuts off the former node. Default: none.
 	ForceDetach []string `json:"forceDetach,omitempty"`
 }
 

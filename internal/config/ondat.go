@@ -11,47 +11,42 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 )
 
-// Ondat is a control plane whose shared volumes Fairlead publishes. The fields replace
-// flags of the StorageOS api-manager. Where the design and the released versions name
-// a flag differently, the comment gives both names.
-//
-// -metrics-addr is --metrics-listen and -enable-leader-election is --leader-elect of
-// fairlead csi-controller.
+// Ondat is a control plane whose shared volumes Fairlead publishes. The fields have the names of flags of the
+// StorageOS api-manager, as its design has them (docs/nfs-ondat.md lists the exceptions).
 type Ondat struct {
-	// APIEndpoint of the control plane, with or without scheme and port (-api-endpoint):
+	// APIEndpoint of the control plane, with or without scheme and port:
 	// storageos, 10.0.0.1:5705, https://storageos:5705. Without https, the password and
 	// the token cross the network in clear text. Default storageos.
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
-	// APISecretPath is the folder with the files username and password (-api-secret-path).
+	// APISecretPath is the folder with the files username and password, read at each login.
 	// Default /etc/storageos/secrets/api.
 	APISecretPath string `json:"apiSecretPath,omitempty"`
 	// CAFile has the PEM certificates of the authorities for an https endpoint. Default:
 	// the system's authorities.
 	CAFile string `json:"caFile,omitempty"`
-	// APIPollInterval is the time between two lists of the volumes (-api-poll-interval in
-	// the design, -volume-poll-interval as released). Default 5s.
+	// APIPollInterval is the time between two lists of the volumes. Default 5s.
 	APIPollInterval metav1.Duration `json:"apiPollInterval,omitzero"`
-	// CacheExpiryInterval is the time after which an unchanged volume is checked again
-	// (-cache-expiry-interval in the design, -volume-expiry-interval as released). A
+	// CacheExpiryInterval is the time after which an unchanged volume is checked again. A
 	// deleted Service is recreated at once. Default 1m.
 	CacheExpiryInterval metav1.Duration `json:"cacheExpiryInterval,omitzero"`
 	// APIRefreshInterval is the age of a token at which Fairlead logs in again, or two thirds
-	// of the token's lifetime if that is shorter (-api-refresh-interval). Default 1m.
+	// of the token's lifetime if that is shorter. Default 1m.
 	APIRefreshInterval metav1.Duration `json:"apiRefreshInterval,omitzero"`
 	// APIRetryInterval is the pause after a failed poll. The pause grows up to six times
-	// the interval (-api-retry-interval). Default 5s.
+	// the interval. Default 5s.
 	APIRetryInterval metav1.Duration `json:"apiRetryInterval,omitzero"`
 	// APITimeout is the timeout of one request. A login may take twice as long. Default 10s.
 	APITimeout metav1.Duration `json:"apiTimeout,omitzero"`
 	// K8sCreatePollInterval is the first pause before a failed write of an object is tried
-	// again (-k8s-create-poll-interval). Default 1s.
+	// again; it doubles up to 1m. At least 10ms, all other durations at
+	// least 1s. Default 1s.
 	K8sCreatePollInterval metav1.Duration `json:"k8sCreatePollInterval,omitzero"`
 	// K8sCreateWaitDuration limits one run of the work on one volume: to publish the volume
-	// or to withdraw it (-k8s-create-wait-duration). Default 20s.
+	// or to withdraw it. Default 20s.
 	K8sCreateWaitDuration metav1.Duration `json:"k8sCreateWaitDuration,omitzero"`
 	// ServiceName: PVC (the Service has the name of the PersistentVolumeClaim, as in the
-	// design) or PV (the name of the PersistentVolume, as released). An existing Service
-	// keeps its name. Default PVC.
+	// design) or PV (the name of the PersistentVolume, as released). If a Service cannot have
+	// that name, the other is used. An existing Service keeps its name. Default PVC.
 	ServiceName ondat.Naming `json:"serviceName,omitempty"`
 	// Concurrency is how many volumes are published at a time, 1 to 1000. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`

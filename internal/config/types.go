@@ -23,12 +23,13 @@ const (
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// ClusterDomain is the DNS domain of the cluster. Default cluster.local.
+	// ClusterDomain is the DNS domain of the cluster, for NFS endpoints. Default cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
 	Networks Networks `json:"networks,omitempty"`
-	// MaintenanceWindows are the times in which restarts of storage components may
-	// begin. Default: any time.
+	// MaintenanceWindows are the times in which restarts of storage components may begin, and
+	// with networks.gate: cluster a change of the network for RWX volumes. See
+	// docs/rwx-network.md. Default: any time.
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Workloads limits restarts of workloads.
 	Workloads Workloads `json:"workloads,omitempty"`
@@ -54,8 +55,8 @@ const (
 
 // Networks says how Fairlead treats changes of networks.
 type Networks struct {
-	// Missing: Warn or Refuse when a setting names a network that does not exist.
-	// Default Warn.
+	// Missing: Warn or Refuse when a setting or a volume names a network that does not
+	// exist. Default Warn.
 	Missing Strictness `json:"missing,omitempty"`
 	// InUse: Warn or Refuse when a network in use is changed or deleted. Default Warn.
 	InUse Strictness `json:"inUse,omitempty"`
@@ -64,11 +65,12 @@ type Networks struct {
 	// longer than the API server's request timeout.
 	Settle metav1.Duration `json:"settle,omitzero"`
 	// Gate says when CSI plugin pods may change their network for RWX volumes: cluster
-	// (no RWX volume is attached anywhere) or node (pod by pod, when no RWX volume is
-	// attached on the pod's node; servers follow volume by volume). Default cluster.
+	// (no RWX volume is attached anywhere, as Longhorn's proposal says) or node (pod by pod,
+	// when no RWX volume is attached on the pod's node; servers follow volume by volume).
+	// See docs/rwx-network.md. Default cluster.
 	Gate rollout.NetworkGate `json:"gate,omitempty"`
 	// PerVolume lists the networks, <namespace>/<NetworkAttachmentDefinition>, that
-	// annotations may request for single volumes. Default: none.
+	// annotations may request for single volumes. See docs/volume-networks.md. Default: none.
 	PerVolume []string `json:"perVolume,omitempty"`
 }
 
@@ -87,7 +89,7 @@ type Workloads struct {
 type Profile struct {
 	// Name of a built-in profile: longhorn.
 	Name string `json:"name"`
-	// Namespace of the storage system. Default: the namespace in the built-in profile.
+	// Namespace of the storage system. Default longhorn-system.
 	Namespace string `json:"namespace,omitempty"`
 	// Duties of Fairlead for the storage system. See docs/reference/duties.md.
 	Duties Duties `json:"duties,omitempty"`

@@ -65,7 +65,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
 		"no server": {func(f *Facts) { f.Rollout.Servers = nil; f.Published = nil }, Wrong, Server, "volume pvc-a is attached and has no server pod", "kubectl"},
 		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
-			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, its Service is for kube-system/storage-net@lhnet1", "kubectl"},
+			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
 		"client elsewhere": {func(f *Facts) {
 			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
 		}, Wrong, Client, "no ready client", ""},
@@ -73,7 +73,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil
 		}, Waiting, Service,
-			"pvc-a is for the cluster network, its server would be on kube-system/storage-net@lhnet1 now; replaced when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+			"pvc-a still uses the cluster network instead of kube-system/storage-net@lhnet1; recreated when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attached()
@@ -200,7 +200,7 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
 	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
 	p, found := pathOf(f, "pvc-a")
-	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "replaced when the volume is detached") {
+	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "recreated when the volume is detached") {
 		t.Errorf("got %+v", p)
 	}
 	if _, found := pathOf(f, "pvc-block"); found {

@@ -1,5 +1,6 @@
 // Generate writes the manifests of webhooks and policies from the profiles, alerts and dashboard from their
-// description, and the parts of the Helm chart that are the same in the manifests. Run by make generate.
+// description, the parts of the Helm chart that are the same in the manifests, and the fields in the page on the
+// configuration. Run by make generate, in the root of the repository.
 package main
 
 import (
@@ -37,8 +38,17 @@ func write(manifests, chart string) error {
 	if files, err = renderChart(manifests); err != nil {
 		return err
 	}
-	return writeFiles(filepath.Join(chart, chartFolder), files)
+	if err := writeFiles(filepath.Join(chart, chartFolder), files); err != nil {
+		return err
+	}
+	page, err := renderConfiguration("internal/config", configurationPage)
+	if err != nil {
+		return err
+	}
+	return writeFiles(".", map[string][]byte{configurationPage: page})
 }
+
+const configurationPage = "docs/reference/configuration.md"
 
 func writeFiles(dir string, files map[string][]byte) error {
 	for name, data := range files {

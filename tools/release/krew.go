@@ -71,7 +71,7 @@ and NFS servers.
 // writeKrewManifest says where a release's archives are downloaded, and their checksums.
 func (r *release) writeKrewManifest(sums map[platform]string) error {
 	if !isSemantic(r.version) {
-		fmt.Printf("Krew does not take the version %s: it is none of semver.org with a v before it\n", r.version)
+		fmt.Printf("Krew does not take the version %s: it must be a v and a semantic version (semver.org)\n", r.version)
 	}
 	plugin := krewPlugin{
 		APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: krewMetadata{Name: "fairlead"},

@@ -80,7 +80,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{- /* Soft constraints would not do: nodes without a zone are left out of all of them. A roll-out spreads by itself, and
+{{- /* Soft constraints are not enough: nodes without a zone are left out of all of them. A roll-out spreads by itself, and
        nodes that no pod may go to do not count: (list COMPONENT). */}}
 {{- define "fairlead.spreadHosts" -}}
 - maxSkew: 1

@@ -52,7 +52,7 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	}
 	switch {
 	case len(p.users) > 0:
-		return not(reasonDeleted, "the NFSService is deleted, and kept since nodes have volumes of it attached: %s. Delete the pods that use them", named(p.users))
+		return not(reasonDeleted, "the NFSService is being deleted, and is kept while nodes have its volumes attached: %s. Delete the pods that use them", named(p.users))
 	case len(p.problems) > 0:
 		return not(reasonInvalidSpec, "the spec has problems, and what was published before stays: %s", p.problemText())
 	case len(p.faults) > 0:

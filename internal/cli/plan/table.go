@@ -20,7 +20,7 @@ func writePlan(out io.Writer, view View) error {
 		writeOthers(out, view.Settings)
 	}
 	if left := len(asked) - len(shown); left > 0 {
-		cli.WriteLine(out, "%s not shown, which no resource sets; -o json has all", catalog.Count(left, "setting"))
+		cli.WriteLine(out, "%s hidden; -o json has all", catalog.Count(left, "default"))
 	}
 	if err := writeWorks(out, view.Works); err != nil {
 		return err

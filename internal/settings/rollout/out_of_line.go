@@ -43,9 +43,9 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, "is headless, and no network is applied: nothing is published for it; " + r.waitsFor(s)})
 		case is.Network != due.Network:
 			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, fmt.Sprintf(
-				"is for %s, its server would be on %s now; %s", describe(is.Network), describe(due.Network), r.waitsFor(s))})
+				"still uses %s instead of %s; %s", describe(is.Network), describe(due.Network), r.waitsFor(s))})
 		case is != due:
-			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, "is for other addresses than its volume asks for now; " + r.waitsFor(s)})
+			found = append(found, OutOfLine{catalog.BlockedByService, s.Name, "still has other addresses than its volume asks for; " + r.waitsFor(s)})
 		}
 	}
 	for _, server := range r.Servers {
@@ -56,14 +56,14 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 				waits = "left as it is until the volume is detached"
 			}
 			found = append(found, OutOfLine{catalog.BlockedByServer, server.Pod, fmt.Sprintf(
-				"asks for %s, its Service is for %s; %s", describe(server.Network), describe(want), waits)})
+				"asks for %s, but its Service uses %s; %s", describe(server.Network), describe(want), waits)})
 		}
 	}
 	slices.SortFunc(found, func(a, b OutOfLine) int { return strings.Compare(string(a.Kind)+a.Name, string(b.Kind)+b.Name) })
 	return found
 }
 
-// waitsFor says what the replacement of a Service waits for.
+// waitsFor says what the recreation of a Service waits for.
 func (r Rollout) waitsFor(s storage.Service) string {
 	switch {
 	case s.Fixed:
@@ -72,9 +72,9 @@ func (r Rollout) waitsFor(s storage.Service) string {
 		return "left alone, since it opts out by " + storage.OptOutAnnotation
 	}
 	if v, attached := r.lookup().attached[s.Volume]; attached {
-		return "replaced when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]storage.Volume{*v}))
+		return "recreated when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]storage.Volume{*v}))
 	}
-	return "replaced when its server pod is gone"
+	return "recreated when its server pod is gone"
 }
 
 func describe(a storage.Attachment) string {

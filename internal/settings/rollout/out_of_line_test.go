@@ -14,10 +14,10 @@ func TestFindOutOfLine(t *testing.T) {
 		return OutOfLine{catalog.BlockedByClient, "csi-" + node, "asks for " + network + " instead of " + one + "; restarted when no RWX volume is attached on " + node}
 	}
 	onCluster := func(volume, waits string) OutOfLine {
-		return OutOfLine{catalog.BlockedByService, volume, "is for the cluster network, its server would be on " + one + " now; " + waits}
+		return OutOfLine{catalog.BlockedByService, volume, "still uses the cluster network instead of " + one + "; " + waits}
 	}
-	const whenServerIsGone = "replaced when its server pod is gone"
-	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, its Service is for " + one + "; restarted when no started workload uses volume v"}
+	const whenServerIsGone = "recreated when its server pod is gone"
+	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, but its Service uses " + one + "; restarted when no started workload uses volume v"}
 	objects := func(services []storage.Service, servers ...storage.Server) func(*Rollout) {
 		return func(r *Rollout) { r.Services, r.Servers = services, servers }
 	}
@@ -40,7 +40,7 @@ func TestFindOutOfLine(t *testing.T) {
 			v := attached("v", "node-1", "node-2")
 			v.Workloads = []string{"default/web-0"}
 			r.Services, r.Volumes = []storage.Service{service("v", clusterNet)}, []storage.Volume{attached("w", "node-1"), v}
-		}, []OutOfLine{onCluster("v", "replaced when the volume is detached: v (node-1, node-2, pod default/web-0)")}},
+		}, []OutOfLine{onCluster("v", "recreated when the volume is detached: v (node-1, node-2, pod default/web-0)")}},
 		"Service of a detached volume with a server": {func(r *Rollout) {
 			objects([]storage.Service{service("v", clusterNet)}, server("v", clusterNet))(r)
 			r.Volumes = []storage.Volume{{Name: "v", Shared: true}}
@@ -54,7 +54,7 @@ func TestFindOutOfLine(t *testing.T) {
 			r.Services[0].OptOut = true
 		}, []OutOfLine{onCluster("v", "left alone, since it opts out by fairlead.io/opt-out")}},
 		"Service that is still on the network": {func(r *Rollout) { r.Record.Servers, r.Services = clusterNet, []storage.Service{service("v", netOne)} },
-			[]OutOfLine{{catalog.BlockedByService, "v", "is for " + one + ", its server would be on the cluster network now; " + whenServerIsGone}}},
+			[]OutOfLine{{catalog.BlockedByService, "v", "still uses " + one + " instead of the cluster network; " + whenServerIsGone}}},
 		"headless Service of the storage system follows clients": {
 			objects([]storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}, server("v", netOne)), nil},
 		"server off the network of its Service": {objects([]storage.Service{service("v", netOne)}, server("v", clusterNet)), []OutOfLine{lostServer}},
@@ -63,7 +63,7 @@ func TestFindOutOfLine(t *testing.T) {
 			r.Servers[0].Terminating = true
 		}, nil},
 		"server on a network whose Service has a cluster IP": {objects([]storage.Service{service("v", clusterNet)}, server("v", netOne)),
-			[]OutOfLine{{catalog.BlockedByServer, "share-manager-v", "asks for " + one + ", its Service is for the cluster network; left as it is until the volume is detached"}, onCluster("v", whenServerIsGone)}},
+			[]OutOfLine{{catalog.BlockedByServer, "share-manager-v", "asks for " + one + ", but its Service uses the cluster network; left as it is until the volume is detached"}, onCluster("v", whenServerIsGone)}},
 		"server without a Service": {objects(nil, server("v", clusterNet)), nil},
 		"several volumes": {objects([]storage.Service{service("v", netOne), service("w", clusterNet)}, server("w", clusterNet), server("v", netOne)),
 			[]OutOfLine{onCluster("w", whenServerIsGone)}},

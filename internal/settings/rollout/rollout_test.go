@@ -191,7 +191,7 @@ func TestNext(t *testing.T) {
 		onServer = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
 		onSvc    = "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"
 		optsOut  = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
-		admitted = "until 12:00:06 UTC, Services that were admitted with the former network may still be stored"
+		admitted = "waiting until 12:00:06 UTC for late Services"
 		lost     = "started without the network of its template: check whether another webhook removes it"
 	)
 	daemonSet := func(message string) Step { return waits(blocker(catalog.BlockedByDaemonSet, "csi", message)) }
