@@ -12,8 +12,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -220,6 +222,32 @@ func TestEntriesMatch(t *testing.T) {
 			must.Equal(t, strings.Join(got, " "), test.want)
 		})
 	}
+}
+
+// A reviewer may read what the rules are about. Other manifests, such as Namespaces, need no right.
+func TestUnreadableManifestsOfOtherKindsAreNotUndecided(t *testing.T) {
+	o := &options{facts: factsNone}
+	cmd := Command()
+	cmd.SetContext(t.Context())
+	r, err := o.reviewer(cmd)
+	must.Do(t, err)
+	r.facts.cluster = forbidden{}
+	for text, want := range map[string]string{
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`:             outcomeOther,
+		`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"}}`: outcomeUndecided,
+	} {
+		manifests, err := load([]string{"-"}, strings.NewReader(text))
+		must.Do(t, err)
+		view := r.review(t.Context(), manifests[0])
+		must.Check(t, view.Outcome == want, "%s: %s %v", text, view.Outcome, view.Errors)
+	}
+}
+
+// forbidden refuses to read.
+type forbidden struct{ client.Reader }
+
+func (forbidden) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "a", nil)
 }
 
 // Namespaces are matched by their names alone, so that no namespace is read.
