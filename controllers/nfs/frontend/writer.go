@@ -70,14 +70,16 @@ func (w *Writer) syncService(ctx context.Context, f Frontend) (*corev1.Service, 
 		case err == nil:
 			w.Log.Info("created", "service", f.Name, "namespace", f.Namespace, "clusterIP", created.Spec.ClusterIP)
 			return done(created, Result{State: Published, Service: publish.Create})
-		case addressRefused(err):
-			return nil, taken(want, err), nil
-		case !apierrors.IsAlreadyExists(err):
+		case !addressRefused(err) && !apierrors.IsAlreadyExists(err):
 			return nil, Result{}, err
 		}
-		have = &corev1.Service{} // it is not cached: it is new, foreign, or has lost its label
-		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
-			return nil, Result{}, err
+		// A Service of this name may exist and not be cached: new, foreign, or without its label. The API server then
+		// refuses its address as taken before it finds that the name is.
+		have = &corev1.Service{}
+		if readErr := w.Live.Get(ctx, client.ObjectKeyFromObject(want), have); apierrors.IsNotFound(readErr) && addressRefused(err) {
+			return nil, taken(want, err), nil
+		} else if readErr != nil {
+			return nil, Result{}, readErr
 		}
 		verdict = publish.Check(have, want)
 	}

@@ -110,10 +110,6 @@ func version(o client.Object) int {
 
 func (a *API) createAllocated(ctx context.Context, c client.WithWatch, o client.Object, options []client.CreateOption) error {
 	if service, ok := o.(*corev1.Service); ok && service.Spec.ClusterIP != corev1.ClusterIPNone {
-		var have corev1.Service
-		if c.Get(ctx, client.ObjectKeyFromObject(o), &have) == nil {
-			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "services"}, o.GetName())
-		}
 		var all corev1.ServiceList
 		if err := c.List(ctx, &all); err != nil {
 			return err
@@ -122,9 +118,13 @@ func (a *API) createAllocated(ctx context.Context, c client.WithWatch, o client.
 		for i := range all.Items {
 			used[all.Items[i].Spec.ClusterIP] = true
 		}
-		if used[service.Spec.ClusterIP] {
+		if used[service.Spec.ClusterIP] { // the API server allocates before it looks at the name
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, service.Name, field.ErrorList{field.Invalid(
 				field.NewPath("spec", "clusterIPs"), service.Spec.ClusterIPs, "failed to allocate IP "+service.Spec.ClusterIP+": provided IP is already allocated")})
+		}
+		var have corev1.Service
+		if c.Get(ctx, client.ObjectKeyFromObject(o), &have) == nil {
+			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "services"}, o.GetName())
 		}
 		for service.Spec.ClusterIP == "" || used[service.Spec.ClusterIP] {
 			a.next++

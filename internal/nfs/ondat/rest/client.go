@@ -32,10 +32,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(o.Registry)
-	if err != nil {
-		return nil, fmt.Errorf("registering the metrics of Ondat's API: %w", err)
-	}
+	m := newMetrics(o.Registry)
 	return &Client{
 		options: o, base: base, metrics: m, session: newSession(),
 		http: &http.Client{

@@ -1,11 +1,11 @@
 package rest
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -28,32 +28,26 @@ const (
 	helperPublish = "set_external_endpoint"
 )
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		helperSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+// newMetrics makes the metrics; nil registers them nowhere.
+func newMetrics(registry prometheus.Registerer) *metrics {
+	factory := promauto.With(registry)
+	return &metrics{
+		helperSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "storageos_api_helper_duration_seconds", Help: "Distribution of the length of time api helpers take to complete.",
 		}, []string{"function"}),
-		helpers: prometheus.NewCounterVec(prometheus.CounterOpts{
+		helpers: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "storageos_api_helper_total", Help: "Number of api helper calls, partitioned by function name and kind of error.",
 		}, []string{"function", "error"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		inFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "storageos_api_in_flight_requests", Help: "A gauge of in-flight requests for the api client.",
 		}),
-		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		requestSeconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "storageos_api_request_duration_seconds", Help: "A histogram of request latencies, partitioned by HTTP request method.",
 		}, []string{"method"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "storageos_api_requests_total", Help: "A counter for requests from the api client, partitioned by HTTP request method and response code.",
 		}, []string{"code", "method"}),
 	}
-	if registry == nil {
-		return m, nil
-	}
-	var errs []error
-	for _, c := range []prometheus.Collector{m.helperSeconds, m.helpers, m.inFlight, m.requestSeconds, m.requests} {
-		errs = append(errs, registry.Register(c))
-	}
-	return m, errors.Join(errs...)
 }
 
 func (m *metrics) around(next http.RoundTripper) http.RoundTripper {
