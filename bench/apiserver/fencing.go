@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -134,7 +135,7 @@ func (s *Server) addFencedNode(i int, volumes []*corev1.PersistentVolume, addons
 			"phase": "Healthy", "reason": "Ready", "nodeName": n.Name, "node": map[string]any{"uid": n.UID, "bootID": n.Status.NodeInfo.BootID, "systemUUID": n.Status.NodeInfo.SystemUUID},
 			"addresses": address + "/32", "volumes": held, "volumeCount": len(volumes),
 			"identities": []any{map[string]any{"driver": CephDriver, "clusterID": cephNamespace, "class": fenceClass, "addresses": []any{
-				map[string]any{"cidr": address + "/32", "source": fence.SourceCSIAddonsNode, "lastSeen": "2026-11-22T09:00:00Z"}}}},
+				map[string]any{"cidr": address + "/32", "source": fence.SourceCSIAddonsNode, "lastSeen": time.Now().UTC().Format(time.RFC3339)}}}},
 		},
 	})
 }

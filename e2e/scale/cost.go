@@ -55,24 +55,11 @@ func (s *scenario) cost() (cost, error) {
 	if controller == nil {
 		return cost{}, errNoController
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", controller.Pid()))
+	process, err := costOf(controller.Pid())
 	if err != nil {
-		return cost{}, fmt.Errorf("reading the memory of the controller: %w", err)
-	}
-	result := cost{requests: map[string]int{}}
-	if result.peak, err = memory(string(status), "VmHWM"); err != nil {
 		return cost{}, err
 	}
-	if result.before, err = memory(string(status), "VmRSS"); err != nil {
-		return cost{}, err
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", controller.Pid()))
-	if err != nil {
-		return cost{}, fmt.Errorf("reading the CPU time of the controller: %w", err)
-	}
-	if result.cpu, err = cpuTime(string(stat)); err != nil {
-		return cost{}, err
-	}
+	result := cost{peak: process.peak, before: process.memory, cpu: process.cpu, requests: map[string]int{}}
 	requests, err := s.ReadAudit()
 	if err != nil {
 		return cost{}, err
@@ -85,6 +72,29 @@ func (s *scenario) cost() (cost, error) {
 	return result, nil
 }
 
+// processCost is what a process uses now, and has used.
+type processCost struct {
+	memory, peak, shared float64 // MiB
+	cpu                  time.Duration
+}
+
+func costOf(pid int) (c processCost, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return c, fmt.Errorf("reading the memory of a process: %w", err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return c, fmt.Errorf("reading the CPU time of a process: %w", err)
+	}
+	var problems [4]error
+	c.memory, problems[0] = memory(string(status), "VmRSS")
+	c.peak, problems[1] = memory(string(status), "VmHWM")
+	c.shared, problems[2] = memory(string(status), "RssFile")
+	c.cpu, problems[3] = cpuTime(string(stat))
+	return c, errors.Join(problems[:]...)
+}
+
 // memory reads a line such as "VmHWM:   123456 kB", in MiB.
 func memory(status, name string) (float64, error) {
 	for line := range strings.Lines(status) {
@@ -92,12 +102,12 @@ func memory(status, name string) (float64, error) {
 		if len(fields) == 3 && fields[0] == name+":" {
 			kilobytes, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil {
-				return 0, fmt.Errorf("reading the memory of the controller: %w", err)
+				return 0, fmt.Errorf("reading the memory of a process: %w", err)
 			}
 			return kilobytes / 1024, nil
 		}
 	}
-	return 0, fmt.Errorf("reading the memory of the controller: there is no %s; this needs Linux", name)
+	return 0, fmt.Errorf("reading the memory of a process: there is no %s; this needs Linux", name)
 }
 
 // tick is the unit of times in /proc (USER_HZ in Linux's user interface).
@@ -108,13 +118,13 @@ func cpuTime(stat string) (time.Duration, error) {
 	// Field 2, the program's name, may have spaces and ends with the last ")".
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) < 13 {
-		return 0, errors.New("reading the CPU time of the controller: /proc has too few fields")
+		return 0, errors.New("reading the CPU time of a process: /proc has too few fields")
 	}
 	total := time.Duration(0)
 	for _, field := range fields[11:13] {
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("reading the CPU time of the controller: %w", err)
+			return 0, fmt.Errorf("reading the CPU time of a process: %w", err)
 		}
 		total += time.Duration(ticks) * tick
 	}

@@ -42,26 +42,12 @@ type process struct {
 	log string
 }
 
-type processCost struct {
-	memory, peak, shared float64 // MiB
-	cpu                  time.Duration
-}
-
-func (p *process) cost() (c processCost, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+func (p *process) cost() (processCost, error) {
+	c, err := costOf(p.Process.Pid)
 	if err != nil {
-		return c, fmt.Errorf("%w; see %s", err, p.log)
+		err = fmt.Errorf("%w; see %s", err, p.log)
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
-	if err != nil {
-		return c, err
-	}
-	var problems [4]error
-	c.memory, problems[0] = memory(string(status), "VmRSS")
-	c.peak, problems[1] = memory(string(status), "VmHWM")
-	c.shared, problems[2] = memory(string(status), "RssFile")
-	c.cpu, problems[3] = cpuTime(string(stat))
-	return c, errors.Join(problems[:]...)
+	return c, err
 }
 
 // start serves the cluster and starts Fairlead beside it. stop ends everything, also after an error.

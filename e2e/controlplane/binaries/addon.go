@@ -46,7 +46,7 @@ var errNoAddon = errors.New("there is no such addon")
 func EnsureAddon(ctx context.Context, name string, report *progress.Reporter) (string, error) {
 	i := slices.IndexFunc(addons, func(a addon) bool { return a.name == name })
 	if i < 0 {
-		return "", fmt.Errorf("%w: %q", errNoAddon, name)
+		return "", fmt.Errorf("%w: %q; coredns, csiaddons and longhorn are", errNoAddon, name)
 	}
 	a := addons[i]
 	source, err := moduleSource()

@@ -1,4 +1,4 @@
-// Package binaries finds or builds the programs a control plane is made of.
+// Package binaries finds or builds the programs a control plane is made of, and builds the addons that tests run beside it.
 package binaries
 
 import (
