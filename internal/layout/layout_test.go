@@ -20,7 +20,7 @@ const module = "github.com/fairlead-io/fairlead/"
 var layers = [][]string{
 	{"cmd", "manifests/generate"},
 	{"internal/cli"},
-	{"webhook", "controllers", "internal/settingsapi", "internal/cephclients", "internal/csi/node", "internal/csi/controller", "internal/csi/registration"},
+	{"webhook", "controllers", "internal/settingsapi", "internal/cephclients", "internal/csi/node", "internal/csi/registration"},
 	{"webhook/admission", "webhook/registration"},
 	{"internal/csi/server", "internal/csi/mounts", "internal/csi/conntrack", "internal/csi/identity"},
 	{"controllers/kit"},
