@@ -32,5 +32,5 @@ kubectl -n fairlead-system get configmap fairlead -o yaml | sed 's/- name: longh
 
 // Fencing lists the pages for make up FENCING=1.
 var Fencing = []Page{
-	{Name: "docs/fencing-setup.md", Before: `export KUBE_EDITOR="sed -i 's/- name: rook-ceph/- {name: rook-ceph, mode: \"off\"}/'"`},
+	{Name: "docs/fencing-setup.md", Before: `export KUBE_EDITOR="sed -i 's/{name: rook-ceph}/{name: rook-ceph, mode: \"off\"}/'"`},
 }
