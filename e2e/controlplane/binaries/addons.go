@@ -40,7 +40,7 @@ var addons = []addon{
 	},
 	{
 		name: "longhorn", takes: "six minutes", module: longhornModule,
-		sources: []string{"go.mod", "attacher/go.mod", "instances/*.go"}, recipe: "zkxjkhb",
+		sources: []string{"go.mod", "attacher/go.mod", "instances/*.go"}, recipe: "1",
 		steps: []step{
 			{"building longhorn-manager, and what answers for its pods", func(ctx context.Context, b addonBuild) error {
 				// The manager asks its own version, which Longhorn's build sets in this way.
