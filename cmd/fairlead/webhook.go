@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"time"
@@ -83,6 +84,9 @@ func (o *webhookOptions) certificates(c *rest.Config) (certs.Source, error) {
 
 // run is the composition root of the webhook.
 func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
+	// Go's HTTP server reports failed handshakes to the standard logger. Anybody can cause them.
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	configuration, err := config.Load(o.ConfigFile)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limit bounds the memory of the reviews in work. The admission port is open to every pod, unless a NetworkPolicy or a client CA
-// closes it (docs/webhook-access.md). A review over the bound is refused, not queued: the API server's client tries again after
+// Limit bounds the memory of the reviews in work, beside their connections and headers. The admission port is open to every pod,
+// unless a NetworkPolicy or a client CA closes it (docs/webhook-access.md). A review over the bound is refused, not queued: the API server's client tries again after
 // Retry-After, ten times within the webhook's timeout (client-go/rest/with_retry.go).
 type Limit struct{ memory *semaphore.Weighted }
 
@@ -18,7 +18,7 @@ const (
 	memory = 192 << 20
 	// most is for one review.
 	most = memory / 4
-	// requestCost is what a request takes beside its body.
+	// requestCost is what a request of the API server takes beside its body.
 	requestCost = 16 << 10
 	// valueCost is what decoding takes at most for each comma or brace: measured 180 bytes for a name in a map, and
 	// 250 for {} in a list of 72 bytes each while the list grows. A pod of 12 KiB has 650 of them.

@@ -44,7 +44,7 @@ const (
 func (s *Server) Draining() bool { return s.draining.Load() }
 
 // Start serves until the context ends, and drains then: the server is unready but keeps serving while other replicas take
-// over, its answers close their connections, and it ends after the last answer.
+// over, requests that come then get their connections closed, and it ends after the last answer.
 func (s *Server) Start(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("listening for admission: %q is not the number of a port", port)
 	}
 	if s.ClientCAFile != "" {
-		options.CertDir, options.ClientCAName = filepath.Split(s.ClientCAFile)
+		options.CertDir, options.ClientCAName = filepath.Dir(s.ClientCAFile), filepath.Base(s.ClientCAFile)
 	}
 	options.WebhookMux.Handle("/", s)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,8 +82,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	connection, now := http.NewResponseController(w), time.Now()
 	_ = connection.SetReadDeadline(now.Add(readTimeout)) // fails only without a connection
 	_ = connection.SetWriteDeadline(now.Add(writeTimeout))
-	// controller-runtime cancels the requests in work when it shuts down. They are answered.
-	s.Handler.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	// controller-runtime cancels the requests in work when it shuts down. They are answered, unless their callers have left.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	defer context.AfterFunc(r.Context(), func() {
+		if !s.Draining() {
+			cancel()
+		}
+	})()
+	s.Handler.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // ServingTLS serves the source's certificate over TLS 1.3.

@@ -106,6 +106,9 @@ func (o *options) run(cmd *cobra.Command) error {
 	}
 	var all []objectView
 	for _, m := range withClaims(manifests) {
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
 		all = append(all, r.review(cmd.Context(), m))
 	}
 	view := viewOf(o.facts, all)

@@ -9,7 +9,7 @@ import (
 )
 
 // Shared reads a value for many callers at once. Each caller gets the result of a read that begins after the call, together with
-// all callers that came since the read before began. So there is one read at a time, however many callers come, and none decides
+// all callers that came since the read before began. So there is one read at a time of each Shared, however many callers come, and none decides
 // on what was read before it asked.
 type Shared[T any] struct {
 	read func(context.Context) (T, error)
@@ -26,7 +26,7 @@ type sharedRead[T any] struct {
 	panicked any
 }
 
-// longestRead is the longest timeout of a webhook: no caller waits longer.
+// longestRead is the longest timeout that a webhook may have.
 const longestRead = 30 * time.Second
 
 // NewShared shares the results of read, which must be read-only for its callers.
