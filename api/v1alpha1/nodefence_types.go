@@ -64,8 +64,8 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
-	// LastError is why the API server refused Fairlead's last write for the node. Empty
-	// after a success.
+	// LastError is why the API server refused Fairlead's last action for the node: a change
+	// of a NetworkFence, or the removal of the taint. Empty once nothing is left to do.
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`

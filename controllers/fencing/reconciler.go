@@ -256,9 +256,12 @@ func isOvertaken(err error) bool {
 	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
+// mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.
+const mostError = 1 << 10
+
 // recordError records why the API server, a quota or another webhook refuses the writes of a decision.
 func (r *Reconciler) recordError(ctx context.Context, view *fencing.FenceView, refused error) error {
-	view.Facts.Status.LastError = refused.Error()
+	view.Facts.Status.LastError = kit.Clip(refused.Error(), mostError)
 	d := decide(view)
 	if d.Status.LastError == "" {
 		return nil // only the record was to be written

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // InNamespace passes objects of one namespace.
@@ -52,7 +53,8 @@ func significant(o client.Object) client.Object {
 }
 
 // FenceRecordChanged passes all but updates of the times at which a healthy node and its
-// addresses were seen: they are written every few minutes for each node.
+// addresses were seen, which are written every few minutes for each node, and of the text of a
+// refused write: each retry may have another, and retries have their own pace.
 func FenceRecordChanged() predicate.Predicate {
 	return Updated(func(before, after *v1alpha1.NodeFence) bool {
 		return !equality.Semantic.DeepEqual(withoutTimes(before), withoutTimes(after))
@@ -61,7 +63,10 @@ func FenceRecordChanged() predicate.Predicate {
 
 func withoutTimes(record *v1alpha1.NodeFence) client.Object {
 	n := record.DeepCopy()
-	n.Status.LastHealthy = nil
+	n.Status.LastHealthy, n.Status.LastError = nil, ""
+	if n.Status.Reason == fence.ReasonWriteFailed {
+		n.Status.Message = ""
+	}
 	for i := range n.Status.Identities {
 		for a := range n.Status.Identities[i].Addresses {
 			n.Status.Identities[i].Addresses[a].LastSeen = metav1.Time{}

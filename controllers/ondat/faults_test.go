@@ -470,3 +470,27 @@ func TestOneClaimServesOneVolume(t *testing.T) {
 	w.leads("data", "10.0.0.1:32001")
 	w.reports("Warning ClaimOfTwoVolumes")
 }
+
+// Regression: the manager's Endpoints went before the Service could be taken over, and never went if the volume had no mount endpoint.
+func TestEndpointsOfTheReleasedManagerGoAfterTheTakeover(t *testing.T) {
+	w := sharedWorld(t)
+	w.r.Config.ServiceName = ondat.ByPV
+	w.Must(w.API.Create(t.Context(), w.owned("pv-1")))
+	w.Must(w.API.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta("pv-1")}))
+	w.Client.Cache = w.API.NewCache()
+	w.Client.Cache.Absent(w.service("pv-1"))
+	w.Client.Before = func(write fakeapi.Write) error {
+		if _, service := write.Object.(*corev1.Service); service {
+			return apierrors.NewForbidden(corev1.Resource("services"), "pv-1", errors.New("a policy"))
+		}
+		return nil
+	}
+	w.list()
+	_, err := w.r.Reconcile(t.Context(), request("v-1"))
+	must.True(t, apierrors.IsForbidden(err), "got %v", err)
+	must.True(t, get[corev1.Endpoints](w, "pv-1") != nil, "the Endpoints are gone, and nothing is published in their place")
+	w.Client.Before = nil
+	w.reconcile("v-1")
+	must.True(t, w.service("pv-1").Labels["fairlead.io/nfs-service"] == "ondat_v-1", "not taken over: %+v", w.service("pv-1"))
+	must.True(t, get[corev1.Endpoints](w, "pv-1") == nil, "the manager's Endpoints are still there, and are mirrored")
+}

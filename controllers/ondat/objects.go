@@ -11,22 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
-// dropEndpoints deletes the Endpoints of a Service of the released manager, before Fairlead labels the Service.
-// Kubernetes mirrors them into a slice, which would keep the address of that time.
-func (r *Reconciler) dropEndpoints(ctx context.Context, s *corev1.Service) error {
-	if s.Labels[publish.ServiceLabel] != "" {
-		return nil
+// sync writes a frontend, then deletes the Endpoints that the released manager wrote. Kubernetes mirrors them into a slice,
+// which would keep the address of that time. They go once for each volume and process: a crash may come in between.
+func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want frontend.Frontend) (frontend.Result, error) {
+	result, err := r.Writer.Sync(ctx, want)
+	if err != nil || result.State != frontend.Published || result.Service == publish.Keep && r.table.wasSettled(f.ID) {
+		return result, err
 	}
 	//lint:ignore SA1019 the released manager writes the deprecated API
-	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
+	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
 	if err := r.Client.Delete(ctx, e); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Endpoints %s/%s of the released manager: %w", s.Namespace, s.Name, err)
+		return result, fmt.Errorf("deleting Endpoints %s/%s of the released manager: %w", want.Namespace, want.Name, err)
 	}
-	return nil
+	return result, nil
 }
 
 func keyOf(namespace, name string) types.NamespacedName {

@@ -37,18 +37,13 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	if err != nil {
 		return 0, r.ignore(ctx, f, ondat.InvalidName, err.Error())
 	}
-	if own != nil {
-		if err := r.dropEndpoints(ctx, own); err != nil {
-			return 0, err
-		}
-	}
-	result, err := r.Writer.Sync(ctx, want)
+	result, err := r.sync(ctx, f, want)
 	if err == nil && result.State == frontend.WrongAddress {
 		result, err = r.replaceService(ctx, f, claim, want, result)
 	}
 	if err == nil && result.State == frontend.Taken && claim.Annotations[ReplaceAnnotation] == want.ClusterIP.String() {
 		want.ClusterIP = netip.Addr{}
-		result, err = r.Writer.Sync(ctx, want)
+		result, err = r.sync(ctx, f, want)
 	}
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):

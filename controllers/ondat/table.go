@@ -102,6 +102,14 @@ func (t *table) update(l ondat.Listing, served map[string]bool, began, now time.
 	return news
 }
 
+// wasSettled reports whether a volume was settled before, in whatever way.
+func (t *table) wasSettled(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, was := t.settled[id]
+	return was
+}
+
 // find returns the finding for a volume. Before the first poll there is none.
 func (t *table) find(id string) (ondat.Finding, bool) {
 	t.mu.Lock()

@@ -31,15 +31,12 @@ func (r *Reconciler) withdraw(ctx context.Context, f ondat.Finding) error {
 		if owner < 0 || err != nil || s.DeletionTimestamp != nil {
 			continue
 		}
-		if err := r.dropEndpoints(ctx, s); err != nil {
-			return err
-		}
 		empty := frontend.Frontend{
 			Frontend:  publish.Frontend{Name: s.Name, Slot: -1, ClusterIP: address.Unmap(), TargetPort: targetPort(s)},
 			Namespace: s.Namespace, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID}, Port: nfs.DefaultPort,
 			Owner: s.OwnerReferences[owner],
 		}
-		result, err := r.Writer.Sync(ctx, empty)
+		result, err := r.sync(ctx, f, empty)
 		if err != nil {
 			return err
 		}

@@ -108,11 +108,10 @@ func (r *reference) write(name, path string) error {
 	return nil
 }
 
-// listed leaves out fields that no file sets: those without a name in the file, the version, and removed ones, which
-// are raw.
+// listed leaves out fields that no file sets: those without a name in the file, and the version.
 func listed(f *ast.Field) bool {
 	k := key(f)
-	return k != "" && k != "apiVersion" && k != "kind" && typeName(f.Type) != "RawMessage"
+	return k != "" && k != "apiVersion" && k != "kind"
 }
 
 // describe is the comment of a field with the file's names for Go's, and with links.

@@ -79,7 +79,7 @@ func (c *Client) token(ctx context.Context) (string, error) {
 	}
 	text, err := c.login(ctx)
 	if err != nil && now.Before(held.expires) {
-		held.renew = now.Add(renewAgain)
+		held.renew = c.options.Clock.Now().Add(renewAgain) // a login may hang for long
 		c.session.set(held)
 		return held.text, nil
 	}
