@@ -121,6 +121,7 @@ func (s *Server) addFencedNode(i int, volumes []*corev1.PersistentVolume, addons
 	if err := s.add("csiaddonsnodes.csiaddons.openshift.io", map[string]any{
 		"apiVersion": addons.String(), "kind": "CSIAddonsNode",
 		"metadata": map[string]any{"name": "rbd-" + n.Name, "namespace": cephNamespace, "resourceVersion": "1",
+			"annotations":     map[string]any{"fairlead.io/reported-in-boot": n.Status.NodeInfo.BootID + " pod://x"}, // as Fairlead marks what it believes
 			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "csi-rbdplugin", "uid": "uid-csi-rbdplugin"}}},
 		"spec": map[string]any{"driver": map[string]any{"name": CephDriver, "endpoint": "pod://x", "nodeID": n.Name}},
 		"status": map[string]any{"state": "Connected", "networkFenceClientStatus": []any{map[string]any{

@@ -81,3 +81,9 @@ func (a *slowAPI) Create(_ context.Context, o client.Object, _ ...client.CreateO
 	a.objects[key] = copied
 	return nil
 }
+
+// Delete is for Endpoints of the released manager: there are none.
+func (a *slowAPI) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	time.Sleep(kubeLatency)
+	return apierrors.NewNotFound(corev1.Resource("endpoints"), o.GetName())
+}

@@ -24,7 +24,7 @@ func BenchmarkFenceLook(b *testing.B) {
 	for _, nodes := range []int{50, 500, 5000} {
 		reader := fenceReader(b, nodes)
 		look := func() {
-			views, err := reader.Views(b.Context(), "node-007", time.Unix(0, 0))
+			views, err := reader.Views(b.Context(), "node-007", time.Now())
 			must.Do(b, err)
 			if len(views) != 1 || len(views[0].Facts.Holding) != 20 || len(views[0].Facts.Ledger) != 1 || len(views[0].Facts.Ledger[0].Addresses) != 1 {
 				b.Fatalf("the node is not as it should be: %+v", views[0].Facts)
