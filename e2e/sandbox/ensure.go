@@ -11,7 +11,7 @@ import (
 )
 
 // Ensure returns the folder of what a module of e2e provides, built if it isn't in the cache: by the control plane's
-// program, which keeps the requirements of that module out of this one.
+// program, which keeps the requirements of that module out of the sandbox's own.
 func (s *Sandbox) Ensure(ctx context.Context, module string) (string, error) {
 	binary, err := buildControlPlane(ctx, s.Root, s.Options)
 	if err != nil {

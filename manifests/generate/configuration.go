@@ -26,7 +26,7 @@ var (
 	compoundName        = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][A-Za-z]*\b`)
 )
 
-// renderConfiguration returns the page with its generated part made anew from the types in the folder.
+// renderConfiguration returns the page with its generated part rewritten from the types in the folder.
 func renderConfiguration(folder, page string) ([]byte, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {

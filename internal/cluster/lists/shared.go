@@ -62,7 +62,7 @@ func (s *Shared[T]) join() *sharedRead[T] {
 	return s.next
 }
 
-// readAll reads until nobody waits.
+// readAll reads until no caller waits.
 func (s *Shared[T]) readAll() {
 	for r := s.begin(); r != nil; r = s.begin() {
 		ctx, cancel := context.WithTimeout(context.Background(), longestRead)
