@@ -8,7 +8,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Setting is the view of a setting of the storage system or of Fairlead.
@@ -28,13 +27,8 @@ type SettingFacts struct {
 	plan.Facts
 	// Own: the setting is Fairlead's own, not the storage system's.
 	Own bool
-	// Networks in the cluster. NetworksKnown is false if they could not be listed.
-	Networks      []storage.Network
-	NetworksKnown bool
 	// MissingPolicy for a value that names a network that does not exist.
 	MissingPolicy Strictness
-	// PriorityClasses in the cluster.
-	PriorityClasses []string
 	// Defaults are the values, by name, that the storage system writes into its settings at each start.
 	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.

@@ -3,6 +3,7 @@ package validators
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -84,7 +85,7 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 		return
 	}
 	next := before.Rollout
-	next.Desired, next.Volumes, next.Networks = desired, before.Volumes, after.Existing.Networks
+	next.Desired, next.Invalid = desired, nil
 	if blockers := rollout.Blockers(next); len(blockers) > 0 {
 		v.Reason = ReasonPending
 		v.warn("%s", rollout.PendingWarning(blockers, len(next.Clients)))
@@ -104,7 +105,7 @@ func (v *Verdict) warnGuarded(d catalog.Definition, facts SettingFacts) {
 // refuseEngineOff keeps a data engine on while its volumes are attached: no instance manager would be left to serve them.
 // The proposal leaves this check to the webhook.
 func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
-	attached := plan.AttachedVolumes(after.Volumes, engine)
+	attached := plan.AttachedVolumes(after.Rollout.Volumes, engine)
 	if len(attached) == 0 {
 		return
 	}
@@ -119,9 +120,10 @@ func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
 
 // refuseMissingClass: the API server refuses pods with a PriorityClass that does not exist.
 func (v *Verdict) refuseMissingClass(name string, after SettingFacts) {
-	if name == "" || slices.Contains(after.PriorityClasses, name) {
+	if name == "" || after.Classes[name] {
 		return
 	}
+	there := slices.Sorted(maps.Keys(after.Classes))
 	v.refuse(ReasonNoSuchClass, field.Invalid(field.NewPath("value"), name, fmt.Sprintf(
-		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", cmp.Or(catalog.FirstOf(after.PriorityClasses), "none"))))
+		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", cmp.Or(catalog.FirstOf(there), "none"))))
 }

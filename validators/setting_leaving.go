@@ -35,7 +35,7 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 		}
 	}
 	starting := false
-	attached := plan.AttachedVolumes(before.Volumes)
+	attached := plan.AttachedVolumes(before.Rollout.Volumes)
 	for _, b := range attached {
 		starting = starting || !slices.ContainsFunc(managers, func(c catalog.Component) bool { return runs(c, b.Name) })
 	}

@@ -42,7 +42,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 			facts.Profile, facts.Components = longhorn.Profile(), test.managers
 			facts.SystemValues = values{catalog.StorageNetwork: test.was}
 			if !test.detached {
-				facts.Volumes = []storage.Volume{webVolume}
+				facts.Rollout.Volumes = []storage.Volume{webVolume}
 			}
 			v := ValidateSetting(settingOf(catalog.StorageNetwork, test.is), nil, facts)
 			if refused := v.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(v.Problems) > 0) {

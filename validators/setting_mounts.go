@@ -22,7 +22,7 @@ func (v *Verdict) warnOfMounts(before, after SettingFacts) {
 		missed[service.Volume] = rollout.MountsMiss(service, before.Rollout.Record.Clients, is)
 	}
 	var volumes []string
-	for _, volume := range before.Volumes {
+	for _, volume := range before.Rollout.Volumes {
 		if volume.Shared && volume.Attached && missed[volume.Name] {
 			volumes = append(volumes, volume.Name)
 		}

@@ -29,8 +29,8 @@ func TestLeavingNetworkWarnsOfFailingMounts(t *testing.T) {
 			facts := SettingFacts{Applies: true}
 			facts.Profile = longhorn.Profile()
 			facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net", catalog.StorageNetworkForRWX: test.was}
-			facts.Volumes = []storage.Volume{webVolume}
-			facts.Volumes[0].Attached = test.attached
+			facts.Rollout.Volumes = []storage.Volume{webVolume}
+			facts.Rollout.Volumes[0].Attached = test.attached
 			facts.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
 			facts.Rollout.Services = []storage.Service{test.service}
 			v := ValidateSetting(settingOf(catalog.StorageNetworkForRWX, test.is), nil, facts)

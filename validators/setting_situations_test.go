@@ -42,7 +42,7 @@ var (
 	})
 	attachedV2  = with("v2 volume attached", func(c *cluster) { c.attach("pvc-2", catalog.EngineV2, "node-3", "node-3") })
 	attachedRWX = with("RWX volume attached", func(c *cluster) {
-		c.Volumes = append(c.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
+		c.Rollout.Volumes = append(c.Rollout.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
 		c.use("im-v1-node-2", "pvc-rwx-e-0")
 		c.add(catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
 	})
@@ -119,11 +119,11 @@ func idleCluster() *cluster {
 			Rollout: rollout.Rollout{
 				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
 				Clients:   make([]storage.Client, 3),
+				Networks:  map[storage.Network]bool{storageNet.Network: true, backupNet.Network: true},
 			},
+			Classes: map[string]bool{"longhorn-critical": true, "system-cluster-critical": true, "system-node-critical": true},
 		},
 		Applies: true, MissingPolicy: Warn,
-		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
-		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}
 	for _, d := range catalog.DangerZone() {
 		if _, set := c.SystemValues[d.Name]; !set && in17(d) {
@@ -176,7 +176,7 @@ func (c *cluster) add(component catalog.Component) {
 
 // attach a volume on a node, with its one replica on another or the same.
 func (c *cluster) attach(volume, engine, node, replica string) {
-	c.Volumes = append(c.Volumes, storage.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
+	c.Rollout.Volumes = append(c.Rollout.Volumes, storage.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
 	c.use(fmt.Sprintf("im-%s-%s", engine, node), volume+"-e-0")
 	c.use(fmt.Sprintf("im-%s-%s", engine, replica), volume+"-r-0")
 }

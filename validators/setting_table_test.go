@@ -111,14 +111,14 @@ var settingTable = slices.Concat(
 		applies("kube-system/storage-net", idle, networkRestarts),
 		waits("kube-system/storage-net", attached, networkWaits),
 		waits("kube-system/storage-net", detaching, networkDetaching),
-		applies("kube-system/new", idle, noSuchNetwork, networkRestarts),
+		waits("kube-system/new", idle, noSuchNetwork, "accepted; waiting: there is no NetworkAttachmentDefinition kube-system/new, and pods on it do not start: create it, or change storage-network. Then 1 backing image manager and 6 instance managers restart one by one"),
 		applies("kube-system/backup-net", onNetwork, clientsRestart, networkRestarts),
 		applies("kube-system/storage-net", malformedRWXNetwork, clientsRestart, networkRestarts),
 		valid("kube-system/storage-net", onNetwork),
 		valid("kube-system/storage-net", guarding),
 		invalid("kube-system", idle, notANetwork+inCluster+orCluster),
-		invalid("x", with("no networks", func(c *cluster) { c.Networks = nil }), notANetwork+" (this cluster has none yet)"+orCluster),
-		invalid("x", with("networks unknown", func(c *cluster) { c.Networks, c.NetworksKnown = nil, false }), notANetwork+orCluster),
+		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (this cluster has none yet)"+orCluster),
+		invalid("x", with("networks unknown", func(c *cluster) { c.Rollout.Networks = nil }), notANetwork+orCluster),
 		invalid("x", tenNetworks, notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)"+orCluster),
 		invalid(" kube-system/storage-net ", idle, `must not begin or end with white space; write "kube-system/storage-net"`),
 		invalid(" kube-system ", idle, notANetwork+inCluster+orCluster), // the advice without space would be refused in turn
@@ -147,9 +147,9 @@ var settingTable = slices.Concat(
 		waits("kube-system/storage-net", endpointSet, clientsWait),
 		waits("kube-system/backup-net", with("CSI plugin on the host network", func(c *cluster) { c.Rollout.DaemonSet.HostNetwork = true }), clientsOnHost),
 		valid("kube-system/backup-net", guarding, "Fairlead only checks settings here, and longhorn applies its own settings: set endpoint-network-for-rwx-volume in settings.longhorn.io too"),
-		applies("kube-system/new", idle, noSuchNetwork, clientsRestart),
+		waits("kube-system/new", idle, noSuchNetwork, "accepted; waiting: there is no NetworkAttachmentDefinition kube-system/new, and CSI plugin pods on it do not start: create it, or choose another network. Then 3 CSI plugin pods restart."),
 		refused(ReasonNoSuchNetwork, "kube-system/new", strict, `value: Invalid value: "kube-system/new": `+noSuchNetwork),
-		applies("kube-system/new", with("strict, networks unknown", func(c *cluster) { c.MissingPolicy, c.NetworksKnown = Refuse, false }), clientsRestart),
+		applies("kube-system/new", with("strict, networks unknown", func(c *cluster) { c.MissingPolicy, c.Rollout.Networks = Refuse, nil }), clientsRestart),
 		valid("", strict),
 		invalid("/nad", idle, notANetwork+`: namespace "" is not a DNS label`+inCluster+orCluster),
 	),
@@ -407,8 +407,8 @@ func TestVolumesRefuseOnlyADataEngineOff(t *testing.T) {
 }
 
 var tenNetworks = with("ten networks", func(c *cluster) {
-	c.Networks = nil
+	c.Rollout.Networks = map[storage.Network]bool{}
 	for i := range 10 {
-		c.Networks = append(c.Networks, storage.Network{Namespace: "ns", Name: fmt.Sprint(9 - i)})
+		c.Rollout.Networks[storage.Network{Namespace: "ns", Name: fmt.Sprint(9 - i)}] = true
 	}
 })

@@ -57,7 +57,7 @@ func TestVolumesDelayAndNeverRefuse(t *testing.T) {
 		facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
 		facts.Own = rapid.Bool().Draw(t, "own")
 		free := ValidateSetting(s, nil, facts)
-		facts.Volumes = []storage.Volume{webVolume}
+		facts.Rollout.Volumes = []storage.Volume{webVolume}
 		held := ValidateSetting(s, nil, facts)
 		must.True(t, reflect.DeepEqual(free.Problems, held.Problems), "%s %q: %v with a volume attached, else %v", s.Metadata.Name, value, held.Problems, free.Problems)
 		must.True(t, len(free.Problems) == 0 || len(free.Warnings) == 0, "%s %q: refused with warnings %v", s.Metadata.Name, value, free.Warnings)

@@ -22,7 +22,7 @@ func checkValue(d catalog.Definition, value string, facts SettingFacts) field.Er
 	}
 	detail := err.Error()
 	if d.NamesNetwork {
-		detail += facts.hint() + `, or "" for the cluster network`
+		detail += hint(facts.Rollout.Networks) + `, or "" for the cluster network`
 	}
 	return field.ErrorList{field.Invalid(path, value, detail)}
 }
@@ -30,20 +30,16 @@ func checkValue(d catalog.Definition, value string, facts SettingFacts) field.Er
 // maxHinted is how many networks a message names.
 const maxHinted = 8
 
-func (f SettingFacts) hint() string {
-	if !f.NetworksKnown {
+// hint names the networks in the cluster; "" if they are not known.
+func hint(networks map[storage.Network]bool) string {
+	if networks == nil {
 		return ""
 	}
-	return hint(f.Networks)
-}
-
-// hint names the networks in the cluster.
-func hint(networks []storage.Network) string {
 	if len(networks) == 0 {
 		return " (this cluster has none yet)"
 	}
 	var names []string
-	for _, n := range networks {
+	for n := range networks {
 		names = append(names, n.String())
 	}
 	slices.Sort(names)
@@ -54,14 +50,15 @@ func hint(networks []storage.Network) string {
 }
 
 func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts SettingFacts) {
-	if !d.NamesNetwork || !facts.NetworksKnown {
+	there := facts.Rollout.Networks
+	if !d.NamesNetwork || there == nil {
 		return
 	}
 	network, err := storage.ParseNetwork(value)
-	if err != nil || network.IsZero() || slices.Contains(facts.Networks, network) {
+	if err != nil || network.IsZero() || there[network] {
 		return
 	}
-	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that request the network do not start until you create it", network, facts.hint())
+	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that request the network do not start until you create it", network, hint(there))
 	if facts.MissingPolicy == Refuse {
 		v.refuse(ReasonNoSuchNetwork, field.Invalid(field.NewPath("value"), value, message))
 		return

@@ -87,11 +87,11 @@ func (v *Verdict) checkVolumeNetworkExists(text string, facts VolumeNetworkFacts
 }
 
 func (f VolumeNetworkFacts) isMissing(n storage.Network) bool {
-	return !n.IsZero() && f.NetworksKnown && !slices.Contains(f.Networks, n)
+	return !n.IsZero() && f.Rollout.Networks != nil && !f.Rollout.Networks[n]
 }
 
 func (f VolumeNetworkFacts) missingMessage(n storage.Network) string {
-	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; volumes keep their network, and no pod restarts, until you create the network", n, hint(f.Networks))
+	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; volumes keep their network, and no pod restarts, until you create the network", n, hint(f.Rollout.Networks))
 }
 
 // checkFree refuses addresses that another volume has on the same network.
@@ -165,7 +165,7 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 	}
 	var attached []catalog.Blocker
 	for _, volume := range facts.Concerned {
-		placed := slices.ContainsFunc(facts.Services, func(s storage.Service) bool {
+		placed := slices.ContainsFunc(facts.Rollout.Services, func(s storage.Service) bool {
 			return s.Volume == volume.Name && ready && s.Placement(facts.Rollout.Record.Clients) == place
 		})
 		if volume.Shared && volume.Attached && !placed {

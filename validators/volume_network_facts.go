@@ -44,17 +44,14 @@ type VolumeNetworkFacts struct {
 	// Driver of the volume, "" if it is not known yet. Drivers are those that Fairlead serves.
 	Driver  string
 	Drivers []string
-	// Networks in the cluster. NetworksKnown is false if they could not be listed.
-	Networks      []storage.Network
-	NetworksKnown bool
+	// MissingPolicy for a network that does not exist.
 	MissingPolicy Strictness
 	// Permitted are the networks that volumes may request, by the configuration.
 	Permitted []storage.Network
-	// Rollout has the record, the DaemonSet, the clients and all volumes.
+	// Rollout of the volume's profile.
 	Rollout rollout.Rollout
-	// Concerned are the volumes that the change concerns. Services are theirs.
+	// Concerned are the volumes that the change concerns.
 	Concerned []storage.Volume
-	Services  []storage.Service
 	// OmitEffect: verdicts do not say which clients restart and when.
 	OmitEffect bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.

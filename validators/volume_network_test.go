@@ -34,7 +34,7 @@ func TestVolumeNetwork(t *testing.T) {
 	}
 	served := func(f *facts) {
 		attached(f)
-		f.Services = []storage.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
+		f.Rollout.Services = []storage.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
 	}
 	readyAnd := func(change func(*facts)) func(*facts) {
 		return func(f *facts) {
@@ -127,9 +127,10 @@ func TestVolumeNetwork(t *testing.T) {
 			f := facts{
 				Claim:  storage.RequestSource{Kind: storage.ClaimKind, Namespace: "default", Name: "data", Annotations: test.annotations},
 				Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
-				Networks: []storage.Network{storageNet.Network, teamNet.Network}, NetworksKnown: true, MissingPolicy: Warn,
-				Permitted: []storage.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
+				MissingPolicy: Warn,
+				Permitted:     []storage.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
 				Rollout: rollout.Rollout{
+					Networks:  map[storage.Network]bool{storageNet.Network: true, teamNet.Network: true},
 					Record:    rollout.Record{Clients: storageNet, Servers: storageNet},
 					DaemonSet: rollout.DaemonSet{Name: "csi", Found: true, Network: storageNet},
 					Clients:   []storage.Client{{Pod: "csi-1", Node: "node-1", Network: storageNet}, {Pod: "csi-2", Node: "node-2", Network: storageNet}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,17 +172,8 @@ func (p Profile) networkFacts(ctx context.Context, inUse config.Strictness) (val
 		return facts, err
 	}
 	facts.Values = catalog.Resolve(own, system, p.Name)
-	if facts.Record, err = p.liveRecord(ctx); err != nil {
+	if facts.Rollout, err = p.Live.Rollout(ctx, time.Now()); err != nil {
 		return facts, err
-	}
-	if facts.Services, err = p.Live.Services(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Servers, err = p.Live.Servers(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Clients, err = p.Live.Clients(ctx); err != nil {
-		return facts, fmt.Errorf("reading the clients of the network: %w", err)
 	}
 	if p.Duties.ServesVolumeNetworks() {
 		requests, err := p.Live.Requests(ctx)

@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -61,15 +60,7 @@ func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, err
 	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true}); err != nil {
 		return facts, err
 	}
-	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
-		return facts, err
-	}
 	facts.Defaults = p.Live.DefaultSettings(ctx)
-	// A cluster without Multus has no such kind. Values are checked all the same.
-	facts.Networks, err = p.Live.Networks(ctx)
-	if facts.NetworksKnown = err == nil; facts.NetworksKnown {
-		facts.Existing.Networks = rollout.NetworkSet(facts.Networks)
-	}
 	return facts, nil
 }
 

@@ -53,9 +53,8 @@ func (c Cluster) Facts() plan.Facts {
 		})
 	}
 	for i := range c.Volumes {
-		f.Volumes = append(f.Volumes, c.volume(i))
-		if v := f.Volumes[i]; v.Shared {
-			f.Rollout.Volumes = append(f.Rollout.Volumes, v)
+		f.Rollout.Volumes = append(f.Rollout.Volumes, c.volume(i))
+		if v := f.Rollout.Volumes[i]; v.Shared {
 			f.Rollout.Services = append(f.Rollout.Services, storage.Service{Namespace: "longhorn-system", Name: v.Name, Volume: v.Name, ClusterIP: storage.ClusterIPNone, Recorded: on})
 			if v.Attached {
 				f.Rollout.Servers = append(f.Rollout.Servers, storage.Server{Pod: "share-manager-" + v.Name, Volume: v.Name, Node: c.node(i), Network: on, Ready: true})

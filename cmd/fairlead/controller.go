@@ -17,7 +17,6 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/controllers/gates"
-	"github.com/fairlead-io/fairlead/controllers/rollout"
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
@@ -138,10 +137,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	recorder := mgr.GetEventRecorder("fairlead")
 	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
 	if duties.Settings != config.Off {
-		controllers = append(controllers, &rollout.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
-			Client: mgr.GetClient(), Cached: cached, Live: live, Events: recorder, Clock: clock.RealClock{}, Log: log,
-		}, &apply.Reconciler{
+		controllers = append(controllers, &apply.Reconciler{
 			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})

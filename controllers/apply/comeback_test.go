@@ -3,7 +3,6 @@ package apply
 import (
 	"strings"
 	"testing"
-	"time"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -47,7 +45,15 @@ func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
 	w.wantEnd("high")
 }
 
-// The networks are read live, and listed again at intervals.
+// network is the NetworkAttachmentDefinition that changingNetwork asks for.
+func network() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(cluster.NetworkKind)
+	o.SetNamespace("kube-system")
+	o.SetName("one")
+	return o
+}
+
 func TestDeletedNetworkIsWaitedFor(t *testing.T) {
 	w := changingNetwork(t)
 	pod := w.pod("im-node-1").UID
@@ -57,35 +63,14 @@ func TestDeletedNetworkIsWaitedFor(t *testing.T) {
 	}
 	w.wantNetworkBlocker(missingNetwork)
 	must.True(t, w.pod("im-node-1").UID == pod, "the instance manager is restarted")
-	network := &unstructured.Unstructured{}
-	network.SetGroupVersionKind(cluster.NetworkKind)
-	network.SetNamespace("kube-system")
-	network.SetName("one")
-	w.create(network)
-	w.Pass(networksKeptFor)
+	w.meanwhile = func() { w.remove(network()) } // before the live look
+	w.create(network())
+	w.step()
+	must.True(t, w.pod("im-node-1").UID == pod, "the instance manager is restarted on a network that is gone")
+	w.create(network())
 	w.step()
 	now := w.pod("im-node-1")
 	must.True(t, now == nil || now.UID != pod, "the network exists: %+v", w.status(catalog.StorageNetwork))
-}
-
-// Regression: networks were listed at each look while a change waited.
-func TestNetworksAreListedSeldomForReports(t *testing.T) {
-	w := changingNetwork(t)
-	w.step()
-	w.networkLists = 0
-	for range 100 { // 30 seconds
-		w.Pass(300 * time.Millisecond)
-		w.step()
-	}
-	most := int(30 * time.Second / networksKeptFor)
-	must.Check(t, w.networkLists != 0 && w.networkLists <= most, "%d lists, of at most %d", w.networkLists, most)
-
-	// Work is decided on a new list.
-	pod := w.pod("im-node-1").UID
-	w.r.networks = keptNetworks{map[storage.Network]bool{{Namespace: "kube-system", Name: "one"}: true}, w.Clock.Now()}
-	w.steps(3)
-	now := w.pod("im-node-1")
-	must.Check(t, now != nil && now.UID == pod, "a pod is restarted on a network that is gone")
 }
 
 // Regression: a kind that is deleted while the controller runs is not found instead of no match, and each look failed.
@@ -95,7 +80,7 @@ func TestMultusMayBeRemoved(t *testing.T) {
 	w.step()
 	w.wantNetworkBlocker(missingNetwork)
 	w.networksFail = errDown
-	w.Pass(networksKeptFor)
+	w.Pass(statusEvery)
 	w.step()
 	w.wantNetworkBlocker("cannot be listed")
 }

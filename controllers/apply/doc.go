@@ -1,11 +1,12 @@
-// Package apply is the settings controller: it applies the settings of the danger zone to the
-// storage system's components. It reports the progress of each setting, and what the setting
-// waits for, in status, conditions, events and metrics.
+// Package apply is the settings controller of one profile: it applies the settings of the danger zone to the
+// storage system's components, and rolls out the network of shared volumes. It reports the progress of each
+// setting, and what the setting waits for, in status, conditions, events and metrics.
 //
-// A reconcile gathers facts, makes the plan (plan.Make), reports, and does at most one piece of
-// work. Work is decided on the cache, and again on a live read; each write has the state that was
-// decided on as its precondition. A crash loses only how often a change was undone, and when
-// reports were written.
+// A reconcile gathers one snapshot (cluster.Reader.Facts), makes the plan (plan.Make), reports, and takes at most
+// one step. A step is decided on the cache, and again on a live snapshot; each write has the state that was decided
+// on as its precondition. A crash loses only what is kept in memory: how often a change was undone or refused, and
+// when reports were written.
 //
-// Package rollout rolls out the network of shared volumes; package apply reports it.
+// A step of the network (plan.Plan.Network) comes before work on other components (plan.Plan.Next). The networks of
+// clients and servers are kept in the NetworkRollout, the record, which is also a Service's memory while it is replaced.
 package apply

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -49,9 +51,14 @@ func TestAppliedIsHeldWhileServicesHaveClusterIPs(t *testing.T) {
 
 // Fairlead is installed beside a Longhorn whose network is applied.
 func TestAppliedIsNotHeldBeforeNetworkIsRecorded(t *testing.T) {
-	w := changingRWX(t, true, func(r *v1alpha1.NetworkRollout) { r.Status.Recorded = false })
-	w.wantLonghornWrites()
-	must.True(t, w.system(rwxNetwork).Status.Applied, "not applied")
+	f := newFixture(t, netOne, setting(rwxNetwork, netOne.Network.String()))
+	testkit.Change(f.Bench, profile.Namespace, string(rwxNetwork), func(s *v1alpha1.Setting) { s.Value = nil })
+	testkit.Change(f.Bench, profile.Namespace, string(rwxNetwork), func(s *longhorn.Setting) { s.Status.Applied = true })
+	f.Must(f.Delete(t.Context(), f.rollout()))
+	f.comeToRest()
+	f.wantApplied()
+	wrote := slices.Clone(f.Client.Writes)
+	must.True(t, !slices.ContainsFunc(wrote, func(w fakeapi.Write) bool { _, theirs := w.Object.(*longhorn.Setting); return theirs }), "wrote %q", f.Client.Wrote())
 }
 
 // A pod on a lost node is built right and not Ready: Longhorn's RWX settings need not wait for the node.

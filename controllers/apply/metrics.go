@@ -6,20 +6,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
+
+// clientKind is the kind that CSI plugin pods are counted as. Their DaemonSet counts as itself.
+const clientKind = "CSIPlugin"
 
 // metrics of one profile.
 type metrics struct {
 	pending, since, blockers *prometheus.GaugeVec
 	unknown                  prometheus.Gauge
-	work                     *prometheus.CounterVec
+	// restarts counts work, and restarts of client pods.
+	restarts *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error) {
-	labels := prometheus.Labels{"profile": profile}
+func newMetrics(registry prometheus.Registerer, profile storage.Profile) (*metrics, error) {
+	labels := prometheus.Labels{"profile": profile.Name}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{"setting"})
 	}
@@ -30,27 +34,35 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.", ConstLabels: labels,
 		}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name:        "fairlead_component_restarts_total",
+			Help:        "Components restarted, rolled or removed, by kind and setting; one that is restarted for several settings counts for each.",
+			ConstLabels: labels,
+		}, []string{"setting", "kind"}),
 	}
-	var err error
-	if m.work, err = kit.RestartCounter(registry, profile); err != nil {
-		return nil, err
-	}
-	for _, c := range []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown} {
+	for _, c := range m.collectors() {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	for _, d := range catalog.DangerZone() {
+	for _, d := range catalog.DangerZone() { // with a zero, so that the first restart is an increase
 		for _, kind := range d.Kinds() {
-			m.work.WithLabelValues(string(d.Name), string(kind)) // so that the first restart is an increase
+			m.restarts.WithLabelValues(string(d.Name), string(kind))
+		}
+		if d.Name == catalog.StorageNetwork || d.Gate == catalog.SharedVolumesDetached || buildsClients(profile, d.Name, d.Default) {
+			m.restarts.WithLabelValues(string(d.Name), clientKind)
 		}
 	}
 	return m, nil
 }
 
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown, m.restarts}
+}
+
 func (m *metrics) worked(work plan.Work) {
 	for _, name := range work.Settings {
-		m.work.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
+		m.restarts.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
 	}
 }
 

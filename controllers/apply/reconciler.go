@@ -25,16 +25,18 @@ import (
 // Reconciler applies the settings of one profile.
 type Reconciler struct {
 	Profile storage.Profile
-	// Applies is false if the storage system applies settings by itself: Fairlead then only reports.
+	// Applies is false if the storage system applies settings by itself: Fairlead then only reports, and the
+	// record follows what is observed.
 	Applies bool
 	// Duties as configured, for comparison with storage.VersionDuties.
 	Duties map[string]string
-	// VolumeNetworks and Policy, as in package rollout.
+	// VolumeNetworks permits per-volume networks.
 	VolumeNetworks bool
-	Policy         rollout.Policy
-	Client         client.Client
-	Cached         *cluster.Reader
-	Live           *cluster.Reader
+	// Policy of roll-outs, from the configuration.
+	Policy rollout.Policy
+	Client client.Client
+	Cached *cluster.Reader
+	Live   *cluster.Reader
 	// API reads the objects that are written, from the API server.
 	API    client.Reader
 	Events events.EventRecorder
@@ -43,14 +45,17 @@ type Reconciler struct {
 
 	metrics *metrics
 	window  kit.Window
+	// watchNetworks watches networks. It is called once, when a network exists: the controller would not start
+	// without the kind.
+	watchNetworks func() error
 	// There is one worker: the fields below need no lock.
-	backoff backoff
-	// wake is when to look again for delayed reports; 0 is never.
+	backoff  backoff
+	refusals refusals
+	// wake is when to look again without an event; 0 is never.
 	wake       time.Duration
 	failures   map[catalog.Name]failure
 	warned     kit.Once[string, string]
 	lastWrites lastWrites
-	networks   keptNetworks
 	// confirmed are the last writes of `applied` to the storage system's settings.
 	confirmed map[catalog.Name]string
 	// lastEvents are the conditions in the last events of settings.
@@ -60,43 +65,68 @@ type Reconciler struct {
 // failure is the last error of a setting, and its component: success at another component does not clear it.
 type failure struct{ component, text string }
 
-// Reconcile does at most one piece of work.
+// Reconcile takes at most one step.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.wake = 0
-	missing := r.ensureSettings(ctx)
+	missing := r.ensureObjects(ctx)
 	if err := r.adviseDuties(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	began := time.Now()
-	facts, made, err := r.plan(ctx, r.Cached)
+	refused, retry := r.refusals.known(r.Clock.Now())
+	r.wakeIn(retry)
+	facts, made, err := r.look(ctx, r.Cached, refused)
 	r.window.Looked(began)
-	if err == nil && newlyApplied(facts, made) {
-		// A cache may be stale in one kind only: Applied is reported after a live read.
-		facts, made, err = r.plan(ctx, r.Live)
-	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	wrote, recordErr := r.keepRecord(ctx, facts.Rollout)
+	if wrote {
+		return ctrl.Result{}, nil // the new record is an event
+	}
+	if newlyApplied(facts, made) {
+		// A cache may be stale in one kind only: Applied is reported after a live read.
+		if facts, made, err = r.look(ctx, r.Live, refused); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	r.warnUnknown(facts.SystemValues)
-	// Reports come before work: after a crash no setting is reported as applied while it changes.
-	// workLive does no work that is not reported.
+	// Reports come before steps: after a crash no setting is reported as applied while it changes.
+	// stepLive does no work that is not reported.
 	reports := r.report(ctx, facts, made)
 	if reports.behind { // the change may be one that wakes no reconcile
-		return ctrl.Result{RequeueAfter: time.Second}, errors.Join(missing, reports.err())
-	}
-	if _, ready := made.Next(); ready && r.Applies {
-		err = r.workLive(ctx)
-	}
-	if err := errors.Join(missing, reports.err(), err); err != nil {
-		return ctrl.Result{}, err // retried within mostBackoff
+		return ctrl.Result{RequeueAfter: time.Second}, errors.Join(missing, recordErr, reports.err())
 	}
 	r.wakeIn(made.After)
+	due := len(r.refusals.held(facts.Now)) < len(refused)
+	if _, work := made.Next(); r.Applies && (work || due || made.Network.Action != rollout.Nothing) {
+		err = r.stepLive(ctx)
+	}
+	if err := errors.Join(missing, recordErr, reports.err(), err, r.followNetworks(facts.Rollout)); err != nil {
+		return ctrl.Result{}, err // retried within mostBackoff
+	}
 	return ctrl.Result{RequeueAfter: r.wake}, nil
 }
 
 // wakeIn schedules a look; 0 schedules none.
 func (r *Reconciler) wakeIn(after time.Duration) {
 	r.wake = kit.Earliest(r.wake, after)
+}
+
+// followNetworks begins to watch networks once there are some. Before, the installation of Multus is no event.
+func (r *Reconciler) followNetworks(facts rollout.Rollout) error {
+	watch := r.watchNetworks
+	if watch == nil {
+		return nil
+	}
+	if len(facts.Networks) > 0 {
+		r.watchNetworks = nil
+		return watch()
+	}
+	if facts.UsesNetworks() {
+		r.wakeIn(rollout.MissingNetworkRetry)
+	}
+	return nil
 }
 
 // newlyApplied reports whether the plan has an applied setting that was last reported as not applied.
@@ -107,34 +137,46 @@ func newlyApplied(facts plan.Facts, made plan.Plan) bool {
 	})
 }
 
-// plan makes the plan on the facts of a reader.
-func (r *Reconciler) plan(ctx context.Context, reader *cluster.Reader) (plan.Facts, plan.Plan, error) {
+// look gathers a reader's facts and makes the plan. Refused writes are not planned, and components whose last change was undone
+// or refused are left alone for a while.
+func (r *Reconciler) look(ctx context.Context, reader *cluster.Reader, refused []rollout.Refusal) (plan.Facts, plan.Plan, error) {
 	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
 	if err != nil {
 		return facts, plan.Plan{}, err
 	}
 	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
+	facts.Rollout.Record.Refused = refused
 	made := plan.Make(facts)
-	if made.NeedsNetworks {
-		r.addNetworks(ctx, reader, &facts)
-		made = plan.Make(facts)
+	if facts.Rollout.Record.Unknown { // without a record, the network takes no step
+		made.Network.Action = rollout.Nothing
 	}
 	return facts, made, nil
 }
 
-// workLive decides on live facts and does the work. The next look reports an error in the settings
-// of the work.
-func (r *Reconciler) workLive(ctx context.Context) error {
-	facts, made, err := r.plan(ctx, r.Live)
+// stepLive decides on live facts and takes one step: of the network, else on a component. If the step of the network
+// fails, it delays no component.
+func (r *Reconciler) stepLive(ctx context.Context) error {
+	facts, made, err := r.look(ctx, r.Live, r.refusals.held(r.Clock.Now()))
 	if err != nil {
 		return err
 	}
+	var failed error
+	if made.Network.Action != rollout.Nothing {
+		if failed = r.stepNetwork(ctx, facts, made); failed == nil {
+			return nil
+		}
+	}
+	return errors.Join(failed, r.workLive(ctx, facts, made))
+}
+
+// workLive does the next work on a component. The next look reports an error in the settings of the work.
+func (r *Reconciler) workLive(ctx context.Context, facts plan.Facts, made plan.Plan) error {
 	work, ready := made.Next()
 	if !ready || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Reported[name].Underway }) {
 		return nil // or the value is new and not reported yet: its event follows
 	}
-	err = r.do(ctx, facts, work)
+	err := r.do(ctx, facts, work)
 	// Another write came first, and is the next event.
 	if kit.IsStale(err) {
 		r.Log.Info("stepped aside", "action", work.Action, "component", work.Component.Name, "error", err.Error())
@@ -157,10 +199,11 @@ func (r *Reconciler) workLive(ctx context.Context) error {
 	return err
 }
 
-// ensureSettings creates Fairlead's own settings without a value, to list, to patch and to report in. Settings that can't be
-// created stop no other.
-func (r *Reconciler) ensureSettings(ctx context.Context) error {
-	var problems []error
+// ensureObjects creates the record, and Fairlead's own settings without a value, to list, to patch and to report in.
+// Objects that can't be created stop no other.
+func (r *Reconciler) ensureObjects(ctx context.Context) error {
+	key := cluster.RolloutKey(r.Profile)
+	problems := []error{cluster.Ensure(ctx, r.Client, &v1alpha1.NetworkRollout{}, &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})}
 	for _, d := range catalog.All() {
 		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}
 		problems = append(problems, cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted))

@@ -27,9 +27,13 @@ func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Pla
 	}
 	var t reporting
 	r.reportOwn(ctx, facts, made, plans, &t)
+	step := made.Network
 	if r.Applies {
 		r.reportSystem(ctx, facts, plans, &t)
+	} else {
+		step = followed(facts.Rollout, step)
 	}
+	t.add(r.reportNetwork(ctx, facts.Rollout, step))
 	return t
 }
 

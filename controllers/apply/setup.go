@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -32,7 +34,7 @@ const (
 // for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile.Name); err != nil {
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile); err != nil {
 		return fmt.Errorf("registering the metrics of settings: %w", err)
 	}
 	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
@@ -52,9 +54,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, kit.Changed())).
 		Watches(&corev1.Node{}, soon, builder.WithPredicates(kit.Updated(cluster.NodeChanged))).
 		Watches(&schedulingv1.PriorityClass{}, soon)
-	b = b.WatchesRawSource(kit.AtStart(request))
-	if err := b.Complete(r); err != nil {
+	if r.VolumeNetworks {
+		b = r.watchRequests(b, soon)
+	}
+	c, err := b.WatchesRawSource(kit.AtStart(request)).Build(r)
+	if err != nil {
 		return fmt.Errorf("setting up the controller of settings: %w", err)
+	}
+	r.watchNetworks = func() error {
+		var network metav1.PartialObjectMetadata
+		network.SetGroupVersionKind(cluster.NetworkKind)
+		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, comesOrGoes()))
 	}
 	return nil
 }

@@ -100,27 +100,19 @@ func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
 
 // update writes the wanted traits into a template.
 func (r *Reconciler) update(ctx context.Context, values catalog.Values, work plan.Work) (client.Object, error) {
-	var object client.Object
-	var template *corev1.PodTemplateSpec
+	named := metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: work.Component.Name}
 	if work.Component.Kind == catalog.Deployment {
-		d := &appsv1.Deployment{}
-		object, template = d, &d.Spec.Template
-	} else {
-		d := &appsv1.DaemonSet{}
-		object, template = d, &d.Spec.Template
+		d := &appsv1.Deployment{ObjectMeta: named}
+		return d, r.patch(ctx, d, func() error {
+			return writeTraits(r.Profile.TolerationsAnnotation, d, &d.Spec.Template, values, work.Wants)
+		})
 	}
-	if err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: work.Component.Name}, object); err != nil {
-		return object, err
-	}
-	before := object.DeepCopyObject().(client.Object)
-	if err := writeTraits(r.Profile.TolerationsAnnotation, object, template, values, work.Wants); err != nil {
-		return object, err
-	}
-	if ds, is := object.(*appsv1.DaemonSet); is && work.Component.Client {
-		// Package rollout restarts its pods, each when no RWX volume is attached on its node.
-		if err := cluster.Pause(ds); err != nil {
-			return object, err
+	ds := &appsv1.DaemonSet{ObjectMeta: named}
+	return ds, r.patch(ctx, ds, func() error {
+		if err := writeTraits(r.Profile.TolerationsAnnotation, ds, &ds.Spec.Template, values, work.Wants); err != nil || !work.Component.Client {
+			return err
 		}
-	}
-	return object, r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		// Steps of the network restart its pods, each when no RWX volume is attached on its node.
+		return cluster.Pause(ds)
+	})
 }

@@ -69,8 +69,7 @@ type world struct {
 	after  func()
 	// meanwhile happens between the cached and the live read.
 	meanwhile func()
-	// networkLists counts lists of networks; networksFail answers them, unless it is nil.
-	networkLists int
+	// networksFail answers lists of networks, unless it is nil.
 	networksFail error
 	// outdated is the class with which Longhorn builds pods, if Longhorn has missed a change.
 	outdated *string
@@ -179,17 +178,21 @@ func (w *world) restart() {
 			w.meanwhile = nil
 			change()
 		}
-		if _, networks := o.(*metav1.PartialObjectMetadataList); networks {
-			w.networkLists++
-			return w.networksFail
-		}
-		return nil
+		return w.listNetworks(o)
 	}
+	w.Client.Reading = w.listNetworks
 	w.r = &Reconciler{
 		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: w.Client, API: w.API,
 		Cached: cluster.NewReader(profile, w.Client, w.Client), Live: cluster.NewReader(profile, live, live),
-		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry, profile.Name)),
+		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry, profile)),
 	}
+}
+
+func (w *world) listNetworks(o runtime.Object) error {
+	if _, networks := o.(*metav1.PartialObjectMetadataList); networks {
+		return w.networksFail
+	}
+	return nil
 }
 
 // once does something before a write, the first time. The result counts the writes.
@@ -459,7 +462,7 @@ func (w *world) wantLonghornWrites(want ...string) {
 
 // work are the writes since a number of writes, without settings.
 func (w *world) work(since int) []string {
-	return slices.DeleteFunc(slices.Clone(w.wrote[since:]), func(text string) bool { return strings.Contains(text, "Setting") })
+	return slices.DeleteFunc(slices.Clone(w.wrote[since:]), func(text string) bool { return strings.HasPrefix(text, "status ") || strings.Contains(text, "Setting") })
 }
 
 // wantMetric compares a series, by the name of its metric and the values of its labels.

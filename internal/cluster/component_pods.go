@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,17 +15,14 @@ import (
 const unreadable = "?"
 
 // instanceManagers are all instance managers, with and without a pod.
-func (r *Reader) instanceManagers(ctx context.Context, classes podClasses, asReported bool) ([]catalog.Component, error) {
+func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, asReported bool) ([]catalog.Component, error) {
 	var list longhorn.InstanceManagerList
 	if err := r.listHere(ctx, &list, "instance managers"); err != nil {
 		return nil, err
 	}
-	pods, err := r.pods(ctx, r.profile.InstanceManagerLabels)
-	if err != nil {
-		return nil, err
-	}
 	var instances components.Instances
 	if !asReported {
+		var err error
 		if instances, err = r.instances(ctx, list.Items); err != nil {
 			return nil, err
 		}
@@ -36,14 +32,14 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses, asRep
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
 	var built []catalog.Component
-	for i := range pods {
-		pod := &pods[i]
+	for i := range pods.instanceManagers {
+		pod := &pods.instanceManagers[i]
 		manager, found := byName[pod.Name]
 		if !found {
 			manager = &longhorn.InstanceManager{} // deleted before its pod
 		}
 		delete(byName, pod.Name)
-		c := r.podComponent(catalog.InstanceManager, pod, classes)
+		c := r.podComponent(catalog.InstanceManager, pod, pods.classes)
 		c.Engine = pod.Labels[r.profile.EngineLabel]
 		if c.Engine == "" {
 			c.Engine = manager.Spec.Engine()
@@ -67,13 +63,9 @@ func (r *Reader) instanceManagers(ctx context.Context, classes podClasses, asRep
 }
 
 // backingImageManagers are all backing image managers, with and without a pod.
-func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
+func (r *Reader) backingImageManagers(ctx context.Context, pods storagePods) ([]catalog.Component, error) {
 	var list longhorn.BackingImageManagerList
 	if err := r.listHere(ctx, &list, "backing image managers"); err != nil {
-		return nil, err
-	}
-	pods, err := r.pods(ctx, r.profile.BackingImageManagerLabels)
-	if err != nil {
 		return nil, err
 	}
 	byName := make(map[string]*longhorn.BackingImageManager, len(list.Items))
@@ -81,14 +73,15 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
 	var built []catalog.Component
-	for i := range pods {
-		c := r.podComponent(catalog.BackingImageManager, &pods[i], classes)
+	for i := range pods.backingImageManagers {
+		pod := &pods.backingImageManagers[i]
+		c := r.podComponent(catalog.BackingImageManager, pod, pods.classes)
 		if manager, found := byName[c.Name]; found {
 			c.Uses = components.FilesInUse(manager)
 			delete(byName, c.Name)
 		}
-		c.OtherTolerations = otherTolerations(pods[i].Annotations[r.profile.TolerationsAnnotation], pods[i].Spec.Tolerations)
-		r.builtOnNetwork(c.Built, &pods[i])
+		c.OtherTolerations = otherTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
+		r.builtOnNetwork(c.Built, pod)
 		built = append(built, c)
 	}
 	for name, manager := range byName {
@@ -97,33 +90,6 @@ func (r *Reader) backingImageManagers(ctx context.Context, classes podClasses) (
 		})
 	}
 	return built, nil
-}
-
-// shareManagers have a pod while the volume is attached. Their network is not a trait: see rollout.Next.
-func (r *Reader) shareManagers(volumes []storage.Volume) func(context.Context, podClasses) ([]catalog.Component, error) {
-	return func(ctx context.Context, classes podClasses) ([]catalog.Component, error) {
-		detached := make(map[string]bool, len(volumes))
-		for _, v := range volumes {
-			detached[v.Name] = !v.Attached
-		}
-		built := make([]catalog.Component, 0, len(volumes))
-		var last map[catalog.Trait]string
-		err := r.eachServerPod(ctx, r.profile.ServerLabels, func(pod *corev1.Pod) {
-			c := r.podComponent(catalog.ShareManager, pod, classes)
-			delete(c.Built, catalog.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
-			// Thousands have the same traits: they share one map.
-			if maps.Equal(c.Built, last) {
-				c.Built = last
-			}
-			last = c.Built
-			// A volume that is not known may be attached.
-			if volume := pod.Labels[r.profile.VolumeLabel]; !detached[volume] {
-				c.Uses = []string{volume}
-			}
-			built = append(built, c)
-		})
-		return built, err
-	}
 }
 
 // podComponent has the traits of all pods of the storage system.

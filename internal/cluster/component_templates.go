@@ -3,13 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,40 +18,28 @@ import (
 
 // templates returns the Deployments and DaemonSets that the storage system creates
 // itself. Those of its installation belong to the installer.
-func (r *Reader) templates(ctx context.Context, _ podClasses) ([]catalog.Component, error) {
-	managed := []client.ListOption{client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)}
+func (r *Reader) templates(ctx context.Context, pods storagePods, nodes catalog.Nodes) ([]catalog.Component, error) {
 	var deployments appsv1.DeploymentList
-	if err := r.objects.List(ctx, &deployments, managed...); err != nil {
-		return nil, fmt.Errorf("listing Deployments: %w", err)
+	if err := r.objects.List(ctx, &deployments, client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)); err != nil {
+		return nil, fmt.Errorf("listing Deployments: %pods", err)
 	}
-	var daemonSets appsv1.DaemonSetList
-	if err := r.objects.List(ctx, &daemonSets, managed...); err != nil {
-		return nil, fmt.Errorf("listing DaemonSets: %w", err)
-	}
-	isClient := func(ds appsv1.DaemonSet) bool { return ds.Name == r.profile.ClientDaemonSet }
-	if !slices.ContainsFunc(daemonSets.Items, isClient) {
-		ds, err := r.DaemonSetObject(ctx)
-		if err == nil {
-			daemonSets.Items = append(daemonSets.Items, *ds)
-		} else if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	components := make([]catalog.Component, 0, len(deployments.Items)+len(daemonSets.Items))
+	var templates []catalog.Component
 	for i := range deployments.Items {
-		components = append(components, r.deployment(&deployments.Items[i]))
+		templates = append(templates, r.deployment(&deployments.Items[i]))
 	}
-	for i := range daemonSets.Items {
-		ds := &daemonSets.Items[i]
+	managed := labels.SelectorFromSet(r.profile.ManagedLabels)
+	for i := range pods.daemonSets {
+		ds := &pods.daemonSets[i]
+		if ds.Name != r.profile.ClientDaemonSet && !managed.Matches(labels.Set(ds.Labels)) {
+			continue
+		}
 		c := r.daemonSet(ds)
 		if !c.Ready {
-			if err := r.withoutLostNodes(ctx, ds, &c); err != nil {
-				return nil, err
-			}
+			withoutLostNodes(ds, pods.daemonPods[ds.UID], nodes, &c)
 		}
-		components = append(components, c)
+		templates = append(templates, c)
 	}
-	return components, nil
+	return templates, nil
 }
 
 func (r *Reader) deployment(d *appsv1.Deployment) catalog.Component {

@@ -60,16 +60,22 @@ func sharePod(volume, class string) client.Object {
 	return objects.ServerPod(volume, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class })
 }
 
+func componentsOf(t *testing.T, stored ...client.Object) ([]catalog.Component, error) {
+	t.Helper()
+	f, err := readerOver(t, stored...).Facts(t.Context(), FactsOptions{})
+	return f.Components, err
+}
+
 func oneComponent(t *testing.T, stored ...client.Object) catalog.Component {
 	t.Helper()
-	got, err := readerOver(t, stored...).Components(t.Context())
+	got, err := componentsOf(t, stored...)
 	must.True(t, err == nil && len(got) == 1, "got %+v, %v", got, err)
 	return got[0]
 }
 
 func componentNamed(t *testing.T, name string, stored ...client.Object) catalog.Component {
 	t.Helper()
-	all, err := readerOver(t, stored...).Components(t.Context())
+	all, err := componentsOf(t, stored...)
 	i := slices.IndexFunc(all, func(c catalog.Component) bool { return c.Name == name })
 	must.True(t, err == nil && i >= 0, "got %+v, %v", all, err)
 	return all[i]
@@ -240,7 +246,7 @@ func TestInstancesUseAnInstanceManager(t *testing.T) {
 func TestManagerWithoutAPodIsMissing(t *testing.T) {
 	ended := managerPod("v1", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 	images := &longhorn.BackingImageManager{ObjectMeta: here("bim-1"), Spec: longhorn.BackingImageManagerSpec{NodeID: "node-2"}}
-	got, err := readerOver(t, ended, manager("im-1", "node-1", ""), manager("im-2", "node-1", "v2"), images).Components(t.Context())
+	got, err := componentsOf(t, ended, manager("im-1", "node-1", ""), manager("im-2", "node-1", "v2"), images)
 	want := []catalog.Component{
 		{Kind: catalog.BackingImageManager, Name: "bim-1", Node: "node-2", Missing: true},
 		{Kind: catalog.InstanceManager, Name: "im-1", ManagerUID: "uid-x", ManagerVersion: "999", Node: "node-1", Engine: "v1", Missing: true},
@@ -372,12 +378,12 @@ func TestTraitsOfATemplate(t *testing.T) {
 }
 
 func TestTemplatesOfTheInstallerAreNotComponents(t *testing.T) {
-	got, err := readerOver(t, &appsv1.DaemonSet{ObjectMeta: here("longhorn-manager")}, &appsv1.Deployment{ObjectMeta: here("longhorn-ui")}).Components(t.Context())
+	got, err := componentsOf(t, &appsv1.DaemonSet{ObjectMeta: here("longhorn-manager")}, &appsv1.Deployment{ObjectMeta: here("longhorn-ui")})
 	must.True(t, err == nil && len(got) == 0, "got %+v, %v", got, err)
 }
 
 func TestComponentsAreSorted(t *testing.T) {
-	got, err := readerOver(t, manager("b", "node-1", "v1"), manager("c", "node-2", "v1"), manager("a", "node-2", "v1"), sharePod("v", "")).Components(t.Context())
+	got, err := componentsOf(t, manager("b", "node-1", "v1"), manager("c", "node-2", "v1"), manager("a", "node-2", "v1"), sharePod("v", ""))
 	must.Do(t, err)
 	var names []string
 	for _, c := range got {

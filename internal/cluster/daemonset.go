@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,15 +20,11 @@ func DaemonSetKey(p storage.Profile) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.Namespace, Name: p.ClientDaemonSet}
 }
 
-// DaemonSet gathers the facts on the clients' DaemonSet.
-func (r *Reader) DaemonSet(ctx context.Context) (rollout.DaemonSet, error) {
+// daemonSetFacts are the facts on the clients' DaemonSet; ds is nil if there is none.
+func (r *Reader) daemonSetFacts(ds *appsv1.DaemonSet) rollout.DaemonSet {
 	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
-	ds, err := r.DaemonSetObject(ctx)
-	if apierrors.IsNotFound(err) {
-		return facts, nil
-	}
-	if err != nil {
-		return facts, err
+	if ds == nil {
+		return facts
 	}
 	template := ds.Spec.Template
 	networks, err := storage.ManagedAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
@@ -48,16 +42,7 @@ func (r *Reader) DaemonSet(ctx context.Context) (rollout.DaemonSet, error) {
 	facts.Revision = ds.Annotations[appsv1.DeprecatedTemplateGeneration]
 	facts.Wanted = int(ds.Status.DesiredNumberScheduled)
 	facts.MaxUnavailable = maxUnavailable(ds)
-	return facts, nil
-}
-
-// DaemonSetObject reads the clients' DaemonSet, for changing it.
-func (r *Reader) DaemonSetObject(ctx context.Context) (*appsv1.DaemonSet, error) {
-	var ds appsv1.DaemonSet
-	if err := r.objects.Get(ctx, DaemonSetKey(r.profile), &ds); err != nil {
-		return nil, fmt.Errorf("reading DaemonSet %s: %w", r.profile.ClientDaemonSet, err)
-	}
-	return &ds, nil
+	return facts
 }
 
 // OwnStrategy returns the installer's update strategy, also while the DaemonSet is paused.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -20,26 +19,14 @@ import (
 // formed counts as the recorded network.
 func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.Time) (datapath.Facts, error) {
 	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
-	own, system, err := r.Values(ctx)
-	if err != nil {
+	var err error
+	if f.Rollout, err = r.Rollout(ctx, now); err != nil {
 		return f, err
 	}
-	record, err := r.Record(ctx)
-	if IgnoreNoRecord(err) != nil {
-		return f, err
+	if f.Rollout.Invalid != nil {
+		f.Rollout.Desired = f.Rollout.Record.Servers
 	}
-	values := catalog.Resolve(own, system, r.profile.Name)
-	_, invalid := catalog.SharedVolumeNetwork(values, r.profile)
-	if invalid != nil {
-		values = catalog.Resolve(nil, nil, r.profile.Name)
-	}
-	if f.Rollout, err = r.Rollout(ctx, values, record, now); err != nil {
-		return f, err
-	}
-	if invalid != nil {
-		f.Rollout.Desired = record.Servers
-	}
-	if err := r.AddRequests(ctx, &f.Rollout); err != nil {
+	if err := r.addRequests(ctx, &f.Rollout); err != nil {
 		return f, err
 	}
 	if err := r.addPublished(ctx, f.Published); err != nil {

@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -25,62 +23,40 @@ type FactsOptions struct {
 	AsReported bool
 }
 
-// Facts gathers all facts of a plan. A cluster without a network record counts as
+// Facts gathers all facts of a plan, each list once. A cluster without a network record counts as
 // on the cluster network.
 func (r *Reader) Facts(ctx context.Context, o FactsOptions) (plan.Facts, error) {
 	f := plan.Facts{Profile: r.profile, Now: o.Now}
 	if err := r.addSettings(ctx, &f); err != nil {
 		return f, err
 	}
-	record, err := r.Record(ctx)
-	if IgnoreNoRecord(err) != nil {
-		return f, err
-	}
-	f.Rollout, err = r.Rollout(ctx, f.Values, record, o.Now)
-	if err != nil && !errors.Is(err, catalog.ErrInvalidValue) {
-		return f, err
-	}
-	f.Rollout.Policy = o.Policy
-	if err == nil && o.VolumeNetworks {
-		if err := r.AddRequests(ctx, &f.Rollout); err != nil {
-			return f, err
-		}
-	}
-	if o.AsReported {
-		for _, a := range record.VolumeServers {
-			f.Rollout.ClassNetworks = append(f.Rollout.ClassNetworks, a.Network)
-		}
-	}
-	f.Volumes = f.Rollout.Volumes
-	if err != nil { // other settings than the network of shared volumes are still planned
-		if f.Volumes, err = r.Volumes(ctx); err != nil {
-			return f, err
-		}
-	}
-	if f.Components, err = r.componentsWith(ctx, f.Volumes, o.AsReported); err != nil {
-		return f, err
-	}
-	classes, _, err := r.PriorityClasses(ctx)
+	classes, byDefault, err := r.priorityClasses(ctx)
 	if err != nil {
 		return f, err
 	}
-	f.Existing.Classes = make(map[string]bool, len(classes))
-	for _, name := range classes {
-		f.Existing.Classes[name] = true
+	f.Classes = classes
+	if f.Nodes, err = r.nodes(ctx); err != nil {
+		return f, err
 	}
-	f.Nodes, err = r.Nodes(ctx)
+	var pods storagePods
+	if f.Rollout, pods, err = r.rollout(ctx, classesFor(byDefault, f.Values), f.Values, o.Now); err != nil {
+		return f, err
+	}
+	f.Rollout.Policy = o.Policy
+	markLost(f.Rollout.Clients, f.Nodes)
+	switch {
+	case o.AsReported:
+		for _, a := range f.Rollout.Record.VolumeServers {
+			f.Rollout.ClassNetworks = append(f.Rollout.ClassNetworks, a.Network)
+		}
+	case o.VolumeNetworks:
+		if err := r.addRequests(ctx, &f.Rollout); err != nil {
+			return f, err
+		}
+	}
+	// Last: engines and replicas are written before their instance managers report them.
+	f.Components, err = r.components(ctx, pods, f.Rollout.Volumes, f.Nodes, o.AsReported)
 	return f, err
-}
-
-// AddNetworks adds the existing networks. The reader must be live: the kind may not be
-// installed. controllers/rollout watches networks, for wake-ups only, once the kind exists.
-func (r *Reader) AddNetworks(ctx context.Context, f *plan.Facts) error {
-	networks, err := r.Networks(ctx)
-	if err != nil && !lists.NotInstalled(err) {
-		return err
-	}
-	f.Existing.Networks = rollout.NetworkSet(networks) // without Multus there is none
-	return nil
 }
 
 // addSettings reads the values in effect, and the last reports on them.

@@ -10,8 +10,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -43,7 +41,7 @@ func BenchmarkGather(b *testing.B) {
 	now := time.Unix(0, 0)
 	for name, gather := range map[string]func() error{
 		"rollout": func() error {
-			_, err := reader.Rollout(b.Context(), catalog.Resolve(nil, nil, "longhorn"), rollout.Record{}, now)
+			_, err := reader.Rollout(b.Context(), now)
 			return err
 		},
 		"requests": func() error {

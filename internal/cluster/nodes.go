@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// Nodes gathers the cluster's nodes, and says on which of them the storage system runs.
-func (r *Reader) Nodes(ctx context.Context) (catalog.Nodes, error) {
+// nodes gathers the cluster's nodes, and says on which of them the storage system runs.
+func (r *Reader) nodes(ctx context.Context) (catalog.Nodes, error) {
 	var theirs longhorn.NodeList
 	if err := r.listHere(ctx, &theirs, "nodes of the storage system"); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r *Reader) BootID(ctx context.Context, name string) (string, error) {
 	return node.Status.NodeInfo.BootID, nil
 }
 
-// NodeChanged reports whether a field that Nodes reads has changed. A kubelet
+// NodeChanged reports whether a field of catalog.Node has changed. A kubelet
 // writes its node's status every few minutes, mostly with other changes.
 func NodeChanged(was, is *corev1.Node) bool {
 	return was.Spec.Unschedulable != is.Spec.Unschedulable || !maps.Equal(was.Labels, is.Labels) ||

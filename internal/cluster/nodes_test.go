@@ -18,7 +18,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -50,7 +49,7 @@ func TestNodesJoinKubernetesAndTheStorageSystem(t *testing.T) {
 	must.Do(t, err)
 	for how, node := range map[string]client.Object{"whole": one, "slim": slim.(client.Object)} {
 		r := readerOver(t, node, two, theirs, gone)
-		if got, err := r.Nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := r.nodes(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got  %+v, %v\nwant %+v", how, got, err, want)
 		}
 		for name, want := range map[string]string{"node-1": "boot-1", "node-2": "boot-node-2", "node-3": ""} {
@@ -64,9 +63,9 @@ func TestLowestOfTwoDefaultClassesCounts(t *testing.T) {
 	class := func(name string, value int32, byDefault bool) client.Object {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
 	}
-	names, byDefault, err := readerOver(t, class("c", 7, true), class("a", -3, true), class("b", -9, false)).PriorityClasses(t.Context())
-	must.True(t, err == nil && reflect.DeepEqual(names, []string{"a", "b", "c"}) && byDefault == "a", "got %v, %q, %v", names, byDefault, err)
-	if _, byDefault, _ := readerOver(t, class("c", 7, false)).PriorityClasses(t.Context()); byDefault != "" {
+	names, byDefault, err := readerOver(t, class("c", 7, true), class("a", -3, true), class("b", -9, false)).priorityClasses(t.Context())
+	must.True(t, err == nil && reflect.DeepEqual(names, map[string]bool{"a": true, "b": true, "c": true}) && byDefault == "a", "got %v, %q, %v", names, byDefault, err)
+	if _, byDefault, _ := readerOver(t, class("c", 7, false)).priorityClasses(t.Context()); byDefault != "" {
 		t.Fatalf("got %q", byDefault)
 	}
 }
@@ -93,16 +92,14 @@ func TestFactsHaveClassesAndNetworks(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, network).Build()
 	r := NewReader(objects.Longhorn, c, c)
 	f, err := r.Facts(t.Context(), FactsOptions{})
-	want := (plan.Existing{Classes: map[string]bool{"high": true}})
-	must.True(t, err == nil && reflect.DeepEqual(f.Existing, want), "got %+v, %v", f.Existing, err)
-	if err := r.AddNetworks(t.Context(), &f); err != nil || !f.Existing.Networks[storage.Network{Namespace: "kube-system", Name: "one"}] {
-		t.Fatalf("got %+v, %v", f.Existing.Networks, err)
-	}
+	must.True(t, err == nil && f.Classes["high"] && f.Rollout.Networks[storage.Network{Namespace: "kube-system", Name: "one"}], "got %+v, %v", f, err)
 
-	none := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return &meta.NoKindMatchError{GroupKind: NetworkKind.GroupKind()}
+	withoutMultus := interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		if _, networks := list.(*metav1.PartialObjectMetadataList); networks {
+			return &meta.NoKindMatchError{GroupKind: NetworkKind.GroupKind()}
+		}
+		return c.List(ctx, list, o...)
 	}})
-	if err := NewReader(objects.Longhorn, none, none).AddNetworks(t.Context(), &f); err != nil || f.Existing.Networks == nil || len(f.Existing.Networks) != 0 {
-		t.Fatalf("without Multus: got %v, %v", f.Existing.Networks, err)
-	}
+	f, err = NewReader(objects.Longhorn, withoutMultus, withoutMultus).Facts(t.Context(), FactsOptions{})
+	must.True(t, err == nil && f.Rollout.Networks != nil && len(f.Rollout.Networks) == 0, "without Multus: got %+v, %v", f, err)
 }

@@ -61,31 +61,17 @@ func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
 	return client
 }
 
-// Servers gathers the pods that serve shared volumes.
-func (r *Reader) Servers(ctx context.Context) ([]storage.Server, error) {
-	return r.serversBy(ctx, r.profile.ServerLabels)
-}
-
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]storage.Server, error) {
 	labels := map[string]string{r.profile.VolumeLabel: volume}
 	maps.Copy(labels, r.profile.ServerLabels)
-	return r.serversBy(ctx, labels)
-}
-
-func (r *Reader) serversBy(ctx context.Context, labels map[string]string) ([]storage.Server, error) {
 	var servers []storage.Server
-	err := r.eachServerPod(ctx, labels, func(pod *corev1.Pod) { servers = append(servers, r.serverOf(pod)) })
-	return servers, err
-}
-
-// eachServerPod visits the labelled pods that the storage system owns as servers of a volume.
-func (r *Reader) eachServerPod(ctx context.Context, labels map[string]string, take func(*corev1.Pod)) error {
-	return r.eachPod(ctx, labels, func(pod *corev1.Pod) {
-		if r.profile.OwnsServer(controllerOf(pod), pod.Labels[r.profile.VolumeLabel]) {
-			take(pod)
+	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) {
+		if r.profile.OwnsServer(controllerOf(pod), volume) {
+			servers = append(servers, r.serverOf(pod))
 		}
 	})
+	return servers, err
 }
 
 // RunningServer returns the volume's server pod that is not being deleted, or nil.
@@ -169,14 +155,6 @@ func controllerOf(pod *corev1.Pod) storage.Owner {
 		return storage.Owner{}
 	}
 	return storage.Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
-}
-
-// pods lists the pods that have not ended. They are read-only, since a cache may
-// return its own objects.
-func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]corev1.Pod, error) {
-	var pods []corev1.Pod
-	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) { pods = append(pods, *pod) })
-	return pods, err
 }
 
 // eachPod visits the pods that have not ended. There may be as many as volumes.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,17 +52,17 @@ func TestLookAlikePodsAreIgnored(t *testing.T) {
 	for what, owners := range lookAlikes("apps/v1", "DaemonSet", objects.Longhorn.ClientDaemonSet) {
 		t.Run("client, "+what, func(t *testing.T) {
 			r := readerOver(t, clientPod("real"), clientPod("look-alike", func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
-			all, err := r.Clients(t.Context())
+			facts, err := r.Rollout(t.Context(), time.Time{})
 			here, errHere := r.ClientsOn(t.Context(), "node-1")
-			checkReal(t, podNames(append(all, here...), func(c storage.Client) string { return c.Pod }), err, errHere)
+			checkReal(t, podNames(append(facts.Clients, here...), func(c storage.Client) string { return c.Pod }), err, errHere)
 		})
 	}
 	for what, owners := range lookAlikes("longhorn.io/v1beta2", "ShareManager", "v") {
 		t.Run("server, "+what, func(t *testing.T) {
 			r := readerOver(t, serverPod("real"), objects.With(serverPod("look-alike"), func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
-			all, err := r.Servers(t.Context())
+			facts, err := r.Rollout(t.Context(), time.Time{})
 			its, errIts := r.ServersOf(t.Context(), "v")
-			checkReal(t, podNames(append(all, its...), func(s storage.Server) string { return s.Pod }), err, errIts)
+			checkReal(t, podNames(append(facts.Servers, its...), func(s storage.Server) string { return s.Pod }), err, errIts)
 		})
 	}
 }

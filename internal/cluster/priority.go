@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -12,22 +11,21 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// PriorityClasses returns the sorted names of the priority classes, and the default
-// class for pods without a class; "" if there is none.
-func (r *Reader) PriorityClasses(ctx context.Context) (names []string, byDefault string, err error) {
+// priorityClasses returns the names of the priority classes, and the default class for pods without a class; "" if there is none.
+func (r *Reader) priorityClasses(ctx context.Context) (names map[string]bool, byDefault string, err error) {
 	var list schedulingv1.PriorityClassList
 	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, "", fmt.Errorf("listing PriorityClasses: %w", err)
 	}
+	names = make(map[string]bool, len(list.Items))
 	var lowest int32
 	for _, class := range list.Items {
-		names = append(names, class.Name)
+		names[class.Name] = true
 		// Of several default classes, the API server takes the lowest (k8s.io/kubernetes plugin/pkg/admission/priority).
 		if class.GlobalDefault && (byDefault == "" || class.Value < lowest) {
 			byDefault, lowest = class.Name, class.Value
 		}
 	}
-	slices.Sort(names)
 	return names, byDefault, nil
 }
 
@@ -39,17 +37,8 @@ type podClasses struct {
 	named bool
 }
 
-func (r *Reader) podClasses(ctx context.Context) (podClasses, error) {
-	_, byDefault, err := r.PriorityClasses(ctx)
-	if err != nil || byDefault == "" {
-		return podClasses{}, err
-	}
-	own, system, err := r.Values(ctx)
-	if err != nil {
-		return podClasses{}, err
-	}
-	inForce := catalog.Resolve(own, system, r.profile.Name)[catalog.PriorityClass].Text
-	return podClasses{byDefault: byDefault, named: strings.TrimSpace(inForce) == byDefault}, nil
+func classesFor(byDefault string, values catalog.Values) podClasses {
+	return podClasses{byDefault: byDefault, named: strings.TrimSpace(values[catalog.PriorityClass].Text) == byDefault}
 }
 
 func (c podClasses) built(class string) string {

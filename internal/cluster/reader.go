@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -171,16 +172,16 @@ func valuesOf(ours []v1alpha1.Setting, theirs []longhorn.Setting) (own, system m
 // NetworkKind is the kind that Multus reads networks from.
 var NetworkKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
 
-// Networks lists the NetworkAttachmentDefinitions of the cluster by name.
-func (r *Reader) Networks(ctx context.Context) ([]storage.Network, error) {
+// networks returns the NetworkAttachmentDefinitions of the cluster. Without Multus there are none.
+func (r *Reader) networks(ctx context.Context) (map[storage.Network]bool, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind + "List"))
-	if err := r.objects.List(ctx, &list); err != nil {
+	if err := r.objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {
 		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
 	}
-	networks := make([]storage.Network, 0, len(list.Items))
+	networks := make(map[storage.Network]bool, len(list.Items))
 	for i := range list.Items {
-		networks = append(networks, storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
+		networks[storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}] = true
 	}
 	return networks, nil
 }

@@ -74,8 +74,8 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	return all, r.contest(ctx, &all)
 }
 
-// AddRequests adds the requests of annotations to the facts.
-func (r *Reader) AddRequests(ctx context.Context, facts *rollout.Rollout) error {
+// addRequests adds the requests of annotations to the facts.
+func (r *Reader) addRequests(ctx context.Context, facts *rollout.Rollout) error {
 	requests, err := r.Requests(ctx)
 	if err != nil {
 		return err

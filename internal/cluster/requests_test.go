@@ -157,9 +157,9 @@ func TestSlimCopiesKeepRequests(t *testing.T) {
 	}
 }
 
-func TestAddRequests(t *testing.T) {
+func TestRequestsAreAdded(t *testing.T) {
 	facts := rollout.Rollout{Volumes: []storage.Volume{{Name: "by-class", Shared: true}, {Name: "unknown"}}}
-	err := readerOver(t, requesting()...).AddRequests(t.Context(), &facts)
+	err := readerOver(t, requesting()...).addRequests(t.Context(), &facts)
 	want := rollout.Rollout{
 		Volumes:       []storage.Volume{{Name: "by-class", Shared: true, Request: wantedRequests()["by-class"]}, {Name: "unknown"}},
 		ClassNetworks: []storage.Network{teamY},
@@ -186,7 +186,7 @@ func TestPodsOnVolumeNetworks(t *testing.T) {
 	server := objects.ServerPod("v", func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{storage.NetworksAnnotation: common.String() + "," + onX.String()}
 	})
-	if servers, err := readerOver(t, server).Servers(t.Context()); err != nil || len(servers) != 1 || servers[0].Network != onX {
+	if servers, err := readerOver(t, server).ServersOf(t.Context(), "v"); err != nil || len(servers) != 1 || servers[0].Network != onX {
 		t.Errorf("the server's volume network comes first: got %+v, %v", servers, err)
 	}
 }

@@ -2,60 +2,40 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Rollout gathers the facts for the next step of the network's roll-out. values are
-// the values in effect. A malformed value is returned as an error of
-// settings.SharedVolumeNetwork.
-func (r *Reader) Rollout(ctx context.Context, values catalog.Values, record rollout.Record, now time.Time) (rollout.Rollout, error) {
-	facts := rollout.Rollout{Record: record, Now: now, MountsFromHost: r.profile.MountsFromHost}
-	var err error
-	if facts.Desired, err = catalog.SharedVolumeNetwork(values, r.profile); err != nil {
-		return facts, err
+// Rollout gathers the facts on the network of shared volumes, without the requests of volumes.
+func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, error) {
+	own, system, err := r.Values(ctx)
+	if err != nil {
+		return rollout.Rollout{}, err
 	}
-	if facts.DaemonSet, err = r.DaemonSet(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Clients, err = r.Clients(ctx); err != nil {
-		return facts, err
-	}
-	if err = r.markLost(ctx, facts.Clients); err != nil {
-		return facts, err
-	}
-	if facts.Volumes, err = r.Volumes(ctx); err != nil {
-		return facts, err
-	}
-	if facts.Services, err = r.Services(ctx); err != nil {
-		return facts, err
-	}
-	facts.Servers, err = r.Servers(ctx)
-	return facts, err
+	f, _, err := r.rollout(ctx, podClasses{}, catalog.Resolve(own, system, r.profile.Name), now)
+	return f, err
 }
 
-// markLost marks the clients on nodes that are not Ready. Nodes are read only if a client is down: pods of
-// a lost node are not Ready.
-func (r *Reader) markLost(ctx context.Context, clients []storage.Client) error {
-	down := func(c storage.Client) bool { return !c.Ready || c.Terminating }
-	if !slices.ContainsFunc(clients, down) {
-		return nil
+// rollout reads the record first, as it is the precondition of steps. It reads volumes after the pods: a volume that is attached
+// meanwhile counts as attached.
+func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog.Values, now time.Time) (f rollout.Rollout, pods storagePods, err error) {
+	f.Now, f.MountsFromHost = now, r.profile.MountsFromHost
+	f.Desired, f.Invalid = catalog.SharedVolumeNetwork(values, r.profile)
+	if f.Record, err = r.Record(ctx); IgnoreNoRecord(err) != nil {
+		return f, pods, err
 	}
-	ready := map[string]bool{}
-	err := lists.ForEach(ctx, r.objects, &corev1.NodeList{}, func(node *corev1.Node) { ready[node.Name] = nodeReady(node) })
-	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+	if pods, err = r.storagePods(ctx, classes); err != nil {
+		return f, pods, err
 	}
-	for i := range clients {
-		clients[i].Lost = down(clients[i]) && clients[i].Node != "" && !ready[clients[i].Node]
+	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(r.clientDaemonSet(pods)), pods.clients, pods.servers
+	if f.Networks, err = r.networks(ctx); err != nil {
+		f.Unlisted = err.Error() // other work goes on
 	}
-	return nil
+	if f.Services, err = r.Services(ctx); err != nil {
+		return f, pods, err
+	}
+	f.Volumes, err = r.Volumes(ctx)
+	return f, pods, err
 }

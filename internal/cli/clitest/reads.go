@@ -39,6 +39,9 @@ func CheckReads(t *testing.T, roles map[string]string) (interceptor.Funcs, map[s
 		}
 		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		if kind.Group == cluster.NetworkKind.Group { // its name is not the usual plural
+			plural.Resource = "network-attachment-definitions"
+		}
 		reads[plural.Resource] = true
 		if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 			return slices.Contains(r.APIGroups, plural.Group) && slices.Contains(r.Resources, plural.Resource) && slices.Contains(r.Verbs, verb) &&

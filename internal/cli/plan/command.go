@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +13,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/validators"
 )
 
@@ -73,42 +70,18 @@ Exit codes:
 
 // Read reads the cluster, judges the changes and makes the plan.
 func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, error) {
-	o := cluster.FactsOptions{Now: now, Policy: p.Configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()}
-	facts, err := p.Reader.Facts(ctx, o)
+	facts, err := p.Reader.Facts(ctx, cluster.FactsOptions{Now: now, Policy: p.Configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()})
 	if err != nil {
-		return View{}, err
-	}
-	then := c.after(facts)
-	if plan.Make(then).NeedsNetworks {
-		if err := p.Reader.AddNetworks(ctx, &facts); err != nil {
-			return View{}, err
-		}
-	}
-	if err := completeRollout(ctx, p, &facts, then.Values, o); err != nil {
 		return View{}, err
 	}
 	if p.Duties.Settings == config.Off {
 		return viewOf(facts, c), nil // without changes, the webhook has nothing to judge
 	}
-	return c.planned(judgedBy(ctx, p, facts, c))
-}
-
-// judgedBy adds the facts that only the webhook needs.
-func judgedBy(ctx context.Context, p cli.Target, facts plan.Facts, c Changes) validators.SettingFacts {
-	judged := validators.SettingFacts{
+	return c.planned(validators.SettingFacts{
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
 		MissingPolicy: validators.Strictness(p.Configuration.Networks.Missing),
-	}
-	judged.PriorityClasses = slices.Sorted(maps.Keys(facts.Existing.Classes))
-	if len(c) == 0 {
-		return judged // nothing to judge, so the user needs no right to read networks
-	}
-	judged.Defaults = p.Reader.DefaultSettings(ctx)
-	// A cluster without Multus has no such kind; the webhook ignores that too.
-	var err error
-	judged.Networks, err = p.Reader.Networks(ctx)
-	judged.NetworksKnown = err == nil
-	return judged
+		Defaults:      p.Reader.DefaultSettings(ctx),
+	})
 }
 
 // planned judges the changes and makes the plan.
@@ -122,28 +95,6 @@ func (c Changes) planned(facts validators.SettingFacts) (View, error) {
 		view.Settings[i].Warnings = append(s.Warnings, warnings[catalog.Name(s.Name)]...)
 	}
 	return view, nil
-}
-
-// completeRollout adds the facts that a malformed value left out, if a change corrects the value.
-func completeRollout(ctx context.Context, p cli.Target, facts *plan.Facts, then catalog.Values, o cluster.FactsOptions) error {
-	if _, err := catalog.SharedVolumeNetwork(facts.Values, p.Storage()); err == nil {
-		return nil
-	}
-	if _, err := catalog.SharedVolumeNetwork(then, p.Storage()); err != nil {
-		return nil // the plan reports the malformed value
-	}
-	record, err := p.Reader.Record(ctx)
-	if cluster.IgnoreNoRecord(err) != nil {
-		return err
-	}
-	if facts.Rollout, err = p.Reader.Rollout(ctx, then, record, o.Now); err != nil {
-		return err
-	}
-	facts.Rollout.Policy = o.Policy
-	if o.VolumeNetworks {
-		return p.Reader.AddRequests(ctx, &facts.Rollout)
-	}
-	return nil
 }
 
 func show(out io.Writer, view View, output string) error {

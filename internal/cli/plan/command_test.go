@@ -24,10 +24,10 @@ import (
 func clusterFacts() plan.Facts {
 	f := plan.Facts{
 		Profile: longhorn.Profile(), Reported: map[catalog.Name]plan.Reported{}, Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
-		Volumes: []storage.Volume{
+		Rollout: rollout.Rollout{Volumes: []storage.Volume{
 			{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
 			{Name: "pvc-b", Engine: catalog.EngineV1},
-		},
+		}},
 		Components: []catalog.Component{
 			{Kind: catalog.Deployment, Name: "csi-attacher", Ready: true, Updated: 3, Total: 3, Built: map[catalog.Trait]string{catalog.PriorityClassName: ""}},
 		},
@@ -82,7 +82,7 @@ func output(t *testing.T, view View, format string, want error) string {
 func TestPlans(t *testing.T) {
 	starting := clusterFacts()
 	starting.Components[1].Terminating = true
-	starting.Volumes[0].Attached = false
+	starting.Rollout.Volumes[0].Attached = false
 	starting.Components[2].Uses = nil
 	rolledOut := clusterFacts()
 	rolledOut.OwnValues = map[catalog.Name]string{catalog.EngineImageProbePeriod: "5"}
@@ -133,7 +133,7 @@ func TestPlanAsJSON(t *testing.T) {
 func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 	f := clusterFacts()
 	for i := range 100 {
-		f.Volumes = append(f.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: catalog.EngineV1})
+		f.Rollout.Volumes = append(f.Rollout.Volumes, storage.Volume{Name: fmt.Sprintf("pvc-%03d", i), Attached: true, Engine: catalog.EngineV1})
 		f.Components = append(f.Components, catalog.Component{
 			Kind: catalog.BackingImageManager, Name: fmt.Sprintf("backing-image-manager-%03d", i), Ready: true,
 			Built: map[catalog.Trait]string{catalog.PriorityClassName: ""},
@@ -179,14 +179,14 @@ func TestNetworkMovesForAllSettingsThatChooseIt(t *testing.T) {
 	f := inLonghorn(clusterFacts(), catalog.StorageNetworkForRWX, "true")
 	rolled := ""
 	f.Reported[catalog.EndpointNetworkForRWX] = plan.Reported{Rolled: &rolled, Applied: true}
-	f.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}}}
+	f.Rollout.Volumes = []storage.Volume{{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}}}
 	for i := range f.Components {
 		if f.Components[i].Kind == catalog.InstanceManager {
 			f.Components[i].Built[catalog.StorageAttachment] = ""
 		}
 	}
-	f.Rollout = rollout.Rollout{DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Volumes}
-	f.Existing.Networks = rollout.NetworkSet([]storage.Network{{Namespace: "kube-system", Name: "storage-net"}})
+	f.Rollout = rollout.Rollout{DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, Volumes: f.Rollout.Volumes}
+	f.Rollout.Networks = map[storage.Network]bool{{Namespace: "kube-system", Name: "storage-net"}: true}
 	view := planFor(t, f, "storage-network=kube-system/storage-net")
 	out := output(t, view, cli.OutputTable, cli.ExitWaits)
 	if !strings.Contains(out, "Applied now, and to be rolled out again after the change: storage-network-for-rwx-volume-enabled\n") || strings.Contains(out, "Not applied yet") {

@@ -20,10 +20,9 @@ func judgedFacts(own, system map[catalog.Name]string) validators.SettingFacts {
 	for name, value := range system {
 		f = inLonghorn(f, name, value)
 	}
-	return validators.SettingFacts{
-		Facts: f, Applies: true, MissingPolicy: validators.Warn, NetworksKnown: true,
-		Networks: []storage.Network{{Namespace: "kube-system", Name: "storage-net"}}, PriorityClasses: []string{"longhorn-critical", "system-node-critical"},
-	}
+	f.Classes = map[string]bool{"longhorn-critical": true, "system-node-critical": true}
+	f.Rollout.Networks = map[storage.Network]bool{{Namespace: "kube-system", Name: "storage-net"}: true}
+	return validators.SettingFacts{Facts: f, Applies: true, MissingPolicy: validators.Warn}
 }
 
 // Regression: the plan accepted changes that the webhook refuses.

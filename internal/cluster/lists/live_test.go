@@ -56,7 +56,6 @@ func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
 		},
 		"requests":            func(r *cluster.Reader) (any, error) { return r.Requests(t.Context()) },
 		"volumes.longhorn.io": func(r *cluster.Reader) (any, error) { return r.Volumes(t.Context()) },
-		"components":          func(r *cluster.Reader) (any, error) { return r.Components(t.Context()) },
 		"uses": func(r *cluster.Reader) (any, error) {
 			return r.InstanceManagerUses(t.Context(), catalog.Component{Name: "instance-manager-001", Node: "node-001", Engine: "v1"})
 		},

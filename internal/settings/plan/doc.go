@@ -11,15 +11,13 @@
 //     settings whose gates are open; a template gets only the fields of those settings.
 //   - Steps: apply does one step at a time, decided on the cache and again on a live read, with the
 //     pod's UID or the object's version as precondition. The next pod waits until the one before it
-//     is Ready. What a pod cannot return without (Existing, its node) is checked again at its turn.
+//     is Ready. What a pod cannot return without (its priority class, network and node) is checked again at its turn.
 //   - Placement: one function decides whether a node takes a pod, by labels, taints, CPU, huge pages
 //     and cordon (node.go).
 //   - Use: an instance manager is in use by what it reports, and by the engines and replicas placed
 //     on it, which are written before they start. If the two disagree, it is in use.
-//   - Networks are listed live, and only while a pod is to restart on one (Plan.AsksForNetworks):
-//     their kind may not be installed.
 //   - DaemonSets: one is rolled out when all its pods are, except pods on a node that is down. The
-//     CSI plugin's DaemonSet gets its template from apply and its restarts from package rollout,
+//     CSI plugin's DaemonSet gets its template like others, and its restarts by steps of package rollout,
 //     which knows what is mounted on each node.
 //   - Writers: the storage system builds its pods from its own settings. Fairlead writes templates
 //     and restarts pods. A change that does not last is retried with growing pauses.

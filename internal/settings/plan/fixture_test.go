@@ -186,13 +186,13 @@ func addV2(f *Facts) {
 
 // attach attaches a v1 volume to node-1, with one replica on node-2.
 func attach(f *Facts) {
-	f.Volumes = append(f.Volumes, storage.Volume{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}})
+	f.Rollout.Volumes = append(f.Rollout.Volumes, storage.Volume{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}})
 	uses("im-1", "pvc-a-e-0")(f)
 	uses("im-2", "pvc-a-r-1")(f)
 }
 
 func detach(f *Facts) {
-	f.Volumes[0].Attached = false
+	f.Rollout.Volumes[0].Attached = false
 	uses("im-1")(f)
 	uses("im-2")(f)
 }
@@ -200,7 +200,7 @@ func detach(f *Facts) {
 // share attaches an RWX volume, whose share manager on node-1 has a priority class.
 func share(volume, class string) change {
 	return func(f *Facts) {
-		f.Volumes = append(f.Volumes, storage.Volume{Name: volume, Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}})
+		f.Rollout.Volumes = append(f.Rollout.Volumes, storage.Volume{Name: volume, Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}})
 		edit(func(c *catalog.Component) { c.Uses = append(c.Uses, volume+"-e-0") }, "im-1")(f)
 		c := catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-" + volume, Node: "node-1", Ready: true, Uses: []string{volume}}
 		c.Built = builtBy(f.Values, c, f.Nodes)

@@ -29,7 +29,7 @@ func AttachedVolumes(volumes []storage.Volume, engines ...string) []catalog.Bloc
 // attachedOfEngine returns the attached volumes of a data engine.
 func (m *maker) attachedOfEngine(engine string) []catalog.Blocker {
 	if _, known := m.byEngine[engine]; !known {
-		m.byEngine[engine] = AttachedVolumes(m.Volumes, engine)
+		m.byEngine[engine] = AttachedVolumes(m.Rollout.Volumes, engine)
 	}
 	return m.byEngine[engine]
 }

@@ -43,10 +43,9 @@ type maker struct {
 	// index of each setting in tracks
 	index map[catalog.Name]int
 	// attached volumes, which close gates
-	attached   []catalog.Blocker
-	byEngine   map[string][]catalog.Blocker
-	byVolume   map[string]int // index in attached
-	networkErr error
+	attached []catalog.Blocker
+	byEngine map[string][]catalog.Blocker
+	byVolume map[string]int // index in attached
 	// windowOpensIn is 0 while a maintenance window is open, or none is configured.
 	windowOpensIn time.Duration
 	// absent shares one slice of blockers among all components that miss the same object.
@@ -90,16 +89,13 @@ func newMaker(f Facts) *maker {
 	for _, s := range m.demands {
 		m.tracks[m.index[s.Name]].demanded = true
 	}
-	for _, v := range AttachedVolumes(f.Volumes) {
+	for _, v := range AttachedVolumes(f.Rollout.Volumes) {
 		m.byVolume[v.Name] = len(m.attached)
 		m.attached = append(m.attached, v)
 	}
-	m.Rollout.Desired, m.networkErr = catalog.SharedVolumeNetwork(f.Values, f.Profile)
-	m.Rollout.Networks = m.Existing.Networks
-	if m.networkErr == nil {
-		m.plan.Network = rollout.Next(m.Rollout)
-		m.plan.After = m.plan.Network.After
-	}
+	m.Rollout.Desired, m.Rollout.Invalid = catalog.SharedVolumeNetwork(f.Values, f.Profile)
+	m.plan.Network = rollout.Next(m.Rollout)
+	m.plan.After = m.plan.Network.After
 	return m
 }
 

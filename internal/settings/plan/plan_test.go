@@ -185,8 +185,7 @@ func TestRegressionWaitingSettingsNameTheirBlockers(t *testing.T) {
 		if d.Name == catalog.StorageNetworkForRWX {
 			set(catalog.StorageNetwork, "kube-system/one")(&f)
 		}
-		f.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: catalog.EngineV1}, {Name: "pvc-a-of-v2", Attached: true, Engine: catalog.EngineV2}}
-		f.Rollout.Volumes = f.Volumes
+		f.Rollout.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: catalog.EngineV1}, {Name: "pvc-a-of-v2", Attached: true, Engine: catalog.EngineV2}}
 		s, _ := Make(f).Setting(d.Name)
 		must.Check(t, !s.Applied && strings.Contains(s.Message, "pvc-a") && len(s.Blockers) != 0,
 			"%s: applied %t, %q, blockers %v", d.Name, s.Applied, s.Message, s.Blockers)
@@ -223,7 +222,7 @@ func TestDescribe(t *testing.T) {
 		"idle share manager that opts out": {
 			[]change{share("pvc-c", critical), optOut(shareName), uses(shareName), noClass}, "waiting: share manager share-manager-pvc-c on node-1" + remove + ". Then 1 share manager restarts"},
 		"share manager of an unknown volume": {
-			[]change{attach, share("pvc-c", critical), uses(shareName, "pvc-x"), func(f *Facts) { f.Volumes = f.Volumes[:1] }, noClass},
+			[]change{attach, share("pvc-c", critical), uses(shareName, "pvc-x"), func(f *Facts) { f.Rollout.Volumes = f.Rollout.Volumes[:1] }, noClass},
 			"waiting: share manager share-manager-pvc-c on node-1 runs 1 instance: pvc-x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,8 +264,7 @@ func TestOnlySettingsThatChooseTheNetworkWaitForRWXVolumes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fleet(append(test.changes, set(catalog.StorageNetwork, "kube-system/one"))...)
-			f.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}}}
-			f.Rollout.Volumes = f.Volumes
+			f.Rollout.Volumes = []storage.Volume{{Name: "pvc-a", Attached: true, Shared: true, Engine: catalog.EngineV1, Nodes: []string{"node-1"}}}
 			p := Make(f)
 			older, endpoint := statusOf(p, catalog.StorageNetworkForRWX), statusOf(p, catalog.EndpointNetworkForRWX)
 			must.Check(t, older == test.older && endpoint == test.endpoint, "older %s\nnewer %s", older, endpoint)

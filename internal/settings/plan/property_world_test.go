@@ -337,7 +337,7 @@ func (m *fleetModel) roll(x *fleetTemplate) {
 // rollNetwork is the roll-out of the network for RWX volumes, in one step.
 func (m *fleetModel) rollNetwork() {
 	desired, err := catalog.SharedVolumeNetwork(m.values(), longhorn.Profile())
-	if err == nil && len(catalog.SharedVolumeGate(m.facts().Volumes)) == 0 {
+	if err == nil && len(catalog.SharedVolumeGate(m.facts().Rollout.Volumes)) == 0 {
 		m.network = desired
 	}
 }
@@ -488,17 +488,16 @@ func (m *fleetModel) facts() Facts {
 		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system),
 		Rollout: settled(m.network), Held: maps.Clone(m.held), Components: m.components(),
 	}
-	f.Existing.Classes = map[string]bool{"installed": true, "critical": !m.classGone}
-	f.Existing.Networks = map[storage.Network]bool{{Namespace: "kube-system", Name: "a"}: true, {Namespace: "kube-system", Name: "b"}: !m.networkGone}
+	f.Classes = map[string]bool{"installed": true, "critical": !m.classGone}
+	f.Rollout.Networks = map[storage.Network]bool{{Namespace: "kube-system", Name: "a"}: true, {Namespace: "kube-system", Name: "b"}: !m.networkGone}
 	for _, name := range slices.Sorted(maps.Keys(m.volumes)) {
 		v := m.volumes[name]
 		volume := storage.Volume{Name: name, Shared: v.shared, Engine: v.engine, Attached: v.attachedTo != ""}
 		if volume.Attached {
 			volume.Nodes = []string{v.attachedTo}
 		}
-		f.Volumes = append(f.Volumes, volume)
+		f.Rollout.Volumes = append(f.Rollout.Volumes, volume)
 	}
-	f.Rollout.Volumes = f.Volumes
 	return f
 }
 

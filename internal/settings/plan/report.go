@@ -122,11 +122,11 @@ func (m *maker) addNetwork(s *SettingPlan) {
 		return
 	}
 	s.ChoosesNetwork = true
-	if m.networkErr != nil {
-		s.Applied, s.Phase, s.Message = false, rollout.PhaseInvalid, notApplied(m.networkErr)
+	step := m.plan.Network
+	if step.Phase == rollout.PhaseInvalid {
+		s.Applied, s.Phase, s.Message = false, step.Phase, step.Message
 		return
 	}
-	step := m.plan.Network
 	switch {
 	case s.Applied && step.Applied:
 		if s.Name != catalog.StorageNetwork || len(s.Progress) == 0 {

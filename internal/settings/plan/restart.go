@@ -15,16 +15,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Existing are the objects that pods require to start. A nil map is unknown and blocks nothing.
-type Existing struct {
-	// Classes are the priority classes. The API server refuses pods of a missing class.
-	Classes map[string]bool
-	// Networks of Multus. A pod on a missing network never starts.
-	Networks map[storage.Network]bool
-	// NetworksUnlisted is why networks could not be listed, or "".
-	NetworksUnlisted string
-}
-
 // restartBlockers returns what would prevent a component from starting again. A class, network or
 // label may have been deleted since the value was accepted. A pod is recreated with all values,
 // a template gets only the setting's own field, and a removed pod does not start again.
@@ -190,7 +180,7 @@ func (m *maker) valueAfterUpdate(c catalog.Component, t catalog.Trait) string {
 }
 
 func (m *maker) missingClass(name string) []catalog.Blocker {
-	if name == "" || m.Existing.Classes == nil || m.Existing.Classes[name] {
+	if name == "" || m.Classes == nil || m.Classes[name] {
 		return nil
 	}
 	return m.sharedBlocker(catalog.Blocker{Kind: catalog.BlockedByClass, Name: name, Message: fmt.Sprintf(
@@ -203,19 +193,15 @@ func (m *maker) missingNetwork(attachment string) []catalog.Blocker {
 	if err != nil || a.IsZero() {
 		return nil
 	}
-	if m.Existing.NetworksUnlisted != "" {
+	if m.Rollout.Unlisted != "" {
 		m.recheckIn(rollout.MissingNetworkRetry)
 		return m.sharedBlocker(catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
-			"NetworkAttachmentDefinitions cannot be listed, so it is not known whether %s exists: %s", a.Network, m.Existing.NetworksUnlisted)})
+			"NetworkAttachmentDefinitions cannot be listed, so it is not known whether %s exists: %s", a.Network, m.Rollout.Unlisted)})
 	}
-	if m.Existing.Networks == nil {
-		m.plan.NeedsNetworks = true
+	if m.Rollout.Networks == nil || m.Rollout.Networks[a.Network] {
 		return nil
 	}
-	if m.Existing.Networks[a.Network] {
-		return nil
-	}
-	m.recheckIn(rollout.MissingNetworkRetry) // Fairlead does not watch networks
+	m.recheckIn(rollout.MissingNetworkRetry) // without Multus, networks cannot be watched
 	return m.sharedBlocker(catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
 		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or change %s", a.Network, catalog.StorageNetwork)})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Nodes, classes and networks may change between the acceptance of a value and the restart.
@@ -32,9 +33,14 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 			}
 		}
 	}
-	classes := func(there map[string]bool) change { return func(f *Facts) { f.Existing.Classes = there } }
+	classes := func(there map[string]bool) change { return func(f *Facts) { f.Classes = there } }
 	networks := func(there ...storage.Network) change {
-		return func(f *Facts) { f.Existing.Networks = rollout.NetworkSet(there) }
+		return func(f *Facts) {
+			f.Rollout.Networks = map[storage.Network]bool{}
+			for _, n := range there {
+				f.Rollout.Networks[n] = true
+			}
+		}
 	}
 	pages := func(node string, mib int64) change {
 		return onNode(node, func(n *catalog.Node) { n.AllocatableHugepagesMiB = mib })
@@ -147,23 +153,16 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 	})
 }
 
-// Fairlead does not watch networks: their kind may not be installed.
-func TestNetworksAreReadWhenNeeded(t *testing.T) {
+// Without Multus, networks cannot be watched.
+func TestMissingNetworkIsLookedForAgain(t *testing.T) {
 	f := fleet(set(catalog.StorageNetwork, "kube-system/one"))
-	if p := Make(f); !p.NeedsNetworks || p.After != 0 {
-		t.Errorf("pods to restart: needs networks %t, after %v", p.NeedsNetworks, p.After)
-	}
-	f.Existing.Networks = map[storage.Network]bool{}
-	if p := Make(f); p.NeedsNetworks || p.After != rollout.MissingNetworkRetry {
-		t.Errorf("missing network: needs networks %t, after %v", p.NeedsNetworks, p.After)
-	}
-	f.Existing.Networks = nil
+	must.Equal(t, Make(f).After, 0, "networks are not known")
+	f.Rollout.Networks = map[storage.Network]bool{}
+	must.Equal(t, Make(f).After, rollout.MissingNetworkRetry, "the network is missing")
 	for i := range f.Components {
 		if _, on := f.Components[i].Built[catalog.StorageAttachment]; on {
 			f.Components[i].Built[catalog.StorageAttachment] = "kube-system/one@lhnet1"
 		}
 	}
-	if p := Make(f); p.NeedsNetworks {
-		t.Error("needs networks though no pod restarts")
-	}
+	must.Equal(t, Make(f).After, 0, "no pod restarts")
 }

@@ -16,13 +16,12 @@ type Facts struct {
 	// OwnValues are set in Fairlead's group, SystemValues in the storage system's. Values follows from both.
 	OwnValues, SystemValues map[catalog.Name]string
 	// Reported is the last reported status, by setting.
-	Reported map[catalog.Name]Reported
-	// Volumes are all volumes of the profile.
-	Volumes    []storage.Volume
+	Reported   map[catalog.Name]Reported
 	Components []catalog.Component
 	Nodes      catalog.Nodes
-	Existing   Existing
-	// Rollout is that of the network for RWX volumes. Its Desired follows from Values.
+	// Classes are the priority classes. The API server refuses pods of a missing class. Nil is unknown, and blocks nothing.
+	Classes map[string]bool
+	// Rollout is that of the network for RWX volumes, with all volumes and existing networks. Its Desired follows from Values.
 	Rollout rollout.Rollout
 	// Held components must not be changed for a while, by name.
 	Held map[string]Hold
@@ -107,8 +106,6 @@ type Plan struct {
 	Starting []catalog.Blocker
 	// Network is the next step of the network for RWX volumes.
 	Network rollout.Step
-	// NeedsNetworks: pods must restart on a network, and Existing.Networks is unknown.
-	NeedsNetworks bool
 	// After is when to plan again without an event; 0 is never.
 	After time.Duration
 }

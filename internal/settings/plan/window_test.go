@@ -38,7 +38,7 @@ func TestWindowIsNamedOnce(t *testing.T) {
 		"components": {catalog.PriorityClass, []change{set(catalog.PriorityClass, critical)},
 			"waiting: " + opens + ". Then 2 Deployments and 2 DaemonSets roll, 1 backing image manager and 3 instance managers restart one by one"},
 		"components and volumes": {catalog.PriorityClass, []change{set(catalog.PriorityClass, critical), func(f *Facts) {
-			f.Volumes = []storage.Volume{{Name: "pvc-b", Attached: true, Nodes: []string{"node-1"}}}
+			f.Rollout.Volumes = []storage.Volume{{Name: "pvc-b", Attached: true, Nodes: []string{"node-1"}}}
 			for i := range f.Components {
 				if f.Components[i].Kind == catalog.InstanceManager {
 					f.Components[i].Uses = []string{"pvc-b-e-0"}
@@ -50,7 +50,7 @@ func TestWindowIsNamedOnce(t *testing.T) {
 		"clients that have begun": {catalog.StorageNetwork, append(network, begun),
 			"1 of 2 CSI plugin pods on the network; waiting: " + opens + ". Then 1 backing image manager and 3 instance managers restart one by one"},
 		"clients that wait for volumes first": {catalog.StorageNetwork, append(network, rwx),
-			"1 RWX volume attached: pvc-a; waiting: " + opens + ". Then 1 backing image manager and 3 instance managers restart one by one"},
+			"will be applied when these volumes are detached: pvc-a (node-1); also waiting: " + opens + ". Then 1 backing image manager and 3 instance managers restart one by one"},
 		"clients": {catalog.StorageNetworkForRWX, network, opens},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,8 @@ const DefaultSettle = 65 * time.Second
 type Rollout struct {
 	// Desired network, from SharedVolumeNetwork.
 	Desired storage.Attachment
+	// Invalid is why Desired is not known: a value is malformed.
+	Invalid error
 	Record  Record
 	Now     time.Time
 	Policy
@@ -53,8 +55,10 @@ type Rollout struct {
 	MountsFromHost bool
 	// ClassNetworks are the networks of StorageClasses.
 	ClassNetworks []storage.Network
-	// Networks that exist; nil is unknown. Read only if UsesNetworks.
+	// Networks that exist; nil is unknown. Without Multus there are none.
 	Networks map[storage.Network]bool
+	// Unlisted is why Networks could not be listed, or "".
+	Unlisted string
 
 	// index of the facts during one decision; see indexed.
 	index *rolloutIndex
@@ -116,13 +120,4 @@ type DaemonSet struct {
 // IsOn reports whether the template requests the attachment.
 func (d DaemonSet) IsOn(a storage.Attachment) bool {
 	return storage.IsOn(d.Network, d.Networks, a)
-}
-
-// NetworkSet returns networks as a set, for Rollout.Networks and Existing.Networks.
-func NetworkSet(networks []storage.Network) map[storage.Network]bool {
-	set := make(map[storage.Network]bool, len(networks))
-	for _, n := range networks {
-		set[n] = true
-	}
-	return set
 }

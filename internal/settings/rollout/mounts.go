@@ -2,9 +2,8 @@ package rollout
 
 import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
-
-import "github.com/fairlead-io/fairlead/internal/storage"
 
 // MountPlace returns where the storage system's clients mount RWX volumes now, by its own settings,
 // applied or not; "" if a setting is malformed.

@@ -120,7 +120,7 @@ func (m *model) view() Rollout {
 			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		MountsFromHost: m.mountsFromHost, Networks: NetworkSet(m.networks), ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Networks: networkSet(m.networks), ClassNetworks: []storage.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {

@@ -78,6 +78,13 @@ func Next(r Rollout) Step {
 	if r.Record.Problem != "" { // an unreadable record is not the cluster network
 		return Step{Phase: PhaseInvalid, Message: r.Record.Problem}
 	}
+	if r.Invalid != nil {
+		return Step{Phase: PhaseInvalid, Message: fmt.Sprintf("not applied until the value is corrected: %v", r.Invalid)}
+	}
+	if r.Unlisted != "" && r.UsesNetworks() {
+		s := Step{After: MissingNetworkRetry}
+		return s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByNetwork, Name: r.Desired.Network.String(), Message: "NetworkAttachmentDefinitions cannot be listed: " + r.Unlisted}})
+	}
 	r = r.indexed()
 	s := Step{Total: r.DaemonSet.Wanted}
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())

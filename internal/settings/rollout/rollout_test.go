@@ -225,9 +225,9 @@ func TestNext(t *testing.T) {
 		"changing node by node: servers leave first, with attached volumes": {
 			onOne, func(r *Rollout) { r.Desired, r.Gate, r.Volumes = netTwo, GateNode, attachedA }, serversTo(clusterNet, leaves)},
 
-		"enabling: missing network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, NetworkSet(nil) },
+		"enabling: missing network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, networkSet(nil) },
 			with(waits(noNetwork(netOne)), func(s *Step) { s.After = MissingNetworkRetry })},
-		"enabling: network is deleted while clients roll": {enabling, func(r *Rollout) { r.Networks = NetworkSet(nil) },
+		"enabling: network is deleted while clients roll": {enabling, func(r *Rollout) { r.Networks = networkSet(nil) },
 			with(rolling(0, Nothing, noNetwork(netOne)), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: another network is chosen before all clients have joined": {
 			enabling, func(r *Rollout) {
@@ -352,7 +352,7 @@ func TestNext(t *testing.T) {
 			r.Services = []storage.Service{service("pvc-d", clusterNet), service("pvc-a", clusterNet), service("pvc-b", clusterNet), service("pvc-c", clusterNet)}
 			r.Services[0].OptOut = true
 		}, replaces(service("pvc-a", clusterNet))},
-		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = NetworkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
+		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = networkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
 			deleted := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
 			s.Volumes = Progress{Phase: PhaseWaiting, Message: deleted.Message, Blockers: []catalog.Blocker{deleted}}
 		})},
@@ -389,4 +389,13 @@ func TestSecondInterfaceCounts(t *testing.T) {
 	}
 	r.Desired, r.Record = clusterNet, Record{}
 	must.Equal(t, Next(r).Action, UpdateTemplate, "no network is desired")
+}
+
+// networkSet are the networks that exist.
+func networkSet(networks []storage.Network) map[storage.Network]bool {
+	set := map[storage.Network]bool{}
+	for _, n := range networks {
+		set[n] = true
+	}
+	return set
 }

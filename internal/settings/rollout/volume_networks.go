@@ -107,8 +107,7 @@ func (r Rollout) volumeClientsDue() (due []storage.Attachment, settling time.Dur
 	return storage.InOrder(due), settling
 }
 
-// UsesNetworks reports whether clients are on a network or must join one. The next step then depends on
-// Networks.
+// UsesNetworks reports whether clients are on a network or must join one.
 func (r Rollout) UsesNetworks() bool {
 	return !r.Record.Clients.IsZero() || !r.Desired.IsZero() || len(r.volumeNetworks()) > 0
 }

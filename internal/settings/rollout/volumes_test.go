@@ -88,24 +88,24 @@ func TestNextForVolumeNetworks(t *testing.T) {
 	}
 	reattachA := with(volumeStep(Nothing, Progress{}), func(s *Step) { s.Message += "; still to be reattached: pvc-a" })
 	volumes := func(networks []storage.Network, volumes ...storage.Volume) func(*Rollout) {
-		return func(r *Rollout) { r.Volumes, r.Networks = volumes, NetworkSet(networks) }
+		return func(r *Rollout) { r.Volumes, r.Networks = volumes, networkSet(networks) }
 	}
 	checkSteps(t, map[string]stepTest{
 		"joining: clients get the network while volumes are attached": {onVolumeNetworks(false), volumes([]storage.Network{one, teamX, teamY}, attachedA),
 			volumeStep(RecordVolumeClients, progress(PhaseRolling, "CSI plugin pods get volume networks: team-x/nfs; "+aForX), netX)},
 		"joining: a StorageClass requests the network": {onVolumeNetworks(false), func(r *Rollout) {
-			r.ClassNetworks, r.Networks = []storage.Network{teamX}, NetworkSet([]storage.Network{one, teamX})
+			r.ClassNetworks, r.Networks = []storage.Network{teamX}, networkSet([]storage.Network{one, teamX})
 		}, volumeStep(RecordVolumeClients, progress(PhaseRolling, "CSI plugin pods get volume networks: team-x/nfs"), netX)},
 		"not joined: missing network": {onVolumeNetworks(false), volumes([]storage.Network{one, teamY}, idle), volumeStep(Nothing, waitProgress(aForX, missing))},
-		"joined, then deleted": {onVolumeNetworks(true, netX, netY), func(r *Rollout) { r.Networks = NetworkSet([]storage.Network{one, teamY}) },
+		"joined, then deleted": {onVolumeNetworks(true, netX, netY), func(r *Rollout) { r.Networks = networkSet([]storage.Network{one, teamY}) },
 			volumeStep(Nothing, waitProgress("", deleted))},
 		"joined and deleted while another is joined: no client restarts": {onVolumeNetworks(true, netX), func(r *Rollout) {
-			r.Volumes, r.Networks = append(r.Volumes, requesting("pvc-a", teamY)), NetworkSet([]storage.Network{one, teamY})
+			r.Volumes, r.Networks = append(r.Volumes, requesting("pvc-a", teamY)), networkSet([]storage.Network{one, teamY})
 			r.Record.VolumeClients, r.DaemonSet.VolumeNetworks, r.DaemonSet.Paused = append(x, netY), append(x, netY), true
 		}, updated(0, volumeStep(Nothing, waitProgress("RWX volumes wait for their networks: pvc-a for team-y/nfs (StorageClass fast)", deleted)))},
 		"changing the default network with a deleted volume network: no client restarts": {onVolumeNetworks(true, netX), func(r *Rollout) {
 			r.Desired, r.Record.Clients, r.Record.Servers = netTwo, netTwo, clusterNet
-			r.DaemonSet.Network, r.DaemonSet.Paused, r.Networks = netTwo, true, NetworkSet([]storage.Network{netTwo.Network})
+			r.DaemonSet.Network, r.DaemonSet.Paused, r.Networks = netTwo, true, networkSet([]storage.Network{netTwo.Network})
 		}, with(rolling(0, Nothing, deleted), func(s *Step) { s.After, s.Volumes = MissingNetworkRetry, waitProgress("", deleted) })},
 		"not joined: volume that clients do not mount": {onVolumeNetworks(false), func(r *Rollout) {
 			volumes([]storage.Network{one, teamX}, idle)(r)

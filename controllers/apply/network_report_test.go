@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"testing"
@@ -10,9 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -20,11 +20,15 @@ import (
 
 func TestProgressIsWrittenEveryFiveSeconds(t *testing.T) {
 	f := newFixture(t, netOne)
-	f.comeToRest()
-	f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Status.DesiredNumberScheduled = 2 })
+	wanted := func(n int32) {
+		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Status.DesiredNumberScheduled = n })
+	}
+	wanted(3)
+	f.comeToRest() // a new leader writes at once
+	wanted(2)
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)
-	if got := f.rollout().Status.Clients.Total; got != 1 || result.RequeueAfter != progressEvery {
+	if got := f.rollout().Status.Clients.Total; got != 3 || result.RequeueAfter != progressEvery {
 		t.Fatalf("%d clients are reported at once; the next look is in %s", got, result.RequeueAfter)
 	}
 	f.Pass(progressEvery)
@@ -100,10 +104,13 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 					t.Errorf("%s is not counted from zero", setting)
 				}
 			}
-			f.Must(f.r.restartClients(t.Context(), rollout.Record{Clients: netTwo}, []storage.Client{
-				{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on},
-				{Pod: "gone", UID: "x", Node: "node-2", Network: test.on},
-			}))
+			facts, made, err := f.r.look(t.Context(), f.r.Live, nil)
+			f.Must(err)
+			facts.Rollout.Record.Clients = netTwo
+			f.Must(f.r.restartClient(t.Context(), facts.Rollout.Record, storage.Client{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on}, made.Settings))
+			if err := f.r.restartClient(t.Context(), facts.Rollout.Record, storage.Client{Pod: "gone", UID: "x", Node: "node-2", Network: test.on}, made.Settings); !kit.IsStale(err) {
+				t.Errorf("a pod that is gone: %v", err)
+			}
 			for _, setting := range test.want {
 				if got := f.Metric("fairlead_component_restarts_total", string(setting)); got != 1 {
 					t.Errorf("%s: counted %v", setting, got)

@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"context"
@@ -29,9 +29,8 @@ import (
 )
 
 var (
-	profile = objects.Longhorn
-	netOne  = objects.Network("one", "lhnet2")
-	netTwo  = objects.Network("two", "lhnet2")
+	netOne = objects.Network("one", "lhnet2")
+	netTwo = objects.Network("two", "lhnet2")
 )
 
 // fixture is the controller over a fake API, with one node.
@@ -48,13 +47,18 @@ type fixture struct {
 func newFixture(t *testing.T, on storage.Attachment, more ...client.Object) *fixture {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
-	f := &fixture{Bench: testkit.NewBench(t, api, append(atRest(on), more...)...), before: map[string]func(client.Object) error{}}
+	f := &fixture{Bench: testkit.NewBench(t, api, networkAtRest(on)...), before: map[string]func(client.Object) error{}}
+	f.restart()
+	f.comeToRest()
+	for _, o := range more {
+		f.Must(f.Create(t.Context(), o))
+	}
 	f.restart()
 	return f
 }
 
-// atRest are the record, the setting, the DaemonSet and its pod.
-func atRest(on storage.Attachment) []client.Object {
+// networkAtRest are the record, the setting, the DaemonSet and its pod.
+func networkAtRest(on storage.Attachment) []client.Object {
 	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
 	ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
 	ds.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -100,11 +104,10 @@ func (f *fixture) restart() {
 	}
 	f.cache = f.NewCache()
 	f.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events},
+		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events}, API: f.API,
 		Cached: cluster.NewReader(profile, f.cache, f.cache), Live: cluster.NewReader(profile, f.API, f.API),
-		Events: f.Events, Clock: f.Clock, Log: f.Log,
+		Events: f.Events, Clock: f.Clock, Log: f.Log, metrics: testkit.Value[*metrics](f)(newMetrics(f.Registry, profile)),
 	}
-	f.Must(f.r.countRestarts(f.Registry))
 }
 
 func (f *fixture) writes() int { return len(f.Client.Writes) }
@@ -159,8 +162,8 @@ func (f *fixture) rollout() *v1alpha1.NetworkRollout {
 	return testkit.Get[v1alpha1.NetworkRollout](f, f.API, profile.Namespace, profile.Name)
 }
 
-// attached is an RWX volume that is attached to the node.
-func attached() *longhorn.Volume { return objects.LonghornVolume("v", "node-1", objects.RWX) }
+// attachedRWX is an RWX volume that is attached to the node.
+func attachedRWX() *longhorn.Volume { return objects.LonghornVolume("v", "node-1", objects.RWX) }
 
 // serviceOf is a Service as Longhorn creates it, with additions of users.
 func serviceOf(volume string, changes ...func(*corev1.Service)) *corev1.Service {

@@ -1,72 +1,74 @@
-package rollout
+package apply
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// ensureRecord creates the record's object.
-func (r *Reconciler) ensureRecord(ctx context.Context) error {
-	key := cluster.RolloutKey(r.Profile)
-	return cluster.Ensure(ctx, r.Client, &v1alpha1.NetworkRollout{}, &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+// keepRecord keeps the record in step with the cluster: it begins a missing record, completes the replacement of a Service that
+// an earlier leader began, and follows a storage system that applies settings by itself. An error delays no setting.
+func (r *Reconciler) keepRecord(ctx context.Context, facts rollout.Rollout) (wrote bool, _ error) {
+	record := facts.Record
+	switch {
+	case record.Problem != "": // its correction is an event
+		return false, nil
+	case record.Unknown && !facts.DaemonSet.Found:
+		r.Log.Info("waiting for the CSI plugin", "daemonset", facts.DaemonSet.Name)
+		return false, nil // its creation is an event
+	case record.Unknown:
+		return r.adopt(ctx)
+	case record.Replacing != "":
+		return r.resumeReplacing(ctx, record)
+	case !r.Applies && facts.Invalid == nil:
+		return r.follow(ctx, facts)
+	}
+	return false, nil
 }
 
 // adopt begins the record with the cluster's present state.
-func (r *Reconciler) adopt(ctx context.Context) error {
-	ds, err := r.Live.DaemonSet(ctx)
-	if err != nil {
-		return err
+func (r *Reconciler) adopt(ctx context.Context) (wrote bool, _ error) {
+	facts, err := r.Live.Rollout(ctx, r.Clock.Now())
+	if err != nil || !facts.DaemonSet.Found {
+		return false, err
 	}
-	if !ds.Found {
-		r.Log.Info("waiting for the CSI plugin", "daemonset", ds.Name)
-		return nil // its creation is an event
-	}
-	clients, err := r.Live.Clients(ctx)
-	if err != nil {
-		return err
-	}
-	record := rollout.Adopt(ds, clients)
+	record := rollout.Adopt(facts.DaemonSet, facts.Clients)
 	r.Log.Info("beginning a record", "clients", record.Clients.String())
-	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+	err = r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Recorded {
 			return nil // the cache was stale
 		}
 		status.Recorded = true
-		since := metav1.NewMicroTime(r.now())
+		since := r.microTime()
 		status.Servers.Since = &since
 		status.Clients.Network = record.Clients.String()
 		status.Servers.Network = record.Servers.String()
 		status.Clients.VolumeNetworks = texts(record.VolumeClients)
 		return nil
 	})
+	return err == nil, err
 }
 
 // follow updates the record with what the storage system rolls out by itself.
-func (r *Reconciler) follow(ctx context.Context, facts rollout.Rollout) (ctrl.Result, error) {
-	if observed := rollout.Observe(facts); observed.Clients != facts.Record.Clients || observed.Servers != facts.Record.Servers {
-		return ctrl.Result{}, r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
-			status.Clients.Network, status.Servers.Network = observed.Clients.String(), observed.Servers.String()
-			since := metav1.NewMicroTime(r.now())
-			status.Servers.Since = &since
-			return nil
-		})
+func (r *Reconciler) follow(ctx context.Context, facts rollout.Rollout) (wrote bool, _ error) {
+	observed := rollout.Observe(facts)
+	if observed.Clients == facts.Record.Clients && observed.Servers == facts.Record.Servers {
+		return false, nil
 	}
-	step := rollout.Step{Phase: rollout.PhaseWaiting, Message: "waiting for the storage system to apply it", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
-	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
-		step.Applied, step.Phase, step.Message = true, rollout.PhaseApplied, "applied by the storage system"
-	}
-	after, err := r.reportRollout(ctx, facts, step)
-	return ctrl.Result{RequeueAfter: after}, err
+	err := r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
+		since := r.microTime()
+		status.Clients.Network, status.Servers.Network, status.Servers.Since = observed.Clients.String(), observed.Servers.String(), &since
+		return nil
+	})
+	return err == nil, err
 }
 
 // recordStep writes one half of the record, if the record is as it was decided on, and the roll-out's
@@ -79,7 +81,7 @@ func (r *Reconciler) recordStep(ctx context.Context, facts rollout.Rollout, step
 			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
 		}
 		setProgress(status, facts, step)
-		since := metav1.NewMicroTime(r.now())
+		since := r.microTime()
 		switch step.Action {
 		case rollout.RecordClients:
 			status.Clients.Network = step.Network.String()
@@ -103,6 +105,11 @@ func texts(attachments []storage.Attachment) []string {
 }
 
 var errRecordMoved = fmt.Errorf("the record has changed since the decision")
+
+// microTime is the time as the API stores it, to the microsecond.
+func (r *Reconciler) microTime() metav1.MicroTime {
+	return metav1.NewMicroTime(r.Clock.Now().Truncate(time.Microsecond))
+}
 
 // writeRecord changes the record as it is stored now; a write in between is a conflict.
 func (r *Reconciler) writeRecord(ctx context.Context, change func(*v1alpha1.NetworkRolloutStatus) error) error {

@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"time"
@@ -14,8 +14,8 @@ const (
 	// firstRefusal doubles with each refusal of a write, up to mostRefusal: the cause may end at any time.
 	firstRefusal = 5 * time.Second
 	mostRefusal  = time.Minute
-	// afterRefusal is when other work goes on.
-	afterRefusal = time.Second
+	// workAfterRefusal is when other work goes on.
+	workAfterRefusal = time.Second
 )
 
 // refusals are the writes that the API server refused lately. They are kept in memory, and written into
@@ -51,19 +51,28 @@ func (l *refusals) remove(kind catalog.BlockerKind, name string) (was refused) {
 	return was
 }
 
-// held are the writes that are not tried now, and when the next of them is. A write that was due long ago
-// is not wanted any more.
-func (l *refusals) held(now time.Time) (held []rollout.Refusal, next time.Duration) {
+// known are the refused writes, and when the next of them is to be tried; 0 is now or never. A write that was due long ago is not
+// wanted any more.
+func (l *refusals) known(now time.Time) (known []rollout.Refusal, next time.Duration) {
 	for _, r := range append(refusals(nil), *l...) {
 		left := r.next.Sub(now)
-		switch {
-		case left > 0:
-			held, next = append(held, r.Refusal), kit.Earliest(next, left)
-		case left < -mostRefusal:
+		if left < -mostRefusal {
 			l.remove(r.Kind, r.Name)
+			continue
+		}
+		known, next = append(known, r.Refusal), kit.Earliest(next, max(left, 0))
+	}
+	return known, next
+}
+
+// held are the refused writes that are not tried now.
+func (l *refusals) held(now time.Time) (held []rollout.Refusal) {
+	for _, r := range *l {
+		if r.next.After(now) {
+			held = append(held, r.Refusal)
 		}
 	}
-	return held, next
+	return held
 }
 
 // refuse keeps a refused write of an object. The client has reported the answer at the object.

@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -18,43 +19,48 @@ import (
 // progressEvery is how often progress within a phase is written: each node makes progress.
 const progressEvery = 5 * time.Second
 
-// reportRollout writes the step into the record; package apply reports it in the settings.
-// It returns when to write a delayed report.
-func (r *Reconciler) reportRollout(ctx context.Context, facts rollout.Rollout, step rollout.Step) (after time.Duration, _ error) {
-	rollout, err := r.Cached.RolloutObject(ctx)
+// reportNetwork writes the step of the network into the record.
+func (r *Reconciler) reportNetwork(ctx context.Context, facts rollout.Rollout, step rollout.Step) error {
+	object, err := r.Cached.RolloutObject(ctx)
 	if err != nil {
-		return 0, err
+		return client.IgnoreNotFound(err) // just created
 	}
-	before := rollout.Status.DeepCopy()
-	setProgress(&rollout.Status, facts, step)
-	if equality.Semantic.DeepEqual(before, &rollout.Status) {
-		return 0, nil
+	if facts.Record.Unknown && facts.Record.Problem == "" {
+		return nil
 	}
-	now := r.Clock.Now()
-	if left := r.reported.Add(progressEvery).Sub(now); left > 0 && rollout.Status.Phase == before.Phase && rollout.Status.Desired == before.Desired {
-		return left, nil
+	before := object.Status.DeepCopy()
+	if problem := facts.Record.Problem; problem != "" { // nothing else of the record is changed
+		object.Status.Phase, object.Status.Message = string(rollout.PhaseInvalid), problem
+	} else {
+		setProgress(&object.Status, facts, step)
+	}
+	if equality.Semantic.DeepEqual(before, &object.Status) || !r.mayWrite("the record", object.Status.Phase+" "+object.Status.Desired, progressEvery) {
+		return nil
+	}
+	if problem := facts.Record.Problem; problem != "" {
+		r.Log.Error("nothing is rolled out", "error", problem)
+		r.Events.Eventf(object, nil, corev1.EventTypeWarning, "Malformed", "Read", "nothing is rolled out: %s", kit.Clip(problem, kit.MaxNote-100))
 	}
 	// An update, not a patch: a changed record must not get an old report.
-	if err := r.Client.Status().Update(ctx, rollout); err != nil {
-		return 0, fmt.Errorf("reporting in NetworkRollout %s: %w", rollout.Name, err)
-	}
-	r.reported = now
-	return 0, nil
-}
-
-// reportMalformed says in the record that it can't be read, and changes nothing else of it.
-func (r *Reconciler) reportMalformed(ctx context.Context, problem error) error {
-	object, err := r.Cached.RolloutObject(ctx)
-	if err != nil || object.Status.Message == problem.Error() {
-		return err
-	}
-	object.Status.Phase, object.Status.Message = string(rollout.PhaseInvalid), problem.Error()
-	r.Log.Error("nothing is rolled out", "error", problem.Error())
-	r.Events.Eventf(object, nil, corev1.EventTypeWarning, "Malformed", "Read", "nothing is rolled out: %s", kit.Clip(problem.Error(), kit.MaxNote-100))
 	if err := r.Client.Status().Update(ctx, object); err != nil {
+		if kit.IsConflict(err) {
+			delete(r.lastWrites, "the record") // nothing was written
+		}
 		return fmt.Errorf("reporting in NetworkRollout %s: %w", object.Name, err)
 	}
 	return nil
+}
+
+// followed is the step to report if the storage system rolls out by itself.
+func followed(facts rollout.Rollout, step rollout.Step) rollout.Step {
+	if step.Phase == rollout.PhaseInvalid {
+		return step
+	}
+	step = rollout.Step{Phase: rollout.PhaseWaiting, Message: "waiting for the storage system to apply it", Updated: len(facts.Clients), Total: facts.DaemonSet.Wanted}
+	if facts.Record.Clients == facts.Desired && facts.Record.Servers == facts.Desired {
+		step.Applied, step.Phase, step.Message = true, rollout.PhaseApplied, "applied by the storage system"
+	}
+	return step
 }
 
 // setProgress writes a roll-out's progress and blockers.

@@ -1,10 +1,11 @@
-package rollout
+package apply
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -61,6 +63,37 @@ var (
 	errNotFinished  = errors.New("another Service is being replaced")
 	errTerminating  = errors.New("the old Service still terminates")
 )
+
+// resumeReplacing completes the replacement of a Service that an earlier leader began. With a stale
+// cache, the Service may exist already. While the API server refuses the Service, other work goes on.
+func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record) (wrote bool, _ error) {
+	if slices.ContainsFunc(r.refusals.held(r.Clock.Now()), func(refused rollout.Refusal) bool {
+		return refused.Kind == catalog.BlockedByService && refused.Name == record.Replacing
+	}) {
+		return false, nil
+	}
+	err := r.finishReplacing(ctx)
+	switch {
+	case kit.IsConflict(err): // the conflicting write is an event
+		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
+		return true, nil
+	case kit.IsRefused(err):
+		r.refuse(catalog.BlockedByService, r.serviceNamed(record.Replacing), err)
+		r.wakeIn(workAfterRefusal)
+		return false, nil
+	case err == nil:
+		r.refusals.remove(catalog.BlockedByService, record.Replacing)
+	}
+	return err == nil, err
+}
+
+// requestOf is the request for one volume.
+func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
+	if !r.VolumeNetworks {
+		return storage.Request{}, nil
+	}
+	return r.Live.Request(ctx, volume)
+}
 
 // intend keeps a Service in the record before its deletion. An earlier kept Service, which the
 // cache may not show yet, comes first.

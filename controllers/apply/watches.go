@@ -1,8 +1,6 @@
-package rollout
+package apply
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -12,45 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
-
-// gatherRequests adds the volumes' requests, and the existing networks if any is used.
-func (r *Reconciler) gatherRequests(ctx context.Context, reader *cluster.Reader, facts *rollout.Rollout) error {
-	if r.VolumeNetworks {
-		if err := reader.AddRequests(ctx, facts); err != nil {
-			return err
-		}
-	}
-	if !facts.UsesNetworks() {
-		return nil
-	}
-	networks, err := reader.Networks(ctx)
-	if err != nil && !lists.NotInstalled(err) {
-		return err
-	}
-	facts.Networks = rollout.NetworkSet(networks) // none without Multus
-	if watch := r.watchNetworks; err == nil && watch != nil {
-		r.watchNetworks = nil
-		return watch()
-	}
-	return nil
-}
 
 // comesOrGoes passes creations and deletions.
 func comesOrGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}
-
-// requestOf is the request for one volume.
-func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
-	if !r.VolumeNetworks {
-		return storage.Request{}, nil
-	}
-	return r.Live.Request(ctx, volume)
 }
 
 // watchRequests watches what may change the volumes' requests: few events of claims and

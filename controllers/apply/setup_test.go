@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -102,6 +103,11 @@ func (f *fixture) runInManager(t *testing.T) (watched *informers, wait func(what
 	})
 	f.Must(err)
 	f.Must(f.r.SetupWithManager(mgr))
+	t.Cleanup(func() {
+		for _, c := range f.r.metrics.collectors() {
+			ctrlmetrics.Registry.Unregister(c)
+		}
+	})
 	ctx, stop := context.WithCancel(f.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

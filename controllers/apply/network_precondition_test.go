@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"testing"
@@ -44,16 +44,16 @@ func TestReplacedClientIsNotRestarted(t *testing.T) {
 
 // A cache may lack an attached volume.
 func TestStaleCacheOpensNoGate(t *testing.T) {
-	f := newFixture(t, storage.Attachment{}, attached())
+	f := newFixture(t, storage.Attachment{}, attachedRWX())
 	f.choose(netOne)
-	f.cache.Absent(attached())
+	f.cache.Absent(attachedRWX())
 	for range 5 {
 		f.Must(f.reconcile())
 	}
 	if got := f.rollout().Status.Clients.Network; got != "" {
 		t.Fatalf("clients move to %s while a volume is attached", got)
 	}
-	f.Must(f.Delete(t.Context(), attached()))
+	f.Must(f.Delete(t.Context(), attachedRWX()))
 	f.Must(f.reconcile())
 	if got := f.rollout().Status.Clients.Network; got != netOne.String() {
 		t.Fatalf("the gate is open, and clients stay on %q: %s", got, f.rollout().Status.Message)
@@ -102,7 +102,8 @@ func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Labels = map[string]string{"theirs": "x"} })
 		return nil
 	}
-	err := f.r.patchDaemonSet(t.Context(), func(ds *appsv1.DaemonSet) error {
+	ds := f.r.clientDaemonSet()
+	err := f.r.patch(t.Context(), ds, func() error {
 		ds.Labels = map[string]string{"a": "b"}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package rollout
+package apply
 
 import (
 	"errors"
@@ -188,7 +188,7 @@ func TestUsedServiceIsNotReplaced(t *testing.T) {
 		change func(*corev1.Service)
 		more   []client.Object
 	}{
-		"attached":             {func(*corev1.Service) {}, []client.Object{attached()}},
+		"attached":             {func(*corev1.Service) {}, []client.Object{attachedRWX()}},
 		"lingering server pod": {func(*corev1.Service) {}, []client.Object{objects.ServerPod("v")}},
 		"opt-out":              {func(s *corev1.Service) { s.Annotations[storage.OptOutAnnotation] = "true" }, nil},
 		"NodePort":             {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, nil},

@@ -1,0 +1,168 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+var errUnknownAction = errors.New("unknown action")
+
+// stepNetwork takes the plan's step of the network. A refused write is kept: other work goes on, and the next look reports it.
+func (r *Reconciler) stepNetwork(ctx context.Context, facts plan.Facts, made plan.Plan) error {
+	step := made.Network
+	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
+	kind, object := r.written(facts.Rollout, step)
+	err := r.doNetwork(ctx, facts.Rollout, made)
+	switch {
+	case err == nil:
+		if object != nil {
+			r.refusals.remove(kind, object.GetName())
+		}
+		return nil
+	case kit.IsStale(err): // another write came first, and is the next event
+		r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
+		return nil
+	case object != nil && kit.IsRefused(err):
+		r.refuse(kind, object, err)
+		r.wakeIn(workAfterRefusal)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", step.Action, err)
+}
+
+// written is the object that a step writes; nil is the record.
+func (r *Reconciler) written(facts rollout.Rollout, step rollout.Step) (catalog.BlockerKind, client.Object) {
+	switch step.Action {
+	case rollout.UpdateTemplate, rollout.ResumeTemplate:
+		return catalog.BlockedByDaemonSet, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: facts.DaemonSet.Name}}
+	case rollout.RestartClients:
+		c := step.Clients[0]
+		return catalog.BlockedByClient, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: types.UID(c.UID)}}
+	case rollout.ReplaceServices:
+		s := step.Services[0]
+		service := r.serviceNamed(s.Name)
+		service.UID = types.UID(s.UID)
+		return catalog.BlockedByService, service
+	}
+	return "", nil
+}
+
+func (r *Reconciler) serviceNamed(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: name}}
+}
+
+// doNetwork carries out the plan's step of the network. The state that was decided on is the write's precondition.
+func (r *Reconciler) doNetwork(ctx context.Context, facts rollout.Rollout, made plan.Plan) error {
+	switch step := made.Network; step.Action {
+	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
+		return r.recordStep(ctx, facts, step)
+	case rollout.UpdateTemplate:
+		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
+	case rollout.RestartClients:
+		return r.restartClient(ctx, facts.Record, step.Clients[0], made.Settings)
+	case rollout.ResumeTemplate:
+		ds := r.clientDaemonSet()
+		return r.patch(ctx, ds, func() error {
+			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
+			delete(ds.Annotations, cluster.StrategyAnnotation)
+			return nil
+		})
+	case rollout.ReplaceServices:
+		s := step.Services[0]
+		return r.replaceService(ctx, s, facts.Record, facts.RequestOf(s.Volume))
+	default:
+		return fmt.Errorf("%w %q", errUnknownAction, step.Action)
+	}
+}
+
+func (r *Reconciler) clientDaemonSet() *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: r.Profile.ClientDaemonSet}}
+}
+
+// updateTemplate writes the networks into the template. The same write pauses the DaemonSet
+// controller's rolling update, which would restart pods of nodes with attached volumes.
+func (r *Reconciler) updateTemplate(ctx context.Context, networks []storage.Attachment) error {
+	ds := r.clientDaemonSet()
+	return r.patch(ctx, ds, func() error {
+		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
+		if err != nil {
+			return err
+		}
+		if ds.Spec.Template.Annotations == nil {
+			ds.Spec.Template.Annotations = map[string]string{}
+		}
+		ds.Spec.Template.Annotations[storage.NetworksAnnotation] = annotation
+		if annotation == "" {
+			delete(ds.Spec.Template.Annotations, storage.NetworksAnnotation)
+		}
+		return cluster.Pause(ds)
+	})
+}
+
+// patch changes an object as it is stored now; a write in between is a conflict.
+func (r *Reconciler) patch(ctx context.Context, object client.Object, change func() error) error {
+	if err := r.API.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("reading %s: %w", object.GetName(), err)
+	}
+	before := object.DeepCopyObject().(client.Object)
+	if err := change(); err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// restartClient deletes a client pod. It counts for the settings that are not applied, and choose its network if the pod is on
+// another network, or else build its template. A restart for a per-volume network counts for no setting.
+func (r *Reconciler) restartClient(ctx context.Context, record rollout.Record, c storage.Client, settings []plan.SettingPlan) error {
+	uid := types.UID(c.UID)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
+	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
+		return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
+	}
+	for _, s := range settings {
+		if on := c.IsOn(record.Clients); !s.Applied && (!on && s.ChoosesNetwork || on && buildsClients(r.Profile, s.Name, s.Value.Text)) {
+			r.metrics.restarts.WithLabelValues(string(s.Name), clientKind).Inc()
+		}
+	}
+	where := "the cluster network"
+	if !record.Clients.IsZero() {
+		where = record.Clients.Network.String()
+	}
+	for _, a := range record.VolumeClients {
+		where += ", " + a.Network.String()
+	}
+	r.Log.Info("restarted a CSI plugin pod", "pod", c.Pod, "node", c.Node, "network", where)
+	r.Events.Eventf(pod, nil, corev1.EventTypeNormal, "Restarted", "Restart", "restarted by Fairlead to be on %s; no RWX volume is attached on %s", where, c.Node)
+	return nil
+}
+
+// buildsClients reports whether a setting's value is part of the CSI plugin's template.
+func buildsClients(profile storage.Profile, name catalog.Name, value string) bool {
+	d, _ := catalog.Lookup(string(name))
+	if d.Wants == nil {
+		return false
+	}
+	normal, err := d.Normalize(value)
+	if err != nil {
+		return false
+	}
+	_, concerns := d.Wants(normal, catalog.Component{Kind: catalog.DaemonSetComponent, Name: profile.ClientDaemonSet, Client: true}, nil)
+	return concerns
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// storagePods are the profile's DaemonSets and running pods, each list read once.
+type storagePods struct {
+	classes    podClasses
+	daemonSets []appsv1.DaemonSet
+	clients    []storage.Client
+	servers    []storage.Server
+	// shareManagers are the servers as components; each uses its volume.
+	shareManagers []catalog.Component
+	// instanceManagers and backingImageManagers are whole pods: their build depends on objects of the storage system.
+	instanceManagers, backingImageManagers []corev1.Pod
+	// daemonPods by the UID of their DaemonSet.
+	daemonPods map[types.UID][]daemonPod
+}
+
+// daemonPod is a pod of a DaemonSet.
+type daemonPod struct {
+	node, generation   string
+	ready, terminating bool
+}
+
+// storagePods reads DaemonSets and pods page by page: there may be as many pods as volumes.
+func (r *Reader) storagePods(ctx context.Context, classes podClasses) (storagePods, error) {
+	pods := storagePods{classes: classes, daemonPods: map[types.UID][]daemonPod{}}
+	here := client.InNamespace(r.profile.Namespace)
+	var daemonSets appsv1.DaemonSetList
+	if err := r.objects.List(ctx, &daemonSets, here, client.UnsafeDisableDeepCopy); err != nil {
+		return pods, fmt.Errorf("listing DaemonSets: %pods", err)
+	}
+	pods.daemonSets = daemonSets.Items
+	err := lists.ForEach(ctx, r.objects, &corev1.PodList{}, func(pod *corev1.Pod) {
+		if !Ended(pod) {
+			r.addPod(&pods, pod)
+		}
+	}, here)
+	if err != nil {
+		return pods, fmt.Errorf("listing pods: %pods", err)
+	}
+	return pods, nil
+}
+
+func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
+	is := func(role map[string]string) bool { return labels.SelectorFromSet(role).Matches(labels.Set(pod.Labels)) }
+	owner := controllerOf(pod)
+	if owner.Kind == "DaemonSet" {
+		uid := types.UID(owner.UID)
+		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], Ready(pod), pod.DeletionTimestamp != nil})
+	}
+	switch {
+	case is(r.profile.ClientLabels) && r.profile.OwnsClient(owner):
+		pods.clients = append(pods.clients, r.clientOf(pod))
+	case is(r.profile.ServerLabels) && r.profile.OwnsServer(owner, pod.Labels[r.profile.VolumeLabel]):
+		pods.servers = append(pods.servers, r.serverOf(pod))
+		pods.shareManagers = append(pods.shareManagers, r.shareManager(pod, pods.classes))
+		// Thousands have the same traits: they share one map.
+		if n := len(pods.shareManagers); n > 1 && maps.Equal(pods.shareManagers[n-1].Built, pods.shareManagers[n-2].Built) {
+			pods.shareManagers[n-1].Built = pods.shareManagers[n-2].Built
+		}
+	case is(r.profile.InstanceManagerLabels):
+		pods.instanceManagers = append(pods.instanceManagers, *pod)
+	case is(r.profile.BackingImageManagerLabels):
+		pods.backingImageManagers = append(pods.backingImageManagers, *pod)
+	}
+}
+
+// shareManager has a pod while its volume is attached. Its network is not a trait: see rollout.Next.
+func (r *Reader) shareManager(pod *corev1.Pod, classes podClasses) catalog.Component {
+	c := r.podComponent(catalog.ShareManager, pod, classes)
+	delete(c.Built, catalog.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
+	c.Uses = []string{pod.Labels[r.profile.VolumeLabel]}
+	return c
+}
+
+// clientDaemonSet is the DaemonSet of the client pods, or nil.
+func (r *Reader) clientDaemonSet(pods storagePods) *appsv1.DaemonSet {
+	for i := range pods.daemonSets {
+		if pods.daemonSets[i].Name == r.profile.ClientDaemonSet {
+			return &pods.daemonSets[i]
+		}
+	}
+	return nil
+}
+
+// withoutLostNodes counts a DaemonSet that is not Ready again, without its pods on nodes
+// that are down. Such pods return with their nodes, and would delay a setting until then.
+// The DaemonSet controller does not count pods that do not tolerate the nodes' taints: they
+// are misscheduled (k8s.io/kubernetes pkg/controller/daemon NodeShouldRunDaemonPod).
+//
+// A pod without a node counts, although it may be waiting for a node that is down.
+func withoutLostNodes(ds *appsv1.DaemonSet, pods []daemonPod, nodes catalog.Nodes, c *catalog.Component) {
+	if ds.Status.ObservedGeneration < ds.Generation || ds.Status.NumberMisscheduled > 0 {
+		return
+	}
+	lost, updated, waited := map[string]bool{}, map[string]bool{}, false
+	for _, pod := range pods {
+		switch there, known := nodes[pod.node]; {
+		case pod.node != "" && !known: // the node is gone, and the DaemonSet does not count it
+		case known && !there.Ready:
+			lost[pod.node] = true
+		case !pod.terminating && pod.ready && pod.generation == ds.Annotations[appsv1.DeprecatedTemplateGeneration]:
+			updated[pod.node] = true
+		default:
+			waited = true
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	c.Total = max(0, c.Total-len(lost))
+	c.Updated = min(len(updated), c.Total)
+	c.Ready = !waited && len(updated) >= c.Total
+}
+
+// markLost marks the clients that are down on nodes that are not Ready.
+func markLost(clients []storage.Client, nodes catalog.Nodes) {
+	for i, c := range clients {
+		clients[i].Lost = (!c.Ready || c.Terminating) && c.Node != "" && !nodes[c.Node].Ready
+	}
+}
