@@ -363,7 +363,7 @@ func TestRequestedRemountRestartsTheWorkload(t *testing.T) {
 	must.True(t, w.queue["node-1"], "got %v", w.queue)
 	for _, s := range w.slots {
 		if slices.Contains(s.claims, "own") { // checkEviction knows no requests
-			s.atStake = true
+			s.inClientNetwork = true
 			s.pod.mount = &netns{gone: true}
 		}
 	}

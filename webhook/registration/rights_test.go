@@ -192,7 +192,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 	})
 }
 
-// What users write never waits for a policy on Fairlead's own accounts.
+// Writes of users never depend on a policy on Fairlead's own accounts.
 func TestRightsMatchOnlyFairleadsAccounts(t *testing.T) {
 	for _, p := range []Policy{PodRights(), NodeRights(), NodeAnnotationRights(), ServiceRights()} {
 		must.Equal(t, len(p.Policy.Spec.MatchConditions), 1, "%s", p.Policy.Name)
