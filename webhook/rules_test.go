@@ -105,7 +105,7 @@ func TestPendingSettingIsAcceptedAndNamesBlockers(t *testing.T) {
 	must.True(t, response.Allowed && slices.Equal(response.Warnings, want), "got %+v", response)
 }
 
-func TestValueThatLonghornsNextStartUndoesIsWarnedOf(t *testing.T) {
+func TestValueLostAtLonghornsNextStartGetsWarning(t *testing.T) {
 	defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-default-setting"}, Data: map[string]string{"default-setting.yaml": "guaranteed-instance-manager-cpu: 20"}}
 	response := newRig(t, fakeClient(t, defaults, objects.LonghornSetting("guaranteed-instance-manager-cpu", "12"))).ask(t, settingsPath,
 		settingReview(reviews.SystemSetting, "UPDATE", "guaranteed-instance-manager-cpu", `{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"15"},"oldObject":{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"12"}`))

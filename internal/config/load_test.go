@@ -229,7 +229,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestStorageIsTheBuiltInProfileWhereTheFilePlacesIt(t *testing.T) {
+func TestStorageUsesConfiguredNamespace(t *testing.T) {
 	want := longhorn.Profile()
 	want.Namespace = "storage"
 	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)

@@ -14,7 +14,7 @@ import (
 )
 
 // Without these rights, the webhook leaves every volume's Service on the cluster network, and the roll-out stops.
-func TestWhatVolumesAskForMayBeRead(t *testing.T) {
+func TestVolumeRequestsMayBeRead(t *testing.T) {
 	for file, verbs := range map[string][]string{
 		"../base/webhook-rbac.yaml":    {"get", "list"},
 		"../base/controller-rbac.yaml": {"get", "list", "watch"},
@@ -76,7 +76,7 @@ func TestComponentsMayBeRead(t *testing.T) {
 }
 
 // Without these rights, the gate refuses every attachment of its drivers.
-func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
+func TestGatesMayReadTheirFacts(t *testing.T) {
 	role := clusterRole(t, "../components/fencing/webhook-rbac.yaml")
 	watch, get := []string{"get", "list", "watch"}, []string{"get"}
 	for resource, verbs := range map[string][]string{
@@ -101,7 +101,7 @@ func TestFencingReadsCSIAddonsNodesOfTheStorageNamespaceOnly(t *testing.T) {
 }
 
 // Fencing itself writes to neither pods nor nodes: that is in components of their own.
-func TestFencingWritesToPodsAndNodesOnlyWhereItIsAskedTo(t *testing.T) {
+func TestFencingMayNotWritePodsAndNodesByDefault(t *testing.T) {
 	watch := []string{"get", "list", "watch"}
 	for file, want := range map[string]struct{ pods, nodes []string }{
 		"../components/fencing/controller-rbac.yaml":          {watch, watch},
@@ -210,7 +210,7 @@ func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
 }
 
 // Without these rights, the rules accept every volume, and delay every deletion.
-func TestNFSRulesMayReadWhatTheyJudgeBy(t *testing.T) {
+func TestNFSRulesMayReadTheirFacts(t *testing.T) {
 	role := clusterRole(t, "../components/nfs/webhook-rbac.yaml")
 	for resource, verbs := range map[string][]string{
 		"fairlead.io/nfsservices": {"get"}, "/persistentvolumes": {"list"}, "storage.k8s.io/volumeattachments": {"list"}, "/nodes": nil, "/secrets": nil,

@@ -122,7 +122,7 @@ func TestCSIControllerRemovesOnlyTheSidecarsFinalizer(t *testing.T) {
 	checkRights(t, VolumeRights(), csiControllerUser, "PersistentVolume", "persistentvolumes", rows)
 }
 
-func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
+func TestCSIControllerWritesOnlyOwnServices(t *testing.T) {
 	ours := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs", Labels: map[string]string{publish.ServiceLabel: "nfs"}, OwnerReferences: []metav1.OwnerReference{{Kind: "NFSService", Name: "nfs"}}},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.9"},
