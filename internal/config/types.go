@@ -25,7 +25,7 @@ type Configuration struct {
 	Kind       string `json:"kind"`
 	// ClusterDomain is the DNS domain of the cluster, for NFS endpoints. Default cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// Networks of volumes.
+	// Networks says how changes of networks are judged and rolled out.
 	Networks Networks `json:"networks,omitempty"`
 	// MaintenanceWindows are the times in which restarts of storage components may begin. See
 	// docs/rwx-network.md#maintenance-windows. Default: any time.
@@ -37,9 +37,10 @@ type Configuration struct {
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
-	// NFS services. See docs/nfs.md.
+	// NFS configures NFS services. See docs/nfs.md.
 	NFS NFS `json:"nfs,omitempty"`
-	// Ondat (StorageOS); ondat: {} takes all defaults. See docs/nfs-ondat.md. Default: none.
+	// Ondat publishes volumes of Ondat (StorageOS); ondat: {} takes all defaults. See docs/nfs-ondat.md. Default:
+	// none.
 	Ondat *Ondat `json:"ondat,omitempty"`
 }
 
