@@ -8,7 +8,7 @@ import (
 
 func TestPagesShowRealOutput(t *testing.T) {
 	for page, files := range map[string][]string{
-		"settings.md": {"plan/testdata/plan-attached.txt", "settings/testdata/settings-one.txt"},
+		"settings.md": {"settings/testdata/settings-one.txt"},
 	} {
 		text := doc(t, page)
 		for _, name := range files {

@@ -374,7 +374,7 @@ func TestPodsWithVolumesThatAreNotAttached(t *testing.T) {
 		"got %s, %v", response.Patch, response.Warnings)
 	const labelled = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`
 	for _, review := range []string{
-		pod("", "attached", "free"), pod("", "attached", "unbound"), pod("", "gone"), pod("", "nowhere"), // no claim yet: nobody knows its driver
+		pod("", "attached", "free"), pod("", "attached", "unbound"), pod("", "gone"), pod("", "nowhere"), // without a claim, the driver is unknown
 		reviews.Of(reviews.Pod, `"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{"volumes":[{"name":"x","ephemeral":{"volumeClaimTemplate":{}}},{"name":"y","emptyDir":{}}]}}`),
 	} {
 		response := h.ask(t, registration.WorkloadPodsPath, review)

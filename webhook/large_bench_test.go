@@ -22,8 +22,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// What one review may take in a large cluster: memory beyond what the process
-// has at rest, and CPU time of the process.
+// Limits of one review in a large cluster: memory beyond the process at rest, and
+// CPU time of the process.
 const (
 	mostReviewMiB  = 128
 	mostReviewTime = time.Second

@@ -110,8 +110,7 @@ func (c *counted) List(ctx context.Context, list client.ObjectList, options ...c
 	return c.Reader.List(ctx, list, options...)
 }
 
-// Whoever applies a Helm chart changes many settings, and whoever can reach the port can send reviews: many at once cost a few
-// reads of the cluster.
+// Many reviews at once, of a Helm chart or of a caller who floods the port, cost a few reads of the cluster.
 // Regression: one anonymous address kept every setting from being changed.
 func TestReviewsAtOnceShareReads(t *testing.T) {
 	live := &counted{Reader: fakeClient(t, withVolumes(true, nil)...), hold: make(chan struct{})}

@@ -105,7 +105,7 @@ func TestPendingSettingIsAcceptedAndNamesBlockers(t *testing.T) {
 	must.True(t, response.Allowed && slices.Equal(response.Warnings, want), "got %+v", response)
 }
 
-func TestValueThatLonghornsNextStartUndoesIsWarnedOf(t *testing.T) {
+func TestValueLostAtLonghornsNextStartGetsWarning(t *testing.T) {
 	defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "longhorn-system", Name: "longhorn-default-setting"}, Data: map[string]string{"default-setting.yaml": "guaranteed-instance-manager-cpu: 20"}}
 	response := newRig(t, fakeClient(t, defaults, objects.LonghornSetting("guaranteed-instance-manager-cpu", "12"))).ask(t, settingsPath,
 		settingReview(reviews.SystemSetting, "UPDATE", "guaranteed-instance-manager-cpu", `{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"15"},"oldObject":{"metadata":{"name":"guaranteed-instance-manager-cpu"},"value":"12"}`))
@@ -232,9 +232,9 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 	}{
 		"pods":     {func(d *config.Duties) { d.Pods = config.Off }, []string{clientPodsPath, serverPodsPath, clientTemplatePath}},
 		"services": {func(d *config.Duties) { d.Services = config.Off }, []string{servicesPath, shareManagersPath}},
-		// Who does not roll out the network of all does not roll out others.
+		// Without a roll-out of the default network, per-volume networks are not rolled out.
 		"settings": {func(d *config.Duties) { d.Settings = config.Off }, []string{settingsPath, registration.VolumeNetworksPath, registration.StraySettingsPath, deletionsPath, settingStatusPath, clientPodsPath, clientTemplatePath}},
-		// Who only guards settings builds nothing by them, and leaves clients to the storage system.
+		// With guard, the storage system builds components and clients.
 		"applying settings": {func(d *config.Duties) { d.Settings = config.Guard }, []string{registration.VolumeNetworksPath, settingStatusPath, clientPodsPath, clientTemplatePath}},
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{registration.VolumeNetworksPath}},
 	}

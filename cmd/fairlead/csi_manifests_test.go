@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A probe of a port where nobody listens has the kubelet restart the node plugin for ever.
+// If nothing listens on the probed port, the kubelet restarts the node plugin forever.
 func TestNodePluginListensWhereItIsProbed(t *testing.T) {
 	data, err := os.ReadFile("../../manifests/components/nfs/node.yaml")
 	if err != nil {

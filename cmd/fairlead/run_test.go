@@ -106,7 +106,7 @@ func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
 	}
 }
 
-// An API server, or who wrote what it quotes, may put anything into a message.
+// A message of the API server may quote any text of a user.
 func TestNoErrorSteersTerminal(t *testing.T) {
 	server := clitest.ServeAPI(t, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusForbidden,

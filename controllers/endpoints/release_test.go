@@ -160,7 +160,7 @@ func TestReleaseLeavesObjectsOfOthersAlone(t *testing.T) {
 	f.wantPublished(false, false, true)
 }
 
-func TestReleaseKeepsSlicesWhileTheClassicObjectIsNotReleased(t *testing.T) {
+func TestSlicesStayUntilClassicObjectIsReleased(t *testing.T) {
 	f := serving(t, shareManager())
 	f.Client.Before = func(w fakeapi.Write) error {
 		if w.Verb == "update" {

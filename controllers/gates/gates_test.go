@@ -77,7 +77,7 @@ func TestPodDeletedBeforeThePatchIsNoError(t *testing.T) {
 	}
 }
 
-// Whoever creates pods may set the label: only the gate makes a pod wait.
+// Users who create pods may set the label: only the gate makes a pod wait.
 func TestLabelAloneMakesNoPodWait(t *testing.T) {
 	gatedPod, labelled := waiting("data"), waiting("data")
 	labelled.Name, labelled.Spec.SchedulingGates = "labelled", nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Request asks for objects without a namespace, by name. No name is no request.
+// Request asks for cluster-scoped objects by name. Empty names are skipped.
 func Request(names ...string) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range names {
@@ -20,7 +20,7 @@ func Request(names ...string) []reconcile.Request {
 	return requests
 }
 
-// RequestIn asks for an object of a namespace. No name is no request.
+// RequestIn asks for an object in a namespace. An empty name is skipped.
 func RequestIn(namespace, name string) []reconcile.Request {
 	if name == "" {
 		return nil

@@ -162,7 +162,7 @@ func TestWrongServerAddressMakesNoService(t *testing.T) {
 }
 
 // ListSharedVolumes drops the volumes of all namespaces.
-func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
+func TestVolumesOfUnlistedNamespaceStay(t *testing.T) {
 	w := sharedWorld(t)
 	w.AddNamespace("b-id", "b")
 	w.Provision("b-id", "v-2", "pv-2", "other", "apps")
@@ -171,7 +171,7 @@ func TestNamespaceThatFailsKeepsWhatItHas(t *testing.T) {
 	w.Attach("v-2", "10.0.0.2:32002")
 	for _, status := range []int{403, 500} {
 		w.Server.Fail(bed.Fault{Path: "/namespaces/default-id/volumes", Status: status})
-		w.restart() // what it knows of v-1 it knows from the Service alone
+		w.restart() // only the Service still shows v-1
 		for range 2 {
 			w.poll()
 			w.leads("data", "10.0.0.1:32001")
@@ -346,7 +346,7 @@ func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
 	must.Equal(t, w.writes(func() { w.poll() }), nil, "writes")
 }
 
-// With reclaim policy Retain the label names an address that somebody else may get.
+// With reclaim policy Retain, the label names an address that another Service may get.
 func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w := publishedWorld(t)
 	address := w.mounted()

@@ -86,7 +86,7 @@ func wait[T any](t *testing.T, c <-chan T) T {
 	}
 }
 
-func TestCacheOfClaimsKeepsWhatIsRead(t *testing.T) {
+func TestClaimCacheKeepsReadFields(t *testing.T) {
 	var options cache.Options
 	Caches(&options)
 	for o, by := range options.ByObject {

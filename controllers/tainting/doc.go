@@ -9,7 +9,7 @@
 // Nothing else is written. The fencing controller records the taint by its value, and removes it
 // (fence.Step.RemoveTaint).
 //
-// What it needs of the API server: nodes get, list, watch, patch; nodefences get,
+// Rights: nodes get, list, watch, patch; nodefences get,
 // list, watch; events create, patch; in kube-node-lease, leases get, list; in
 // taint.SwitchNamespace, configmaps get.
 package tainting

@@ -174,7 +174,7 @@ func TestServerOfAUsedVolumeIsNotRestarted(t *testing.T) {
 	}
 }
 
-func TestServerThatARestartWouldNotHelpIsLeftAlone(t *testing.T) {
+func TestServerIsNotRestartedInVain(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
 		said   string

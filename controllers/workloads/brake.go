@@ -20,7 +20,7 @@ import (
 const (
 	// brakeWindow is the time in which evictions are counted.
 	brakeWindow = time.Minute
-	// alwaysAllowed in a window: a few workloads whose plugin pod crashes repeatedly are no storm.
+	// alwaysAllowed evictions in a window: a few workloads beside a plugin pod that crashes repeatedly are no storm.
 	alwaysAllowed = 30
 	// countFor is how long a count of the workloads is used.
 	countFor = 10 * time.Second

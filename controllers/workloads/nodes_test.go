@@ -70,18 +70,18 @@ type workloadPod struct {
 
 // slot is a place for which a controller creates a pod again and again.
 type slot struct {
-	name, node string
-	owner      storage.Owner // zero is a bare pod
-	claims     []string
-	atStake    bool                   // its volumes may be mounted through the client's network
-	refused    *apierrors.StatusError // the answer to evictions; nil evicts
-	optOut     bool                   // in the template
-	pod        *workloadPod
+	name, node      string
+	owner           storage.Owner // zero is a bare pod
+	claims          []string
+	inClientNetwork bool                   // its volumes may be mounted through the client's network
+	refused         *apierrors.StatusError // the answer to evictions; nil evicts
+	optOut          bool                   // in the template
+	pod             *workloadPod
 }
 
 // newSlot is a slot on node-1. owner is kind/name; "" is none.
 func newSlot(name, owner string, claims ...string) *slot {
-	s := &slot{name: name, node: "node-1", claims: claims, atStake: slices.Contains(claims, "shared") || slices.Contains(claims, "plain")}
+	s := &slot{name: name, node: "node-1", claims: claims, inClientNetwork: slices.Contains(claims, "shared") || slices.Contains(claims, "plain")}
 	if kind, set, ok := strings.Cut(owner, "/"); ok {
 		s.owner = storage.Owner{APIVersion: "apps/v1", Kind: kind, Name: set, UID: "uid-" + set}
 	}
@@ -360,7 +360,7 @@ func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool 
 		p.began = w.Now()
 	case p.mount == nil:
 		able := w.mounters(p.slot.node)
-		if len(able) == 0 || w.mountsInHost && p.slot.atStake && !p.slot.byValue() {
+		if len(able) == 0 || w.mountsInHost && p.slot.inClientNetwork && !p.slot.byValue() {
 			return false // the node is not on the network
 		}
 		if p.mount = choose(able); w.mountsInHost && p.slot.byValue() {

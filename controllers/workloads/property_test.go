@@ -305,7 +305,7 @@ func (w *world) checkRest() {
 // checkReported wants the pod of a dead mount restarted if the death is certain, or an event that says why it is not.
 func (w *world) checkReported(p *workloadPod) {
 	s := p.slot
-	if !p.left.IsZero() || !p.dead() || !s.atStake {
+	if !p.left.IsZero() || !p.dead() || !s.inClientNetwork {
 		return
 	}
 	c := w.clients[s.node]

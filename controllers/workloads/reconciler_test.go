@@ -296,7 +296,7 @@ func TestChangedWaitingPodIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestBlockedPodGivesItsTurnBack(t *testing.T) {
+func TestBlockedPodReleasesItsTurn(t *testing.T) {
 	w := atRest(t, stateful(2), func(w *world) { w.slots[1].owner = w.slots[0].owner })
 	w.slot("s0-0").refused = refusals["budget"]
 	w.newSandbox("node-1")
@@ -363,7 +363,7 @@ func TestRequestedRemountRestartsTheWorkload(t *testing.T) {
 	must.True(t, w.queue["node-1"], "got %v", w.queue)
 	for _, s := range w.slots {
 		if slices.Contains(s.claims, "own") { // checkEviction knows no requests
-			s.atStake = true
+			s.inClientNetwork = true
 			s.pod.mount = &netns{gone: true}
 		}
 	}

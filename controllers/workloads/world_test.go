@@ -485,7 +485,7 @@ func (w *world) checkEviction(pod *workloadPod) {
 	}{
 		{w.evicted[string(pod.uid)], "invariant 8: a second time"},
 		{!pod.left.IsZero(), "invariant 7: while it terminates"},
-		{!s.atStake, "invariant 8: though no volume is mounted through the client's network"},
+		{!s.inClientNetwork, "invariant 8: though no volume is mounted through the client's network"},
 		{pod.mount == nil, "invariant 8: before its volume is mounted"},
 		{!pod.dead() && !pod.unseen, "invariant 8: though its mount is alive"},
 		{s.owner.IsZero(), "though it has no controller"},

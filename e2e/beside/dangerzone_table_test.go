@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 )
 
-// zoneTable is what was seen, side by side, as docs/reference/longhorn.md has it.
+// zoneTable is what was seen, side by side, which docs/reference/longhorn.md sums up.
 type zoneTable struct {
 	rows  []zoneRow
 	cells map[zoneCell]string

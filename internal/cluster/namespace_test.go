@@ -93,7 +93,7 @@ func TestSandboxOfAPod(t *testing.T) {
 	}
 }
 
-func TestSlimPodsKeepWhatClientsAreReadFrom(t *testing.T) {
+func TestSlimPodsKeepFieldsOfClients(t *testing.T) {
 	pod := workloadPod(
 		withAddresses("["+eth0+", "+lhnet1+"]", "10.42.0.7"), sandboxMade("True", 5), mainContainers(running(7), again(running(60), 8)),
 		func(pod *corev1.Pod) {

@@ -97,7 +97,7 @@ func TestRequests(t *testing.T) {
 	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 }
 
-// Whoever may annotate a claim moves no CSI plugin pod onto a network that no administrator listed.
+// Users who may annotate a claim cannot move CSI plugin pods onto a network that no administrator listed.
 func TestUnlistedNetworksAreNotRequested(t *testing.T) {
 	c := indexed(t, requesting()...).Build()
 	profile := longhorn.Profile()

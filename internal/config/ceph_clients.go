@@ -10,16 +10,12 @@ import (
 
 // CephClients is the cross-check of recorded addresses against Ceph's own list of clients, before a node is fenced.
 type CephClients struct {
-	// Mode: off, or crossCheck: before a node is fenced, Ceph is asked who has its volumes open, and
-	// where its MDSs and managers are. An address that is not on record (Contradicted), or that is an
-	// MDS's or manager's (AddressInUse), is refused. What Ceph does not answer is not checked. See
+	// Mode: off, or crossCheck: before a node is fenced, Ceph is asked who has its volumes open. See
 	// docs/fencing-setup.md#ask-ceph. Default off.
 	Mode Switch `json:"mode,omitempty"`
-	// ClusterID of the Ceph cluster's volumes. Volumes of others are not checked. Default: the
-	// namespace of profile rook-ceph.
+	// ClusterID of the volumes that are checked. Default: the namespace of profile rook-ceph.
 	ClusterID string `json:"clusterID,omitempty"`
-	// URL of fairlead ceph-clients, whose host is in its certificate. Default: the URL of its Service
-	// in fairlead-system.
+	// URL of fairlead ceph-clients, whose host is in its certificate. Default: its Service in fairlead-system.
 	URL string `json:"url,omitempty"`
 }
 

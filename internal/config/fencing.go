@@ -14,11 +14,10 @@ import (
 
 // Fencing of nodes that are lost while they hold volumes. Default: no fencing.
 type Fencing struct {
-	// Profiles of storage systems whose volumes are protected, each once. Default: none, so that no
-	// node is fenced and nothing is held.
+	// Profiles of storage systems whose volumes are protected, each once. Default: none.
 	Profiles []FencingProfile `json:"profiles,omitempty"`
-	// MaxAge of recorded addresses when the node is lost, at least 10m. An older record is refused
-	// (StaleLedger). Addresses are read again every 5m. Default 15m.
+	// MaxAge of recorded addresses when the node is lost, at least 10m. An older record is refused (StaleLedger).
+	// Default 15m.
 	MaxAge metav1.Duration `json:"maxAge,omitzero"`
 	// Returning says when a fenced node is unfenced after its return.
 	Returning Returning `json:"returning,omitempty"`
@@ -26,33 +25,29 @@ type Fencing struct {
 	GiveUp GiveUp `json:"giveUp,omitzero"`
 	// Tainting of lost nodes by Fairlead. Default off.
 	Tainting Tainting `json:"tainting,omitempty"`
-	// CephClients is the cross-check with Ceph's own list of clients. Default off.
+	// CephClients is the cross-check with Ceph's own list of clients.
 	CephClients CephClients `json:"cephClients,omitempty"`
 }
 
 // FencingProfile is one storage system whose clients are fenced.
 type FencingProfile struct {
-	// Name of a built-in profile: rook-ceph, for the drivers rbd.csi.ceph.com and cephfs.csi.ceph.com
-	// with any prefix before a dot.
+	// Name of a built-in profile: rook-ceph, for the drivers rbd.csi.ceph.com and cephfs.csi.ceph.com, also with a
+	// prefix.
 	Name string `json:"name"`
 	// Namespace of the storage system and its plugin pods. Default rook-ceph.
 	Namespace string `json:"namespace,omitempty"`
-	// Mode: fence, guard (record nodes and hold the volumes of lost ones; an operator fences and
-	// releases them) or off (hold and fence nothing, as where ceph-csi fences by itself). With off, a
-	// fence that is not confirmed is taken back at once, a confirmed one when its node returns; with
-	// off in all profiles, nothing is held while Fairlead is down either. Default fence.
+	// Mode: fence, guard (hold the volumes of lost nodes; an operator fences and releases them) or off (hold and
+	// fence nothing; see docs/fencing-setup.md#switch-it-off). Default fence.
 	Mode Switch `json:"mode,omitempty"`
-	// Addresses is the only source of the addresses to fence: csi-addons (as CSIAddonsNodes
-	// report for a NetworkFenceClass) or node (the Node's internal addresses; only where Ceph's
-	// clients have no other and the plugin pods are on the host network). Leave addresses out with
+	// Addresses is the source of the addresses to fence: csi-addons (CSIAddonsNodes) or node (the Node's internal
+	// addresses; only if Ceph's clients have no other and the plugin pods are on the host network). Not with
 	// network. Default csi-addons.
 	Addresses Addresses `json:"addresses,omitempty"`
-	// Network of the client pods: <namespace>/<name> of a NetworkAttachmentDefinition. If set,
-	// the addresses to fence are those that Multus reports for client pods on the network.
+	// Network of the client pods, <namespace>/<NetworkAttachmentDefinition>: the addresses to fence are those that
+	// Multus reports there. Default: none.
 	Network string `json:"network,omitempty"`
-	// ClientRanges are the CIDR ranges of the storage addresses of clients in this Kubernetes
-	// cluster. No address outside is fenced. Set them if several Kubernetes clusters use one
-	// storage system. Default: any address.
+	// ClientRanges are the CIDR ranges of this Kubernetes cluster's storage clients. No address outside is fenced.
+	// Set them if several Kubernetes clusters use one storage system. Default: any address.
 	ClientRanges []string `json:"clientRanges,omitempty"`
 	// Clusters are storage clusters with ranges that differ from ClientRanges. Default: none.
 	Clusters []FencingCluster `json:"clusters,omitempty"`
@@ -77,10 +72,10 @@ const (
 
 // Returning says when a fenced node is unfenced.
 type Returning struct {
-	// Automatic: unfence a node once it has rebooted and is Ready, without waiting for
-	// the removal of its taint. Fairlead removes only its own taint. Default false.
+	// Automatic: unfence a node once it has rebooted and is Ready, without waiting for the removal of its taint.
+	// Default false.
 	Automatic bool `json:"automatic,omitempty"`
-	// ReadyFor is how long the node must be Ready before, by Fairlead's own clock. Default 1m.
+	// ReadyFor is how long the node must be Ready before. Default 1m.
 	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
 }
 
@@ -88,10 +83,9 @@ type Returning struct {
 // If such a machine still runs, it may write to volumes in use elsewhere, and destroy data. Use GiveUp only if the
 // provider guarantees that the machine is off by then.
 type GiveUp struct {
-	// After is the time since the machine was lost after which it is unfenced without an operator, if
-	// its Node was deleted, it is fenced, and nothing is left on it. The time begins again when the
-	// controller restarts. Two writers if the machine still runs then: use it only if the provider
-	// ends deleted machines sooner. Default never.
+	// After is the time since the loss of a fenced machine after which it is unfenced, if its Node was deleted and
+	// nothing is left on it. The time begins again when the controller restarts. Use it only if the provider ends
+	// deleted machines sooner; else volumes may have two writers. Default never.
 	After metav1.Duration `json:"after,omitzero"`
 }
 
@@ -106,23 +100,22 @@ type Tainting struct {
 	NodeSelector string `json:"nodeSelector,omitempty"`
 	// MaxNodes is how many nodes may have Fairlead's taint at a time. Default 1.
 	MaxNodes int `json:"maxNodes,omitempty"`
-	// MaxPercent of a zone's nodes that may be not Ready or tainted, with the node in question. If
-	// more are, no node of the zone is tainted. Default 34.
+	// MaxPercent of a zone's nodes may be not Ready or tainted, with the node in question. If more are, no node of
+	// the zone is tainted. Default 34.
 	MaxPercent int `json:"maxPercent,omitempty"`
-	// StormNodes: if more nodes than this, and more than StormPercent of all, are lost within
-	// StormWindow, no node is tainted until the storm is over. Default 2.
+	// StormNodes: if more nodes than this, and more than StormPercent of all, are lost within StormWindow, no node
+	// is tainted meanwhile. Default 2.
 	StormNodes int `json:"stormNodes,omitempty"`
 	// StormPercent of all nodes. Default 20.
 	StormPercent int `json:"stormPercent,omitempty"`
 	// StormWindow is the period in which losses count as one storm. Default 5m.
 	StormWindow metav1.Duration `json:"stormWindow,omitzero"`
-	// MaxStaleness is the age limit of the latest heartbeat of any node. If all heartbeats are
-	// older, Fairlead itself is cut off, and no node is tainted. Default 1m.
+	// MaxStaleness: if the latest heartbeat of any node is older, Fairlead itself is cut off, and no node is
+	// tainted. Default 1m.
 	MaxStaleness metav1.Duration `json:"maxStaleness,omitzero"`
-	// ForceDetach names CSI drivers, or plugins such as kubernetes.io/gce-pd, that Fairlead does not
-	// fence and whose volumes do not keep a node from being tainted (Unprotected). Kubernetes then
-	// force-detaches them from a node that may still write. That is safe only if the storage system
-	// attaches a volume to one node at a time and cuts off the former node. Default: none.
+	// ForceDetach names CSI drivers, or plugins such as kubernetes.io/gce-pd, that Fairlead does not fence and whose
+	// volumes do not keep a node from being tainted. Safe only if their storage cuts off the former node: see
+	// docs/fencing-setup.md#automatic-taints. Default: none.
 	ForceDetach []string `json:"forceDetach,omitempty"`
 }
 

@@ -229,7 +229,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestStorageIsTheBuiltInProfileWhereTheFilePlacesIt(t *testing.T) {
+func TestStorageUsesConfiguredNamespace(t *testing.T) {
 	want := longhorn.Profile()
 	want.Namespace = "storage"
 	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)
@@ -244,7 +244,7 @@ func TestPerVolumeNetworksAreListed(t *testing.T) {
 	must.True(t, err != nil && strings.Contains(err.Error(), `networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "networks.perVolume[1]: Required value"), "got %v", err)
 }
 
-// What is accepted is complete, and reads back the same.
+// An accepted configuration is complete, and reads back the same.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", head, head + "clusterDomain: corp.example.\n", head + "profiles: [{name: longhorn, duties: {pods: off, settings: guard}}]\n",

@@ -13,34 +13,28 @@ import (
 
 // NFS configures the volumes of NFS services.
 type NFS struct {
-	// Mode: on or off. With off, Fairlead serves no NFSServices and no volumes of drivers, and
-	// fairlead csi-controller needs no rights for them; use it for ondat alone, without drivers.
-	// Default on.
+	// Mode: on or off. off is for ondat alone, without drivers. Default on.
 	Mode Switch `json:"mode,omitempty"`
 	// Drivers are the CSI drivers whose PersistentVolumes Fairlead serves. Default:
 	// nfs.fairlead.io.
 	Drivers []NFSDriver `json:"drivers,omitempty"`
-	// Statd: on or off. on says that the nodes run rpc.statd, which NFSv3 needs for
-	// locks: the component nfs/statd runs it, or the nodes themselves do. With off,
-	// PersistentVolumes of NFSv3 without nolock are refused. See docs/nfs-migration.md. Default off.
+	// Statd: on if the nodes run rpc.statd, which NFSv3 needs for locks, else off: PersistentVolumes of NFSv3
+	// without nolock are refused. See docs/nfs-migration.md. Default off.
 	Statd Switch `json:"statd,omitempty"`
 }
 
 // NFSDriver is one CSI driver.
 type NFSDriver struct {
-	// Name of the driver in PersistentVolumes, each once: nfs.fairlead.io, or
-	// nfs.lb.csi.storage.gke.io for the GKE NFS LoadBalancer CSI driver. The node plugin needs it
-	// in --driver-name, and a CSIDriver object must exist. Another name, of at most 63 characters,
-	// goes into the webhooks too: see manifests/components/nfs/kustomization.yaml.
+	// Name of the driver in PersistentVolumes, each once: nfs.fairlead.io, or nfs.lb.csi.storage.gke.io for the GKE
+	// NFS LoadBalancer CSI driver. The node plugin needs it in --driver-name, and a CSIDriver object must exist.
+	// Another name goes into the webhooks too: see manifests/components/nfs/kustomization.yaml.
 	Name string `json:"name"`
 	// DefaultService is the NFSService, <namespace>/<name>, of PersistentVolumes without
 	// volumeAttributes.service, which are refused otherwise. Default: none.
 	DefaultService string `json:"defaultService,omitempty"`
-	// NodeAnnotations is the use of the node annotation <driver>/assigned-ip of the GKE
-	// driver: off, read (a node keeps the annotated server while the server is alive) or
-	// write (also update the annotation for other readers; needs defaultService and
-	// the component nfs-node-annotations).
-	// Default off.
+	// NodeAnnotations is the use of the node annotation <driver>/assigned-ip of the GKE driver: off, read (a node
+	// keeps the annotated server while the server is alive) or write (also update it; needs defaultService and the
+	// component nfs-node-annotations). Default off.
 	NodeAnnotations NodeAnnotations `json:"nodeAnnotations,omitempty"`
 }
 

@@ -14,39 +14,33 @@ import (
 // Ondat is a control plane whose shared volumes Fairlead publishes. The fields have the names of flags of the
 // StorageOS api-manager, as its design has them (docs/nfs-ondat.md lists the exceptions).
 type Ondat struct {
-	// APIEndpoint of the control plane, with or without scheme and port:
-	// storageos, 10.0.0.1:5705, https://storageos:5705. Without https, the password and
-	// the token cross the network in clear text. Default storageos.
+	// APIEndpoint of the control plane, with or without scheme and port: storageos, https://storageos:5705. Without
+	// https, the password crosses the network in clear text. Default storageos.
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 	// APISecretPath is the folder with the files username and password, read at each login.
 	// Default /etc/storageos/secrets/api.
 	APISecretPath string `json:"apiSecretPath,omitempty"`
-	// CAFile has the PEM certificates of the authorities for an https endpoint. Default:
-	// the system's authorities.
+	// CAFile has the PEM certificates of the authorities for an https endpoint. Default: the system's.
 	CAFile string `json:"caFile,omitempty"`
 	// APIPollInterval is the time between two lists of the volumes. Default 5s.
 	APIPollInterval metav1.Duration `json:"apiPollInterval,omitzero"`
 	// CacheExpiryInterval is the time after which an unchanged volume is checked again. A
 	// deleted Service is recreated at once. Default 1m.
 	CacheExpiryInterval metav1.Duration `json:"cacheExpiryInterval,omitzero"`
-	// APIRefreshInterval is the age of a token at which Fairlead logs in again, or two thirds
-	// of the token's lifetime if that is shorter. Default 1m.
+	// APIRefreshInterval is the age of a token at which Fairlead logs in again, at most two thirds of its lifetime.
+	// Default 1m.
 	APIRefreshInterval metav1.Duration `json:"apiRefreshInterval,omitzero"`
-	// APIRetryInterval is the pause after a failed poll. The pause grows up to six times
-	// the interval. Default 5s.
+	// APIRetryInterval is the pause after a failed poll; it grows sixfold. Default 5s.
 	APIRetryInterval metav1.Duration `json:"apiRetryInterval,omitzero"`
-	// APITimeout is the timeout of one request. A login may take twice as long. Default 10s.
+	// APITimeout of one request. Default 10s.
 	APITimeout metav1.Duration `json:"apiTimeout,omitzero"`
-	// K8sCreatePollInterval is the first pause before a failed write of an object is tried
-	// again; it doubles up to 1m. At least 10ms, all other durations at
-	// least 1s. Default 1s.
+	// K8sCreatePollInterval is the first pause before a failed write is tried again; it doubles up to 1m. Default
+	// 1s.
 	K8sCreatePollInterval metav1.Duration `json:"k8sCreatePollInterval,omitzero"`
-	// K8sCreateWaitDuration limits one run of the work on one volume: to publish the volume
-	// or to withdraw it. Default 20s.
+	// K8sCreateWaitDuration limits one run of the work on one volume. Default 20s.
 	K8sCreateWaitDuration metav1.Duration `json:"k8sCreateWaitDuration,omitzero"`
-	// ServiceName: PVC (the Service has the name of the PersistentVolumeClaim, as in the
-	// design) or PV (the name of the PersistentVolume, as released). If a Service cannot have
-	// that name, the other is used. An existing Service keeps its name. Default PVC.
+	// ServiceName: PVC or PV. A new Service has the name of the PersistentVolumeClaim or of the PersistentVolume.
+	// Default PVC.
 	ServiceName ondat.Naming `json:"serviceName,omitempty"`
 	// Concurrency is how many volumes are published at a time, 1 to 1000. Default 16.
 	Concurrency int `json:"concurrency,omitempty"`

@@ -25,11 +25,10 @@ type Configuration struct {
 	Kind       string `json:"kind"`
 	// ClusterDomain is the DNS domain of the cluster, for NFS endpoints. Default cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// Networks says how strict Fairlead is about NetworkAttachmentDefinitions.
+	// Networks says how changes of networks are judged and rolled out.
 	Networks Networks `json:"networks,omitempty"`
-	// MaintenanceWindows are the times in which restarts of storage components may begin, and
-	// with networks.gate: cluster a change of the network for RWX volumes. See
-	// docs/rwx-network.md. Default: any time.
+	// MaintenanceWindows are the times in which restarts of storage components may begin. See
+	// docs/rwx-network.md#maintenance-windows. Default: any time.
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 	// Workloads limits restarts of workloads.
 	Workloads Workloads `json:"workloads,omitempty"`
@@ -38,9 +37,10 @@ type Configuration struct {
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
-	// NFS configures the volumes of NFS services. See docs/nfs.md.
+	// NFS configures NFS services. See docs/nfs.md.
 	NFS NFS `json:"nfs,omitempty"`
-	// Ondat (StorageOS) publishes shared volumes; ondat: {} takes all defaults. Default: none.
+	// Ondat publishes volumes of Ondat (StorageOS); ondat: {} takes all defaults. See docs/nfs-ondat.md. Default:
+	// none.
 	Ondat *Ondat `json:"ondat,omitempty"`
 }
 
@@ -55,22 +55,19 @@ const (
 
 // Networks says how Fairlead treats changes of networks.
 type Networks struct {
-	// Missing: Warn or Refuse when a setting or a volume names a network that does not
-	// exist. Default Warn.
+	// Missing: Warn or Refuse when a setting or a volume names a network that does not exist. Default Warn.
 	Missing Strictness `json:"missing,omitempty"`
 	// InUse: Warn or Refuse when a network in use is changed or deleted. Default Warn.
 	InUse Strictness `json:"inUse,omitempty"`
-	// Settle is how long clients stay on a network after new servers have left it: a
-	// Service whose admission began before may still name it. Default 65s, which is
-	// longer than the API server's request timeout.
+	// Settle is how long clients stay on a network after new servers have left it: longer than the API server's
+	// request timeout. Default 65s.
 	Settle metav1.Duration `json:"settle,omitzero"`
-	// Gate says when CSI plugin pods may change their network for RWX volumes: cluster
-	// (no RWX volume is attached anywhere, as Longhorn's proposal says) or node (pod by pod,
-	// when no RWX volume is attached on the pod's node; servers follow volume by volume).
-	// See docs/rwx-network.md. Default cluster.
+	// Gate says when CSI plugin pods may change their network for RWX volumes: cluster (no RWX volume is attached
+	// anywhere) or node (none is attached on the pod's node). See docs/rwx-network.md#a-busy-cluster. Default
+	// cluster.
 	Gate rollout.NetworkGate `json:"gate,omitempty"`
-	// PerVolume lists the networks, <namespace>/<NetworkAttachmentDefinition>, that
-	// annotations may request for single volumes. See docs/volume-networks.md. Default: none.
+	// PerVolume lists the networks, <namespace>/<NetworkAttachmentDefinition>, that single volumes may request. See
+	// docs/volume-networks.md. Default: none.
 	PerVolume []string `json:"perVolume,omitempty"`
 }
 
@@ -80,8 +77,8 @@ const DefaultMaxPercent = 100
 
 // Workloads limits restarts of workloads whose mounts died.
 type Workloads struct {
-	// MaxPercent of the workloads with shared volumes may be restarted within a minute.
-	// Above that, and above thirty workloads, restarts pause. Default 100.
+	// MaxPercent of the workloads with shared volumes may be restarted within a minute. Above that, and above thirty
+	// workloads, restarts pause. Default 100.
 	MaxPercent int `json:"maxPercent,omitempty"`
 }
 
@@ -106,21 +103,19 @@ type Duties struct {
 	Pods Switch `json:"pods,omitempty"`
 	// Services: on (make Services of shared volumes headless) or off. Default on.
 	Services Switch `json:"services,omitempty"`
-	// Networks: on (report the users of a network that is changed or deleted) or off.
-	// Default on.
+	// Networks: on (name the users of a network that is changed or deleted) or off. Default on.
 	Networks Switch `json:"networks,omitempty"`
 	// VolumeNetworks: on (allow per-volume networks; needs settings: apply) or off.
 	// Default on.
 	VolumeNetworks Switch `json:"volumeNetworks,omitempty"`
-	// Endpoints: on (publish the addresses of headless Services in EndpointSlices
-	// and a classic Endpoints object), slices (EndpointSlices only) or off. Default on,
-	// or off if settings is off.
+	// Endpoints: on (publish the addresses of headless Services in EndpointSlices and a classic Endpoints object),
+	// slices (EndpointSlices only) or off. Default on, or off if settings is off.
 	Endpoints Switch `json:"endpoints,omitempty"`
 	// Workloads: on (restart workload pods whose mount has died) or off. Default on,
 	// or off if settings is off.
 	Workloads Switch `json:"workloads,omitempty"`
-	// Remount: on (restart workload pods when the storage system requests a remount of
-	// their volume) or off. Default off, since Longhorn restarts them itself.
+	// Remount: on (restart workload pods when Longhorn requests a remount of their volume) or off (Longhorn restarts
+	// them). Default off.
 	Remount Switch `json:"remount,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Whatever is taken must mean the same to everybody else who reads it.
+// An accepted body must mean the same to every JSON parser.
 func FuzzDecodeChange(f *testing.F) {
 	for _, seed := range []string{
 		`{"value": "kube-system/storage-net"}`, `{"value": ""}`, `{"value": null}`, `{}`, `[]`, `null`, `"x"`, ``,

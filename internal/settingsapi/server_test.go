@@ -14,7 +14,7 @@ import (
 )
 
 // start a server with the certificate of package httptest, and a client that trusts it.
-// What stop returns is what Start returned.
+// stop returns the result of Start.
 func start(t *testing.T, handler http.Handler) (address string, c *http.Client, stop func() <-chan error) {
 	t.Helper()
 	example := httptest.NewTLSServer(nil)

@@ -16,8 +16,8 @@ type Reported struct {
 	MAC       string   `json:"mac"`
 }
 
-// ReportedInterfaces reads what Multus reports of a pod, the cluster network
-// included. It is none while Multus has reported nothing.
+// ReportedInterfaces returns the interfaces that Multus reports for a pod, the cluster
+// network included. There are none while Multus has reported nothing.
 func ReportedInterfaces(annotations map[string]string) ([]Reported, error) {
 	text, ok := annotations[NetworkStatusAnnotation]
 	if !ok {

@@ -32,7 +32,7 @@ var ErrNotANetwork = errors.New("must be <namespace>/<NetworkAttachmentDefinitio
 
 // ParseNetwork reads <namespace>/<name>; "" is the cluster network. It is
 // strict where Longhorn's parser is loose: `ns/`, `/nad`, `A B/C!` and `ns/x"y`
-// are refused. Space around the value is no part of it.
+// are refused. Space around the value is ignored.
 func ParseNetwork(value string) (Network, error) {
 	value = strings.TrimSpace(value)
 	if value == "" {

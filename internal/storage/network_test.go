@@ -47,8 +47,8 @@ func TestParseNetwork(t *testing.T) {
 	}
 }
 
-// What is recorded on a Service is written into networks annotations: it must
-// not turn the short form into JSON, nor JSON into something else.
+// The network that a Service records is written into networks annotations: it must
+// not turn the short form into JSON, nor break JSON.
 func TestParseAttachmentRefuses(t *testing.T) {
 	for _, value := range []string{
 		"ns/nad", "ns/nad@", "@lhnet1", "ns@lhnet1", "/@lhnet1", "ns/nad@a/b", "ns/nad@a b", "ns/nad@a:b", "ns/nad@a@b", "ns/nad@a,b", `ns/nad@a"b`, "ns/nad@sixteen-is-a-lot", "Ns/nad@lhnet1", " ",

@@ -8,7 +8,7 @@ type Profile struct {
 	Driver string
 	// Namespace that the storage system runs in.
 	Namespace string
-	// ServiceAccount, of that namespace, that the storage system itself writes as.
+	// ServiceAccount of the storage system, in Namespace.
 	ServiceAccount string
 
 	// ServerLabels select the pods that serve shared volumes.
@@ -31,7 +31,7 @@ type Profile struct {
 	// EngineLabel is the label, on instance-manager pods, that names the data engine.
 	EngineLabel string
 	// ManagedLabels select the Deployments and DaemonSets that the storage system
-	// makes by itself; ClientDaemonSet is one of them with or without.
+	// creates. ClientDaemonSet is one of them also without the labels.
 	ManagedLabels map[string]string
 	// TolerationsAnnotation, on all of these, keeps as JSON the tolerations that
 	// come from a setting.

@@ -124,7 +124,7 @@ func (m *serverModel) check(t *rapid.T, volume string) {
 	must.True(t, slices.Equal(again, got), "the result depends on the order: %v, then %v", got, again)
 }
 
-func TestPublishedIsWhatMultusReportsOfReadyServers(t *testing.T) {
+func TestOnlyReportedAddressesOfReadyServersArePublished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &serverModel{now: begin, clients: netA, services: map[string]*Service{
 			"v": {Name: "v", Volume: "v", ClusterIP: ClusterIPNone, Recorded: netA}, "w": {Name: "w", Volume: "w", ClusterIP: ClusterIPNone, Recorded: netA},

@@ -112,12 +112,12 @@ type Client struct {
 	Node     string
 	// Network that the pod asks for: the first of Networks.
 	Network Attachment
-	// Networks are all that the pod asks for on the profile's interfaces, and
-	// NetworksReported those of them that Multus reports an address for. There are
-	// two after an upgrade to a version of the storage system with another interface.
+	// Networks are all networks that the pod asks for on the profile's interfaces.
+	// For NetworksReported, Multus reports an address. There are two after an upgrade
+	// of the storage system that changes the interface.
 	Networks, NetworksReported []Attachment
-	// VolumeNetworks that the pod asks for beside them, in order, and those of them
-	// that Multus reports an address for.
+	// VolumeNetworks are the per-volume networks that the pod asks for, in order. For
+	// VolumeNetworksReported, Multus reports an address.
 	VolumeNetworks, VolumeNetworksReported []Attachment
 	// Revision of the DaemonSet's template that the pod was made from.
 	Revision string

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func TestRecorderKeepsWhatTheServerAccepts(t *testing.T) {
+func TestRecorderKeepsAcceptedEvents(t *testing.T) {
 	var r Recorder
 	r.Eventf(objects.Node("a"), nil, corev1.EventTypeNormal, "Seen", "Look", "%d times", 2)
 	r.Eventf(objects.Node("a"), nil, corev1.EventTypeNormal, "Long", "Look", "%s", strings.Repeat("x", maxNote+1))

@@ -22,7 +22,7 @@ const (
 var (
 	errPageWithoutMarks = errors.New("the lines around the generated part are missing")
 	errNoComment        = errors.New("the field has no comment")
-	linkedPage          = regexp.MustCompile(`docs/((?:[a-z-]+/)?([a-z-]+))\.md`)
+	linkedPage          = regexp.MustCompile(`docs/((?:[a-z-]+/)?([a-z-]+))\.md(#[a-z-]+)?`)
 	compoundName        = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][A-Za-z]*\b`)
 )
 
@@ -124,7 +124,7 @@ func (r *reference) describe(f *ast.Field) string {
 		}
 		return word
 	})
-	return "**`" + key(f) + "`**" + linkedPage.ReplaceAllString(text, "[$2](../$1.md)")
+	return "**`" + key(f) + "`**" + linkedPage.ReplaceAllString(text, "[$2](../$1.md$3)")
 }
 
 // key is the name of a field in the file.

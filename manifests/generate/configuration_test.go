@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestPageOnConfigurationIsWhatTheTypesSay(t *testing.T) {
+func TestConfigurationPageMatchesTypes(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page := filepath.Join(root, configurationPage)
 	want, err := renderConfiguration(filepath.Join(root, "internal", "config"), page)

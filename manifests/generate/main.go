@@ -105,7 +105,7 @@ func documents(objects []any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// withoutStatus leaves out what Go writes of it, empty as it is.
+// withoutStatus marshals an object without its empty status.
 func withoutStatus(object any) ([]byte, error) {
 	data, err := yaml.Marshal(object)
 	if err != nil {

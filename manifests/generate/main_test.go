@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestManifestsAreWhatTheProfilesSay(t *testing.T) {
+func TestManifestsMatchProfiles(t *testing.T) {
 	files, err := render()
 	if err != nil {
 		t.Fatal(err)
@@ -14,7 +14,7 @@ func TestManifestsAreWhatTheProfilesSay(t *testing.T) {
 	compareWithFiles(t, "..", files)
 }
 
-func TestChartHasWhatTheManifestsHave(t *testing.T) {
+func TestChartMatchesManifests(t *testing.T) {
 	files, err := renderChart("..")
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 )
 
 // The parts are installed apart, so a right in the wrong one is there for nothing.
-func TestCSIControllerHasTheRightsOfItsPartsOnly(t *testing.T) {
+func TestCSIControllerRightsMatchItsParts(t *testing.T) {
 	watch := []string{"get", "list", "watch"}
 	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
@@ -101,7 +101,7 @@ func TestImagesHaveARegistry(t *testing.T) {
 }
 
 // Fairlead ends with a configuration that it does not understand.
-func TestOverlaysHaveAConfigurationThatIsRead(t *testing.T) {
+func TestOverlayConfigurationsAreValid(t *testing.T) {
 	for file, want := range map[string]func(*config.Configuration) bool{
 		"../base/configuration.yaml": func(c *config.Configuration) bool { return len(c.Profiles) == 1 && c.Ondat == nil },
 		"../overlays/ondat/configuration.yaml": func(c *config.Configuration) bool {

@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whoever may not read what volumes ask for would leave every volume's Service
-// on the cluster network, or stop rolling out.
-func TestWhatVolumesAskForMayBeRead(t *testing.T) {
+// Without these rights, the webhook leaves every volume's Service on the cluster network, and the roll-out stops.
+func TestVolumeRequestsMayBeRead(t *testing.T) {
 	for file, verbs := range map[string][]string{
 		"../base/webhook-rbac.yaml":    {"get", "list"},
 		"../base/controller-rbac.yaml": {"get", "list", "watch"},
@@ -32,8 +31,8 @@ func TestWhatVolumesAskForMayBeRead(t *testing.T) {
 	}
 }
 
-// What pods and templates are built with is read whole or not at all: a kind
-// that may not be read would stop every setting from being applied.
+// Components are read whole or not at all: a kind that may not be read would stop
+// every setting from being applied.
 func TestComponentsMayBeRead(t *testing.T) {
 	for file, verbs := range map[string][]string{
 		"../base/webhook-rbac.yaml":    {"get", "list"},
@@ -60,7 +59,7 @@ func TestComponentsMayBeRead(t *testing.T) {
 			}
 		}
 	}
-	// What the deletion of an instance manager's pod is judged by is read one by one.
+	// The rule on deletions of instance managers reads these one by one.
 	for _, resource := range []string{"longhorn.io/instancemanagers", "longhorn.io/volumes"} {
 		if got := granted(namespacedRules(t, "../profiles/longhorn/webhook-rbac.yaml"), resource); !slices.Contains(got, "get") {
 			t.Errorf("the webhook may %v %s, want get", got, resource)
@@ -76,8 +75,8 @@ func TestComponentsMayBeRead(t *testing.T) {
 	}
 }
 
-// A gate that may not read what it judges by refuses every attachment of its drivers.
-func TestGatesMayReadWhatTheyJudgeBy(t *testing.T) {
+// Without these rights, the gate refuses every attachment of its drivers.
+func TestGatesMayReadTheirFacts(t *testing.T) {
 	role := clusterRole(t, "../components/fencing/webhook-rbac.yaml")
 	watch, get := []string{"get", "list", "watch"}, []string{"get"}
 	for resource, verbs := range map[string][]string{
@@ -102,7 +101,7 @@ func TestFencingReadsCSIAddonsNodesOfTheStorageNamespaceOnly(t *testing.T) {
 }
 
 // Fencing itself writes to neither pods nor nodes: that is in components of their own.
-func TestFencingWritesToPodsAndNodesOnlyWhereItIsAskedTo(t *testing.T) {
+func TestFencingMayNotWritePodsAndNodesByDefault(t *testing.T) {
 	watch := []string{"get", "list", "watch"}
 	for file, want := range map[string]struct{ pods, nodes []string }{
 		"../components/fencing/controller-rbac.yaml":          {watch, watch},
@@ -164,7 +163,7 @@ func granted(rules []rbacv1.PolicyRule, resource string) (verbs []string) {
 	return verbs
 }
 
-// A controller that may not write the pause down would try to restart workloads for ever.
+// Without these rights, the controller would restart workloads forever.
 func TestRestartsMayBePaused(t *testing.T) {
 	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
 	for resource, verb := range map[string]string{"fairlead.io/networkrollouts": "patch", "fairlead.io/networkrollouts/status": "update"} {
@@ -210,8 +209,8 @@ func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
 	}
 }
 
-// A rule that may not read what it judges by lets every volume pass, and holds up every deletion.
-func TestNFSRulesMayReadWhatTheyJudgeBy(t *testing.T) {
+// Without these rights, the rules accept every volume, and delay every deletion.
+func TestNFSRulesMayReadTheirFacts(t *testing.T) {
 	role := clusterRole(t, "../components/nfs/webhook-rbac.yaml")
 	for resource, verbs := range map[string][]string{
 		"fairlead.io/nfsservices": {"get"}, "/persistentvolumes": {"list"}, "storage.k8s.io/volumeattachments": {"list"}, "/nodes": nil, "/secrets": nil,

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// To override a gate is given to nobody by the way.
+// No other role includes the right to override a gate.
 func TestOnlyOneRoleOverridesGates(t *testing.T) {
 	for file, want := range map[string]struct{ role, resource string }{
 		"../components/fencing/user-roles.yaml": {"fairlead-fence-break-glass", "nodefences"},

@@ -62,7 +62,7 @@ func bodySize(r *http.Request) int64 {
 	return min(r.ContentLength, MaxBody)
 }
 
-// decodingCost bounds what it takes to decode a body, beside the body.
+// decodingCost bounds the memory for decoding a body, beside the body.
 func decodingCost(body []byte) int64 {
 	return valueCost * int64(bytes.Count(body, []byte{','})+bytes.Count(body, []byte{'{'}))
 }

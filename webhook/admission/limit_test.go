@@ -47,7 +47,7 @@ func use(t *testing.T, l *Limit, n int64) (release func()) {
 func checkReleased(t *testing.T, l *Limit) { t.Helper(); use(t, l, memory)() }
 
 // An API server works on 600 requests at a time.
-func TestLimitHasRoomForAllReviewsOfAnAPIServer(t *testing.T) {
+func TestLimitFitsAllReviewsOfAPIServer(t *testing.T) {
 	review, err := sample.ClientPodReview(12<<10, nil)
 	must.Do(t, err)
 	limit, depth := NewLimit(), 0

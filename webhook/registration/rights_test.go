@@ -122,7 +122,7 @@ func TestCSIControllerRemovesOnlyTheSidecarsFinalizer(t *testing.T) {
 	checkRights(t, VolumeRights(), csiControllerUser, "PersistentVolume", "persistentvolumes", rows)
 }
 
-func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
+func TestCSIControllerWritesOnlyOwnServices(t *testing.T) {
 	ours := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "nfs", Labels: map[string]string{publish.ServiceLabel: "nfs"}, OwnerReferences: []metav1.OwnerReference{{Kind: "NFSService", Name: "nfs"}}},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.9"},
@@ -192,7 +192,7 @@ func TestCSIControllerWritesOnlyServicesOfItsOwn(t *testing.T) {
 	})
 }
 
-// What users write never waits for a policy on Fairlead's own accounts.
+// Writes of users never depend on a policy on Fairlead's own accounts.
 func TestRightsMatchOnlyFairleadsAccounts(t *testing.T) {
 	for _, p := range []Policy{PodRights(), NodeRights(), NodeAnnotationRights(), ServiceRights()} {
 		must.Equal(t, len(p.Policy.Spec.MatchConditions), 1, "%s", p.Policy.Name)

@@ -92,7 +92,7 @@ func TestOneSilentRankHidesItsFileSystem(t *testing.T) {
 	}
 }
 
-func TestRequestsThatAreNotOnesAreRefused(t *testing.T) {
+func TestMalformedRequestsAreRefused(t *testing.T) {
 	for _, body := range []string{
 		"", "x", "[]", `{"a":{"pool":"-p","image":"i"}}`, `{"a":{"pool":"p","image":"i","command":"rm"}}`, `{"a":{"fileSystem":"*","path":"/"}}`,
 		`{"a":{"pool":"p","image":"` + strings.Repeat("i", maxRequest) + `"}}`, strings.Repeat(" ", maxRequest) + "{}",

@@ -63,7 +63,7 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 }
 
 // The controller may not list ConfigMaps, nor CSIAddonsNodes of all namespaces.
-func TestFencingCachesWhatItMayList(t *testing.T) {
+func TestFencingCachesOnlyListableKinds(t *testing.T) {
 	for _, mode := range []config.Switch{config.Fence, config.Guard, config.Off} {
 		var fenced config.Fencing
 		for _, s := range profiles.All() {

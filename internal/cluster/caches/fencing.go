@@ -111,7 +111,7 @@ func fencedCSINode(object any) (any, error) {
 	return slim, nil
 }
 
-// commonRecord keeps a whole NodeFence; texts that many of them share use the same memory.
+// commonRecord keeps a whole NodeFence. Texts that many NodeFences have share memory.
 func commonRecord(object any) (any, error) {
 	if n, ok := object.(*v1alpha1.NodeFence); ok {
 		n.ManagedFields = nil

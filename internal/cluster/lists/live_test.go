@@ -47,7 +47,7 @@ func serving(t *testing.T, size apiserver.Size) *apiserver.Server {
 	return server
 }
 
-func TestPagedListsSayWhatWholeListsSay(t *testing.T) {
+func TestPagedListsEqualWholeLists(t *testing.T) {
 	server := serving(t, apiserver.Size{PersistentVolumes: 1100, Volumes: 510, Nodes: 7, Snapshots: 2, Asking: 3})
 	whole, paged, _ := readers(t, server, server.Mapper())
 	for name, read := range map[string]func(*cluster.Reader) (any, error){

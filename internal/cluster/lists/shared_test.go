@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Whoever asks while a read is under way must not get its result: it may lack what the caller has just written.
+// A caller that comes during a read must not get its result: the read may lack the caller's last write.
 func TestSharedReadBeginsAfterItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32

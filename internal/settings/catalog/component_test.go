@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestKindsAreThoseThatSettingsAreAbout(t *testing.T) {
+func TestKindsMatchSettings(t *testing.T) {
 	every := []ComponentKind{Deployment, DaemonSetComponent, BackingImageManager, ShareManager, InstanceManager}
 	for name, want := range map[Name][]ComponentKind{
 		PriorityClass: every, StorageNetwork: {BackingImageManager, InstanceManager}, GuaranteedCPU: {InstanceManager}, V2DataEngine: {InstanceManager},

@@ -80,7 +80,7 @@ func TestLogPathValues(t *testing.T) {
 	must.Equal(t, LogDirectoryTrait("/var/lib/longhorn/logs/"), "/var/lib/longhorn/logs")
 }
 
-func TestSPDKIsAskedOfV2InstanceManagersOnly(t *testing.T) {
+func TestOnlyV2InstanceManagersUseSPDK(t *testing.T) {
 	for name, test := range map[Name]struct{ value, want string }{
 		DataEngineCPUMask:      {`{"v2":"0-1"}`, "0x3"},
 		V2CPUMask:              {"0X3", "0x3"},

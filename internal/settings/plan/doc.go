@@ -11,7 +11,7 @@
 //     settings whose gates are open; a template gets only the fields of those settings.
 //   - Steps: apply does one step at a time, decided on the cache and again on a live read, with the
 //     pod's UID or the object's version as precondition. The next pod waits until the one before it
-//     is Ready. What a pod cannot return without (its priority class, network and node) is checked again at its turn.
+//     is Ready. The pod's preconditions (its priority class, network and node) are checked again at its turn.
 //   - Placement: one function decides whether a node takes a pod, by labels, taints, CPU, huge pages
 //     and cordon (node.go).
 //   - Use: an instance manager is in use by what it reports, and by the engines and replicas placed

@@ -245,7 +245,7 @@ func TestShareManagerWaitsForItsOwnVolume(t *testing.T) {
 	check("pvc-a, pvc-b, pvc-c")
 }
 
-func TestOnlySettingsThatChooseTheNetworkWaitForRWXVolumes(t *testing.T) {
+func TestOnlyNetworkSettingsWaitForRWXVolumes(t *testing.T) {
 	const (
 		two     = "kube-system/two"
 		waiting = "Waiting: 1 RWX volume attached: pvc-a"

@@ -24,7 +24,7 @@ type view struct {
 
 func (m *fleetModel) view() view { return view{m.facts(), maps.Clone(m.written)} }
 
-// Where the controller may crash.
+// Points at which the controller may crash.
 const (
 	crashAfterReport = iota + 1
 	crashAfterWork

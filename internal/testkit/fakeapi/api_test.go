@@ -63,7 +63,7 @@ func TestGenerationCountsChangesOfTemplates(t *testing.T) {
 	}
 }
 
-func TestFrozenCacheShowsWhatWas(t *testing.T) {
+func TestFrozenCacheShowsOldState(t *testing.T) {
 	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), objects.Node("a"))
 	b.Client.Cache = b.NewCache()
 	b.Must(b.Client.Cache.Freeze(t.Context(), nil, &corev1.NodeList{}))
