@@ -123,7 +123,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	api, err := apiServer(o.apiListen, configuration, restConfig, source, scheme, log)
+	api, err := apiServer(o.apiListen, configuration, restConfig, live.RESTMapper(), source, scheme, log)
 	if err != nil {
 		return err
 	}
