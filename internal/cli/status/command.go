@@ -103,7 +103,7 @@ ClusterRole fairlead-planner allows this.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd, o, watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
 				state := datapath.OK
-				volumes := []VolumeView{}
+				volumes := []datapath.Path{}
 				for _, p := range v.Profiles {
 					volumes = append(volumes, p.Volumes...)
 				}
@@ -111,7 +111,7 @@ ClusterRole fairlead-planner allows this.
 					state = datapath.Worse(state, volume.State)
 				}
 				if o.Output == cli.OutputJSON {
-					return state, cli.WriteJSON(out, map[string][]VolumeView{"data": volumes})
+					return state, cli.WriteJSON(out, map[string][]datapath.Path{"data": volumes})
 				}
 				return state, writeVolumes(out, volumes, o.ClusterName())
 			})

@@ -160,9 +160,9 @@ func TestNoValueSteersTerminalOfStatus(t *testing.T) {
 		}
 	}
 	clitest.CheckSafe(t, v, func(out io.Writer) error { return writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon) })
-	volume := clitest.Spoiled[VolumeView]()
+	volume := clitest.Spoiled[datapath.Path]()
 	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolume(out, volume, clitest.Hostile) })
-	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolumes(out, []VolumeView{volume}, clitest.Hostile) })
+	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolumes(out, []datapath.Path{volume}, clitest.Hostile) })
 }
 
 func TestPlannersMayReadStatus(t *testing.T) {

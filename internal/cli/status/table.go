@@ -37,15 +37,7 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 func (v View) Summary() string {
 	settings, waiting, wrong := 0, 0, 0
 	for _, p := range v.Profiles {
-		settings += len(p.Waiting)
-		for _, volume := range p.Volumes {
-			switch volume.State {
-			case datapath.Waiting:
-				waiting++
-			case datapath.Wrong:
-				wrong++
-			}
-		}
+		settings, waiting, wrong = settings+len(p.Waiting), waiting+p.In(datapath.Waiting), wrong+p.In(datapath.Wrong)
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -81,13 +73,7 @@ func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) e
 	t.Row("Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers)))
 	t.Row("Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": "))
 	t.Row("Settings:", fmt.Sprintf("%d of %d applied", p.Applied, p.Applied+len(p.Waiting)))
-	attached := 0
-	for _, v := range p.Volumes {
-		if v.Attached {
-			attached++
-		}
-	}
-	t.Row("RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), attached))
+	t.Row("RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), p.Attached()))
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -118,12 +104,13 @@ type Finding struct {
 func (p ProfileView) Findings(program string) []Finding {
 	var found []Finding
 	for _, v := range p.Volumes {
+		before := len(found)
 		for _, h := range v.Hops {
 			if h.State != datapath.OK {
 				found = append(found, Finding{v.Volume, h.State, h.Kind, h.Message, h.Command})
 			}
 		}
-		if v.WaitsFor != "" && !v.disagrees() {
+		if v.WaitsFor != "" && len(found) == before { // no hop says more than the volume
 			found = append(found, Finding{v.Volume, v.State, "", v.WaitsFor, program + " status volume " + v.Volume})
 		}
 	}
@@ -146,16 +133,6 @@ func writeDisagreeing(out io.Writer, p ProfileView, program string) error {
 	}
 	cli.More(out, len(found))
 	return nil
-}
-
-// disagrees reports whether a hop says more than the volume.
-func (v VolumeView) disagrees() bool {
-	for _, h := range v.Hops {
-		if h.State != datapath.OK {
-			return true
-		}
-	}
-	return false
 }
 
 func writeLost(out io.Writer, nodes []LostNode, now time.Time) error {
@@ -186,7 +163,7 @@ func writeServices(out io.Writer, services []NFSService, program string) error {
 	return t.Flush()
 }
 
-func writeVolumes(out io.Writer, volumes []VolumeView, cluster string) error {
+func writeVolumes(out io.Writer, volumes []datapath.Path, cluster string) error {
 	cli.WriteLine(out, "Cluster %s: %d RWX volumes", cmp.Or(cluster, "(no name)"), len(volumes))
 	if len(volumes) == 0 {
 		return nil
@@ -194,40 +171,19 @@ func writeVolumes(out io.Writer, volumes []VolumeView, cluster string) error {
 	fmt.Fprintln(out)
 	t := cli.NewTable(out, "VOLUME", "NODES", "WORKLOADS", "NETWORK", "WANTED", "SERVER", "STATE", "WAITS FOR")
 	for _, v := range volumes {
-		t.Row(v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), v.NetworkText(), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), v.Reason())
+		t.Row(v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), NetworkOf(v), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), cli.OrDash(v.Reason()))
 	}
 	return t.Flush()
 }
 
-// NetworkText names the network of the volume now.
-func (v VolumeView) NetworkText() string {
-	if v.Network == nil {
-		return "-"
-	}
-	return NetworkName(*v.Network)
-}
-
-// Reason of the state: what the volume waits for, else the first hop that disagrees.
-func (v VolumeView) Reason() string {
-	if v.WaitsFor != "" {
-		return v.WaitsFor
-	}
-	for _, h := range v.Hops {
-		if h.State == v.State && h.Message != "" {
-			return h.Message
-		}
-	}
-	return "-"
-}
-
 // writeVolume shows the path of one volume, a line for each hop.
-func writeVolume(out io.Writer, v VolumeView, cluster string) error {
+func writeVolume(out io.Writer, v datapath.Path, cluster string) error {
 	cli.WriteLine(out, "Cluster %s: volume %s: %s", cmp.Or(cluster, "(no name)"), v.Volume, v.State)
 	fmt.Fprintln(out)
 	t := cli.NewTable(out)
 	t.Row("Workloads:", cli.List(v.Workloads))
 	t.Row("Nodes:", cli.List(v.Nodes))
-	t.Row("Network:", v.NetworkText())
+	t.Row("Network:", NetworkOf(v))
 	t.Row("Wanted:", NetworkName(v.Wanted))
 	if v.WaitsFor != "" {
 		t.Row("Waits for:", v.WaitsFor)
