@@ -147,12 +147,10 @@ func completeRollout(ctx context.Context, p cli.Target, facts *plan.Facts, then 
 }
 
 func show(out io.Writer, view View, output string) error {
-	write := writePlan
-	if output == cli.OutputJSON {
-		write = func(out io.Writer, view View) error { return cli.WriteJSON(out, view) }
-	}
-	if err := write(out, view); err != nil {
-		return fmt.Errorf("showing the plan: %w", err)
+	if output != cli.OutputJSON {
+		writePlan(out, view)
+	} else if err := cli.WriteJSON(out, view); err != nil {
+		return err
 	}
 	switch view.Outcome {
 	case outcomeInvalid:

@@ -35,7 +35,7 @@ func run(t *testing.T, want error, in string, args ...string) string {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs(args)
 		cmd.SetIn(strings.NewReader(in))
-		cmd.SetOut(cli.Terminal{Writer: out}) // as main does
+		cmd.SetOut(&cli.Terminal{Writer: out}) // as main does
 		cmd.SetErr(out)
 		return cmd.ExecuteContext(t.Context())
 	})

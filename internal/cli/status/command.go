@@ -46,7 +46,8 @@ allow the parts on nodes and NFS services.
 				if o.Output == cli.OutputJSON {
 					return v.State, cli.WriteJSON(out, v)
 				}
-				return v.State, writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
+				writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
+				return v.State, nil
 			})
 		},
 	}
@@ -81,7 +82,8 @@ Longhorn that of the PersistentVolume.
 				if o.Output == cli.OutputJSON {
 					return volume.State, cli.WriteJSON(out, volume)
 				}
-				return volume.State, writeVolume(out, volume, o.ClusterName())
+				writeVolume(out, volume, o.ClusterName())
+				return volume.State, nil
 			})
 		},
 	}
@@ -113,7 +115,8 @@ ClusterRole fairlead-planner allows this.
 				if o.Output == cli.OutputJSON {
 					return state, cli.WriteJSON(out, map[string][]datapath.Path{"data": volumes})
 				}
-				return state, writeVolumes(out, volumes, o.ClusterName())
+				writeVolumes(out, volumes, o.ClusterName())
+				return state, nil
 			})
 		},
 	}
