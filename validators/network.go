@@ -25,12 +25,10 @@ type NetworkDefinition struct {
 
 // NetworkFacts say who uses networks in one profile, read live.
 type NetworkFacts struct {
-	Profile  storage.Profile
-	Values   catalog.Values
-	Record   rollout.Record
-	Services []storage.Service
-	Servers  []storage.Server
-	Clients  []storage.Client
+	Profile storage.Profile
+	Values  catalog.Values
+	// Rollout has the record, Services, servers and clients.
+	Rollout rollout.Rollout
 	// Requests of volumes, by their names.
 	Requests map[string]storage.Request
 	// Classes that name networks, by their names.
@@ -73,7 +71,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 	}
 	isOn := func(a storage.Attachment) bool { return a.Network == network }
 	clients := 0
-	for _, c := range f.Clients {
+	for _, c := range f.Rollout.Clients {
 		if isOn(c.Network) || slices.ContainsFunc(c.Networks, isOn) || slices.ContainsFunc(c.VolumeNetworks, isOn) {
 			clients++
 		}
@@ -82,12 +80,12 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		uses = append(uses, catalog.Count(clients, "CSI plugin pod"))
 	}
 	volumes := map[string]bool{}
-	for _, s := range f.Services {
-		if s.Network(f.Record.Clients).Network == network {
+	for _, s := range f.Rollout.Services {
+		if s.Network(f.Rollout.Record.Clients).Network == network {
 			volumes[s.Volume] = true
 		}
 	}
-	for _, s := range f.Servers {
+	for _, s := range f.Rollout.Servers {
 		if isOn(s.Network) || slices.ContainsFunc(s.Networks, isOn) {
 			volumes[s.Volume] = true
 		}

@@ -19,24 +19,26 @@ func TestNetworkInUse(t *testing.T) {
 		deleted = "pods that request the network do not start until it is created again"
 	)
 	inUse := NetworkFacts{
-		Values:  catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn"),
-		Record:  rollout.Record{Clients: storageNet, Servers: storageNet},
-		Clients: []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
-		Services: []storage.Service{
-			{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
-			{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
+		Values: catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn"),
+		Rollout: rollout.Rollout{
+			Record:  rollout.Record{Clients: storageNet, Servers: storageNet},
+			Clients: []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
+			Services: []storage.Service{
+				{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
+				{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
+			},
+			Servers: []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
 		},
-		Servers: []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
 	}
 	strictInUse := inUse
 	strictInUse.Policy = Refuse
 	otherUsed := NetworkFacts{
 		Values:  catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn"),
-		Clients: []storage.Client{{Network: backupNet}},
+		Rollout: rollout.Rollout{Clients: []storage.Client{{Network: backupNet}}},
 	}
 	named := NetworkFacts{Values: catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")}
 	perVolume := NetworkFacts{
-		Clients:  []storage.Client{{VolumeNetworks: []storage.Attachment{storageNet}}, {}},
+		Rollout:  rollout.Rollout{Clients: []storage.Client{{VolumeNetworks: []storage.Attachment{storageNet}}, {}}},
 		Requests: map[string]storage.Request{"pvc-b": {Network: storageNet.Network}, "pvc-c": {}},
 		Classes:  map[string]storage.Network{"fast": storageNet.Network, "slow": backupNet.Network},
 	}
@@ -65,7 +67,7 @@ func TestNetworkInUse(t *testing.T) {
 }
 
 func TestAllProfilesThatUseNetworkAreNamed(t *testing.T) {
-	used := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse, Clients: []storage.Client{{Network: storageNet}}}
+	used := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse, Rollout: rollout.Rollout{Clients: []storage.Client{{Network: storageNet}}}}
 	other := used
 	other.Profile.Name = "rook-ceph"
 	unused := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse}

@@ -165,7 +165,7 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 	}
 	var attached []catalog.Blocker
 	for _, volume := range facts.Concerned {
-		placed := slices.ContainsFunc(facts.Services, func(s storage.Service) bool {
+		placed := slices.ContainsFunc(facts.Rollout.Services, func(s storage.Service) bool {
 			return s.Volume == volume.Name && ready && s.Placement(facts.Rollout.Record.Clients) == place
 		})
 		if volume.Shared && volume.Attached && !placed {

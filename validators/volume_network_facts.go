@@ -50,11 +50,10 @@ type VolumeNetworkFacts struct {
 	MissingPolicy Strictness
 	// Permitted are the networks that volumes may request, by the configuration.
 	Permitted []storage.Network
-	// Rollout has the record, the DaemonSet, the clients and all volumes.
+	// Rollout has the record, the DaemonSet, the clients, all volumes and Services.
 	Rollout rollout.Rollout
-	// Concerned are the volumes that the change concerns. Services are theirs.
+	// Concerned are the volumes that the change concerns.
 	Concerned []storage.Volume
-	Services  []storage.Service
 	// OmitEffect: verdicts do not say which clients restart and when.
 	OmitEffect bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.

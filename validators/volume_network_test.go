@@ -34,7 +34,7 @@ func TestVolumeNetwork(t *testing.T) {
 	}
 	served := func(f *facts) {
 		attached(f)
-		f.Services = []storage.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
+		f.Rollout.Services = []storage.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
 	}
 	readyAnd := func(change func(*facts)) func(*facts) {
 		return func(f *facts) {

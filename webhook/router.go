@@ -34,7 +34,7 @@ func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) htt
 // Rules are the rules of all profiles, of fencing and of NFS services, by the paths of their entries. If fencing or nfs
 // is nil, its rules allow everything.
 func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS) map[string]admission.Entry {
-	r := routes{}
+	r, reads := routes{}, newNetworkReads(profiles)
 	var withNetworks, withVolumeNetworks, withSettings []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
@@ -59,8 +59,8 @@ func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *N
 		}
 	}
 	serve(r, registration.StraySettingsPath, len(withSettings) > 0, straySettings(withSettings))
-	serve(r, registration.NetworksPath, len(withNetworks) > 0, networks(withNetworks, c.Networks.InUse))
-	serve(r, registration.VolumeNetworksPath, len(withVolumeNetworks) > 0, volumeNetworks(withVolumeNetworks, c.Networks.Missing))
+	serve(r, registration.NetworksPath, len(withNetworks) > 0, networks(withNetworks, reads, c.Networks.InUse))
+	serve(r, registration.VolumeNetworksPath, len(withVolumeNetworks) > 0, volumeNetworks(withVolumeNetworks, reads, c.Networks.Missing))
 	fencing.routes(r)
 	nfs.routes(r)
 	return r

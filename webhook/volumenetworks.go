@@ -9,20 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rule[validators.VolumeObject] {
-	reads := map[string]*lists.Shared[networkUse]{}
-	for _, p := range profiles {
-		reads[p.Name] = lists.NewShared(p.networkUse)
-	}
+func volumeNetworks(profiles []Profile, reads networkReads, missing config.Strictness) admission.Rule[validators.VolumeObject] {
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
@@ -73,48 +66,7 @@ type volumeFacts struct {
 	volume string
 }
 
-// networkUse is what the volumes of a profile have and request.
-type networkUse struct {
-	rollout       rollout.Rollout
-	services      []storage.Service
-	requests      cluster.Requests
-	networks      []storage.Network
-	networksKnown bool
-}
-
-func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
-	own, system, err := p.Live.Values(ctx)
-	if err != nil {
-		return use, err
-	}
-	use.rollout.MountsFromHost = p.MountsFromHost
-	// The rollout reports a value that can't be parsed.
-	use.rollout.Desired, _ = catalog.SharedVolumeNetwork(catalog.Resolve(own, system, p.Name), p.Profile)
-	if use.rollout.Record, err = p.liveRecord(ctx); err != nil {
-		return use, err
-	}
-	if use.rollout.DaemonSet, err = p.Live.DaemonSet(ctx); err != nil {
-		return use, err
-	}
-	if use.rollout.Clients, err = p.Live.Clients(ctx); err != nil {
-		return use, err
-	}
-	if use.rollout.Volumes, err = p.Live.Volumes(ctx); err != nil {
-		return use, err
-	}
-	if use.services, err = p.Live.Services(ctx); err != nil {
-		return use, err
-	}
-	if use.requests, err = p.Live.Requests(ctx); err != nil {
-		return use, err
-	}
-	// A cluster without Multus has no such kind. The rest is checked all the same.
-	use.networks, err = p.Live.Networks(ctx)
-	use.networksKnown = err == nil
-	return use, nil
-}
-
-func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads map[string]*lists.Shared[networkUse]) error {
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads networkReads) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}
@@ -125,7 +77,7 @@ func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads map[
 	if err != nil {
 		return err
 	}
-	a.facts.Rollout, a.facts.Services, a.facts.Networks, a.facts.NetworksKnown = use.rollout, use.services, use.networks, use.networksKnown
+	a.facts.Rollout, a.facts.Networks, a.facts.NetworksKnown = use.rollout, use.networks, use.networksKnown
 	a.concerned(use.requests)
 	a.holders(use.requests)
 	return nil
@@ -211,7 +163,7 @@ func (a *volumeFacts) holders(requests cluster.Requests) {
 			hold(storage.ClaimKind+" "+claim, request.Network, request.Identity)
 		}
 	}
-	for _, s := range a.facts.Services {
+	for _, s := range a.facts.Rollout.Services {
 		if s.Volume != a.volume {
 			hold(fmt.Sprintf("volume %s (Service %s)", s.Volume, s.Name), s.Recorded.Network, s.Identity)
 		}
