@@ -33,8 +33,6 @@ type SettingFacts struct {
 	NetworksKnown bool
 	// MissingPolicy for a value that names a network that does not exist.
 	MissingPolicy Strictness
-	// PriorityClasses in the cluster.
-	PriorityClasses []string
 	// Defaults are the values, by name, that the storage system writes into its settings at each start.
 	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.

@@ -3,6 +3,7 @@ package validators
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -119,9 +120,9 @@ func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
 
 // refuseMissingClass: the API server refuses pods with a PriorityClass that does not exist.
 func (v *Verdict) refuseMissingClass(name string, after SettingFacts) {
-	if name == "" || slices.Contains(after.PriorityClasses, name) {
+	if name == "" || after.Existing.Classes[name] {
 		return
 	}
 	v.refuse(ReasonNoSuchClass, field.Invalid(field.NewPath("value"), name, fmt.Sprintf(
-		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", cmp.Or(catalog.FirstOf(after.PriorityClasses), "none"))))
+		"there is no PriorityClass of this name (in this cluster: %s), so no pod with it would start; create the PriorityClass first", cmp.Or(catalog.FirstOf(slices.Sorted(maps.Keys(after.Existing.Classes))), "none"))))
 }

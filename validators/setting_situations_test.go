@@ -116,6 +116,7 @@ func idleCluster() *cluster {
 		Facts: plan.Facts{
 			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
 			Profile: longhorn.Profile(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]plan.Reported{},
+			Existing: plan.Existing{Classes: map[string]bool{"longhorn-critical": true, "system-cluster-critical": true, "system-node-critical": true}},
 			Rollout: rollout.Rollout{
 				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
 				Clients:   make([]storage.Client, 3),
@@ -123,7 +124,6 @@ func idleCluster() *cluster {
 		},
 		Applies: true, MissingPolicy: Warn,
 		Networks: []storage.Network{storageNet.Network, backupNet.Network}, NetworksKnown: true,
-		PriorityClasses: []string{"longhorn-critical", "system-cluster-critical", "system-node-critical"},
 	}}
 	for _, d := range catalog.DangerZone() {
 		if _, set := c.SystemValues[d.Name]; !set && in17(d) {

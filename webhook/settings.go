@@ -61,9 +61,6 @@ func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, err
 	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true}); err != nil {
 		return facts, err
 	}
-	if facts.PriorityClasses, _, err = p.Live.PriorityClasses(ctx); err != nil {
-		return facts, err
-	}
 	facts.Defaults = p.Live.DefaultSettings(ctx)
 	// A cluster without Multus has no such kind. Values are checked all the same.
 	facts.Networks, err = p.Live.Networks(ctx)

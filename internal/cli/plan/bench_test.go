@@ -26,7 +26,8 @@ func planOnce(tb testing.TB, size sample.Cluster) func() {
 	tb.Helper()
 	changes, err := parseChanges([]string{"priority-class=system-node-critical", "guaranteed-instance-manager-cpu=25"}, nil)
 	must.Do(tb, err)
-	facts := validators.SettingFacts{Facts: size.Facts(), Applies: true, MissingPolicy: validators.Warn, PriorityClasses: []string{"system-node-critical"}}
+	facts := validators.SettingFacts{Facts: size.Facts(), Applies: true, MissingPolicy: validators.Warn}
+	facts.Existing.Classes = map[string]bool{"system-node-critical": true}
 	return func() {
 		view, err := changes.planned(facts)
 		must.Do(tb, err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +97,6 @@ func judgedBy(ctx context.Context, p cli.Target, facts plan.Facts, c Changes) va
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
 		MissingPolicy: validators.Strictness(p.Configuration.Networks.Missing),
 	}
-	judged.PriorityClasses = slices.Sorted(maps.Keys(facts.Existing.Classes))
 	if len(c) == 0 {
 		return judged // nothing to judge, so the user needs no right to read networks
 	}

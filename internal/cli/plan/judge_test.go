@@ -20,9 +20,10 @@ func judgedFacts(own, system map[catalog.Name]string) validators.SettingFacts {
 	for name, value := range system {
 		f = inLonghorn(f, name, value)
 	}
+	f.Existing.Classes = map[string]bool{"longhorn-critical": true, "system-node-critical": true}
 	return validators.SettingFacts{
 		Facts: f, Applies: true, MissingPolicy: validators.Warn, NetworksKnown: true,
-		Networks: []storage.Network{{Namespace: "kube-system", Name: "storage-net"}}, PriorityClasses: []string{"longhorn-critical", "system-node-critical"},
+		Networks: []storage.Network{{Namespace: "kube-system", Name: "storage-net"}},
 	}
 }
 
