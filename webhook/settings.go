@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -56,17 +55,12 @@ func isOwn(kind metav1.GroupVersionKind) bool { return kind.Group == v1alpha1.Gr
 
 // settingFacts reads live what a change of any setting is judged by.
 func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, error) {
-	facts := validators.SettingFacts{Applies: p.Duties.Settings == config.Apply, OmitEffect: p.OmitEffect}
-	var err error
-	if facts.Facts, err = p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true}); err != nil {
-		return facts, err
+	read, err := p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true})
+	if err != nil {
+		return validators.SettingFacts{}, err
 	}
-	facts.Defaults = p.Live.DefaultSettings(ctx)
-	// A cluster without Multus has no such kind. Values are checked all the same.
-	facts.Networks, err = p.Live.Networks(ctx)
-	if facts.NetworksKnown = err == nil; facts.NetworksKnown {
-		facts.Existing.Networks = rollout.NetworkSet(facts.Networks)
-	}
+	facts := p.Live.SettingFacts(ctx, read)
+	facts.Applies, facts.OmitEffect = p.Duties.Settings == config.Apply, p.OmitEffect
 	return facts, nil
 }
 

@@ -88,24 +88,12 @@ func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, er
 	if p.Duties.Settings == config.Off {
 		return viewOf(facts, c), nil // without changes, the webhook has nothing to judge
 	}
-	return c.planned(judgedBy(ctx, p, facts, c))
-}
-
-// judgedBy adds the facts that only the webhook needs.
-func judgedBy(ctx context.Context, p cli.Target, facts plan.Facts, c Changes) validators.SettingFacts {
-	judged := validators.SettingFacts{
-		Facts: facts, Applies: p.Duties.Settings == config.Apply,
-		MissingPolicy: validators.Strictness(p.Configuration.Networks.Missing),
+	judged := validators.SettingFacts{Facts: facts}
+	if len(c) > 0 { // else nothing is judged, and the user needs no right to read networks
+		judged = p.Reader.SettingFacts(ctx, facts)
 	}
-	if len(c) == 0 {
-		return judged // nothing to judge, so the user needs no right to read networks
-	}
-	judged.Defaults = p.Reader.DefaultSettings(ctx)
-	// A cluster without Multus has no such kind; the webhook ignores that too.
-	var err error
-	judged.Networks, err = p.Reader.Networks(ctx)
-	judged.NetworksKnown = err == nil
-	return judged
+	judged.Applies, judged.MissingPolicy = p.Duties.Settings == config.Apply, validators.Strictness(p.Configuration.Networks.Missing)
+	return c.planned(judged)
 }
 
 // planned judges the changes and makes the plan.
