@@ -10,7 +10,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -19,7 +18,7 @@ import (
 )
 
 // networks judges changes of networks that a profile uses.
-func networks(profiles []Profile, reads networkReads, inUse config.Strictness) admission.Rule[validators.NetworkDefinition] {
+func networks(profiles []Profile, reads networkReads, inUse validators.Strictness) admission.Rule[validators.NetworkDefinition] {
 	return admission.Rule[validators.NetworkDefinition]{
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{metav1.GroupVersionKind(cluster.NetworkKind)},
@@ -34,7 +33,7 @@ func networks(profiles []Profile, reads networkReads, inUse config.Strictness) a
 					return admission.Decision{}, err
 				}
 				facts = append(facts, validators.NetworkFacts{
-					Profile: p.Profile, Policy: validators.Strictness(inUse), Values: use.values, Rollout: use.rollout,
+					Profile: p.Profile, Policy: inUse, Values: use.values, Rollout: use.rollout,
 					Requests: use.requests.ByVolume, Classes: use.requests.Classes,
 				})
 			}

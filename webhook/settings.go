@@ -26,7 +26,7 @@ var settingKinds = []metav1.GroupVersionKind{
 	metav1.GroupVersionKind(v1alpha1.GroupVersion.WithKind("Setting")),
 }
 
-func (p Profile) settings(missing config.Strictness) admission.Rule[validators.Setting] {
+func (p Profile) settings(missing validators.Strictness) admission.Rule[validators.Setting] {
 	read := lists.NewShared(p.settingFacts)
 	return admission.Rule[validators.Setting]{
 		Deletes: true,
@@ -39,7 +39,7 @@ func (p Profile) settings(missing config.Strictness) admission.Rule[validators.S
 			if err != nil {
 				return admission.CannotJudge(err), nil
 			}
-			facts.Own, facts.MissingPolicy = isOwn(r.Kind), validators.Strictness(missing)
+			facts.Own, facts.MissingPolicy = isOwn(r.Kind), missing
 			if r.Operation == admissionv1.Delete {
 				// A deletion of many at once has no name in the request.
 				name := r.OldObject.Metadata.Name

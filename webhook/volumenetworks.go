@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-func volumeNetworks(profiles []Profile, reads networkReads, missing config.Strictness) admission.Rule[validators.VolumeObject] {
+func volumeNetworks(profiles []Profile, reads networkReads, missing validators.Strictness) admission.Rule[validators.VolumeObject] {
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
@@ -33,7 +32,7 @@ func volumeNetworks(profiles []Profile, reads networkReads, missing config.Stric
 			}
 			a.facts.Permitted = profiles[0].VolumeNetworks
 			a.facts.OmitEffect = profiles[0].OmitEffect
-			a.facts.MissingPolicy = validators.Strictness(missing)
+			a.facts.MissingPolicy = missing
 			if err := a.gather(ctx, profiles, reads); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}

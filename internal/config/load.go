@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // Load reads and checks a configuration file; an empty path gives the defaults.
@@ -61,8 +62,8 @@ func Parse(data []byte) (*Configuration, error) {
 
 func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
-	or(&c.Networks.Missing, Warn)
-	or(&c.Networks.InUse, Warn)
+	or(&c.Networks.Missing, validators.Warn)
+	or(&c.Networks.InUse, validators.Warn)
 	or(&c.Networks.Gate, rollout.GateCluster)
 	if c.Networks.Settle.Duration == 0 {
 		c.Networks.Settle.Duration = rollout.DefaultSettle
@@ -139,8 +140,8 @@ func (n Networks) perVolume(p *problems) (permitted []storage.Network) {
 func (c *Configuration) validate() field.ErrorList {
 	p, networks := &problems{}, field.NewPath("networks")
 	p.invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, "."))...)
-	oneOf(p, networks.Child("missing"), c.Networks.Missing, Warn, Refuse)
-	oneOf(p, networks.Child("inUse"), c.Networks.InUse, Warn, Refuse)
+	oneOf(p, networks.Child("missing"), c.Networks.Missing, validators.Warn, validators.Refuse)
+	oneOf(p, networks.Child("inUse"), c.Networks.InUse, validators.Warn, validators.Refuse)
 	p.atLeast(networks.Child("settle"), c.Networks.Settle, 0)
 	p.number(field.NewPath("workloads", "maxPercent"), c.Workloads.MaxPercent, 1, 100, "must be from 1 to 100")
 	oneOf(p, networks.Child("gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)

@@ -92,7 +92,7 @@ func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, er
 	if len(c) > 0 { // else nothing is judged, and the user needs no right to read networks
 		judged = p.Reader.SettingFacts(ctx, facts)
 	}
-	judged.Applies, judged.MissingPolicy = p.Duties.Settings == config.Apply, validators.Strictness(p.Configuration.Networks.Missing)
+	judged.Applies, judged.MissingPolicy = p.Duties.Settings == config.Apply, p.Configuration.Networks.Missing
 	return c.planned(judged)
 }
 
