@@ -201,9 +201,9 @@ func (s *Sandbox) urlPatches() string {
 	var mutating, validating []namedPath
 	for _, e := range entries {
 		if e.IsMutating() {
-			mutating = append(mutating, namedPath{e.FullName(), e.Path})
+			mutating = append(mutating, namedPath{e.Name(), e.Path})
 		} else {
-			validating = append(validating, namedPath{e.FullName(), e.Path})
+			validating = append(validating, namedPath{e.Name(), e.Path})
 		}
 	}
 	return s.urlPatch("MutatingWebhookConfiguration", mutating) + s.urlPatch("ValidatingWebhookConfiguration", validating)

@@ -84,10 +84,10 @@ type Target struct {
 	Reader *cluster.Reader
 }
 
-// NoteDefaults tells the user that the default configuration is used, if Fairlead may use another.
-func (p Target) NoteDefaults(out io.Writer) {
-	if note := Defaults(p.Unread); note != "" {
-		WriteLine(out, "%s", note)
+// NoteDefaults tells the user that the default configuration is used, and why; nothing if the configuration was read.
+func NoteDefaults(out io.Writer, unread string) {
+	if unread != "" {
+		WriteLine(out, "%s", Defaults(unread))
 	}
 }
 

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -27,9 +28,7 @@ const (
 
 // Entry is one entry of a webhook configuration: for what, and when, the API server asks a rule.
 type Entry struct {
-	// Name is <entry> or <entry>.<profile>.
-	Name string
-	// Path of the rule. Paths in /mutate/ are for mutating webhooks.
+	// Path of the rule: /mutate/<entry>, /validate/<entry>, or with a profile /mutate/<profile>/<entry>.
 	Path  string
 	Rules []admissionregistrationv1.RuleWithOperations
 	// FailClosed: without an answer the API server refuses the request.
@@ -43,8 +42,12 @@ type Entry struct {
 	Once bool
 }
 
-// FullName is the name of the webhook in its configuration.
-func (e Entry) FullName() string { return e.Name + ".fairlead.io" }
+// Name of the webhook in its configuration: <entry>.fairlead.io or <entry>.<profile>.fairlead.io.
+func (e Entry) Name() string {
+	parts := strings.Split(e.Path, "/")[2:]
+	slices.Reverse(parts)
+	return strings.Join(parts, ".") + ".fairlead.io"
+}
 
 // IsMutating reports whether the rule may change objects.
 func (e Entry) IsMutating() bool { return strings.HasPrefix(e.Path, "/mutate/") }
@@ -89,7 +92,7 @@ func (e Entry) webhook() admissionregistrationv1.ValidatingWebhook {
 		timeout = validateTimeout
 	}
 	return admissionregistrationv1.ValidatingWebhook{
-		Name: e.FullName(),
+		Name: e.Name(),
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
 			Namespace: Namespace, Name: ServiceName, Path: &e.Path, Port: ptr.To[int32](443),
 		}},

@@ -27,18 +27,18 @@ func FencingEntries(storages []profiles.Profile) []Entry {
 		{
 			// The mark shows that Fairlead answers: the next entry then decides on a marked attachment, and must answer.
 			// FencingPolicies decide on the others.
-			Name: entryAttachmentMarks, Path: AttachmentMarksPath, Rules: attachments, Timeout: markTimeout, Once: true,
+			Path: AttachmentMarksPath, Rules: attachments, Timeout: markTimeout, Once: true,
 			Conditions: conditions(protected, condition("not-marked", "!("+marked+")")),
 		},
 		{
 			// Two writers corrupt a volume.
-			Name: entryAttachments, Path: AttachmentsPath, Rules: attachments, FailClosed: true,
+			Path: AttachmentsPath, Rules: attachments, FailClosed: true,
 			Conditions: conditions(protected, condition("marked", marked)),
 		},
 		{
 			// Only for changes of the out-of-service taint: heartbeats are nodes/status, and the API server compares the
 			// taints of other updates. A node must never wait for Fairlead.
-			Name: entryNodes, Path: NodesPath, Rules: rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))), Timeout: mutateTimeout,
+			Path: NodesPath, Rules: rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))), Timeout: mutateTimeout,
 			Conditions: conditions(
 				condition("the-taint-comes-or-goes", outOfService("object")+" != "+outOfService("oldObject")),
 				condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", ControllerUser)),
@@ -46,12 +46,12 @@ func FencingEntries(storages []profiles.Profile) []Entry {
 		},
 		{
 			// The next entry refuses an override that is not recorded.
-			Name: entryNodeFenceOverrides, Path: NodeFenceOverridesPath, Rules: rules(ofCluster(written(own.Group, own.Version, "nodefences"))),
+			Path: NodeFenceOverridesPath, Rules: rules(ofCluster(written(own.Group, own.Version, "nodefences"))),
 			Conditions: conditions(condition("an-override-changes", gateOverrideChanged)),
 		},
 		{
 			// An override needs its record.
-			Name: entryNodeFences, Path: NodeFencesPath, Rules: rules(ofCluster(changed(own.Group, own.Version, "nodefences"))), FailClosed: true,
+			Path: NodeFencesPath, Rules: rules(ofCluster(changed(own.Group, own.Version, "nodefences"))), FailClosed: true,
 			Conditions: conditions(
 				condition("an-override-changes-or-a-fence-is-forgotten", "request.operation == 'DELETE' ? oldObject.?status.?phase.orValue('') in "+quoted(unhealthy...)+" : ("+gateOverrideChanged+" || "+othersChangeMeta+")"),
 				condition("not-forgotten-by-fairlead", fmt.Sprintf("!(request.operation == 'DELETE' && request.userInfo.username == %q)", ControllerUser)),
@@ -61,7 +61,7 @@ func FencingEntries(storages []profiles.Profile) []Entry {
 		},
 		{
 			// For pods of users: their namespaces opt in by a label.
-			Name: entryWorkloadPods, Path: WorkloadPodsPath, Rules: rules(created("", "v1", "pods")), Namespaces: outside,
+			Path: WorkloadPodsPath, Rules: rules(created("", "v1", "pods")), Namespaces: outside,
 			Conditions: conditions(
 				condition("with-a-claim", "object.?spec.?volumes.orValue([]).exists(v, has(v.persistentVolumeClaim) || has(v.ephemeral))"),
 				condition("not-on-a-node-yet", "object.?spec.?nodeName.orValue('') == ''"),

@@ -18,11 +18,11 @@ func NFSEntries(drivers []string) []Entry {
 	ofDriver := condition("of-an-nfs-driver", "object.?spec.?csi.?driver.orValue('') in "+quoted(drivers...))
 	return []Entry{
 		{
-			Name: entryNFSVolumeOptions, Path: NFSVolumeOptionsPath, Rules: rules(ofCluster(created("", "v1", "persistentvolumes"))),
+			Path: NFSVolumeOptionsPath, Rules: rules(ofCluster(created("", "v1", "persistentvolumes"))),
 			Conditions: conditions(ofDriver),
 		},
 		{
-			Name: entryNFSServices, Path: NFSServicesPath, Rules: rules(changed(own.Group, own.Version, "nfsservices")),
+			Path: NFSServicesPath, Rules: rules(changed(own.Group, own.Version, "nfsservices")),
 			Namespaces: notInNamespaces(Namespace, metav1.NamespaceSystem),
 			Conditions: conditions(
 				condition("created-changed-or-deleted", "request.operation != 'UPDATE' || object.?spec != oldObject.?spec"),
@@ -30,7 +30,7 @@ func NFSEntries(drivers []string) []Entry {
 			),
 		},
 		{
-			Name: entryNFSVolumes, Path: NFSVolumesPath, Rules: rules(ofCluster(written("", "v1", "persistentvolumes"))), Timeout: mutateTimeout,
+			Path: NFSVolumesPath, Rules: rules(ofCluster(written("", "v1", "persistentvolumes"))), Timeout: mutateTimeout,
 			Conditions: conditions(
 				ofDriver,
 				// Not for changes of binding, phase and finalizers.

@@ -24,7 +24,7 @@ func Entries(profiles []storage.Profile) []Entry {
 		outside = append(outside, p.Namespace)
 	}
 	return append(all, Entry{
-		Name: entryNetworks, Path: NetworksPath, Namespaces: notInNamespaces(Namespace),
+		Path: NetworksPath, Namespaces: notInNamespaces(Namespace),
 		Rules: rules(on("k8s.cni.cncf.io", "v1", "network-attachment-definitions", admissionregistrationv1.Update, admissionregistrationv1.Delete)),
 		Conditions: conditions(
 			condition("config-changed-or-deleted", "request.operation == 'DELETE' || object.?spec.?config.orValue('') != oldObject.?spec.?config.orValue('')"),
@@ -33,7 +33,7 @@ func Entries(profiles []storage.Profile) []Entry {
 	}, Entry{
 		// Claims are in every namespace and must not wait. So the entry fails open, and the API server calls it only if
 		// an annotation of Fairlead's changes.
-		Name: entryVolumeNetworks, Path: VolumeNetworksPath, Namespaces: notInNamespaces(Namespace, metav1.NamespaceSystem),
+		Path: VolumeNetworksPath, Namespaces: notInNamespaces(Namespace, metav1.NamespaceSystem),
 		Rules: rules(
 			written("", "v1", "persistentvolumeclaims"), ofCluster(written("", "v1", "persistentvolumes")),
 			ofCluster(written("storage.k8s.io", "v1", "storageclasses")),
@@ -41,7 +41,7 @@ func Entries(profiles []storage.Profile) []Entry {
 		Conditions: conditions(condition("annotation-of-fairlead-changed", annotationChanged)),
 	}, Entry{
 		// A stray setting is useless, and does no harm.
-		Name: entryStraySettings, Path: StraySettingsPath, Namespaces: notInNamespaces(outside...),
+		Path: StraySettingsPath, Namespaces: notInNamespaces(outside...),
 		Rules:      rules(written(own.Group, own.Version, "settings")),
 		Conditions: conditions(condition("created-or-value-changed", "request.operation == 'CREATE' || object.?value != oldObject.?value")),
 	})
@@ -54,7 +54,7 @@ var system, own = longhorn.GroupVersion, v1alpha1.GroupVersion
 func entriesOf(p storage.Profile) []Entry {
 	here := inNamespace(p.Namespace)
 	mutate := func(entry string, rule admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) Entry {
-		return Entry{Name: entry + "." + p.Name, Path: MutatePath(p.Name, entry), Rules: rules(rule), Namespaces: here, Objects: objects, Conditions: conditions}
+		return Entry{Path: MutatePath(p.Name, entry), Rules: rules(rule), Namespaces: here, Objects: objects, Conditions: conditions}
 	}
 	notFairlead := condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", ControllerUser))
 	return []Entry{
@@ -76,7 +76,7 @@ func entriesOf(p storage.Profile) []Entry {
 		{
 			// For deletions of Ready pods by the storage system itself: evictions are no deletions, and administrators and
 			// Kubernetes' controllers have other accounts. A pod must never wait for Fairlead, so the entry fails open.
-			Name: EntryInstanceManagerDeletions + "." + p.Name, Path: ValidatePath(p.Name, EntryInstanceManagerDeletions), Timeout: deleteTimeout,
+			Path: ValidatePath(p.Name, EntryInstanceManagerDeletions), Timeout: deleteTimeout,
 			Rules: rules(on("", "v1", "pods", admissionregistrationv1.Delete)), Namespaces: here, Objects: labels(p.InstanceManagerLabels),
 			Conditions: conditions(
 				condition("by-the-storage-system", fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s'", p.ServiceAccount)),
@@ -91,7 +91,7 @@ func settingsOf(p storage.Profile) Entry {
 	// AutoCleanup may contradict a setting of the danger zone.
 	all, judged := names(catalog.All()), names(append(catalog.DangerZone(), catalog.Definition{Name: catalog.AutoCleanup}))
 	return Entry{
-		Name: EntrySettings + "." + p.Name, Path: ValidatePath(p.Name, EntrySettings), Namespaces: inNamespace(p.Namespace), FailClosed: true,
+		Path: ValidatePath(p.Name, EntrySettings), Namespaces: inNamespace(p.Namespace), FailClosed: true,
 		Rules: rules(changed(system.Group, system.Version, "settings"), changed(own.Group, own.Version, "settings")),
 		Conditions: conditions(
 			// The object's name: the request of a deletecollection has none.

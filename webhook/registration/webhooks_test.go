@@ -184,7 +184,7 @@ func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
 	entries := entriesOf(longhorn.Profile())
-	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.FullName() == deletionsEntry })].webhook()
+	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
 	if *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 3 {
 		t.Errorf("policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	}

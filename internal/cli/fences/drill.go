@@ -47,7 +47,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 			return explainFences(showDrill(cmd.Context(), o.Out(cmd), live, c.Fencing, o.Output, args[0], clock.RealClock{}))
 		},
 	}

@@ -54,7 +54,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			p.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			view, err := Read(cmd.Context(), p, changes, time.Now())
 			if err != nil {
 				return cli.Explain(err)

@@ -82,7 +82,7 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 		decision, err := e.decide.Review(ctx, request)
 		refused = view.add(e, decision, err) || refused
 		if object, err = patched(object, decision.Patch); err != nil {
-			return fmt.Errorf("applying the patch of %s: %w", e.FullName(), err)
+			return fmt.Errorf("applying the patch of %s: %w", e.Name(), err)
 		}
 	}
 	if view.Diff, err = diff(m.place(), before, object); err != nil {

@@ -43,7 +43,7 @@ func entriesOf(profiles []storage.Profile, nfsDrivers []string, rules map[string
 		e.namespaces, err = selectorOf(i.Namespaces)
 		e.objects, other = selectorOf(i.Objects)
 		if err := errors.Join(err, other); err != nil {
-			return nil, fmt.Errorf("reading the selectors of entry %s: %w", i.Name, err)
+			return nil, fmt.Errorf("reading the selectors of entry %s: %w", i.Name(), err)
 		}
 		if i.IsMutating() {
 			mutating = append(mutating, e)

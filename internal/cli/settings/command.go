@@ -34,7 +34,7 @@ this, if it is bound in the storage system's namespace and in fairlead-system.`,
 			if err != nil {
 				return err
 			}
-			p.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
 		},
 	}

@@ -134,7 +134,7 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 	if err != nil {
 		return err
 	}
-	cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+	cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 	look := func(ctx context.Context) (string, datapath.State, error) {
 		now := time.Now()
 		v, err := Read(ctx, targets, live, now)
