@@ -46,7 +46,7 @@ func TestSelfSignedInstallation(t *testing.T) {
 			{"controller", "delete", "deployments", namespace, "no"},
 			{"controller", "patch", "deployments", "default", "no"},
 			{"controller", "delete", "volumes.longhorn.io", namespace, "no"},
-			{"webhook", "create", "subjectaccessreviews.authorization.k8s.io", "", "yes"},
+			{"webhook", "create", "tokenreviews.authentication.k8s.io", "", "no"},
 			{"controller", "update", "secrets", "fairlead-system", "no"},
 			{"controller", "create", "pods", namespace, "no"},
 			{"controller", "patch", "mutatingwebhookconfigurations.admissionregistration.k8s.io/other", "", "no"},

@@ -1,9 +1,11 @@
 package mutators
 
 import (
+	"encoding/json"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 )
 
 // Outcome of a rule.
@@ -105,6 +107,22 @@ func (r Result) and(other Result) Result {
 	}
 	r.Warnings = append(r.Warnings, other.Warnings...)
 	return r
+}
+
+// Apply applies operations to an object's JSON.
+func Apply(object []byte, operations []jsonpatch.Operation) ([]byte, error) {
+	if len(operations) == 0 {
+		return object, nil
+	}
+	text, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatchv4.DecodePatch(text)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(object)
 }
 
 // pointer escapes a key for a JSON pointer (RFC 6901, section 3).

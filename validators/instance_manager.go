@@ -56,7 +56,7 @@ func ValidateInstanceManagerDeletion(p InstanceManagerPod, facts InstanceManager
 	if facts.Volume == "" {
 		return Verdict{Reason: ReasonIdle}
 	}
-	return Verdict{Reason: ReasonInstanceManagerInUse, Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf(
+	return refusal(ReasonInstanceManagerInUse, field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf(
 		"instance manager %s on %s runs %s of volume %s, which is attached; the pod is restarted when the instance manager runs no engine or replica. To restart the pod now, delete it with your own account",
-		p.Metadata.Name, p.Spec.NodeName, facts.Instance, facts.Volume))}}
+		p.Metadata.Name, p.Spec.NodeName, facts.Instance, facts.Volume)))
 }

@@ -92,17 +92,15 @@ func ValidateSettingDeletion(name string, facts SettingFacts) Verdict {
 		return Verdict{Reason: ReasonValid}
 	}
 	if !facts.Own {
-		return Verdict{Reason: ReasonNotDeletable, Problems: field.ErrorList{field.Forbidden(
-			field.NewPath("metadata", "name"),
-			fmt.Sprintf("setting %s can be changed but not deleted; set its value to %q, the default, instead", name, definition.Default),
-		)}}
+		return refusal(ReasonNotDeletable, field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("setting %s can be changed but not deleted; set its value to %q, the default, instead", name, definition.Default)))
 	}
 	before := facts.changed(func(map[catalog.Name]string) {})
 	after := facts.changed(func(own map[catalog.Name]string) { delete(own, definition.Name) })
 	// The object records what components were changed to. Without the object they would keep the value.
 	if definition.Wants != nil && (before.Values[definition.Name].Source == catalog.SourceFairlead || before.ResetsToDefault(definition)) {
-		return Verdict{Reason: ReasonNotDeletable, Problems: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("components are built with %s: set the value to null, wait until the change is applied, then delete the setting", name))}}
+		return refusal(ReasonNotDeletable, field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("components are built with %s: set the value to null, wait until the change is applied, then delete the setting", name)))
 	}
 	var v Verdict
 	v.checkEffect(definition, before, after)
@@ -124,7 +122,7 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	for _, d := range catalog.All() {
 		names = append(names, string(d.Name))
 	}
-	return Verdict{Reason: ReasonUnknown, Problems: field.ErrorList{field.NotSupported(path, s.Metadata.Name, names)}}
+	return refusal(ReasonUnknown, field.NotSupported(path, s.Metadata.Name, names))
 }
 
 // changed are the facts after a change of the values of the setting's group, with the values in effect then.
@@ -140,13 +138,4 @@ func (f SettingFacts) changed(change func(values map[catalog.Name]string)) Setti
 	change(*values)
 	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
 	return f
-}
-
-func (v *Verdict) refuse(reason string, problems ...*field.Error) {
-	v.Reason = reason
-	v.Problems = append(v.Problems, problems...)
-}
-
-func (v *Verdict) warn(format string, args ...any) {
-	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }

@@ -23,9 +23,7 @@ func ValidateSettingNamespace(name, namespace string, profiles []storage.Profile
 	for _, p := range profiles {
 		served = append(served, fmt.Sprintf("%q (%s)", p.Namespace, p.Name))
 	}
-	return Verdict{Reason: ReasonNamespace, Problems: field.ErrorList{field.Invalid(
-		field.NewPath("metadata", "namespace"), namespace,
+	return refusal(ReasonNamespace, field.Invalid(field.NewPath("metadata", "namespace"), namespace,
 		fmt.Sprintf("Fairlead reads no settings from namespace %q, so the value would never take effect: set %s in namespace %s",
-			namespace, name, strings.Join(served, " or ")),
-	)}}
+			namespace, name, strings.Join(served, " or "))))
 }

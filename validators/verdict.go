@@ -1,6 +1,10 @@
 package validators
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
 
 // Verdict of a rule. No problem means allowed.
 type Verdict struct {
@@ -10,6 +14,25 @@ type Verdict struct {
 	Warnings []string
 	// Reason in a few words, the same for all objects: a metric label and a log field.
 	Reason string
+}
+
+func refusal(reason string, problems ...*field.Error) Verdict {
+	return Verdict{Reason: reason, Problems: problems}
+}
+
+func (v *Verdict) refuse(reason string, problems ...*field.Error) {
+	v.Reason = reason
+	v.Problems = append(v.Problems, problems...)
+}
+
+func (v *Verdict) warn(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+}
+
+// pend warns that the change is accepted and waits.
+func (v *Verdict) pend(message string) {
+	v.Reason = ReasonPending
+	v.Warnings = append(v.Warnings, message)
 }
 
 // Reasons.

@@ -21,7 +21,6 @@ import (
 func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	if v.checkSyntax(kind, o.Metadata.Annotations); len(v.Problems) > 0 {
-		v.Reason = ReasonInvalidValue
 		return v
 	}
 	request := storage.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
@@ -33,7 +32,7 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 	}
 	if why := facts.noEffect(kind, o, request); why != "" {
 		v.Reason = ReasonNoEffect
-		v.Warnings = append(v.Warnings, "has no effect: "+why)
+		v.warn("has no effect: %s", why)
 		return v
 	}
 	v.warnOfEffect(request, facts)
@@ -45,7 +44,7 @@ func annotation(key string) *field.Path { return field.NewPath("metadata", "anno
 func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 	if text, ok := annotations[storage.VolumeNetworkAnnotation]; ok {
 		if _, err := storage.ParseNetwork(text); err != nil {
-			v.Problems = append(v.Problems, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, err.Error()+`, or "" for the default network of RWX volumes`))
+			v.refuse(ReasonInvalidValue, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, err.Error()+`, or "" for the default network of RWX volumes`))
 		}
 	}
 	for _, fixed := range []struct {
@@ -57,9 +56,9 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 			continue
 		}
 		if kind == storage.ClassKind {
-			v.Problems = append(v.Problems, field.Forbidden(annotation(fixed.key), "a StorageClass is for many volumes, and an address is for one: set the annotation on the PersistentVolumeClaim or the PersistentVolume"))
+			v.refuse(ReasonInvalidValue, field.Forbidden(annotation(fixed.key), "a StorageClass is for many volumes, and an address is for one: set the annotation on the PersistentVolumeClaim or the PersistentVolume"))
 		} else if _, err := fixed.parse(text); err != nil {
-			v.Problems = append(v.Problems, field.Invalid(annotation(fixed.key), text, err.Error()))
+			v.refuse(ReasonInvalidValue, field.Invalid(annotation(fixed.key), text, err.Error()))
 		}
 	}
 }
@@ -72,8 +71,7 @@ func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
 	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted, network) {
 		return
 	}
-	v.Reason = ReasonNetworkNotPermitted
-	v.Problems = append(v.Problems, field.Forbidden(annotation(storage.VolumeNetworkAnnotation), network.String()+": "+storage.NotPermitted))
+	v.refuse(ReasonNetworkNotPermitted, field.Forbidden(annotation(storage.VolumeNetworkAnnotation), network.String()+": "+storage.NotPermitted))
 }
 
 // checkVolumeNetworkExists refuses a network that does not exist, with policy Refuse. With policy Warn, warnOfEffect warns.
@@ -82,8 +80,7 @@ func (v *Verdict) checkVolumeNetworkExists(text string, facts VolumeNetworkFacts
 	if err != nil || len(v.Problems) > 0 || facts.MissingPolicy != Refuse || !facts.isMissing(network) {
 		return
 	}
-	v.Reason = ReasonNoSuchNetwork
-	v.Problems = append(v.Problems, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, facts.missingMessage(network)))
+	v.refuse(ReasonNoSuchNetwork, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, facts.missingMessage(network)))
 }
 
 func (f VolumeNetworkFacts) isMissing(n storage.Network) bool {
@@ -109,8 +106,7 @@ func (v *Verdict) checkFree(annotations map[string]string, request storage.Reque
 	} {
 		for _, holder := range facts.Holders {
 			if shared := mine.identity.Shared(holder.Identity); shared != "" && holder.Network == network {
-				v.Reason = ReasonAddressTaken
-				v.Problems = append(v.Problems, field.Invalid(annotation(mine.key), annotations[mine.key],
+				v.refuse(ReasonAddressTaken, field.Invalid(annotation(mine.key), annotations[mine.key],
 					fmt.Sprintf("%s on network %s is of %s already: choose another", shared, network, holder.Who)))
 				break // an annotation and a Service may both hold the address
 			}
@@ -154,14 +150,12 @@ func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request storag
 // changes nothing until the network is created.
 func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts) {
 	if facts.isMissing(request.Network) {
-		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, facts.missingMessage(request.Network))
+		v.pend(facts.missingMessage(request.Network))
 		return
 	}
 	place, ready := facts.Rollout.Record.Place(request)
 	if !ready && !facts.OmitEffect {
-		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, rollout.JoiningWarning(request.Network, facts.Rollout))
+		v.pend(rollout.JoiningWarning(request.Network, facts.Rollout))
 	}
 	var attached []catalog.Blocker
 	for _, volume := range facts.Concerned {
@@ -173,7 +167,6 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 		}
 	}
 	if len(attached) > 0 {
-		v.Reason = ReasonPending
-		v.Warnings = append(v.Warnings, "the change takes effect when the volume is detached: "+catalog.Detail(attached))
+		v.pend("the change takes effect when the volume is detached: " + catalog.Detail(attached))
 	}
 }

@@ -88,18 +88,15 @@ func TestRulesAllowWhatMatchConditionsExclude(t *testing.T) {
 // conditionalPaths are the paths of the entries with match conditions.
 func conditionalPaths() []string {
 	var paths []string
-	mutating, validating := registration.Webhooks(builtin.Profiles())
-	fencingMutating, fencingValidating := registration.Fencing(profiles.All())
-	nfsMutating, nfsValidating := registration.NFS(registration.NFSDrivers())
-	for _, w := range slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks) {
-		if len(w.MatchConditions) > 0 {
-			paths = append(paths, *w.ClientConfig.Service.Path)
-		}
-	}
-	for _, w := range slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks) {
-		if len(w.MatchConditions) > 0 {
-			paths = append(paths, *w.ClientConfig.Service.Path)
+	for _, e := range allEntries() {
+		if len(e.Conditions) > 0 {
+			paths = append(paths, e.Path)
 		}
 	}
 	return paths
+}
+
+// allEntries of the webhook configurations.
+func allEntries() []registration.Entry {
+	return slices.Concat(registration.Entries(builtin.Profiles()), registration.FencingEntries(profiles.All()), registration.NFSEntries(registration.NFSDrivers()))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -25,7 +24,7 @@ func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nf
 
 func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) http.Handler {
 	router, limit := chi.NewRouter(), admission.NewLimit()
-	router.Use(recoverer(log))
+	router.Use(admission.Recoverer(log))
 	for path, rule := range rules {
 		router.Method(http.MethodPost, path, rule.Handler(limit, metrics, log))
 	}
@@ -35,7 +34,7 @@ func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) htt
 // Rules are the rules of all profiles, of fencing and of NFS services, by the paths of their entries. If fencing or nfs
 // is nil, its rules allow everything.
 func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS) map[string]admission.Entry {
-	r := routes{}
+	r, reads := routes{}, newNetworkReads(profiles)
 	var withNetworks, withVolumeNetworks, withSettings []Profile
 	for _, p := range profiles {
 		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
@@ -60,8 +59,8 @@ func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *N
 		}
 	}
 	serve(r, registration.StraySettingsPath, len(withSettings) > 0, straySettings(withSettings))
-	serve(r, registration.NetworksPath, len(withNetworks) > 0, networks(withNetworks, c.Networks.InUse))
-	serve(r, registration.VolumeNetworksPath, len(withVolumeNetworks) > 0, volumeNetworks(withVolumeNetworks, c.Networks.Missing))
+	serve(r, registration.NetworksPath, len(withNetworks) > 0, networks(withNetworks, reads, c.Networks.InUse))
+	serve(r, registration.VolumeNetworksPath, len(withVolumeNetworks) > 0, volumeNetworks(withVolumeNetworks, reads, c.Networks.Missing))
 	fencing.routes(r)
 	nfs.routes(r)
 	return r
@@ -77,22 +76,4 @@ func serve[V any](r routes, path string, on bool, rule admission.Rule[V]) {
 	}
 	rule.Name = strings.TrimPrefix(strings.TrimPrefix(path, "/mutate/"), "/validate/")
 	r[path] = rule
-}
-
-// recoverer answers a panic with an error: the failure policy decides, and the server keeps serving.
-func recoverer(log *slog.Logger) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer func() {
-				if p := recover(); p != nil {
-					if p == http.ErrAbortHandler {
-						panic(p)
-					}
-					log.Error("panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-					http.Error(w, "internal error, see Fairlead's log", http.StatusInternalServerError)
-				}
-			}()
-			next.ServeHTTP(w, r)
-		})
-	}
 }

@@ -12,9 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -40,14 +38,12 @@ func TestPanicIsAnsweredAndServerKeepsServing(t *testing.T) {
 func TestEveryEntryIsServedAndNothingElse(t *testing.T) {
 	byPath := reviewsOfEveryPath()
 	h := newRig(t, fakeClient(t, onNetwork()...))
-	mutating, validating := registration.Webhooks(builtin.Profiles())
-	fencingMutating, fencingValidating := registration.Fencing(profiles.All())
-	nfsMutating, nfsValidating := registration.NFS(registration.NFSDrivers())
+	mutating, validating := registration.Configurations(allEntries())
 	calls := map[string]admissionregistrationv1.WebhookClientConfig{}
-	for _, w := range slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks) {
+	for _, w := range mutating.Webhooks {
 		calls[w.Name] = w.ClientConfig
 	}
-	for _, w := range slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks) {
+	for _, w := range validating.Webhooks {
 		calls[w.Name] = w.ClientConfig
 	}
 	for name, call := range calls {

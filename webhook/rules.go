@@ -3,21 +3,15 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
-	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
@@ -130,57 +124,4 @@ func (p Profile) liveRecord(ctx context.Context) (rollout.Record, error) {
 
 func (p Profile) interfaces(namespace string) mutators.Interfaces {
 	return mutators.Interfaces{Names: p.Profile.Interfaces(), Namespace: namespace}
-}
-
-func networks(profiles []Profile, inUse config.Strictness) admission.Rule[validators.NetworkDefinition] {
-	read := lists.NewShared(func(ctx context.Context) ([]validators.NetworkFacts, error) {
-		var facts []validators.NetworkFacts
-		for _, p := range profiles {
-			f, err := p.networkFacts(ctx, inUse)
-			if err != nil {
-				return nil, err
-			}
-			facts = append(facts, f)
-		}
-		return facts, nil
-	})
-	return admission.Rule[validators.NetworkDefinition]{
-		Deletes: true,
-		Kinds:   []metav1.GroupVersionKind{{Group: cluster.NetworkKind.Group, Version: cluster.NetworkKind.Version, Kind: cluster.NetworkKind.Kind}},
-		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
-			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
-				return admission.Allowed(validators.ReasonNotJudged), nil
-			}
-			facts, err := read.Get(ctx)
-			if err != nil {
-				return admission.Decision{}, err
-			}
-			changed := r.OldObject
-			if changed == nil {
-				changed = r.Object
-			}
-			network := storage.Network{Namespace: r.Namespace, Name: changed.Metadata.Name}
-			return admission.FromVerdict(validators.ValidateNetwork(network, r.Operation == admissionv1.Delete, facts), r.Resource, network.Name), nil
-		},
-	}
-}
-
-func (p Profile) networkFacts(ctx context.Context, inUse config.Strictness) (validators.NetworkFacts, error) {
-	facts := validators.NetworkFacts{Profile: p.Profile, Policy: validators.Strictness(inUse)}
-	own, system, err := p.Live.Values(ctx)
-	if err != nil {
-		return facts, err
-	}
-	facts.Values = catalog.Resolve(own, system, p.Name)
-	if facts.Rollout, err = p.Live.Rollout(ctx, time.Now()); err != nil {
-		return facts, err
-	}
-	if p.Duties.ServesVolumeNetworks() {
-		requests, err := p.Live.Requests(ctx)
-		if err != nil {
-			return facts, fmt.Errorf("reading the requests for the network: %w", err)
-		}
-		facts.Requests, facts.Classes = requests.ByVolume, requests.Classes
-	}
-	return facts, nil
 }

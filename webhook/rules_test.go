@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
+	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -137,7 +138,7 @@ func TestNetworkInUse(t *testing.T) {
 	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that request the network do not start until it is created again"
 	response := newRig(t, fakeClient(t, pod)).ask(t, registration.NetworksPath, review)
 	must.Check(t, response.Allowed && slices.Equal(response.Warnings, []string{used}), "Warn: got %+v", response)
-	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = config.Refuse }).ask(t, registration.NetworksPath, review)
+	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = validators.Refuse }).ask(t, registration.NetworksPath, review)
 	must.Check(t, !response.Allowed && response.Result.Code == 422 && response.Result.Details.Kind == "network-attachment-definitions", "Refuse: got %+v", response)
 }
 

@@ -5,24 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rule[validators.VolumeObject] {
-	reads := map[string]*lists.Shared[networkUse]{}
-	for _, p := range profiles {
-		reads[p.Name] = lists.NewShared(p.networkUse)
-	}
+func volumeNetworks(profiles []Profile, reads networkReads, missing validators.Strictness) admission.Rule[validators.VolumeObject] {
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
@@ -40,7 +32,7 @@ func volumeNetworks(profiles []Profile, missing config.Strictness) admission.Rul
 			}
 			a.facts.Permitted = profiles[0].VolumeNetworks
 			a.facts.OmitEffect = profiles[0].OmitEffect
-			a.facts.MissingPolicy = validators.Strictness(missing)
+			a.facts.MissingPolicy = missing
 			if err := a.gather(ctx, profiles, reads); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}
@@ -73,21 +65,7 @@ type volumeFacts struct {
 	volume string
 }
 
-// networkUse is what the volumes of a profile have and request.
-type networkUse struct {
-	rollout  rollout.Rollout
-	requests cluster.Requests
-}
-
-func (p Profile) networkUse(ctx context.Context) (use networkUse, err error) {
-	if use.rollout, err = p.Live.Rollout(ctx, time.Now()); err != nil {
-		return use, err
-	}
-	use.requests, err = p.Live.Requests(ctx)
-	return use, err
-}
-
-func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads map[string]*lists.Shared[networkUse]) error {
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads networkReads) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}

@@ -42,8 +42,7 @@ func cephClientsCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
-		s := settingsapi.Server{Listener: listener, TLS: cephclients.ServerTLS(certificates), Handler: server.Handler(server.Local), Log: log}
-		return s.Start(ctx)
+		return settingsapi.NewServer("ceph-clients", listener, cephclients.ServerTLS(certificates), server.Handler(server.Local), log).Start(ctx)
 	})
 	cmd.Flags().StringVar(&listen, "listen", ":9445", "address to serve on")
 	cmd.Flags().StringVar(&certificates, "certificates", cephClientsCertificates, "directory of tls.crt, tls.key and ca.crt; only the controller's certificate of that CA is admitted")

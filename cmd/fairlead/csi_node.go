@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -112,8 +114,10 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 	if o.conntrack && cluster != nil {
 		group.Go(func() error { return o.cleanConnections(ctx, cluster, registry, log) })
 	}
-	group.Go(func() error { return serveMetrics(ctx, o.metricsListen, registry) })
-	group.Go(func() error { return serveHealth(ctx, o.healthListen, registrations) })
+	metrics := http.NewServeMux()
+	metrics.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	group.Go(func() error { return serveHTTP(ctx, o.metricsListen, metrics) })
+	group.Go(func() error { return serveHTTP(ctx, o.healthListen, healthHandler(registrations)) })
 	return group.Wait()
 }
 

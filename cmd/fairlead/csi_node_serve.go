@@ -4,33 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/fairlead-io/fairlead/internal/csi/registration"
 	"github.com/fairlead-io/fairlead/internal/csi/server"
 )
 
-// serveMetrics serves /metrics until the context ends.
-func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry) error {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return serveHTTP(ctx, listen, mux)
-}
-
 // probeTimeout is how long a driver's socket may take to answer. The liveness probe waits one second longer.
 const probeTimeout = 4 * time.Second
-
-// serveHealth serves /healthz and /readyz until the context ends.
-func serveHealth(ctx context.Context, listen string, registrations []*registration.Registration) error {
-	return serveHTTP(ctx, listen, healthHandler(registrations))
-}
 
 // healthHandler answers /healthz and /readyz. Healthy means that each driver answers on its socket. Ready means that the
 // kubelet has registered all drivers.
@@ -55,17 +39,4 @@ func healthHandler(registrations []*registration.Registration) http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	return mux
-}
-
-func serveHTTP(ctx context.Context, listen string, handler http.Handler) error {
-	if listen == "0" || listen == "" {
-		return nil
-	}
-	s := &http.Server{Addr: listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { s.Close() })
-	defer stop()
-	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving on %s: %w", listen, err)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		cli.NameAsPlugin(root)
 	}
 	root.SetArgs(args[1:])
-	root.SetOut(cli.Terminal{Writer: out})
-	root.SetErr(cli.Terminal{Writer: errOut})
-	err := root.ExecuteContext(ctx)
+	terminal := &cli.Terminal{Writer: out}
+	root.SetOut(terminal)
+	root.SetErr(&cli.Terminal{Writer: errOut})
+	err := cmp.Or(root.ExecuteContext(ctx), terminal.Err())
 	var code cli.ExitCode
 	switch {
 	case err == nil:

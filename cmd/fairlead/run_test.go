@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/plan"
 	"github.com/fairlead-io/fairlead/internal/cli/settings"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -181,4 +183,15 @@ func TestStatusExitCodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// full refuses to be written to, like a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestFailedOutputIsAnError(t *testing.T) {
+	var says strings.Builder
+	code := run(t.Context(), []string{"fairlead", "version"}, full{}, &says)
+	must.Check(t, code == 1 && says.String() == "fairlead: writing: no space left on device\n", "code %d: %s", code, &says)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	stdlog "log"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -119,11 +118,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("building the client: %w", err)
 	}
 	lists := lists.NewLive(live)
-	opsListener, err := net.Listen("tcp", o.opsListen)
-	if err != nil {
-		return fmt.Errorf("listening: %w", err)
-	}
-	api, err := apiServer(o.apiListen, configuration, restConfig, source, scheme, log)
+	api, err := apiServer(o.apiListen, configuration, restConfig, live.RESTMapper(), source, scheme, log)
 	if err != nil {
 		return err
 	}
@@ -148,7 +143,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return objects.Start(background) })
-	group.Go(func() error { return admission.ServeOps(background, opsListener, readiness, registry, o.pprof) })
+	group.Go(func() error { return serveHTTP(background, o.opsListen, admission.Ops(readiness, registry, o.pprof)) })
 	if fencing != nil {
 		group.Go(func() error { return fencing.Live.Start(background) })
 	}

@@ -4,14 +4,18 @@ package endpoints
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -48,14 +52,14 @@ func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, p
 	}
 	read := ""
 	if have != nil {
-		if addresses.SameClassic(have, want) || r.standsDown(service, have, want) {
+		if isSame(have, want) || r.standsDown(service, have, want) {
 			return nil
 		}
 		read = have.ResourceVersion
 	} else if len(want.Subsets) == 0 {
 		return nil
 	}
-	written, err := r.writer().WriteClassic(ctx, have, want)
+	written, err := r.write(ctx, have, want)
 	if err != nil {
 		return err
 	}
@@ -129,11 +133,6 @@ func classic(service *corev1.Service, published []storage.Published) *corev1.End
 	return e
 }
 
-// classic reads the Endpoints object of a Service, or nil.
-func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
-	return r.writer().Classic(ctx, r.Profile.Namespace, name)
-}
-
 // leaveClassic leaves the Endpoints object to Longhorn, and keeps Kubernetes
 // from mirroring it: Longhorn falls back to the pod's own address.
 func (r *Reconciler) leaveClassic(ctx context.Context, name string) error {
@@ -141,25 +140,56 @@ func (r *Reconciler) leaveClassic(ctx context.Context, name string) error {
 	if err != nil || have == nil || !managed(have) && (touched(have) || !ofShareManager(have)) {
 		return err
 	}
-	owner, err := r.releaser().successor(ctx, name)
-	if err != nil {
-		return err
-	}
-	if owner == nil {
-		return r.deleteClassic(ctx, name)
-	}
-	return r.releaser().handOver(ctx, have, owner, false)
+	_, err = r.releaser().classic(ctx, name, false)
+	return err
 }
 
-// deleteClassic deletes the Endpoints object if it is Fairlead's.
-func (r *Reconciler) deleteClassic(ctx context.Context, name string) error {
-	have, err := r.classic(ctx, name)
-	if err != nil || have == nil || !managed(have) {
-		return err
+// classic reads the Endpoints object of a Service, or nil.
+func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
+	var e corev1.Endpoints
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &e); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Endpoints %s: %w", name, err)
 	}
-	if err := r.writer().DeleteClassic(ctx, have); err != nil {
-		return err
+	return &e, nil
+}
+
+// isSame reports whether an Endpoints object is as wanted.
+func isSame(have, want *corev1.Endpoints) bool {
+	return maps.Equal(have.Labels, addresses.Labelled(have.Labels, want.Labels)) &&
+		equality.Semantic.DeepEqual(have.Subsets, want.Subsets) &&
+		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
+}
+
+// write creates an Endpoints object, or updates the object that was read. It takes over an
+// object that is not cached, and returns the object as written.
+func (r *Reconciler) write(ctx context.Context, have, want *corev1.Endpoints) (*corev1.Endpoints, error) {
+	if have == nil {
+		err := r.Client.Create(ctx, want)
+		if err == nil {
+			return want, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
+		}
+		have = &corev1.Endpoints{}
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+			return nil, fmt.Errorf("reading Endpoints %s: %w", want.Name, err)
+		}
 	}
-	r.Log.Info("deleted", "endpoints", name)
-	return nil
+	updated := have.DeepCopy()
+	updated.Labels = addresses.Labelled(have.Labels, want.Labels)
+	updated.OwnerReferences, updated.Subsets = want.OwnerReferences, want.Subsets
+	err := r.Client.Update(ctx, updated)
+	if apierrors.IsNotFound(err) { // deleted by the garbage collector; the cache is stale
+		updated = want.DeepCopy()
+		updated.ResourceVersion, updated.UID = "", ""
+		err = r.Client.Create(ctx, updated)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing Endpoints %s: %w", want.Name, err)
+	}
+	return updated, nil
 }

@@ -57,8 +57,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // publish returns when to look again without an event.
 func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.Duration, error) {
 	service := r.Cached.ServiceOf(object)
-	if !service.Headless() || service.Selects || object.DeletionTimestamp != nil {
-		return 0, errors.Join(r.deleteSlices(ctx, object.Name), r.deleteClassic(ctx, object.Name))
+	switch {
+	case object.DeletionTimestamp != nil:
+		return 0, nil // its objects are garbage-collected
+	case !service.Headless() || service.Selects: // Kubernetes publishes it
+		return r.release(ctx, object.Name)
 	}
 	var clients storage.Attachment
 	if service.Recorded.IsZero() {

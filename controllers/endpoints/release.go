@@ -101,28 +101,38 @@ func (r *Releaser) published(ctx context.Context) ([]string, error) {
 // Service releases one volume. The slices stay until Kubernetes has mirrored the
 // Endpoints object, so that the volume can be found all the time.
 func (r *Releaser) Service(ctx context.Context, name string) (done bool, err error) {
+	mirrored, err := r.classic(ctx, name, true)
+	if err != nil {
+		return false, err
+	}
+	return r.releaseSlices(ctx, name, mirrored)
+}
+
+// classic gives the Endpoints object to its ShareManager, and deletes Fairlead's if there is none. Without mirror,
+// Kubernetes does not mirror the object into slices. It reports whether the object has addresses to mirror.
+func (r *Releaser) classic(ctx context.Context, name string, mirror bool) (mirrored bool, err error) {
 	owner, err := r.successor(ctx, name)
 	if err != nil {
 		return false, err
 	}
-	key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}
-	var classic corev1.Endpoints
-	err = r.Live.Get(ctx, key, &classic)
+	var have corev1.Endpoints
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have)
 	switch {
 	case apierrors.IsNotFound(err):
+		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading Endpoints %s: %w", name, err)
-	case owner == nil && managed(&classic):
-		if err := r.Client.Delete(ctx, &classic, client.Preconditions{UID: &classic.UID}); client.IgnoreNotFound(err) != nil {
+	case owner == nil && managed(&have):
+		if err := r.Client.Delete(ctx, &have, client.Preconditions{UID: &have.UID}); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("deleting Endpoints %s: %w", name, err)
 		}
 		r.Log.Info("deleted", "endpoints", name)
-	case owner != nil && touched(&classic):
-		if err := r.handOver(ctx, &classic, owner, true); err != nil {
+	case owner != nil && (touched(&have) || !mirror && ofShareManager(&have)):
+		if err := r.handOver(ctx, &have, owner, mirror); err != nil {
 			return false, err
 		}
 	}
-	return r.releaseSlices(ctx, name, owner != nil && len(classic.Subsets) > 0)
+	return owner != nil && len(have.Subsets) > 0, nil
 }
 
 // releaseSlices deletes the slices of one volume, with whenMirrored only once Kubernetes has

@@ -106,21 +106,3 @@ func publishedIn(s *discoveryv1.EndpointSlice) []string {
 func (r *Reconciler) ownSlice(ctx context.Context, name string) (*discoveryv1.EndpointSlice, error) {
 	return r.writer().Slice(ctx, r.Profile.Namespace, name)
 }
-
-// deleteSlices deletes the slices of the Service.
-func (r *Reconciler) deleteSlices(ctx context.Context, service string) error {
-	for _, family := range families {
-		s, err := r.ownSlice(ctx, addresses.SliceName(service, family))
-		if err != nil {
-			return err
-		}
-		if s == nil {
-			continue
-		}
-		if _, err := r.writer().DeleteSlice(ctx, s); err != nil {
-			return err
-		}
-		r.Log.Info("deleted", "endpointslice", s.Name)
-	}
-	return nil
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,31 +53,19 @@ func RenewedService(profile storage.Profile, old *corev1.Service, record rollout
 }
 
 func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
-	data, err := json.Marshal(service)
-	if err != nil {
-		return nil, fmt.Errorf("encoding Service %s: %w", service.Name, err)
-	}
 	var view mutators.Service
-	if err := json.Unmarshal(data, &view); err != nil {
-		return nil, fmt.Errorf("reading Service %s: %w", service.Name, err)
-	}
-	result := mutators.MutateService(profile, view, nil, record, request)
-	if len(result.Patch) == 0 {
-		return service, nil
-	}
-	operations, err := json.Marshal(result.Patch)
-	if err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	patch, err := jsonpatch.DecodePatch(operations)
-	if err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
-	if data, err = patch.Apply(data); err != nil {
-		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
-	}
 	var shaped corev1.Service
-	if err := json.Unmarshal(data, &shaped); err != nil {
+	data, err := json.Marshal(service)
+	if err == nil {
+		err = json.Unmarshal(data, &view)
+	}
+	if err == nil {
+		data, err = mutators.Apply(data, mutators.MutateService(profile, view, nil, record, request).Patch)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &shaped)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
 	}
 	return &shaped, nil

@@ -12,7 +12,7 @@ import (
 type metrics struct {
 	restarts, verdicts *prometheus.CounterVec
 	paused             prometheus.Gauge
-	dead, unattended   *prometheus.Desc
+	dead, unattended   *prometheus.GaugeVec
 
 	mu sync.Mutex
 	// byNode are the dead mounts that stay, by node and reason.
@@ -30,22 +30,31 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_workload_verdicts_total", Help: "Verdicts on workload pods with volumes of the profile, by state of the mount and reason.", ConstLabels: labels,
 		}, []string{"state", "reason"}),
-		dead: prometheus.NewDesc("fairlead_dead_mounts",
-			"Workload pods with a dead mount that are not restarted, by the reason why not.", []string{"reason"}, labels),
+		dead: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_dead_mounts", Help: "Workload pods with a dead mount that are not restarted, by the reason why not.", ConstLabels: labels,
+		}, []string{"reason"}),
 		paused: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_workload_restarts_paused", Help: "1 while restarts of workload pods are paused, until an operator continues them.", ConstLabels: labels,
 		}),
-		unattended: prometheus.NewDesc("fairlead_nodes_without_client",
-			"Nodes where dead mounts are not detected, since no client pod, or several, could mount there, by reason.", []string{"reason"}, labels),
+		unattended: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_nodes_without_client", Help: "Nodes where dead mounts are not detected, since no client pod, or several, could mount there, by reason.", ConstLabels: labels,
+		}, []string{"reason"}),
 		byNode: map[string]map[string]int{}, withoutClient: map[string]string{},
 	}
-	for _, c := range []prometheus.Collector{m.restarts, m.verdicts, m.paused, m} {
+	for _, c := range []prometheus.Collector{m.restarts, m.verdicts, m.paused, m.dead, m.unattended} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
+	// Reasons are listed at zero too, so that alerts can compare, and the first restart is an increase.
 	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
-		m.restarts.WithLabelValues(reason) // so that the first restart is an increase
+		m.restarts.WithLabelValues(reason)
+	}
+	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, reasonRefused} {
+		m.dead.WithLabelValues(reason)
+	}
+	for _, reason := range []string{storage.ReasonNoClient, storage.ReasonSeveralClients} {
+		m.unattended.WithLabelValues(reason)
 	}
 	return m, nil
 }
@@ -67,48 +76,27 @@ func (m *metrics) pausedNow(paused bool) {
 func (m *metrics) waiting(node, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if before := m.withoutClient[node]; before != "" {
+		m.unattended.WithLabelValues(before).Dec()
+	}
 	if m.withoutClient[node] = reason; reason == "" {
 		delete(m.withoutClient, node)
+		return
 	}
+	m.unattended.WithLabelValues(reason).Inc()
 }
 
 // left replaces the dead mounts of a node.
 func (m *metrics) left(node string, reasons map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(reasons) == 0 {
+	for reason, n := range m.byNode[node] {
+		m.dead.WithLabelValues(reason).Sub(float64(n))
+	}
+	for reason, n := range reasons {
+		m.dead.WithLabelValues(reason).Add(float64(n))
+	}
+	if m.byNode[node] = reasons; len(reasons) == 0 {
 		delete(m.byNode, node)
-		return
-	}
-	m.byNode[node] = reasons
-}
-
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- m.dead
-	descriptions <- m.unattended
-}
-
-// Collect implements prometheus.Collector. Reasons are listed at zero too, so that alerts can compare.
-func (m *metrics) Collect(values chan<- prometheus.Metric) {
-	sums := map[string]int{
-		storage.ReasonNoController: 0, storage.ReasonOff: 0, storage.ReasonBlacklisted: 0, storage.ReasonLeftAlone: 0, storage.ReasonPaused: 0, reasonRefused: 0,
-	}
-	nodes := map[string]int{storage.ReasonNoClient: 0, storage.ReasonSeveralClients: 0}
-	m.mu.Lock()
-	for _, reasons := range m.byNode {
-		for reason, n := range reasons {
-			sums[reason] += n
-		}
-	}
-	for _, reason := range m.withoutClient {
-		nodes[reason]++
-	}
-	m.mu.Unlock()
-	for reason, n := range nodes {
-		values <- prometheus.MustNewConstMetric(m.unattended, prometheus.GaugeValue, float64(n), reason)
-	}
-	for reason, n := range sums {
-		values <- prometheus.MustNewConstMetric(m.dead, prometheus.GaugeValue, float64(n), reason)
 	}
 }

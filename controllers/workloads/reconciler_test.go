@@ -107,7 +107,8 @@ func (w *world) wantReasons(uid types.UID, want ...string) {
 func (w *world) wantMetric(want float64, name, reason string) {
 	w.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(w.reconciler.metrics, w.reconciler.metrics.paused)
+	m := w.reconciler.metrics
+	registry.MustRegister(m.dead, m.unattended, m.paused)
 	labels := []string{objects.Longhorn.Name}
 	if reason != "" {
 		labels = append(labels, reason)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -189,23 +188,23 @@ func (s *Sandbox) ondatPatch() string {
 
 // urlPatches are by name: components put their webhooks where they like.
 func (s *Sandbox) urlPatches() string {
-	var mutating, validating []namedPath
-	add := func(m *admissionregistrationv1.MutatingWebhookConfiguration, v *admissionregistrationv1.ValidatingWebhookConfiguration) {
-		for _, w := range m.Webhooks {
-			mutating = append(mutating, namedPath{w.Name, *w.ClientConfig.Service.Path})
-		}
-		for _, w := range v.Webhooks {
-			validating = append(validating, namedPath{w.Name, *w.ClientConfig.Service.Path})
-		}
-	}
+	var entries []registration.Entry
 	if s.longhorn() {
-		add(registration.Webhooks(builtin.Profiles()))
+		entries = append(entries, registration.Entries(builtin.Profiles())...)
 	}
 	if s.fences() {
-		add(registration.Fencing(profiles.All()))
+		entries = append(entries, registration.FencingEntries(profiles.All())...)
 	}
 	if s.overlay == NFS {
-		add(registration.NFS(registration.NFSDrivers()))
+		entries = append(entries, registration.NFSEntries(registration.NFSDrivers())...)
+	}
+	var mutating, validating []namedPath
+	for _, e := range entries {
+		if e.IsMutating() {
+			mutating = append(mutating, namedPath{e.Name(), e.Path})
+		} else {
+			validating = append(validating, namedPath{e.Name(), e.Path})
+		}
 	}
 	return s.urlPatch("MutatingWebhookConfiguration", mutating) + s.urlPatch("ValidatingWebhookConfiguration", validating)
 }

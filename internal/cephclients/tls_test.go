@@ -41,10 +41,8 @@ func serve(t *testing.T, directory string) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
 	must.Do(t, err)
-	s := settingsapi.Server{
-		Listener: listener, TLS: ServerTLS(directory), Log: slog.New(slog.DiscardHandler),
-		Handler: server.Handler(func(context.Context, string, ...string) ([]byte, error) { return []byte(inUse), nil }),
-	}
+	handler := server.Handler(func(context.Context, string, ...string) ([]byte, error) { return []byte(inUse), nil })
+	s := settingsapi.NewServer("ceph-clients", listener, ServerTLS(directory), handler, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()

@@ -84,10 +84,10 @@ type Target struct {
 	Reader *cluster.Reader
 }
 
-// NoteDefaults tells the user that the default configuration is used, if Fairlead may use another.
-func (p Target) NoteDefaults(out io.Writer) {
-	if note := Defaults(p.Unread); note != "" {
-		WriteLine(out, "%s", note)
+// NoteDefaults tells the user that the default configuration is used, and why; nothing if the configuration was read.
+func NoteDefaults(out io.Writer, unread string) {
+	if unread != "" {
+		WriteLine(out, "%s", Defaults(unread))
 	}
 }
 
@@ -134,21 +134,16 @@ func (o *ClientOptions) connect(timeout time.Duration) (client.Client, error) {
 	return live, nil
 }
 
-// Open reads the configuration and picks the profile.
+// Open reads the configuration and picks the profile of --profile, else the first.
 func (o *ClientOptions) Open(ctx context.Context) (Target, error) {
-	live, err := o.Connect()
-	if err != nil {
+	targets, _, _, err := o.OpenAll(ctx)
+	switch {
+	case err != nil:
 		return Target{}, err
+	case len(targets) == 0:
+		return Target{}, errNoProfile
 	}
-	c, unread, err := o.Configuration(ctx, live)
-	if err != nil {
-		return Target{}, err
-	}
-	p, err := o.pick(c, unread)
-	if err != nil {
-		return Target{}, err
-	}
-	return Target{p, c, unread, cluster.NewReader(p.Storage(), live, live)}, nil
+	return targets[0], nil
 }
 
 // OpenAll is Open for every profile of the configuration, or for the one of --profile. It also returns

@@ -62,7 +62,7 @@ func TestDefaultConfigurationIsNoted(t *testing.T) {
 		"there is none": "The default configuration is used: there is none; pass the file with --config.\n",
 	} {
 		var out strings.Builder
-		Target{Unread: unread}.NoteDefaults(&out)
+		NoteDefaults(&out, unread)
 		must.Equal(t, out.String(), want)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -10,10 +11,16 @@ import (
 )
 
 // Terminal replaces control characters, because text from objects and API servers must not steer a terminal.
-// Newlines and tabs stay.
-type Terminal struct{ io.Writer }
+// Newlines and tabs stay. Commands print without a look at errors: Err has the first one.
+type Terminal struct {
+	io.Writer
+	err error
+}
 
-func (t Terminal) Write(text []byte) (int, error) {
+// Err is the first error of writing.
+func (t *Terminal) Err() error { return t.err }
+
+func (t *Terminal) Write(text []byte) (int, error) {
 	clean := strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
@@ -21,6 +28,7 @@ func (t Terminal) Write(text []byte) (int, error) {
 		return printableRune(r)
 	}, string(text))
 	if _, err := io.WriteString(t.Writer, clean); err != nil {
+		t.err = cmp.Or(t.err, fmt.Errorf("writing: %w", err))
 		return 0, err
 	}
 	return len(text), nil

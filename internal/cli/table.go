@@ -42,6 +42,29 @@ func (t *Table) Flush() error {
 	return nil
 }
 
+// WriteTable writes rows in columns.
+func WriteTable(out io.Writer, rows [][]string) {
+	t := NewTable(out)
+	for _, row := range rows {
+		t.Row(row...)
+	}
+	_ = t.Flush() // Terminal keeps the error
+}
+
+// WriteList writes a table below a blank line, and says how many rows are left out. Without rows it writes nothing.
+func WriteList[T any](out io.Writer, rows []T, cells func(T) []string, head ...string) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	table := [][]string{head}
+	for _, row := range rows[:min(len(rows), LongestList)] {
+		table = append(table, cells(row))
+	}
+	WriteTable(out, table)
+	More(out, len(rows))
+}
+
 // widest is the maximum length of a value in a column.
 const widest = 40
 

@@ -21,7 +21,7 @@ import (
 func (r *Reader) templates(ctx context.Context, pods storagePods, nodes catalog.Nodes) ([]catalog.Component, error) {
 	var deployments appsv1.DeploymentList
 	if err := r.objects.List(ctx, &deployments, client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)); err != nil {
-		return nil, fmt.Errorf("listing Deployments: %pods", err)
+		return nil, fmt.Errorf("listing Deployments: %w", err)
 	}
 	var templates []catalog.Component
 	for i := range deployments.Items {

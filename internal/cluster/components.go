@@ -50,7 +50,7 @@ func (r *Reader) components(ctx context.Context, pods storagePods, volumes []sto
 // A kind that is not installed has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
 	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing %s: %pods", what, err)
+		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what stri
 // eachHere visits the objects that listHere would list.
 func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
 	if err := lists.ForEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing %s: %pods", what, err)
+		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil
 }

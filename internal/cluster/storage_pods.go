@@ -42,7 +42,7 @@ func (r *Reader) storagePods(ctx context.Context, classes podClasses) (storagePo
 	here := client.InNamespace(r.profile.Namespace)
 	var daemonSets appsv1.DaemonSetList
 	if err := r.objects.List(ctx, &daemonSets, here, client.UnsafeDisableDeepCopy); err != nil {
-		return pods, fmt.Errorf("listing DaemonSets: %pods", err)
+		return pods, fmt.Errorf("listing DaemonSets: %w", err)
 	}
 	pods.daemonSets = daemonSets.Items
 	err := lists.ForEach(ctx, r.objects, &corev1.PodList{}, func(pod *corev1.Pod) {
@@ -51,7 +51,7 @@ func (r *Reader) storagePods(ctx context.Context, classes podClasses) (storagePo
 		}
 	}, here)
 	if err != nil {
-		return pods, fmt.Errorf("listing pods: %pods", err)
+		return pods, fmt.Errorf("listing pods: %w", err)
 	}
 	return pods, nil
 }

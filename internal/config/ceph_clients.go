@@ -32,10 +32,8 @@ func (c *CephClients) setDefaults(profiles []FencingProfile) {
 	}
 }
 
-func (c CephClients) validate(path *field.Path) field.ErrorList {
-	problems := oneOf(path.Child("mode"), c.Mode, Off, CrossCheck)
-	if u, err := url.Parse(c.URL); c.Mode != Off && (err != nil || u.Scheme != "https" || u.Host == "") {
-		problems = append(problems, field.Invalid(path.Child("url"), c.URL, "must be https:// and a host"))
-	}
-	return problems
+func (c CephClients) validate(p *problems, path *field.Path) {
+	oneOf(p, path.Child("mode"), c.Mode, Off, CrossCheck)
+	u, err := url.Parse(c.URL)
+	p.unless(c.Mode == Off || err == nil && u.Scheme == "https" && u.Host != "", field.Invalid(path.Child("url"), c.URL, "must be https:// and a host"))
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,23 +30,27 @@ func (t Tainting) Rules() taint.Rules {
 	return rules
 }
 
-// validateGuards checks the storm limits and the drivers to force-detach.
-func (t Tainting) validateGuards(path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	if t.StormNodes < 0 {
-		problems = append(problems, field.Invalid(path.Child("stormNodes"), t.StormNodes, "must not be negative"))
+func (t Tainting) validate(p *problems, path *field.Path) {
+	oneOf(p, path.Child("mode"), t.Mode, Off, DryRun, On)
+	for _, d := range []struct {
+		name  string
+		value metav1.Duration
+	}{{"notReadyFor", t.NotReadyFor}, {"stormWindow", t.StormWindow}, {"maxStaleness", t.MaxStaleness}} {
+		p.atLeast(path.Child(d.name), d.value, 0)
 	}
-	if t.StormPercent < 0 || t.StormPercent > 100 {
-		problems = append(problems, field.Invalid(path.Child("stormPercent"), t.StormPercent, "must be from 1 to 100"))
-	}
+	p.number(path.Child("maxNodes"), t.MaxNodes, 0, math.MaxInt, "must not be negative")
+	p.number(path.Child("stormNodes"), t.StormNodes, 0, math.MaxInt, "must not be negative")
+	p.number(path.Child("maxPercent"), t.MaxPercent, 0, 100, "must be from 1 to 100") // 0 is the default
+	p.number(path.Child("stormPercent"), t.StormPercent, 0, 100, "must be from 1 to 100")
+	_, err := labels.Parse(t.NodeSelector)
+	p.parsed(path.Child("nodeSelector"), t.NodeSelector, err)
 	for i, driver := range t.ForceDetach {
-		path := path.Child("forceDetach").Index(i)
+		at := path.Child("forceDetach").Index(i)
 		for _, message := range validation.IsQualifiedName(driver) {
-			problems = append(problems, field.Invalid(path, driver, "must be the name of a CSI driver, or a plugin like kubernetes.io/iscsi: "+message))
+			p.invalid(at, driver, "must be the name of a CSI driver, or a plugin like kubernetes.io/iscsi: "+message)
 		}
 		if i := slices.IndexFunc(profiles.All(), func(s profiles.Profile) bool { return s.Serves(driver) }); i >= 0 {
-			problems = append(problems, field.Invalid(path, driver, fmt.Sprintf("is a driver of %s, which lets two nodes write to one volume unless one is fenced", profiles.All()[i].Name)))
+			p.invalid(at, driver, fmt.Sprintf("is a driver of %s, which lets two nodes write to one volume unless one is fenced", profiles.All()[i].Name))
 		}
 	}
-	return problems
 }

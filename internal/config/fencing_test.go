@@ -27,7 +27,7 @@ func TestOneSourceOfAddressesPerProfile(t *testing.T) {
 		f := Fencing{Profiles: []FencingProfile{test.profile}}
 		f.Profiles[0].Name = "rook-ceph"
 		f.setDefaults()
-		problems := f.validate(field.NewPath("fencing"))
+		problems := problemsOf(f)
 		if got := problems.ToAggregate(); (got != nil) != (test.problem != "") || got != nil && !strings.Contains(got.Error(), test.problem) {
 			t.Errorf("%+v: got %v, want %q", test.profile, got, test.problem)
 		}
@@ -44,4 +44,10 @@ func TestRangesOfStorageClustersInThePolicy(t *testing.T) {
 	s, protected := f.Policy().Storages("rook-ceph.rbd.csi.ceph.com")
 	got, want := fmt.Sprint(protected, s.ClientRanges, s.ClusterRanges), "true [10.0.0.0/16] map[external:[10.1.0.0/16 fd00::/8]]"
 	must.True(t, got == want, "got %s, want %s", got, want)
+}
+
+func problemsOf(f Fencing) field.ErrorList {
+	p := &problems{}
+	f.validate(p, field.NewPath("fencing"))
+	return p.list
 }

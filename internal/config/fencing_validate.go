@@ -3,10 +3,8 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -14,103 +12,55 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-func (f Fencing) validate(path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	positive := func(path *field.Path, d metav1.Duration) {
-		if d.Duration < 0 {
-			problems = append(problems, field.Invalid(path, d.Duration.String(), "must not be negative"))
-		}
+func (f Fencing) validate(p *problems, path *field.Path) {
+	least := 2 * fence.RefreshEvery
+	p.unless(f.MaxAge.Duration <= 0 || f.MaxAge.Duration >= least, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(),
+		fmt.Sprintf("must be at least %s: addresses are refreshed every %s", least, fence.RefreshEvery)))
+	p.atLeast(path.Child("maxAge"), f.MaxAge, 0)
+	p.atLeast(path.Child("returning", "readyFor"), f.Returning.ReadyFor, 0)
+	p.atLeast(path.Child("giveUp", "after"), f.GiveUp.After, 0)
+	f.CephClients.validate(p, path.Child("cephClients"))
+	f.Tainting.validate(p, path.Child("tainting"))
+	earlier := map[string]bool{}
+	for i, profile := range f.Profiles {
+		profile.validate(p, path.Child("profiles").Index(i))
+		p.once(path.Child("profiles").Index(i).Child("name"), profile.Name, earlier)
 	}
-	positive(path.Child("maxAge"), f.MaxAge)
-	positive(path.Child("returning", "readyFor"), f.Returning.ReadyFor)
-	positive(path.Child("giveUp", "after"), f.GiveUp.After)
-	if least := 2 * fence.RefreshEvery; f.MaxAge.Duration > 0 && f.MaxAge.Duration < least {
-		problems = append(problems, field.Invalid(path.Child("maxAge"), f.MaxAge.Duration.String(), fmt.Sprintf("must be at least %s: addresses are refreshed every %s", least, fence.RefreshEvery)))
-	}
-	t := path.Child("tainting")
-	positive(t.Child("notReadyFor"), f.Tainting.NotReadyFor)
-	positive(t.Child("stormWindow"), f.Tainting.StormWindow)
-	positive(t.Child("maxStaleness"), f.Tainting.MaxStaleness)
-	problems = append(problems, f.CephClients.validate(path.Child("cephClients"))...)
-	problems = append(problems, f.Tainting.validateGuards(t)...)
-	problems = append(problems, oneOf(t.Child("mode"), f.Tainting.Mode, Off, DryRun, On)...)
-	if f.Tainting.MaxNodes < 0 {
-		problems = append(problems, field.Invalid(t.Child("maxNodes"), f.Tainting.MaxNodes, "must not be negative"))
-	}
-	if f.Tainting.MaxPercent < 0 || f.Tainting.MaxPercent > 100 {
-		problems = append(problems, field.Invalid(t.Child("maxPercent"), f.Tainting.MaxPercent, "must be from 1 to 100"))
-	}
-	if _, err := labels.Parse(f.Tainting.NodeSelector); err != nil {
-		problems = append(problems, field.Invalid(t.Child("nodeSelector"), f.Tainting.NodeSelector, err.Error()))
-	}
-	seen := map[string]bool{}
-	for i, p := range f.Profiles {
-		problems = append(problems, p.validate(path.Child("profiles").Index(i))...)
-		if seen[p.Name] {
-			problems = append(problems, field.Duplicate(path.Child("profiles").Index(i).Child("name"), p.Name))
-		}
-		seen[p.Name] = true
-	}
-	return problems
 }
 
-func (p FencingProfile) validate(path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	if _, ok := FencedStorage(p.Name); !ok {
-		var names []string
-		for _, s := range profiles.All() {
-			names = append(names, s.Name)
-		}
-		problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))
+func (profile FencingProfile) validate(p *problems, path *field.Path) {
+	var names []string
+	for _, s := range profiles.All() {
+		names = append(names, s.Name)
 	}
-	for _, message := range validation.IsDNS1123Label(p.Namespace) {
-		problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
-	}
-	problems = append(problems, oneOf(path.Child("mode"), p.Mode, Fence, Guard, Off)...)
-	problems = append(problems, p.validateSource(path)...)
-	if p.Network != "" {
-		if _, err := storage.ParseNetwork(p.Network); err != nil {
-			problems = append(problems, field.Invalid(path.Child("network"), p.Network, err.Error()))
-		}
-	}
-	problems = append(problems, validRanges(path.Child("clientRanges"), p.ClientRanges)...)
-	seen := map[string]bool{}
-	for i, c := range p.Clusters {
+	oneOf(p, path.Child("name"), profile.Name, names...)
+	p.namespace(path.Child("namespace"), profile.Namespace)
+	oneOf(p, path.Child("mode"), profile.Mode, Fence, Guard, Off)
+	// With several sources, Fairlead can't know which of them is right.
+	source := path.Child("addresses")
+	p.unless(slices.Contains([]Addresses{"", AddressesCSIAddons, AddressesNode}, profile.Addresses),
+		field.Invalid(source, profile.Addresses, "must be csi-addons or node; for a Multus network, write network: <namespace>/<name> instead"))
+	p.unless(profile.Addresses == "" || profile.Network == "",
+		field.Invalid(source, profile.Addresses, "the addresses come from network "+profile.Network+": remove addresses, or remove network"))
+	_, err := storage.ParseNetwork(profile.Network)
+	p.parsed(path.Child("network"), profile.Network, err)
+	p.ranges(path.Child("clientRanges"), profile.ClientRanges)
+	earlier := map[string]bool{}
+	for i, c := range profile.Clusters {
 		at := path.Child("clusters").Index(i)
-		switch {
-		case c.ClusterID == "":
-			problems = append(problems, field.Required(at.Child("clusterID"), "the clusterID of the storage cluster's volumes"))
-		case seen[c.ClusterID]:
-			problems = append(problems, field.Duplicate(at.Child("clusterID"), c.ClusterID))
+		p.unless(c.ClusterID != "", field.Required(at.Child("clusterID"), "the clusterID of the storage cluster's volumes"))
+		if c.ClusterID != "" {
+			p.once(at.Child("clusterID"), c.ClusterID, earlier)
 		}
-		seen[c.ClusterID] = true
-		if len(c.ClientRanges) == 0 { // none would mean any address, even if the profile has ranges
-			problems = append(problems, field.Required(at.Child("clientRanges"), "the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster"))
-		}
-		problems = append(problems, validRanges(at.Child("clientRanges"), c.ClientRanges)...)
+		// None would mean any address, even if the profile has ranges.
+		p.unless(len(c.ClientRanges) > 0, field.Required(at.Child("clientRanges"), "the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster"))
+		p.ranges(at.Child("clientRanges"), c.ClientRanges)
 	}
-	return problems
 }
 
-// validateSource refuses several sources: Fairlead can't know which of them is right.
-func (p FencingProfile) validateSource(path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	at := path.Child("addresses")
-	if p.Addresses != "" && p.Addresses != AddressesCSIAddons && p.Addresses != AddressesNode {
-		problems = append(problems, field.Invalid(at, p.Addresses, "must be csi-addons or node; for a Multus network, write network: <namespace>/<name> instead"))
-	}
-	if p.Addresses != "" && p.Network != "" {
-		problems = append(problems, field.Invalid(at, p.Addresses, "the addresses come from network "+p.Network+": remove addresses, or remove network"))
-	}
-	return problems
-}
-
-func validRanges(path *field.Path, texts []string) field.ErrorList {
-	var problems field.ErrorList
+func (p *problems) ranges(path *field.Path, texts []string) {
 	for i, text := range texts {
-		if _, err := netip.ParsePrefix(text); err != nil {
-			problems = append(problems, field.Invalid(path.Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
-		}
+		_, err := netip.ParsePrefix(text)
+		p.unless(err == nil, field.Invalid(path.Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
 	}
-	return problems
 }

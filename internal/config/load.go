@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // Load reads and checks a configuration file; an empty path gives the defaults.
@@ -61,8 +62,8 @@ func Parse(data []byte) (*Configuration, error) {
 
 func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
-	or(&c.Networks.Missing, Warn)
-	or(&c.Networks.InUse, Warn)
+	or(&c.Networks.Missing, validators.Warn)
+	or(&c.Networks.InUse, validators.Warn)
 	or(&c.Networks.Gate, rollout.GateCluster)
 	if c.Networks.Settle.Duration == 0 {
 		c.Networks.Settle.Duration = rollout.DefaultSettle
@@ -77,7 +78,7 @@ func (c *Configuration) setDefaults() {
 	if len(c.Profiles) == 0 && !other {
 		c.Profiles = []Profile{{Name: builtin.Profiles()[0].Name}}
 	}
-	permitted, _ := c.Networks.perVolume()
+	permitted := c.Networks.perVolume(&problems{})
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		p.perVolume = permitted
@@ -122,97 +123,70 @@ func (p Profile) Storage() storage.Profile {
 	return profile
 }
 
-func (n Networks) perVolume() (permitted []storage.Network, problems field.ErrorList) {
+// perVolume are the parsed networks of PerVolume.
+func (n Networks) perVolume(p *problems) (permitted []storage.Network) {
 	for i, text := range n.PerVolume {
 		path := field.NewPath("networks", "perVolume").Index(i)
 		network, err := storage.ParseNetwork(text)
-		switch {
-		case err != nil:
-			problems = append(problems, field.Invalid(path, text, err.Error()))
-		case network.IsZero():
-			problems = append(problems, field.Required(path, "name a network"))
-		default:
+		p.parsed(path, text, err)
+		p.unless(err != nil || !network.IsZero(), field.Required(path, "name a network"))
+		if !network.IsZero() {
 			permitted = append(permitted, network)
 		}
 	}
-	return permitted, problems
+	return permitted
 }
 
 func (c *Configuration) validate() field.ErrorList {
-	var problems field.ErrorList
-	for _, p := range validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, ".")) {
-		problems = append(problems, field.Invalid(field.NewPath("clusterDomain"), c.ClusterDomain, p))
-	}
-	problems = append(problems, oneOf(field.NewPath("networks", "missing"), c.Networks.Missing, Warn, Refuse)...)
-	problems = append(problems, oneOf(field.NewPath("networks", "inUse"), c.Networks.InUse, Warn, Refuse)...)
-	if c.Networks.Settle.Duration < 0 {
-		problems = append(problems, field.Invalid(field.NewPath("networks", "settle"), c.Networks.Settle.Duration.String(), "must not be negative"))
-	}
-	if percent := c.Workloads.MaxPercent; percent < 1 || percent > 100 {
-		problems = append(problems, field.Invalid(field.NewPath("workloads", "maxPercent"), percent, "must be from 1 to 100"))
-	}
-	problems = append(problems, oneOf(field.NewPath("networks", "gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)...)
-	_, found := c.Networks.perVolume()
-	problems = append(problems, found...)
+	p, networks := &problems{}, field.NewPath("networks")
+	p.invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, "."))...)
+	oneOf(p, networks.Child("missing"), c.Networks.Missing, validators.Warn, validators.Refuse)
+	oneOf(p, networks.Child("inUse"), c.Networks.InUse, validators.Warn, validators.Refuse)
+	p.atLeast(networks.Child("settle"), c.Networks.Settle, 0)
+	p.number(field.NewPath("workloads", "maxPercent"), c.Workloads.MaxPercent, 1, 100, "must be from 1 to 100")
+	oneOf(p, networks.Child("gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)
+	c.Networks.perVolume(p)
 	for i, w := range c.MaintenanceWindows {
-		_, found := w.window(field.NewPath("maintenanceWindows").Index(i))
-		problems = append(problems, found...)
+		w.window(p, field.NewPath("maintenanceWindows").Index(i))
 	}
-	problems = append(problems, c.Fencing.validate(field.NewPath("fencing"))...)
-	problems = append(problems, c.NFS.validate(field.NewPath("nfs"))...)
-	problems = append(problems, c.Ondat.validate(field.NewPath("ondat"))...)
-	seen := map[string]bool{}
-	for i, p := range c.Profiles {
-		path := field.NewPath("profiles").Index(i)
-		if _, ok := builtInProfile(p.Name); !ok {
-			var names []string
-			for _, b := range builtin.Profiles() {
-				names = append(names, b.Name)
-			}
-			problems = append(problems, field.NotSupported(path.Child("name"), p.Name, names))
-		}
-		if seen[p.Name] {
-			problems = append(problems, field.Duplicate(path.Child("name"), p.Name))
-		}
-		seen[p.Name] = true
-		for _, message := range validation.IsDNS1123Label(p.Namespace) {
-			problems = append(problems, field.Invalid(path.Child("namespace"), p.Namespace, message))
-		}
-		duties := path.Child("duties")
-		if p.Duties.Settings == Apply && (p.Duties.Pods == Off || p.Duties.Services == Off) {
-			problems = append(problems, field.Invalid(duties.Child("settings"), p.Duties.Settings,
-				"settings: apply needs pods: on and services: on; switch them on, or write settings: guard"))
-		}
-		problems = append(problems, oneOf(duties.Child("settings"), p.Duties.Settings, Apply, Guard, Off)...)
-		problems = append(problems, oneOf(duties.Child("pods"), p.Duties.Pods, On, Off)...)
-		problems = append(problems, oneOf(duties.Child("services"), p.Duties.Services, On, Off)...)
-		problems = append(problems, oneOf(duties.Child("networks"), p.Duties.Networks, On, Off)...)
-		problems = append(problems, oneOf(duties.Child("volumeNetworks"), p.Duties.VolumeNetworks, On, Off)...)
-		problems = append(problems, oneOf(duties.Child("endpoints"), p.Duties.Endpoints, On, Slices, Off)...)
-		problems = append(problems, oneOf(duties.Child("workloads"), p.Duties.Workloads, On, Off)...)
-		problems = append(problems, oneOf(duties.Child("remount"), p.Duties.Remount, On, Off)...)
-		problems = append(problems, p.Duties.needRecord(duties)...)
+	c.Fencing.validate(p, field.NewPath("fencing"))
+	c.NFS.validate(p, field.NewPath("nfs"))
+	c.Ondat.validate(p, field.NewPath("ondat"))
+	earlier := map[string]bool{}
+	for i, profile := range c.Profiles {
+		profile.validate(p, field.NewPath("profiles").Index(i), earlier)
 	}
-	return problems
+	return p.list
 }
 
-// needRecord refuses duties that need the settings duty while it is off.
-func (d Duties) needRecord(path *field.Path) field.ErrorList {
-	var problems field.ErrorList
-	needs := func(name string, on bool, what Switch) {
-		if on && d.Settings == Off {
-			problems = append(problems, field.Invalid(path.Child(name), what, "needs settings: apply or guard, which keeps the record of networks"))
-		}
+func (profile Profile) validate(p *problems, path *field.Path, earlier map[string]bool) {
+	var names []string
+	for _, b := range builtin.Profiles() {
+		names = append(names, b.Name)
 	}
-	needs("endpoints", d.Endpoints != Off, d.Endpoints)
-	needs("workloads", d.Workloads != Off, d.Workloads)
-	needs("remount", d.Remount != Off, d.Remount)
-	return problems
-}
-
-func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
-	if slices.Contains(allowed, value) {
-		return nil
+	oneOf(p, path.Child("name"), profile.Name, names...)
+	p.once(path.Child("name"), profile.Name, earlier)
+	p.namespace(path.Child("namespace"), profile.Namespace)
+	d, path := profile.Duties, path.Child("duties")
+	p.unless(d.Settings != Apply || d.Pods != Off && d.Services != Off, field.Invalid(path.Child("settings"), d.Settings,
+		"settings: apply needs pods: on and services: on; switch them on, or write settings: guard"))
+	for _, duty := range []struct {
+		name    string
+		value   Switch
+		allowed []Switch
+		// needsRecord: the duty needs the record of networks, which the settings duty keeps.
+		needsRecord bool
+	}{
+		{"settings", d.Settings, []Switch{Apply, Guard, Off}, false},
+		{"pods", d.Pods, []Switch{On, Off}, false},
+		{"services", d.Services, []Switch{On, Off}, false},
+		{"networks", d.Networks, []Switch{On, Off}, false},
+		{"volumeNetworks", d.VolumeNetworks, []Switch{On, Off}, false},
+		{"endpoints", d.Endpoints, []Switch{On, Slices, Off}, true},
+		{"workloads", d.Workloads, []Switch{On, Off}, true},
+		{"remount", d.Remount, []Switch{On, Off}, true},
+	} {
+		oneOf(p, path.Child(duty.name), duty.value, duty.allowed...)
+		p.unless(!duty.needsRecord || duty.value == Off || d.Settings != Off, field.Invalid(path.Child(duty.name), duty.value, "needs settings: apply or guard, which keeps the record of networks"))
 	}
-	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }

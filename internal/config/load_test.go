@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
@@ -28,7 +29,7 @@ func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: Warn, InUse: Warn, Settle: settle, Gate: rollout.GateCluster},
+		Networks:      Networks{Missing: validators.Warn, InUse: validators.Warn, Settle: settle, Gate: rollout.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
 		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
@@ -90,7 +91,7 @@ func TestParse(t *testing.T) {
 		"strict about networks": {
 			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
 			want: with(func(c *Configuration) {
-				c.Networks = Networks{Missing: Refuse, InUse: Refuse, Settle: settle, Gate: rollout.GateCluster}
+				c.Networks = Networks{Missing: validators.Refuse, InUse: validators.Refuse, Settle: settle, Gate: rollout.GateCluster}
 			}),
 		},
 		"some duties": {

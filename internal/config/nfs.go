@@ -72,36 +72,24 @@ func (n *NFS) setDefaults() {
 // maxDriverName of a CSI driver (CSI spec, GetPluginInfo).
 const maxDriverName = 63
 
-func (n NFS) validate(path *field.Path) field.ErrorList {
-	problems := oneOf(path.Child("statd"), n.Statd, On, Off)
-	problems = append(problems, oneOf(path.Child("mode"), n.Mode, On, Off)...)
-	if n.Mode == Off && len(n.Drivers) > 0 {
-		problems = append(problems, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))
-	}
-	seen := map[string]bool{}
+func (n NFS) validate(p *problems, path *field.Path) {
+	oneOf(p, path.Child("statd"), n.Statd, On, Off)
+	oneOf(p, path.Child("mode"), n.Mode, On, Off)
+	p.unless(n.Mode != Off || len(n.Drivers) == 0, field.Forbidden(path.Child("drivers"), "volumes are not served with mode: off"))
+	earlier := map[string]bool{}
 	for i, d := range n.Drivers {
 		at := path.Child("drivers").Index(i)
-		for _, message := range validation.IsDNS1123Subdomain(strings.ToLower(d.Name)) {
-			problems = append(problems, field.Invalid(at.Child("name"), d.Name, message))
-		}
-		if len(d.Name) > maxDriverName {
-			problems = append(problems, field.TooLong(at.Child("name"), d.Name, maxDriverName))
-		}
-		if seen[d.Name] {
-			problems = append(problems, field.Duplicate(at.Child("name"), d.Name))
-		}
-		seen[d.Name] = true
+		p.invalid(at.Child("name"), d.Name, validation.IsDNS1123Subdomain(strings.ToLower(d.Name))...)
+		p.unless(len(d.Name) <= maxDriverName, field.TooLong(at.Child("name"), d.Name, maxDriverName))
+		p.once(at.Child("name"), d.Name, earlier)
 		if d.DefaultService != "" {
-			if _, err := volume.ParseService(d.DefaultService); err != nil {
-				problems = append(problems, field.Invalid(at.Child("defaultService"), d.DefaultService, err.Error()))
-			}
+			_, err := volume.ParseService(d.DefaultService)
+			p.parsed(at.Child("defaultService"), d.DefaultService, err)
 		}
-		problems = append(problems, oneOf(at.Child("nodeAnnotations"), d.NodeAnnotations, NodeAnnotationsOff, NodeAnnotationsRead, NodeAnnotationsWrite)...)
-		if d.NodeAnnotations == NodeAnnotationsWrite && d.DefaultService == "" {
-			problems = append(problems, field.Required(at.Child("defaultService"), "a node has one annotation for a driver: nodeAnnotations: write keeps it for the default service"))
-		}
+		oneOf(p, at.Child("nodeAnnotations"), d.NodeAnnotations, NodeAnnotationsOff, NodeAnnotationsRead, NodeAnnotationsWrite)
+		p.unless(d.NodeAnnotations != NodeAnnotationsWrite || d.DefaultService != "",
+			field.Required(at.Child("defaultService"), "a node has one annotation for a driver: nodeAnnotations: write keeps it for the default service"))
 	}
-	return problems
 }
 
 // Service is the driver's default service; its name is empty if there is none.

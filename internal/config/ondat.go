@@ -65,18 +65,15 @@ func (o *Ondat) setDefaults() {
 	}
 }
 
-func (o *Ondat) validate(path *field.Path) field.ErrorList {
+func (o *Ondat) validate(p *problems, path *field.Path) {
 	if o == nil {
-		return nil
+		return
 	}
-	problems := oneOf(path.Child("serviceName"), o.ServiceName, ondat.ByPVC, ondat.ByPV)
-	if _, err := rest.ParseEndpoint(o.APIEndpoint); err != nil {
-		problems = append(problems, field.Invalid(path.Child("apiEndpoint"), "(hidden)", err.Error())) // it may hold a password
-	}
+	oneOf(p, path.Child("serviceName"), o.ServiceName, ondat.ByPVC, ondat.ByPV)
+	_, err := rest.ParseEndpoint(o.APIEndpoint)
+	p.parsed(path.Child("apiEndpoint"), "(hidden)", err) // it may hold a password
 	for _, file := range []struct{ name, path string }{{"apiSecretPath", o.APISecretPath}, {"caFile", o.CAFile}} {
-		if file.path != "" && !filepath.IsAbs(file.path) {
-			problems = append(problems, field.Invalid(path.Child(file.name), file.path, "must be an absolute path"))
-		}
+		p.unless(file.path == "" || filepath.IsAbs(file.path), field.Invalid(path.Child(file.name), file.path, "must be an absolute path"))
 	}
 	for _, d := range []struct {
 		name  string
@@ -91,12 +88,7 @@ func (o *Ondat) validate(path *field.Path) field.ErrorList {
 		{"k8sCreatePollInterval", o.K8sCreatePollInterval, 10 * time.Millisecond},
 		{"k8sCreateWaitDuration", o.K8sCreateWaitDuration, time.Second},
 	} {
-		if d.value.Duration < d.least {
-			problems = append(problems, field.Invalid(path.Child(d.name), d.value.Duration.String(), "must be at least "+d.least.String()))
-		}
+		p.atLeast(path.Child(d.name), d.value, d.least)
 	}
-	if o.Concurrency < 1 || o.Concurrency > 1000 {
-		problems = append(problems, field.Invalid(path.Child("concurrency"), o.Concurrency, "must be from 1 to 1000"))
-	}
-	return problems
+	p.number(path.Child("concurrency"), o.Concurrency, 1, 1000, "must be from 1 to 1000")
 }

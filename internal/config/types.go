@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -44,21 +45,12 @@ type Configuration struct {
 	Ondat *Ondat `json:"ondat,omitempty"`
 }
 
-// Strictness is Warn or Refuse.
-type Strictness string
-
-// Strictnesses.
-const (
-	Warn   Strictness = "Warn"
-	Refuse Strictness = "Refuse"
-)
-
 // Networks says how Fairlead treats changes of networks.
 type Networks struct {
 	// Missing: Warn or Refuse when a setting or a volume names a network that does not exist. Default Warn.
-	Missing Strictness `json:"missing,omitempty"`
+	Missing validators.Strictness `json:"missing,omitempty"`
 	// InUse: Warn or Refuse when a network in use is changed or deleted. Default Warn.
-	InUse Strictness `json:"inUse,omitempty"`
+	InUse validators.Strictness `json:"inUse,omitempty"`
 	// Settle is how long clients stay on a network after new servers have left it: longer than the API server's
 	// request timeout. Default 65s.
 	Settle metav1.Duration `json:"settle,omitzero"`

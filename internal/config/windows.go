@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +28,7 @@ type MaintenanceWindow struct {
 func (c *Configuration) Policy() rollout.Policy {
 	p := rollout.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
 	for _, w := range c.MaintenanceWindows {
-		if window, problems := w.window(nil); len(problems) == 0 {
-			p.Windows = append(p.Windows, window)
-		}
+		p.Windows = append(p.Windows, w.window(&problems{}, nil))
 	}
 	return p
 }
@@ -38,32 +37,19 @@ var weekdays = []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
 const week = 7 * 24 * time.Hour
 
-func (w MaintenanceWindow) window(path *field.Path) (rollout.Window, field.ErrorList) {
-	var problems field.ErrorList
+func (w MaintenanceWindow) window(p *problems, path *field.Path) rollout.Window {
 	window := rollout.Window{Length: w.Length.Duration}
 	for i, day := range w.Days {
-		n := -1
-		for weekday, name := range weekdays {
-			if strings.EqualFold(day, name) {
-				n = weekday
-			}
-		}
-		if n < 0 {
-			problems = append(problems, field.NotSupported(path.Child("days").Index(i), day, weekdays))
-			continue
-		}
+		n := slices.IndexFunc(weekdays, func(name string) bool { return strings.EqualFold(day, name) })
+		p.unless(n >= 0, field.NotSupported(path.Child("days").Index(i), day, weekdays))
 		window.Days = append(window.Days, time.Weekday(n))
 	}
 	start, err := time.Parse("15:04", w.Start)
-	if err != nil {
-		problems = append(problems, field.Invalid(path.Child("start"), w.Start, "must be a time of day, for example 22:00"))
-	}
+	p.unless(err == nil, field.Invalid(path.Child("start"), w.Start, "must be a time of day, for example 22:00"))
 	window.Start = time.Duration(start.Hour())*time.Hour + time.Duration(start.Minute())*time.Minute
-	if w.Length.Duration < time.Minute || w.Length.Duration > week {
-		problems = append(problems, field.Invalid(path.Child("length"), w.Length.Duration.String(), "must be from 1m to 168h"))
-	}
+	p.unless(time.Minute <= w.Length.Duration && w.Length.Duration <= week, field.Invalid(path.Child("length"), w.Length.Duration.String(), "must be from 1m to 168h"))
 	if window.Location, err = time.LoadLocation(w.TimeZone); err != nil {
-		problems = append(problems, field.Invalid(path.Child("timeZone"), w.TimeZone, fmt.Sprintf("must be a name of the IANA time zone database, for example Europe/Berlin: %v", err)))
+		p.invalid(path.Child("timeZone"), w.TimeZone, fmt.Sprintf("must be a name of the IANA time zone database, for example Europe/Berlin: %v", err))
 	}
-	return window, problems
+	return window
 }

@@ -11,18 +11,23 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
+func hop(kind Kind, name string, network storage.Attachment) Hop {
+	return Hop{Kind: kind, Name: name, Network: network.String(), Addresses: []string{}, State: OK}
+}
+
 // client is the CSI plugin pod of a node that mounts the volume. A pod on the wanted network may still restart for the
 // networks of other volumes.
 func (x index) client(node string, network, wanted storage.Attachment, volume string) Hop {
-	h := Hop{Kind: Client, Node: node, State: OK, Network: x.Rollout.Record.Clients}
+	h := hop(Client, "", x.Rollout.Record.Clients)
+	h.Node = node
 	show := fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
 	c, reason := storage.MountingClient(x.clients[node], x.Rollout.Record.Clients)
 	if c == nil {
 		return h.wrong(fmt.Sprintf("%s of the storage system on node %s: pods of the node can't mount volume %s", reason, node, volume), show)
 	}
-	h.Name, h.Network = c.Pod, c.Network
+	h.Name, h.Network = c.Pod, c.Network.String()
 	if network.ForVolumes() {
-		h.Network = network
+		h.Network = network.String()
 	}
 	if !network.IsZero() && !c.Reaches(network) {
 		return h.wrong(fmt.Sprintf("Multus reports no address of pod %s on %s, so the pod can't reach the server", c.Pod, network), show)
@@ -36,7 +41,7 @@ func (x index) client(node string, network, wanted storage.Attachment, volume st
 // endpoint is the URL that the storage system gives its clients.
 func (x index) endpoint(s storage.Service) Hop {
 	url := x.Endpoints[s.Volume]
-	h := Hop{Kind: Endpoint, Name: url, State: OK}
+	h := hop(Endpoint, url, storage.Attachment{})
 	want, known := storage.Endpoint(s, x.ClusterDomain)
 	if url == "" || !known || url == want {
 		return h
@@ -46,7 +51,7 @@ func (x index) endpoint(s storage.Service) Hop {
 }
 
 func (x index) service(s storage.Service) Hop {
-	h := Hop{Kind: Service, Name: s.Name, Network: s.Network(x.Rollout.Record.Clients), State: OK}
+	h := hop(Service, s.Name, s.Network(x.Rollout.Record.Clients))
 	if !s.Headless() && s.ClusterIP != "" {
 		h.Addresses = []string{s.ClusterIP}
 	}
@@ -56,7 +61,7 @@ func (x index) service(s storage.Service) Hop {
 // addresses are those that Fairlead publishes for a headless Service.
 func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 	network := s.Network(x.Rollout.Record.Clients)
-	h := Hop{Kind: Addresses, Name: s.Name, Network: network, State: OK}
+	h := hop(Addresses, s.Name, network)
 	var want []netip.Addr
 	for _, p := range storage.Publish(s, x.servers[s.Volume], x.Rollout.Record.Clients) {
 		want = append(want, p.Address)
@@ -82,7 +87,7 @@ func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 
 // noService is the hop of a volume that a pod uses, before the storage system has created its Service.
 func (x index) noService(v storage.Volume) Hop {
-	h, command := Hop{Kind: Service, State: OK}, fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
+	h, command := hop(Service, "", storage.Attachment{}), fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
 	if x.mayStart(v.Name, v.Since) {
 		return h.waiting(fmt.Sprintf("the server of volume %s is starting: no Service yet", v.Name), command)
 	}
@@ -95,7 +100,8 @@ func (x index) serverHops(v storage.Volume) []Hop {
 		if s.Terminating {
 			continue
 		}
-		h := Hop{Kind: Server, Name: s.Pod, Node: s.Node, Network: s.Network, State: OK}
+		h := hop(Server, s.Pod, s.Network)
+		h.Node = s.Node
 		show := fmt.Sprintf("kubectl -n %s describe pod %s", x.Profile.Namespace, s.Pod)
 		if addresses, err := storage.AddressesOn(s.Reported, s.Network); err == nil {
 			for _, a := range addresses {
@@ -115,7 +121,7 @@ func (x index) serverHops(v storage.Volume) []Hop {
 	if !v.Attached || len(hops) > 0 {
 		return hops
 	}
-	h := Hop{Kind: Server, State: OK}
+	h := hop(Server, "", storage.Attachment{})
 	if starting := x.starting(v); starting != "" {
 		return []Hop{h.waiting(starting, x.showServers(v.Name))}
 	}

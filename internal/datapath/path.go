@@ -55,37 +55,56 @@ const (
 
 // Hop is one object between a node and the server of a volume.
 type Hop struct {
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// Name of the object; empty if there is none. Node of a pod.
-	Name, Node string
-	// Network that the hop is on; zero is the cluster network. Meaningless for an endpoint.
-	Network   storage.Attachment
-	Addresses []string
-	State     State
+	Name string `json:"name"`
+	Node string `json:"node,omitempty"`
+	// Network that the hop is on; empty is the cluster network. Meaningless for an endpoint.
+	Network   string   `json:"network"`
+	Addresses []string `json:"addresses"`
+	State     State    `json:"state"`
 	// Message says what is wrong or waited for, and Command what to type next.
-	Message, Command string
+	Message string `json:"message"`
+	Command string `json:"command"`
 }
 
-// Path leads from the nodes to the server of one shared volume.
+// Path leads from the nodes to the server of one shared volume. `fairlead volumes -o json` prints it: fields are added,
+// never renamed or removed; lists are never null. Networks are <namespace>/<name>@<interface>; empty is the cluster network.
 type Path struct {
-	Volume   string
-	Attached bool
+	Volume   string `json:"volume"`
+	Attached bool   `json:"attached"`
 	// Nodes that the volume is attached to, and Workloads, namespace/name of pods, that use it.
-	Nodes, Workloads []string
-	// Network of the volume now, by its Service; Wanted by the settings and the volume's annotations.
-	Network, Wanted storage.Attachment
-	// Created: the volume has a Service, so Network has a meaning.
-	Created bool
-	State   State
+	Nodes     []string `json:"nodes"`
+	Workloads []string `json:"workloads"`
+	// Network of the volume now, by its Service; absent before the first attachment.
+	Network *string `json:"network,omitempty"`
+	// Wanted network, by the settings and the volume's annotations.
+	Wanted string `json:"wanted"`
+	// Server addresses that clients mount.
+	Server []string `json:"server"`
+	State  State    `json:"state"`
 	// WaitsFor says what keeps the volume from the wanted network; empty if it is on it.
-	WaitsFor string
-	Hops     []Hop
+	WaitsFor string `json:"waitsFor"`
+	Hops     []Hop  `json:"hops"`
+}
+
+// Reason of the state: what the volume waits for, else the first hop that disagrees; empty if all is well.
+func (p Path) Reason() string {
+	if p.WaitsFor != "" {
+		return p.WaitsFor
+	}
+	for _, h := range p.Hops {
+		if h.State == p.State && h.Message != "" {
+			return h.Message
+		}
+	}
+	return ""
 }
 
 // Follow returns the paths of all shared volumes, by name.
 func Follow(f Facts) []Path {
 	x := newIndex(f)
-	var paths []Path
+	paths := []Path{}
 	for _, v := range f.Rollout.Volumes {
 		if v.Shared {
 			paths = append(paths, x.path(v))
@@ -130,33 +149,39 @@ func newIndex(f Facts) index {
 }
 
 func (x index) path(v storage.Volume) Path {
-	p := Path{Volume: v.Name, Attached: v.Attached, Nodes: v.Nodes, Workloads: v.Workloads, Wanted: x.wanted(v), State: OK}
+	wanted, network := x.wanted(v), storage.Attachment{}
+	p := Path{
+		Volume: v.Name, Attached: v.Attached, Nodes: append([]string{}, v.Nodes...), Workloads: append([]string{}, v.Workloads...),
+		Wanted: wanted.String(), Server: []string{}, State: OK, Hops: []Hop{},
+	}
 	service, created := x.services[v.Name]
-	p.Created = created
 	if created {
-		p.Network = service.Network(x.Rollout.Record.Clients)
+		network = service.Network(x.Rollout.Record.Clients)
+		text := network.String()
+		p.Network = &text
 	}
 	if v.Attached {
 		for _, node := range v.Nodes {
-			p.Hops = append(p.Hops, x.client(node, p.Network, p.Wanted, v.Name))
-		}
-	}
-	if created {
-		p.Hops = append(p.Hops, x.endpoint(service), x.service(service))
-		if p.Network != (storage.Attachment{}) {
-			p.Hops = append(p.Hops, x.addresses(service, v))
+			p.Hops = append(p.Hops, x.client(node, network, wanted, v.Name))
 		}
 	}
 	switch {
 	case created:
+		p.Hops = append(p.Hops, x.endpoint(service), x.service(service))
+		if !network.IsZero() {
+			p.Hops = append(p.Hops, x.addresses(service, v))
+		}
 		p.Hops = append(p.Hops, x.serverHops(v)...)
 	case v.Attached && !v.Since.IsZero(): // else the storage system alone has attached the volume, and serves it to no pod
 		p.Hops = append(p.Hops, x.noService(v))
 	}
 	for _, h := range p.Hops {
 		p.State = Worse(p.State, h.State)
+		if h.Kind == Addresses || h.Kind == Service {
+			p.Server = append(p.Server, h.Addresses...)
+		}
 	}
-	if created && p.Network != p.Wanted {
+	if created && network != wanted {
 		p.State = Worse(p.State, Waiting)
 		p.WaitsFor = cmp.Or(x.outOfLine[[2]string{string(catalog.BlockedByService), service.Name}], x.step.Volumes.Message, x.step.Message)
 	}
@@ -171,10 +196,12 @@ func (x index) wanted(v storage.Volume) storage.Attachment {
 	return x.Rollout.Desired
 }
 
+// Severity orders states, the worst last.
+func (s State) Severity() int { return slices.Index([]State{OK, Waiting, Wrong}, s) }
+
 // Worse of two states.
 func Worse(a, b State) State {
-	rank := map[State]int{OK: 0, Waiting: 1, Wrong: 2}
-	if rank[b] > rank[a] {
+	if b.Severity() > a.Severity() {
 		return b
 	}
 	return a

@@ -178,7 +178,7 @@ func TestServiceOfUsedVolumeIsAwaited(t *testing.T) {
 		f := attached()
 		f.Rollout.Now, f.Rollout.Services, f.Rollout.Servers, f.Published = now, nil, nil, nil
 		f.Rollout.Volumes[0].Since = test.since
-		if p, _ := pathOf(f, "pvc-a"); p.State != test.want || p.Created {
+		if p, _ := pathOf(f, "pvc-a"); p.State != test.want || p.Network != nil {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -200,7 +200,7 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
 	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
 	p, found := pathOf(f, "pvc-a")
-	if !found || p.State != Waiting || p.Network != onNetwork || !p.Wanted.IsZero() || !strings.Contains(p.WaitsFor, "recreated when the volume is detached") {
+	if !found || p.State != Waiting || *p.Network != onNetwork.String() || p.Wanted != "" || !strings.Contains(p.WaitsFor, "recreated when the volume is detached") {
 		t.Errorf("got %+v", p)
 	}
 	if _, found := pathOf(f, "pvc-block"); found {
@@ -212,7 +212,7 @@ func TestIdleVolumeHasNoHops(t *testing.T) {
 	f := attached()
 	f.Rollout.Volumes[0] = storage.Volume{Name: "pvc-a", Shared: true}
 	f.Rollout.Services, f.Rollout.Servers, f.Published, f.Endpoints = nil, nil, nil, nil
-	if p := Follow(f)[0]; p.State != OK || p.Created || len(p.Hops) != 0 {
+	if p := Follow(f)[0]; p.State != OK || p.Network != nil || len(p.Hops) != 0 {
 		t.Errorf("got %+v", p)
 	}
 }

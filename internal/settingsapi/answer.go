@@ -34,9 +34,13 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	answer(w, code, status)
 }
 
-// refuseAs passes on an error answer of the API server unchanged. Any other error is
-// an internal error, whose text goes only to the log.
+// refuseAs passes on an error answer of the API server unchanged, except that the caller is unknown. Any other
+// error is an internal error, whose text goes only to the log.
 func refuseAs(w http.ResponseWriter, err error) {
+	if apierrors.IsUnauthorized(err) {
+		refuseToken(w, `Bearer realm="fairlead", error="invalid_token"`, "the API server does not know this token, or it has expired: "+howToAuthenticate)
+		return
+	}
 	var refusal apierrors.APIStatus
 	if !errors.As(err, &refusal) || refusal.Status().Code < 400 {
 		refuse(w, http.StatusBadGateway, metav1.StatusReasonInternalError, "the API server could not be asked; see Fairlead's log")

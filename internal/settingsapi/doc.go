@@ -1,5 +1,4 @@
 // Package settingsapi serves the settings as JSON over HTTP: values in effect, whether they
-// are applied, and changes. Fairlead reads with its own rights, for callers whom RBAC
-// allows to read. Fairlead does not write: it sends a change to the API server with the
-// caller's token, where RBAC and the webhooks judge the change like any other.
+// are applied, and changes. Fairlead reads and writes with the caller's token, so that RBAC,
+// the webhooks and the audit log of the API server see the caller.
 package settingsapi

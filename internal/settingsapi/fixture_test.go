@@ -2,6 +2,7 @@ package settingsapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,18 +11,17 @@ import (
 	"sync"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -39,7 +39,7 @@ type write struct {
 	body                             map[string]any
 }
 
-// apiServer receives reviews and changes. Objects are read from a fake client.
+// apiServer receives reads and changes. Objects are read from a fake client.
 type apiServer struct {
 	t *testing.T
 	sync.Mutex
@@ -48,15 +48,12 @@ type apiServer struct {
 	// refusal of the next change, and the warnings that come with it.
 	refusal  *metav1.Status
 	warnings []string
-	// broken answers every review with an error.
+	// broken answers every read with an error.
 	broken bool
 	// onWrite applies a change to the objects.
 	onWrite func(write)
-	// onTokenReview delays a review.
-	onTokenReview func(token string)
-	tokenReviews  int
-	writes        []write
-	reviews       []authorizationv1.SubjectAccessReviewSpec
+	writes  []write
+	objects client.Client
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,36 +65,29 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(body)
 	}
-	isReview := strings.HasSuffix(r.URL.Path, "reviews")
-	if isReview && token != ownToken {
-		s.t.Errorf("%s with token %q, want Fairlead's own", r.URL.Path, token)
+	refuse := func(err *apierrors.StatusError) {
+		err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		reply(int(err.ErrStatus.Code), err.ErrStatus)
 	}
-	data, _ := io.ReadAll(r.Body)
+	group := strings.Split(r.URL.Path, "/")[2]
+	verb := map[string]string{http.MethodGet: "list", http.MethodPost: "create", http.MethodPatch: "patch"}[r.Method]
 	switch {
-	case isReview && s.broken:
-		reply(500, apierrors.NewInternalError(io.ErrUnexpectedEOF).Status())
-	case strings.HasSuffix(r.URL.Path, "/tokenreviews"):
-		var review authenticationv1.TokenReview
-		s.decode(data, &review)
-		s.tokenReviews++
-		if s.onTokenReview != nil {
-			s.Unlock()
-			s.onTokenReview(review.Spec.Token)
-			s.Lock()
+	case token != aliceToken:
+		refuse(apierrors.NewUnauthorized("Unauthorized"))
+	case s.broken:
+		refuse(apierrors.NewInternalError(io.ErrUnexpectedEOF))
+	case !s.may[verb+" "+group]:
+		forbidden := fmt.Errorf("User %q cannot %s resource %q in API group %q", "alice", verb, "settings", group)
+		refuse(apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: "settings"}, "", forbidden))
+	case r.Method == http.MethodGet:
+		var list client.ObjectList = &v1alpha1.SettingList{}
+		if group == longhorn.GroupVersion.Group {
+			list = &longhorn.SettingList{}
 		}
-		if review.Spec.Token == aliceToken {
-			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{
-				Username: "alice", Groups: []string{"ops"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a"}},
-			}}
-		}
-		reply(201, review)
-	case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
-		var review authorizationv1.SubjectAccessReview
-		s.decode(data, &review)
-		s.reviews = append(s.reviews, review.Spec)
-		review.Status.Allowed = s.may[review.Spec.ResourceAttributes.Verb+" "+review.Spec.ResourceAttributes.Group]
-		reply(201, review)
+		must.Do(s.t, s.objects.List(r.Context(), list))
+		reply(200, list)
 	default:
+		data, _ := io.ReadAll(r.Body)
 		got := write{r.Method, r.URL.Path, token, r.Header.Get("Content-Type"), nil}
 		s.decode(data, &got.body)
 		s.writes = append(s.writes, got)
@@ -111,7 +101,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.onWrite != nil {
 			s.onWrite(got)
 		}
-		reply(200, got.body)
+		version := strings.Split(r.URL.Path, "/")[3]
+		reply(200, map[string]any{"apiVersion": group + "/" + version, "kind": "Setting", "metadata": map[string]any{"name": settingName}})
 	}
 }
 
@@ -123,36 +114,31 @@ func (s *apiServer) decode(data []byte, into any) {
 
 // everything that alice may need.
 func everything() map[string]bool {
-	return map[string]bool{"get fairlead.io": true, "list fairlead.io": true, "patch fairlead.io": true, "create fairlead.io": true, "patch longhorn.io": true}
+	return map[string]bool{"list fairlead.io": true, "list longhorn.io": true, "patch fairlead.io": true, "create fairlead.io": true, "patch longhorn.io": true}
 }
 
 type fixture struct {
 	*apiServer
 	handler http.Handler
-	api     *api
-	objects client.Client
 	log     *strings.Builder
 }
 
 func newFixture(t *testing.T, stored ...client.Object) *fixture {
 	t.Helper()
-	server := &apiServer{t: t, may: everything()}
-	listening := httptest.NewServer(server)
-	t.Cleanup(listening.Close)
 	scheme, err := cluster.NewScheme()
 	must.Do(t, err)
-	config := &rest.Config{Host: listening.URL, QPS: -1, BearerToken: ownToken, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
-	clientset, err := kubernetes.NewForConfig(config)
-	must.Do(t, err)
-	reads := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored...).Build()
-	f := &fixture{apiServer: server, objects: reads, log: &strings.Builder{}}
-	f.api, err = newAPI(Options{
-		Profiles: []Profile{{Profile: objects.Longhorn, Live: cluster.NewReader(objects.Longhorn, reads, reads)}},
-		Tokens:   clientset.AuthenticationV1().TokenReviews(), Access: clientset.AuthorizationV1().SubjectAccessReviews(),
-		Cluster: config, Scheme: scheme, Log: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	server := &apiServer{t: t, may: everything(), objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored...).Build()}
+	listening := httptest.NewServer(server)
+	t.Cleanup(listening.Close)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("Setting"), meta.RESTScopeNamespace)
+	mapper.Add(longhorn.GroupVersion.WithKind("Setting"), meta.RESTScopeNamespace)
+	f := &fixture{apiServer: server, log: &strings.Builder{}}
+	f.handler = NewRouter(Options{
+		Profiles: []storage.Profile{objects.Longhorn}, Mapper: mapper, Scheme: scheme,
+		Cluster: &rest.Config{Host: listening.URL, BearerToken: ownToken},
+		Log:     slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	must.Do(t, err)
-	f.handler = f.api.router()
 	return f
 }
 

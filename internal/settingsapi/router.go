@@ -1,78 +1,88 @@
 package settingsapi
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
-
-// Profile is a storage profile with its reader.
-type Profile struct {
-	storage.Profile
-	// Live reads from the API server.
-	Live *cluster.Reader
-}
 
 // Options of the API.
 type Options struct {
 	// Profiles has at least one profile. The first is the default of requests.
-	Profiles []Profile
-	Tokens   authenticationv1.TokenReviewInterface
-	Access   authorizationv1.SubjectAccessReviewInterface
+	Profiles []storage.Profile
 	// Cluster has the address and the CA of the API server. Its credentials are not used.
 	Cluster *rest.Config
+	Mapper  meta.RESTMapper
 	Scheme  *runtime.Scheme
 	Log     *slog.Logger
 }
 
-type api struct {
-	Options
-	writer writer
-	// Limits that apply before a caller is authenticated; see unknown.go.
-	unknown *unknownTokens
-	// known are tokens that the API server accepted recently. The limits do not apply to them.
-	known  *unknownTokens
-	limits *reviewLimits
-	places *semaphore.Weighted
-}
+type api struct{ Options }
 
 // NewRouter serves the API.
-func NewRouter(o Options) (http.Handler, error) {
-	a, err := newAPI(o)
-	if err != nil {
-		return nil, err
-	}
-	return a.router(), nil
-}
-
-func newAPI(o Options) (*api, error) {
-	writer, err := newWriter(o.Cluster, o.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	return &api{o, writer, newUnknownTokens(), newUnknownTokens(), newReviewLimits(), semaphore.NewWeighted(authenticating)}, nil
-}
-
-func (a *api) router() http.Handler {
+func NewRouter(o Options) http.Handler {
+	o.Cluster = anonymous(o.Cluster)
+	a := &api{o}
 	r := chi.NewRouter()
-	r.Use(a.recorded, a.recovered, within(requestTimeout))
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing here: GET /v1/settings lists the settings")
 	})
 	r.Route("/v1/settings", func(r chi.Router) {
-		r.Use(a.authenticate, atMost(concurrent))
+		r.Use(atMost(concurrent))
 		r.Handle("/", methods{http.MethodGet: a.list, http.MethodHead: a.list})
 		r.Handle("/{name}", methods{http.MethodGet: a.get, http.MethodHead: a.get, http.MethodPut: a.put})
 	})
 	return r
+}
+
+// The API must never delay admission, which the same process serves. So it handles a
+// limited number of requests at once, each for a limited time, and refuses the others.
+const (
+	concurrent     = 16
+	requestTimeout = 20 * time.Second
+)
+
+// atMost limits requests of all sources together, since all callers may come through one gateway.
+func atMost(n int64) func(http.Handler) http.Handler {
+	places := semaphore.NewWeighted(n)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !places.TryAcquire(1) {
+				w.Header().Set("Retry-After", "1")
+				refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests at once: try again in a second")
+				return
+			}
+			defer places.Release(1)
+			ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// methods are the HTTP methods of one path.
+type methods map[string]func(http.ResponseWriter, *http.Request)
+
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if handle, ok := m[r.Method]; ok {
+		handle(w, r)
+		return
+	}
+	allow := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+	w.Header().Set("Allow", allow)
+	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf("this takes %s", allow))
 }

@@ -44,12 +44,11 @@ func TestStatusCodes(t *testing.T) {
 		{name: "two words", method: "GET", path: one, headers: []string{"Authorization", "Bearer " + aliceToken + " x"}, code: 401, reason: "Unauthorized"},
 		{name: "huge token", method: "GET", path: one, headers: []string{"Authorization", "Bearer " + strings.Repeat("x", maxToken+1)}, code: 401, reason: "Unauthorized"},
 		{name: "unknown token", method: "GET", path: one, headers: []string{"Authorization", "Bearer somebody"}, code: 401, reason: "Unauthorized", says: "expired", header: "WWW-Authenticate", value: `Bearer realm="fairlead", error="invalid_token"`},
-		{name: "unknown token, unknown name", method: "GET", path: "/v1/settings/nobody", headers: []string{"Authorization", "Bearer somebody"}, code: 401, reason: "Unauthorized"},
 
-		{name: "may not list", method: "GET", path: "/v1/settings", lacks: "list fairlead.io", code: 403, reason: "Forbidden", says: `user "alice" may not list settings.fairlead.io in namespace longhorn-system`},
-		{name: "may not get", method: "GET", path: one, lacks: "get fairlead.io", code: 403, reason: "Forbidden", says: `may not get settings.fairlead.io "storage-network"`},
-		{name: "may not change what it may not get", method: "PUT", path: one, body: set, lacks: "get fairlead.io", code: 403, reason: "Forbidden", says: "may not get"},
-		{name: "may not change the storage system's", method: "PUT", path: one, body: set, lacks: "patch longhorn.io", code: 403, reason: "Forbidden", says: `may not patch settings.longhorn.io "storage-network"`},
+		{name: "may not list", method: "GET", path: "/v1/settings", lacks: "list fairlead.io", code: 403, reason: "Forbidden", says: `User "alice" cannot list resource "settings" in API group "fairlead.io"`},
+		{name: "may not list the storage system's", method: "GET", path: one, lacks: "list longhorn.io", code: 403, reason: "Forbidden", says: `in API group "longhorn.io"`},
+		{name: "may not change what it may not read", method: "PUT", path: one, body: set, lacks: "list fairlead.io", code: 403, reason: "Forbidden", says: "cannot list"},
+		{name: "may not change the storage system's", method: "PUT", path: one, body: set, lacks: "patch longhorn.io", code: 403, reason: "Forbidden", says: `cannot patch resource "settings" in API group "longhorn.io"`},
 
 		{name: "unknown setting", method: "GET", path: "/v1/settings/priority-class-of-nobody", code: 404, reason: "NotFound", says: "GET /v1/settings lists"},
 		{name: "unknown setting changed", method: "PUT", path: "/v1/settings/nobody", body: set, code: 404, reason: "NotFound"},
@@ -106,23 +105,12 @@ func TestEverySettingIsListed(t *testing.T) {
 		"got %+v", got)
 }
 
-func TestReviewNamesTheCaller(t *testing.T) {
-	f := newFixture(t)
-	f.do("GET", one, "")
-	must.True(t, len(f.reviews) == 1, "got %d reviews", len(f.reviews))
-	got := f.reviews[0]
-	must.Check(t, got.User == "alice" && slices.Equal(got.Groups, []string{"ops"}) && got.Extra["scopes"][0] == "a" && got.ResourceAttributes.Name == settingName,
-		"got %+v", got)
-}
-
-func TestFailedReviewIsBadGateway(t *testing.T) {
+func TestFailedReadIsBadGateway(t *testing.T) {
 	f := newFixture(t)
 	f.broken = true
 	if w := f.do("GET", one, ""); w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "EOF") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	f.broken = false // the token did not become unknown
-	must.Check(t, f.do("GET", one, "").Code != http.StatusUnauthorized, "the token became unknown")
 }
 
 func TestRequestsAtOnceAreLimited(t *testing.T) {

@@ -1,57 +1,38 @@
 package settingsapi
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"golang.org/x/net/netutil"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Server serves the API on its own listener.
-type Server struct {
-	Listener net.Listener
-	TLS      *tls.Config
-	Handler  http.Handler
-	Log      *slog.Logger
-}
+const (
+	// connections is how many connections may be open at a time: each holds memory that admission may need.
+	connections = 128
+	// shutdownTimeout and the time that admission needs to drain fit in the pod's grace period.
+	shutdownTimeout = 5 * time.Second
+)
 
-// shutdownTimeout and the time that admission needs to drain fit in the pod's grace period.
-const shutdownTimeout = 5 * time.Second
-
-// Start serves until the context ends, then waits for requests that have begun.
-func (s *Server) Start(ctx context.Context) error {
-	server := &http.Server{
-		Handler:           s.Handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      requestTimeout + 10*time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+// NewServer serves a handler over TLS until its context ends, and then waits for requests that have begun.
+func NewServer(name string, listener net.Listener, c *tls.Config, handler http.Handler, log *slog.Logger) *manager.Server {
+	return &manager.Server{
+		Name:     name,
+		Listener: tls.NewListener(netutil.LimitListener(listener, connections), c),
+		Server: &http.Server{
+			Handler:           handler,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       10 * time.Second,
+			WriteTimeout:      requestTimeout + 10*time.Second,
+			IdleTimeout:       time.Minute,
+			MaxHeaderBytes:    32 << 10,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+		ShutdownTimeout: ptr.To(shutdownTimeout),
 	}
-	failed := make(chan error, 1)
-	go func() {
-		failed <- server.Serve(tls.NewListener(netutil.LimitListener(s.Listener, connections), s.TLS))
-	}()
-	s.Log.Info("serving the API", "address", s.Listener.Addr().String())
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serving the API: %w", err)
-	case <-ctx.Done():
-	}
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(deadline); err != nil {
-		_ = server.Close()
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving the API: %w", err)
-	}
-	return nil
 }

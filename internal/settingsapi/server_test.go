@@ -21,9 +21,7 @@ func start(t *testing.T, handler http.Handler) (address string, c *http.Client, 
 	t.Cleanup(example.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Do(t, err)
-	server := &Server{
-		Listener: listener, TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: example.TLS.Certificates}, Handler: handler, Log: slog.New(slog.DiscardHandler),
-	}
+	server := NewServer("test", listener, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: example.TLS.Certificates}, handler, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Start(ctx) }()

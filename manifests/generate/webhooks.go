@@ -5,7 +5,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/storage/builtin"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -26,13 +25,13 @@ type webhooks struct {
 
 func newWebhooks() webhooks {
 	var w webhooks
-	w.longhorn.mutating, w.longhorn.validating = registration.Webhooks(builtin.Profiles())
-	w.fencing.mutating, w.fencing.validating = registration.Fencing(profiles.All())
+	w.longhorn.mutating, w.longhorn.validating = registration.Configurations(registration.Entries(builtin.Profiles()))
 	// Gates of pods are opt-in: who gives them must be able to take them away.
-	w.gates.mutating = w.fencing.mutating.DeepCopy()
-	w.gates.mutating.Webhooks = slices.DeleteFunc(w.gates.mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return !gatesPods(w) })
-	w.fencing.mutating.Webhooks = slices.DeleteFunc(w.fencing.mutating.Webhooks, gatesPods)
-	w.nfs.mutating, w.nfs.validating = registration.NFS(registration.NFSDrivers())
+	fencing := registration.FencingEntries(profiles.All())
+	gates := slices.IndexFunc(fencing, func(e registration.Entry) bool { return e.Path == registration.WorkloadPodsPath })
+	w.gates.mutating, _ = registration.Configurations(fencing[gates : gates+1])
+	w.fencing.mutating, w.fencing.validating = registration.Configurations(slices.Delete(fencing, gates, gates+1))
+	w.nfs.mutating, w.nfs.validating = registration.Configurations(registration.NFSEntries(registration.NFSDrivers()))
 	for _, p := range registration.FencingPolicies(profiles.All()) {
 		w.policies = append(w.policies, p.Policy, p.Binding)
 	}
@@ -45,9 +44,4 @@ func newWebhooks() webhooks {
 		w.rights[component] = []any{p.Policy, p.Binding}
 	}
 	return w
-}
-
-// gatesPods tells whether a webhook gives pods scheduling gates.
-func gatesPods(w admissionregistrationv1.MutatingWebhook) bool {
-	return w.NamespaceSelector != nil && w.NamespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn
 }

@@ -85,6 +85,6 @@ func TestDashboardIsLaidOut(t *testing.T) {
 			}
 		}
 	}
-	look(NewDashboard().Panels)
+	look(panels())
 	must.Equal(t, len(ids) > 20, true)
 }

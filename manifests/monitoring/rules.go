@@ -3,57 +3,34 @@ package monitoring
 // docsURL is where runbook links point.
 const docsURL = "https://github.com/fairlead-io/fairlead/blob/main/docs/"
 
-// Rule is the part of prometheus-operator's PrometheusRule that alerts need.
-type Rule struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       ruleSpec `json:"spec"`
-}
-
-type metadata struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-}
-
-type ruleSpec struct {
-	Groups []ruleGroup `json:"groups"`
-}
-
-type ruleGroup struct {
-	Name  string      `json:"name"`
-	Rules []alertRule `json:"rules"`
-}
-
-type alertRule struct {
-	Alert       string            `json:"alert"`
-	Expr        string            `json:"expr"`
-	For         string            `json:"for,omitempty"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-}
-
 // Rules is the PrometheusRule of every installation: NFS alerts without NFS services never fire.
-func Rules(namespace string) Rule {
+func Rules(namespace string) any {
 	return ruleOf("fairlead", namespace, group("fairlead", Alerts()), group("fairlead-nfs", NFSAlerts()))
 }
 
 // FencingRules is the PrometheusRule of installations with fencing.
-func FencingRules(namespace string) Rule {
+func FencingRules(namespace string) any {
 	return ruleOf("fairlead-fencing", namespace, group("fairlead-fencing", FencingAlerts()))
 }
 
-func ruleOf(name, namespace string, groups ...ruleGroup) Rule {
-	return Rule{"monitoring.coreos.com/v1", "PrometheusRule", metadata{name, namespace}, ruleSpec{groups}}
+func ruleOf(name, namespace string, groups ...object) object {
+	return object{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": object{"name": name, "namespace": namespace},
+		"spec": object{"groups": groups},
+	}
 }
 
-func group(name string, alerts []Alert) ruleGroup {
-	g := ruleGroup{Name: name}
+func group(name string, alerts []Alert) object {
+	var rules []object
 	for _, a := range alerts {
-		g.Rules = append(g.Rules, alertRule{
-			Alert: a.Name, Expr: a.Expr, For: a.For, Labels: map[string]string{"severity": a.Severity},
-			Annotations: map[string]string{"summary": a.Summary, "runbook_url": docsURL + a.Runbook},
-		})
+		rule := object{
+			"alert": a.Name, "expr": a.Expr, "labels": object{"severity": a.Severity},
+			"annotations": object{"summary": a.Summary, "runbook_url": docsURL + a.Runbook},
+		}
+		if a.For != "" {
+			rule["for"] = a.For
+		}
+		rules = append(rules, rule)
 	}
-	return g
+	return object{"name": name, "rules": rules}
 }

@@ -1,32 +1,15 @@
 package registration
 
-// Entries of the webhook configurations: the names of rules in paths, metrics and logs.
+// Entries of a profile: the last names of their paths.
 const (
-	EntryClientPods     = "client-pods"
-	EntryServerPods     = "server-pods"
-	EntryClientTemplate = "client-template"
-	EntryServices       = "services"
-	EntryShareManagers  = "sharemanagers"
-	EntrySettingStatus  = "setting-status"
-	EntrySettings       = "settings"
-	entryNetworks       = "networks"
-	entryVolumeNetworks = "volume-networks"
-	entryStraySettings  = "stray-settings"
-
+	EntryClientPods               = "client-pods"
+	EntryServerPods               = "server-pods"
+	EntryClientTemplate           = "client-template"
+	EntryServices                 = "services"
+	EntryShareManagers            = "sharemanagers"
+	EntrySettingStatus            = "setting-status"
+	EntrySettings                 = "settings"
 	EntryInstanceManagerDeletions = "instance-manager-deletions"
-
-	// Fencing.
-	entryAttachmentMarks    = "attachment-marks"
-	entryAttachments        = "attachments"
-	entryNodes              = "nodes"
-	entryNodeFenceOverrides = "nodefence-overrides"
-	entryNodeFences         = "nodefences"
-	entryWorkloadPods       = "workload-pods"
-
-	// NFS services.
-	entryNFSServices      = "nfs-services"
-	entryNFSVolumes       = "nfs-volumes"
-	entryNFSVolumeOptions = "nfs-volume-options"
 )
 
 // MutatePath is the path of a mutating entry of a profile.
@@ -37,19 +20,19 @@ func ValidatePath(profile, entry string) string { return "/validate/" + profile 
 
 // Paths of entries without a profile: several profiles may use a network, and a claim does not name its profile.
 const (
-	NetworksPath       = "/validate/" + entryNetworks
-	VolumeNetworksPath = "/validate/" + entryVolumeNetworks
-	StraySettingsPath  = "/validate/" + entryStraySettings
+	NetworksPath       = "/validate/networks"
+	VolumeNetworksPath = "/validate/volume-networks"
+	StraySettingsPath  = "/validate/stray-settings"
 
 	// One entry is for all fenced storage systems: the driver tells them apart.
-	AttachmentMarksPath    = "/mutate/" + entryAttachmentMarks
-	AttachmentsPath        = "/validate/" + entryAttachments
-	NodesPath              = "/validate/" + entryNodes
-	NodeFenceOverridesPath = "/mutate/" + entryNodeFenceOverrides
-	NodeFencesPath         = "/validate/" + entryNodeFences
-	WorkloadPodsPath       = "/mutate/" + entryWorkloadPods
+	AttachmentMarksPath    = "/mutate/attachment-marks"
+	AttachmentsPath        = "/validate/attachments"
+	NodesPath              = "/validate/nodes"
+	NodeFenceOverridesPath = "/mutate/nodefence-overrides"
+	NodeFencesPath         = "/validate/nodefences"
+	WorkloadPodsPath       = "/mutate/workload-pods"
 
-	NFSServicesPath      = "/validate/" + entryNFSServices
-	NFSVolumesPath       = "/validate/" + entryNFSVolumes
-	NFSVolumeOptionsPath = "/mutate/" + entryNFSVolumeOptions
+	NFSServicesPath      = "/validate/nfs-services"
+	NFSVolumesPath       = "/validate/nfs-volumes"
+	NFSVolumeOptionsPath = "/mutate/nfs-volume-options"
 )

@@ -90,35 +90,38 @@ const advice = "Bring Fairlead back (kubectl -n " + Namespace + " get pods) or t
 	"kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + ". Kubernetes tries again by itself"
 
 func unwatched(name string, storages []profiles.Profile, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
-	rule := ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))
+	p := policy(name, failure, rules(ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))), condition("of-a-protected-driver", protectedAttacher(storages)), validation)
+	p.Policy.Spec.ParamKind = &params
+	// By label: conditions would be evaluated once for each node.
+	p.Policy.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: fence.JudgedLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+	}}
+	p.Binding.Spec.ParamRef = &admissionregistrationv1.ParamRef{Selector: selector, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction)}
+	return p
+}
+
+// policy refuses the requests that match and that a validation does not allow.
+func policy(name string, failure admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations, when admissionregistrationv1.MatchCondition, validations ...admissionregistrationv1.Validation) Policy {
+	var named []admissionregistrationv1.NamedRuleWithOperations
+	for _, r := range rules {
+		named = append(named, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})
+	}
 	return Policy{
 		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				ParamKind: &params,
-				MatchConstraints: &admissionregistrationv1.MatchResources{
-					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
-					MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
-					// By label: conditions would be evaluated once for each node.
-					ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-						{Key: fence.JudgedLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-					}},
-				},
-				MatchConditions: []admissionregistrationv1.MatchCondition{condition("of-a-protected-driver", protectedAttacher(storages))},
-				Validations:     []admissionregistrationv1.Validation{validation},
-				FailurePolicy:   &failure,
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: named, MatchPolicy: ptr.To(admissionregistrationv1.Equivalent)},
+				MatchConditions:  conditions(when),
+				Validations:      validations,
+				FailurePolicy:    &failure,
 			},
 		},
 		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name,
-				ParamRef: &admissionregistrationv1.ParamRef{
-					Selector: selector, ParameterNotFoundAction: ptr.To(admissionregistrationv1.AllowAction),
-				},
-				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		},
 	}

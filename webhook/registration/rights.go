@@ -25,7 +25,7 @@ const csiControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-
 // PodRights: the controller records a network namespace on a CSI plugin pod, and removes Fairlead's scheduling gate with
 // its label. Without the policy, "patch pods" also changes images, labels and annotations.
 func PodRights() Policy {
-	return bound("fairlead-controller-pods", ControllerUser, []admissionregistrationv1.RuleWithOperations{on("", "v1", "pods", admissionregistrationv1.Update)},
+	return bound("fairlead-controller-pods", ControllerUser, rules(on("", "v1", "pods", admissionregistrationv1.Update)),
 		may(sameBut("metadata", "labels", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			sameBut("metadata.labels", fence.GatedLabel)+" && "+sameBut("metadata.annotations", storage.NamespaceAnnotation)+" && "+sameBut("spec", "schedulingGates")+" && "+
 			// A gated pod gets no other gate, and loses no gate of others.
@@ -42,7 +42,7 @@ func NodeRights() Policy {
 	others := func(node string) string {
 		return fmt.Sprintf("%s.?spec.?taints.orValue([]).filter(t, t.key != '%s')", node, fence.OutOfServiceTaint)
 	}
-	return bound("fairlead-controller-nodes", ControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))},
+	return bound("fairlead-controller-nodes", ControllerUser, rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			sameBut("metadata.annotations", fence.RecordedLossAnnotation)+" && "+sameBut("spec", "taints")+" && "+others("object")+" == "+others("oldObject"),
 			"of a node, Fairlead may change the taint "+fence.OutOfServiceTaint+" and the annotation "+fence.RecordedLossAnnotation+"; nothing else"),
@@ -51,7 +51,7 @@ func NodeRights() Policy {
 
 // NodeAnnotationRights: the CSI controller annotates nodes with the server that they use.
 func NodeAnnotationRights() Policy {
-	return bound("fairlead-csi-controller-nodes", csiControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))},
+	return bound("fairlead-csi-controller-nodes", csiControllerUser, rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			same("metadata.annotations", "k.endsWith('"+csi.AddressKey("")+"')")+" && "+sameBut("spec"),
 			"of a node, Fairlead may change the annotations DRIVER"+csi.AddressKey("")+"; nothing else"),
@@ -64,7 +64,7 @@ const sidecarFinalizers = "external-attacher/"
 // VolumeRights: the CSI controller removes the finalizer that the sidecar external-attacher has left on a PersistentVolume.
 func VolumeRights() Policy {
 	finalizers := func(object string) string { return object + ".metadata.?finalizers.orValue([])" }
-	return bound("fairlead-csi-controller-volumes", csiControllerUser, []admissionregistrationv1.RuleWithOperations{ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))},
+	return bound("fairlead-csi-controller-volumes", csiControllerUser, rules(ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "finalizers", "managedFields", "resourceVersion", "generation")+" && "+sameBut("spec")+" && "+
 			fmt.Sprintf("%[1]s.all(f, f in %[2]s) && %[2]s.all(f, f.startsWith('%[3]s') || f in %[1]s)", finalizers("object"), finalizers("oldObject"), sidecarFinalizers),
 			"of a PersistentVolume, Fairlead may remove finalizers "+sidecarFinalizers+"DRIVER; nothing else"),
@@ -87,9 +87,7 @@ func ServiceRights() Policy {
 		return "oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind in " + quoted(kinds...) + ")"
 	}
 	return bound("fairlead-csi-controller-services", csiControllerUser,
-		[]admissionregistrationv1.RuleWithOperations{
-			on("", "v1", "services", write...), on("", "v1", "endpoints", admissionregistrationv1.Delete), on("discovery.k8s.io", "v1", "endpointslices", write...),
-		},
+		rules(on("", "v1", "services", write...), on("", "v1", "endpoints", admissionregistrationv1.Delete), on("discovery.k8s.io", "v1", "endpointslices", write...)),
 		may("request.namespace != '"+metav1.NamespaceSystem+"'", "Fairlead publishes nothing in namespace "+metav1.NamespaceSystem+": move the NFSService or the claim to another namespace"),
 		may(fmt.Sprintf("request.namespace != '%s' || request.name != 'kubernetes' && %s.metadata.?labels[?'%s'].orValue('') != 'kubernetes'", metav1.NamespaceDefault, written, discoveryv1.LabelServiceName),
 			"Service default/kubernetes is the API server, and not Fairlead's"),
@@ -107,29 +105,7 @@ func ServiceRights() Policy {
 
 // bound is a policy for one account of Fairlead. It fails closed: only Fairlead waits.
 func bound(name, user string, rules []admissionregistrationv1.RuleWithOperations, validations ...admissionregistrationv1.Validation) Policy {
-	var named []admissionregistrationv1.NamedRuleWithOperations
-	for _, r := range rules {
-		named = append(named, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: r})
-	}
-	return Policy{
-		Policy: &admissionregistrationv1.ValidatingAdmissionPolicy{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicy"},
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: named, MatchPolicy: ptr.To(admissionregistrationv1.Equivalent)},
-				MatchConditions:  []admissionregistrationv1.MatchCondition{condition("by-fairlead", fmt.Sprintf("request.userInfo.username == %q", user))},
-				Validations:      validations,
-				FailurePolicy:    ptr.To(admissionregistrationv1.Fail),
-			},
-		},
-		Binding: &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			},
-		},
-	}
+	return policy(name, admissionregistrationv1.Fail, rules, condition("by-fairlead", fmt.Sprintf("request.userInfo.username == %q", user)), validations...)
 }
 
 func may(expression, message string) admissionregistrationv1.Validation {

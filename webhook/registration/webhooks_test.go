@@ -20,25 +20,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// entry has what mutating and validating webhooks have in common.
+// entry is an installed entry.
 type entry struct {
 	admissionregistrationv1.ValidatingWebhook
 	mutating bool
 }
 
 func entries() []entry {
-	mutating, validating := Webhooks(builtin.Profiles())
-	fencingMutating, fencingValidating := Fencing(profiles.All())
-	nfsMutating, nfsValidating := NFS(NFSDrivers())
 	var all []entry
-	for _, w := range slices.Concat(mutating.Webhooks, fencingMutating.Webhooks, nfsMutating.Webhooks) {
-		all = append(all, entry{admissionregistrationv1.ValidatingWebhook{
-			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
-			AdmissionReviewVersions: w.AdmissionReviewVersions, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, MatchConditions: w.MatchConditions,
-		}, true})
-	}
-	for _, w := range slices.Concat(validating.Webhooks, fencingValidating.Webhooks, nfsValidating.Webhooks) {
-		all = append(all, entry{w, false})
+	for _, e := range slices.Concat(Entries(builtin.Profiles()), FencingEntries(profiles.All()), NFSEntries(NFSDrivers())) {
+		all = append(all, entry{e.webhook(), e.IsMutating()})
 	}
 	return all
 }
@@ -150,8 +141,7 @@ func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 }
 
 func TestDangerZoneSettingsAreChecked(t *testing.T) {
-	_, validating := Webhooks(builtin.Profiles())
-	judged := validating.Webhooks[0].MatchConditions[0].Expression
+	judged := settingsOf(longhorn.Profile()).Conditions[0].Expression
 	for _, d := range catalog.DangerZone() {
 		if !strings.Contains(judged, "'"+string(d.Name)+"'") {
 			t.Errorf("%s is not in %s", d.Name, judged)
@@ -163,7 +153,7 @@ func TestDangerZoneSettingsAreChecked(t *testing.T) {
 // create settings with values of older settings.
 func TestStorageSystemMayCreateItsSettings(t *testing.T) {
 	for _, p := range builtin.Profiles() {
-		conditions := validateSettings(p).MatchConditions
+		conditions := settingsOf(p).Conditions
 		i := slices.IndexFunc(conditions, func(c admissionregistrationv1.MatchCondition) bool {
 			return c.Name == "not-created-by-the-storage-system"
 		})
@@ -193,7 +183,8 @@ func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
 }
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
-	w := validateInstanceManagerDeletions(longhorn.Profile())
+	entries := entriesOf(longhorn.Profile())
+	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
 	if *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 3 {
 		t.Errorf("policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	}
@@ -209,7 +200,9 @@ func TestInstanceManagerDeletionsEntry(t *testing.T) {
 }
 
 func TestStraySettingsEntryIsForUserNamespaces(t *testing.T) {
-	selector, err := metav1.LabelSelectorAsSelector(validateStraySettings(builtin.Profiles()).NamespaceSelector)
+	entries := Entries(builtin.Profiles())
+	stray := slices.IndexFunc(entries, func(e Entry) bool { return e.Path == StraySettingsPath })
+	selector, err := metav1.LabelSelectorAsSelector(entries[stray].Namespaces)
 	must.Do(t, err)
 	for namespace, want := range map[string]bool{"default": true, Namespace: false, "kube-system": false, "longhorn-system": false} {
 		if got := selector.Matches(k8slabels.Set{corev1.LabelMetadataName: namespace}); got != want {

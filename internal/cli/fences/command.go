@@ -85,7 +85,9 @@ func showFences(ctx context.Context, out io.Writer, live client.Reader, output s
 	case output == cli.OutputJSON:
 		return cli.WriteJSON(out, viewList{Data: views})
 	case len(nodes) > 0:
-		return writeFence(out, views, now)
+		writeFence(out, views, now)
+	default:
+		writeFences(out, views, now)
 	}
-	return writeFences(out, views, now)
+	return nil
 }

@@ -47,7 +47,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 			return explainFences(showDrill(cmd.Context(), o.Out(cmd), live, c.Fencing, o.Output, args[0], clock.RealClock{}))
 		},
 	}
@@ -77,11 +77,9 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 		return fmt.Errorf("%s: %w; see fairlead fences %s", refusal.Message, errNotHealthy, node)
 	}
 	view := viewOfDrill(node, drilled)
-	write := writeDrill
-	if output == cli.OutputJSON {
-		write = func(out io.Writer, v drillView) error { return cli.WriteJSON(out, v) }
-	}
-	if err := write(out, view); err != nil {
+	if output != cli.OutputJSON {
+		writeDrill(out, view)
+	} else if err := cli.WriteJSON(out, view); err != nil {
 		return err
 	}
 	if !view.Fenceable {
@@ -159,35 +157,29 @@ func viewOfDrill(node string, drilled []fence.Drilled) drillView {
 	return v
 }
 
-func writeDrill(out io.Writer, v drillView) error {
+func writeDrill(out io.Writer, v drillView) {
 	switch {
 	case len(v.Storage) == 0:
 		cli.WriteLine(out, "Node %s is no client of protected storage: nothing would be fenced, and no volume would wait.", v.Node)
-		return nil
+		return
 	case v.Fenceable:
 		cli.WriteLine(out, "Node %s could be fenced now.", v.Node)
 	default:
 		cli.WriteLine(out, "Node %s could NOT be fenced now.", v.Node)
 	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "DRIVER", "CLUSTER", "ADDRESSES", "FENCED WITH", "WOULD WAIT", "FENCEABLE")
-	for _, s := range v.Storage {
+	cli.WriteList(out, v.Storage, func(s drillStorage) []string {
 		fenceable := "yes"
 		if !s.Fenceable {
 			fenceable = "no: " + s.Reason
 		}
-		t.Row(cli.OrDash(s.Driver), cli.OrDash(s.ClusterID), s.addresses(), fencedWith(s.Class, s.Secret), few(s.Volumes), fenceable)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+		return []string{cli.OrDash(s.Driver), cli.OrDash(s.ClusterID), s.addresses(), fencedWith(s.Class, s.Secret), few(s.Volumes), fenceable}
+	}, "DRIVER", "CLUSTER", "ADDRESSES", "FENCED WITH", "WOULD WAIT", "FENCEABLE")
 	for _, s := range v.Storage {
 		if !s.Fenceable {
 			fmt.Fprintln(out)
 			cli.WriteLine(out, "%s: %s (%s)", s.Reason, s.Message, s.See)
 		}
 	}
-	return nil
 }
 
 func (s drillStorage) addresses() string {

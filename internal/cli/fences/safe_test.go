@@ -10,7 +10,7 @@ import (
 
 func TestNoValueSteersTerminalOfFences(t *testing.T) {
 	now := time.Now()
-	clitest.CheckSafe(t, clitest.Spoiled[viewList](), func(out io.Writer) error { return writeFences(out, clitest.Spoiled[viewList]().Data, now) })
-	clitest.CheckSafe(t, clitest.Spoiled[View](), func(out io.Writer) error { return writeFence(out, clitest.Spoiled[viewList]().Data, now) })
-	clitest.CheckSafe(t, clitest.Spoiled[drillView](), func(out io.Writer) error { return writeDrill(out, clitest.Spoiled[drillView]()) })
+	clitest.CheckSafe(t, clitest.Spoiled[viewList](), func(out io.Writer) error { writeFences(out, clitest.Spoiled[viewList]().Data, now); return nil })
+	clitest.CheckSafe(t, clitest.Spoiled[View](), func(out io.Writer) error { writeFence(out, clitest.Spoiled[viewList]().Data, now); return nil })
+	clitest.CheckSafe(t, clitest.Spoiled[drillView](), func(out io.Writer) error { writeDrill(out, clitest.Spoiled[drillView]()); return nil })
 }

@@ -13,17 +13,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli"
 )
 
-func writeFences(out io.Writer, views []View, now time.Time) error {
+func writeFences(out io.Writer, views []View, now time.Time) {
 	if len(views) == 0 {
 		fmt.Fprintln(out, "No NodeFences: fencing is not installed, or its controller does not run.")
-		return nil
+		return
 	}
-	t := cli.NewTable(out, "NODE", "PHASE", "REASON", "VOLUMES", "ADDRESSES FROM", "SEEN", "LOST", "WAITS FOR")
+	rows := [][]string{{"NODE", "PHASE", "REASON", "VOLUMES", "ADDRESSES FROM", "SEEN", "LOST", "WAITS FOR"}}
 	for _, v := range views {
 		sources, seen := v.sources()
-		t.Row(v.Node, cli.OrDash(v.Phase), cli.OrDash(v.Reason), fmt.Sprint(len(v.Volumes)), sources, cli.Ago(seen, now), cli.Ago(v.LostSince, now), cli.OrDash(v.WaitsFor))
+		rows = append(rows, []string{
+			v.Node, cli.OrDash(v.Phase), cli.OrDash(v.Reason), fmt.Sprint(len(v.Volumes)), sources, cli.Ago(seen, now), cli.Ago(v.LostSince, now), cli.OrDash(v.WaitsFor),
+		})
 	}
-	return t.Flush()
+	cli.WriteTable(out, rows)
 }
 
 // sources of the addresses, and the oldest report of a current address.
@@ -41,87 +43,54 @@ func (v View) sources() (names string, seen *time.Time) {
 }
 
 // writeFence shows one node: each machine that has or had the name.
-func writeFence(out io.Writer, views []View, now time.Time) error {
+func writeFence(out io.Writer, views []View, now time.Time) {
 	for i, v := range views {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		if err := writeFenceHead(out, v, now); err != nil {
-			return err
-		}
-		if err := writeFenceLists(out, v, now); err != nil {
-			return err
-		}
+		writeFenceHead(out, v, now)
+		writeFenceLists(out, v, now)
 	}
-	return nil
 }
 
-func writeFenceHead(out io.Writer, v View, now time.Time) error {
-	t := cli.NewTable(out)
-	t.Row("Node:", v.Node)
-	if v.Record != v.Node {
-		t.Row("NodeFence:", v.Record)
-	}
-	t.Row("Phase:", cli.OrDash(v.Phase))
-	t.Row("Reason:", cli.OrDash(v.Reason))
-	if v.Message != "" {
-		t.Row("Message:", v.Message)
-	}
-	if v.LastError != "" {
-		t.Row("Last error:", v.LastError)
-	}
+func writeFenceHead(out io.Writer, v View, now time.Time) {
+	lost := ""
 	if v.LostSince != nil {
-		t.Row("Lost for:", cli.Ago(v.LostSince, now))
+		lost = cli.Ago(v.LostSince, now)
 	}
-	t.Row("Waits for:", cmp.Or(v.WaitsFor, "nothing"))
-	t.Row("Next:", v.Next)
-	if v.OnlyIf != "" {
-		t.Row("Only if:", v.OnlyIf)
+	record := v.Record
+	if record == v.Node {
+		record = ""
 	}
-	return t.Flush()
+	var rows [][]string
+	for _, row := range [][]string{
+		{"Node:", v.Node}, {"NodeFence:", record}, {"Phase:", cli.OrDash(v.Phase)}, {"Reason:", cli.OrDash(v.Reason)}, {"Message:", v.Message}, {"Last error:", v.LastError},
+		{"Lost for:", lost}, {"Waits for:", cmp.Or(v.WaitsFor, "nothing")}, {"Next:", v.Next}, {"Only if:", v.OnlyIf},
+	} {
+		if row[1] != "" {
+			rows = append(rows, row)
+		}
+	}
+	cli.WriteTable(out, rows)
 }
 
-func writeFenceLists(out io.Writer, v View, now time.Time) error {
-	fmt.Fprintln(out)
-	if err := writeAddresses(out, v.Addresses, now); err != nil {
-		return err
+func writeFenceLists(out io.Writer, v View, now time.Time) {
+	if len(v.Addresses) == 0 {
+		fmt.Fprintln(out, "\nThe node is no client of protected storage, as far as is on record.")
 	}
-	if len(v.Volumes) > 0 {
-		fmt.Fprintln(out)
-		t := cli.NewTable(out, "VOLUME", "DRIVER", "CLUSTER", "NOTE")
-		for _, h := range v.Volumes[:min(len(v.Volumes), cli.LongestList)] {
-			t.Row(h.Name, h.Driver, cli.OrDash(h.ClusterID), h.Note(now))
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		cli.More(out, len(v.Volumes))
-	}
-	if len(v.Fences) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "NETWORKFENCE", "STATE", "ADDRESSES", "CLASS", "DRIVER SAYS")
-	for _, f := range v.Fences {
-		t.Row(f.Name, f.State, strings.Join(f.CIDRs, ", "), cli.OrDash(f.Class), cli.OrDash(f.Message))
-	}
-	return t.Flush()
-}
-
-func writeAddresses(out io.Writer, addresses []Address, now time.Time) error {
-	if len(addresses) == 0 {
-		fmt.Fprintln(out, "The node is no client of protected storage, as far as is on record.")
-		return nil
-	}
-	t := cli.NewTable(out, "DRIVER", "CLUSTER", "ADDRESS", "FROM", "SEEN", "FENCED WITH", "PROBLEM")
-	for _, a := range addresses {
+	cli.WriteList(out, v.Addresses, func(a Address) []string {
 		from := cli.OrDash(a.Source)
 		if a.Earlier {
 			from += " (earlier)"
 		}
-		t.Row(a.Driver, cli.OrDash(a.ClusterID), cli.OrDash(a.CIDR), from, cli.Ago(a.LastSeen, now), a.FencedWith(), cli.OrDash(a.Problem))
-	}
-	return t.Flush()
+		return []string{a.Driver, cli.OrDash(a.ClusterID), cli.OrDash(a.CIDR), from, cli.Ago(a.LastSeen, now), a.FencedWith(), cli.OrDash(a.Problem)}
+	}, "DRIVER", "CLUSTER", "ADDRESS", "FROM", "SEEN", "FENCED WITH", "PROBLEM")
+	cli.WriteList(out, v.Volumes, func(h Volume) []string {
+		return []string{h.Name, h.Driver, cli.OrDash(h.ClusterID), h.Note(now)}
+	}, "VOLUME", "DRIVER", "CLUSTER", "NOTE")
+	cli.WriteList(out, v.Fences, func(f Fence) []string {
+		return []string{f.Name, f.State, strings.Join(f.CIDRs, ", "), cli.OrDash(f.Class), cli.OrDash(f.Message)}
+	}, "NETWORKFENCE", "STATE", "ADDRESSES", "CLASS", "DRIVER SAYS")
 }
 
 // Note on the volume in a few words.

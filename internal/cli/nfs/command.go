@@ -75,7 +75,7 @@ func openNFS(o *cli.ClientOptions, cmd *cobra.Command) (nfsReader, error) {
 	if err != nil {
 		return nfsReader{}, err
 	}
-	cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+	cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 	return newNFSReader(live, c.NFS.DefaultServices()), nil
 }
 

@@ -53,7 +53,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			p.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			view, err := Read(cmd.Context(), p, changes, time.Now())
 			if err != nil {
 				return cli.Explain(err)
@@ -79,7 +79,7 @@ func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, er
 	}
 	return c.planned(validators.SettingFacts{
 		Facts: facts, Applies: p.Duties.Settings == config.Apply,
-		MissingPolicy: validators.Strictness(p.Configuration.Networks.Missing),
+		MissingPolicy: p.Configuration.Networks.Missing,
 		Defaults:      p.Reader.DefaultSettings(ctx),
 	})
 }
@@ -98,12 +98,10 @@ func (c Changes) planned(facts validators.SettingFacts) (View, error) {
 }
 
 func show(out io.Writer, view View, output string) error {
-	write := writePlan
-	if output == cli.OutputJSON {
-		write = func(out io.Writer, view View) error { return cli.WriteJSON(out, view) }
-	}
-	if err := write(out, view); err != nil {
-		return fmt.Errorf("showing the plan: %w", err)
+	if output != cli.OutputJSON {
+		writePlan(out, view)
+	} else if err := cli.WriteJSON(out, view); err != nil {
+		return err
 	}
 	switch view.Outcome {
 	case outcomeInvalid:

@@ -10,64 +10,48 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-func writePlan(out io.Writer, view View) error {
+func writePlan(out io.Writer, view View) {
 	asked := view.Asked()
 	shown := slices.DeleteFunc(slices.Clone(asked), Setting.idle)
-	if err := writePlanned(out, shown); err != nil {
-		return err
-	}
+	writePlanned(out, shown)
 	if len(asked) < len(view.Settings) {
 		writeOthers(out, view.Settings)
 	}
 	if left := len(asked) - len(shown); left > 0 {
 		cli.WriteLine(out, "%s hidden; -o json has all", catalog.Count(left, "default"))
 	}
-	if err := writeWorks(out, view.Works); err != nil {
-		return err
+	if len(view.Works) == 0 {
+		fmt.Fprintln(out, "\nNothing is done to any component.")
 	}
-	if err := writeBlockers(out, view.Blockers, view.Namespace); err != nil {
-		return err
+	cli.WriteList(out, view.Works, func(w Work) []string {
+		return []string{w.Action, w.Kind + "/" + w.Component, cli.OrDash(w.Node), strings.Join(w.Settings, ", "), w.WhenText()}
+	}, "ACTION", "COMPONENT", "NODE", "FOR SETTINGS", "WHEN")
+	cli.WriteList(out, view.Blockers, func(b Blocker) []string {
+		return []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), strings.Join(b.Settings, ", "), b.Message, cli.Next(b.Blocker, view.Namespace)}
+	}, "WAITED FOR", "NODES", "WORKLOADS", "BY SETTINGS", "WHAT TO DO", "NEXT")
+	// The order in which CSI plugin pods restart, and which node to drain next.
+	cli.WriteList(out, view.Nodes, func(n Node) []string {
+		return []string{n.Node, n.Pod, cli.List(n.Volumes), cli.List(n.Workloads)}
+	}, "NODE", "CSI PLUGIN POD", "RWX VOLUMES", "WORKLOADS")
+	if i := slices.IndexFunc(view.Nodes, func(n Node) bool { return len(n.Volumes) > 0 }); i >= 0 {
+		cli.WriteLine(out, "Drain next: %s", view.Nodes[i].Node)
 	}
-	return writeNodes(out, view.Nodes)
 }
 
-// writeNodes says in which order CSI plugin pods restart, and which node to drain next.
-func writeNodes(out io.Writer, nodes []Node) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "NODE", "CSI PLUGIN POD", "RWX VOLUMES", "WORKLOADS")
-	for _, n := range nodes[:min(len(nodes), cli.LongestList)] {
-		t.Row(n.Node, n.Pod, cli.List(n.Volumes), cli.List(n.Workloads))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	cli.More(out, len(nodes))
-	if i := slices.IndexFunc(nodes, func(n Node) bool { return len(n.Volumes) > 0 }); i >= 0 {
-		cli.WriteLine(out, "Drain next: %s", nodes[i].Node)
-	}
-	return nil
-}
-
-func writePlanned(out io.Writer, shown []Setting) error {
+func writePlanned(out io.Writer, shown []Setting) {
 	if len(shown) == 0 {
-		return nil
+		return
 	}
-	t := cli.NewTable(out, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
+	rows := [][]string{{"SETTING", "NOW", "THEN", "APPLIES", "REASON"}}
 	for _, s := range shown {
-		t.Row(s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason)
+		rows = append(rows, []string{s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	cli.WriteTable(out, rows)
 	for _, s := range shown {
 		for _, w := range s.Warnings {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, w)
 		}
 	}
-	return nil
 }
 
 // idle: no resource sets the setting, and no work applies it.
@@ -98,23 +82,6 @@ func writeOthers(out io.Writer, all []Setting) {
 	}
 }
 
-func writeWorks(out io.Writer, works []Work) error {
-	if len(works) == 0 {
-		fmt.Fprintln(out, "\nNothing is done to any component.")
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "ACTION", "COMPONENT", "NODE", "FOR SETTINGS", "WHEN")
-	for _, w := range works[:min(len(works), cli.LongestList)] {
-		t.Row(w.Action, w.Kind+"/"+w.Component, cli.OrDash(w.Node), strings.Join(w.Settings, ", "), w.WhenText())
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	cli.More(out, len(works))
-	return nil
-}
-
 // WhenText says when the work is done, and what it waits for.
 func (w Work) WhenText() string {
 	switch {
@@ -126,20 +93,4 @@ func (w Work) WhenText() string {
 		return "waits"
 	}
 	return "waits: " + w.WaitsFor
-}
-
-func writeBlockers(out io.Writer, blockers []Blocker, namespace string) error {
-	if len(blockers) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "WAITED FOR", "NODES", "WORKLOADS", "BY SETTINGS", "WHAT TO DO", "NEXT")
-	for _, b := range blockers[:min(len(blockers), cli.LongestList)] {
-		t.Row(b.Kind+"/"+b.Name, cli.List(b.Nodes), cli.List(b.Workloads), strings.Join(b.Settings, ", "), b.Message, cli.Next(b.Blocker, namespace))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	cli.More(out, len(blockers))
-	return nil
 }

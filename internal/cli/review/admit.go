@@ -3,12 +3,10 @@ package review
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"gomodules.xyz/jsonpatch/v2"
-	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -25,6 +23,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/mutators"
 )
 
 // reviewer asks the webhook's rules about manifests.
@@ -83,7 +82,7 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 		decision, err := e.decide.Review(ctx, request)
 		refused = view.add(e, decision, err) || refused
 		if object, err = patched(object, decision.Patch); err != nil {
-			return fmt.Errorf("applying the patch of %s: %w", e.name, err)
+			return fmt.Errorf("applying the patch of %s: %w", e.Name(), err)
 		}
 	}
 	if view.Diff, err = diff(m.place(), before, object); err != nil {
@@ -167,22 +166,11 @@ func requestOf(object, old *unstructured.Unstructured, operation admissionv1.Ope
 }
 
 func patched(o *unstructured.Unstructured, operations []jsonpatch.Operation) (*unstructured.Unstructured, error) {
-	if len(operations) == 0 {
-		return o, nil
-	}
-	text, err := json.Marshal(operations)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := jsonpatchv4.DecodePatch(text)
-	if err != nil {
-		return nil, err
-	}
 	document, err := o.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	if document, err = patch.Apply(document); err != nil {
+	if document, err = mutators.Apply(document, operations); err != nil {
 		return nil, err
 	}
 	after := &unstructured.Unstructured{}

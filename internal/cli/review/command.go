@@ -158,9 +158,8 @@ func (o *options) reviewer(cmd *cobra.Command) (*reviewer, error) {
 		f.cluster = live
 		o.namespace = cmp.Or(o.namespace, o.ContextNamespace())
 		var unread string
-		if c, unread, err = o.Configuration(cmd.Context(), live); unread != "" {
-			cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
-		}
+		c, unread, err = o.Configuration(cmd.Context(), live)
+		cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 	default:
 		err = fmt.Errorf("--facts %q: %w", o.facts, errFacts)
 	}

@@ -20,8 +20,7 @@ import (
 
 // entry of a webhook configuration, with its rule.
 type entry struct {
-	name     string
-	failOpen bool
+	registration.Entry
 	// operations by resource.
 	operations map[schema.GroupVersionResource][]admissionregistrationv1.OperationType
 	namespaces labels.Selector
@@ -33,34 +32,26 @@ type entry struct {
 // attachments, which no manifest creates. Mutating entries come first, as in the API server. Match conditions are left
 // out: they save calls, and the rules allow what the conditions exclude.
 func entriesOf(profiles []storage.Profile, nfsDrivers []string, rules map[string]admission.Entry) ([]entry, error) {
-	mutating, validating := registration.Webhooks(profiles)
+	installed := registration.Entries(profiles)
 	if len(nfsDrivers) > 0 {
-		m, v := registration.NFS(nfsDrivers)
-		mutating.Webhooks = append(mutating.Webhooks, m.Webhooks...)
-		validating.Webhooks = append(validating.Webhooks, v.Webhooks...)
+		installed = append(installed, registration.NFSEntries(nfsDrivers)...)
 	}
-	webhooks := make([]admissionregistrationv1.ValidatingWebhook, 0, len(mutating.Webhooks)+len(validating.Webhooks))
-	for _, w := range mutating.Webhooks {
-		webhooks = append(webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: w.Name, ClientConfig: w.ClientConfig, FailurePolicy: w.FailurePolicy, Rules: w.Rules,
-			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
-		})
-	}
-	var all []entry
-	for _, w := range append(webhooks, validating.Webhooks...) {
-		e := entry{
-			name: w.Name, failOpen: *w.FailurePolicy == admissionregistrationv1.Ignore, operations: operationsOf(w.Rules),
-			decide: rules[*w.ClientConfig.Service.Path],
-		}
+	var mutating, validating []entry
+	for _, i := range installed {
+		e := entry{Entry: i, operations: operationsOf(i.Rules), decide: rules[i.Path]}
 		var err, other error
-		e.namespaces, err = selectorOf(w.NamespaceSelector)
-		e.objects, other = selectorOf(w.ObjectSelector)
+		e.namespaces, err = selectorOf(i.Namespaces)
+		e.objects, other = selectorOf(i.Objects)
 		if err := errors.Join(err, other); err != nil {
-			return nil, fmt.Errorf("reading the selectors of webhook %s: %w", w.Name, err)
+			return nil, fmt.Errorf("reading the selectors of entry %s: %w", i.Name(), err)
 		}
-		all = append(all, e)
+		if i.IsMutating() {
+			mutating = append(mutating, e)
+		} else {
+			validating = append(validating, e)
+		}
 	}
-	return all, nil
+	return append(mutating, validating...), nil
 }
 
 // selectorOf selects everything by default, as the API server does.
@@ -73,10 +64,10 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 
 // failure says what the API server does if the entry can't decide.
 func (e entry) failure() string {
-	if e.failOpen {
-		return "the API server would allow it (failurePolicy: Ignore)"
+	if e.FailClosed {
+		return "the API server would refuse it (failurePolicy: Fail)"
 	}
-	return "the API server would refuse it (failurePolicy: Fail)"
+	return "the API server would allow it (failurePolicy: Ignore)"
 }
 
 // operationsOf reads rules without wildcards: Fairlead's have none. A manifest is created or updated, and never deleted.

@@ -35,7 +35,7 @@ func run(t *testing.T, want error, in string, args ...string) string {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs(args)
 		cmd.SetIn(strings.NewReader(in))
-		cmd.SetOut(cli.Terminal{Writer: out}) // as main does
+		cmd.SetOut(&cli.Terminal{Writer: out}) // as main does
 		cmd.SetErr(out)
 		return cmd.ExecuteContext(t.Context())
 	})
@@ -216,7 +216,7 @@ func TestEntriesMatch(t *testing.T) {
 			var got []string
 			for _, e := range r.entries {
 				if e.matches(requestOf(object, old, operation), object, old) {
-					got = append(got, e.name)
+					got = append(got, e.Name())
 				}
 			}
 			must.Equal(t, strings.Join(got, " "), test.want)
@@ -257,7 +257,7 @@ func TestEntriesSelectNamespacesByName(t *testing.T) {
 	for _, e := range entries {
 		requirements, _ := e.namespaces.Requirements()
 		for _, r := range requirements {
-			must.Check(t, r.Key() == corev1.LabelMetadataName, "%s selects namespaces by %s", e.name, r.Key())
+			must.Check(t, r.Key() == corev1.LabelMetadataName, "%s selects namespaces by %s", e.Name(), r.Key())
 		}
 	}
 }

@@ -88,7 +88,7 @@ func newView(m manifest, o *unstructured.Unstructured) objectView {
 
 // add adds the decision of an entry, and reports whether the API server would refuse the manifest.
 func (o *objectView) add(e entry, d admission.Decision, err error) (refused bool) {
-	o.Entries = append(o.Entries, entryView{e.name, d.Audit(), d.Patch})
+	o.Entries = append(o.Entries, entryView{e.Name(), d.Audit(), d.Patch})
 	for _, w := range d.Warnings {
 		if !slices.Contains(o.Warnings, w) {
 			o.Warnings = append(o.Warnings, w)
@@ -96,12 +96,12 @@ func (o *objectView) add(e entry, d admission.Decision, err error) (refused bool
 	}
 	switch {
 	case err != nil:
-		o.Errors = append(o.Errors, fmt.Sprintf("%s did not decide: %v; %s", e.name, err, e.failure()))
-		return !e.failOpen
+		o.Errors = append(o.Errors, fmt.Sprintf("%s did not decide: %v; %s", e.Name(), err, e.failure()))
+		return e.FailClosed
 	case d.Denial == nil:
 		return false
 	case d.Denial.Code == http.StatusServiceUnavailable: // see admission.CannotJudge
-		o.Errors = append(o.Errors, fmt.Sprintf("%s: %s; %s", e.name, d.Denial.Message, e.failure()))
+		o.Errors = append(o.Errors, fmt.Sprintf("%s: %s; %s", e.Name(), d.Denial.Message, e.failure()))
 	default:
 		o.Denials = append(o.Denials, d.Denial.Message)
 	}

@@ -34,7 +34,7 @@ this, if it is bound in the storage system's namespace and in fairlead-system.`,
 			if err != nil {
 				return err
 			}
-			p.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
 		},
 	}
@@ -63,11 +63,12 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	case output == cli.OutputJSON:
 		return cli.WriteJSON(out, shown)
 	case len(names) > 0:
-		return writeSetting(out, shown.Data[0], time.Now())
+		writeSetting(out, shown.Data[0], time.Now())
+	default:
+		writeSettings(out, shown.Data, time.Now())
+		if len(unknown) > 0 {
+			cli.WriteLine(out, "%s", catalog.UnknownMessage(p.Name, unknown))
+		}
 	}
-	if err := writeSettings(out, shown.Data, time.Now()); err != nil || len(unknown) == 0 {
-		return err
-	}
-	cli.WriteLine(out, "%s", catalog.UnknownMessage(p.Name, unknown))
 	return nil
 }

@@ -73,7 +73,8 @@ func TestUnknownSettingsAreNamed(t *testing.T) {
 func TestEqualBlockersAreOneRow(t *testing.T) {
 	window := v1.Blocker{Kind: "Time", Name: "maintenanceWindows", Message: "wait for Saturday"}
 	out := clitest.Output(t, nil, func(out io.Writer) error {
-		return writeSetting(out, v1.Setting{Blockers: []v1.Blocker{window, window, {Kind: "Volume", Name: "pvc-a"}}}, time.Unix(0, 0))
+		writeSetting(out, v1.Setting{Blockers: []v1.Blocker{window, window, {Kind: "Volume", Name: "pvc-a"}}}, time.Unix(0, 0))
+		return nil
 	})
 	must.Equal(t, strings.Count(out, "maintenanceWindows"), 1)
 	must.Equal(t, strings.Count(out, "Volume/pvc-a"), 1)

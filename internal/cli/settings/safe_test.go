@@ -10,6 +10,6 @@ import (
 )
 
 func TestNoValueSteersTerminal(t *testing.T) {
-	clitest.CheckSafe(t, clitest.Spoiled[v1.SettingList](), func(out io.Writer) error { return writeSettings(out, clitest.Spoiled[[]v1.Setting](), time.Now()) })
-	clitest.CheckSafe(t, clitest.Spoiled[v1.Setting](), func(out io.Writer) error { return writeSetting(out, clitest.Spoiled[v1.Setting](), time.Now()) })
+	clitest.CheckSafe(t, clitest.Spoiled[v1.SettingList](), func(out io.Writer) error { writeSettings(out, clitest.Spoiled[[]v1.Setting](), time.Now()); return nil })
+	clitest.CheckSafe(t, clitest.Spoiled[v1.Setting](), func(out io.Writer) error { writeSetting(out, clitest.Spoiled[v1.Setting](), time.Now()); return nil })
 }

@@ -3,57 +3,47 @@ package settings
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 )
 
-func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) error {
-	t := cli.NewTable(out, "NAME", "VALUE", "SOURCE", "APPLIED", "SINCE", "REASON")
+func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) {
+	rows := [][]string{{"NAME", "VALUE", "SOURCE", "APPLIED", "SINCE", "REASON"}}
 	for _, s := range shown {
-		t.Row(s.Name, cli.Cell(s.Value), s.Source, fmt.Sprint(s.Applied), since(s, now), s.Reason)
+		rows = append(rows, []string{s.Name, cli.Cell(s.Value), s.Source, fmt.Sprint(s.Applied), cli.Ago(s.Since, now), s.Reason})
 	}
-	return t.Flush()
+	cli.WriteTable(out, rows)
 }
 
 // writeSetting shows all facts on one setting.
-func writeSetting(out io.Writer, s v1.Setting, now time.Time) error {
-	t := cli.NewTable(out)
-	t.Row("Name:", s.Name)
-	t.Row("Value:", cli.Value(s.Value))
-	t.Row("Source:", s.Source)
-	t.Row("Applied:", fmt.Sprint(s.Applied))
-	t.Row("Since:", since(s, now))
-	t.Row("Reason:", s.Reason)
-	t.Row("Default:", cli.Value(s.Default))
-	t.Row("Allowed:", s.Allowed)
-	t.Row("Gate:", s.Gate)
-	t.Row("Affects:", s.Affects)
-	t.Row("Profile:", s.Profile+" in "+s.Namespace)
-	if err := t.Flush(); err != nil || len(s.Blockers) == 0 {
-		return err
+func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
+	cli.WriteTable(out, [][]string{
+		{"Name:", s.Name},
+		{"Value:", cli.Value(s.Value)},
+		{"Source:", s.Source},
+		{"Applied:", fmt.Sprint(s.Applied)},
+		{"Since:", cli.Ago(s.Since, now)},
+		{"Reason:", s.Reason},
+		{"Default:", cli.Value(s.Default)},
+		{"Allowed:", s.Allowed},
+		{"Gate:", s.Gate},
+		{"Affects:", s.Affects},
+		{"Profile:", s.Profile + " in " + s.Namespace},
+	})
+	if len(s.Blockers) == 0 {
+		return
 	}
 	fmt.Fprintln(out)
-	t = cli.NewTable(out, "BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT")
-	shown := map[[3]string]bool{}
+	rows := [][]string{{"BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT"}}
 	for _, b := range s.Blockers {
+		row := []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace)}
 		// Several components may wait for the same, such as a maintenance window.
-		row := [3]string{b.Kind, b.Name, b.Message}
-		if shown[row] {
-			continue
+		if !slices.ContainsFunc(rows, func(r []string) bool { return r[0] == row[0] && r[3] == row[3] }) {
+			rows = append(rows, row)
 		}
-		shown[row] = true
-		t.Row(b.Kind+"/"+b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace))
 	}
-	return t.Flush()
-}
-
-func since(s v1.Setting, now time.Time) string {
-	if s.Since == nil {
-		return "-"
-	}
-	return duration.HumanDuration(max(0, now.Sub(*s.Since)))
+	cli.WriteTable(out, rows)
 }

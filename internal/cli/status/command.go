@@ -46,7 +46,8 @@ allow the parts on nodes and NFS services.
 				if o.Output == cli.OutputJSON {
 					return v.State, cli.WriteJSON(out, v)
 				}
-				return v.State, writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
+				writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
+				return v.State, nil
 			})
 		},
 	}
@@ -81,7 +82,8 @@ Longhorn that of the PersistentVolume.
 				if o.Output == cli.OutputJSON {
 					return volume.State, cli.WriteJSON(out, volume)
 				}
-				return volume.State, writeVolume(out, volume, o.ClusterName())
+				writeVolume(out, volume, o.ClusterName())
+				return volume.State, nil
 			})
 		},
 	}
@@ -103,7 +105,7 @@ ClusterRole fairlead-planner allows this.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd, o, watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
 				state := datapath.OK
-				volumes := []VolumeView{}
+				volumes := []datapath.Path{}
 				for _, p := range v.Profiles {
 					volumes = append(volumes, p.Volumes...)
 				}
@@ -111,9 +113,10 @@ ClusterRole fairlead-planner allows this.
 					state = datapath.Worse(state, volume.State)
 				}
 				if o.Output == cli.OutputJSON {
-					return state, cli.WriteJSON(out, map[string][]VolumeView{"data": volumes})
+					return state, cli.WriteJSON(out, map[string][]datapath.Path{"data": volumes})
 				}
-				return state, writeVolumes(out, volumes, o.ClusterName())
+				writeVolumes(out, volumes, o.ClusterName())
+				return state, nil
 			})
 		},
 	}
@@ -131,7 +134,7 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 	if err != nil {
 		return err
 	}
-	cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+	cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 	look := func(ctx context.Context) (string, datapath.State, error) {
 		now := time.Now()
 		v, err := Read(ctx, targets, live, now)

@@ -13,11 +13,10 @@ import (
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
-	"github.com/fairlead-io/fairlead/internal/fence/advice"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
@@ -32,11 +31,10 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 		}
 		v.Profiles, v.State = append(v.Profiles, p), datapath.Worse(v.State, p.State)
 	}
-	paged := lists.NewLive(live)
-	if err := v.note("NodeFences", v.readNodes(ctx, paged)); err != nil {
+	if err := v.note("NodeFences", v.readNodes(ctx, live)); err != nil {
 		return v, err
 	}
-	return v, v.note("NFSServices", v.readNFS(ctx, paged))
+	return v, v.note("NFSServices", v.readNFS(ctx, lists.NewLive(live)))
 }
 
 // note turns an error of one part into a note, so that a missing right does not hide the other parts.
@@ -52,7 +50,7 @@ func (v *View) note(what string, err error) error {
 }
 
 func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView, error) {
-	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []VolumeView{}}
+	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
 		return p, err
@@ -96,8 +94,9 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 	if err != nil {
 		return p, err
 	}
-	for _, path := range datapath.Follow(facts) {
-		p.Volumes, p.State = append(p.Volumes, viewOf(path)), datapath.Worse(p.State, path.State)
+	p.Volumes = datapath.Follow(facts)
+	for _, path := range p.Volumes {
+		p.State = datapath.Worse(p.State, path.State)
 	}
 	return p, nil
 }
@@ -112,23 +111,17 @@ func progressOf(s cluster.SettingState) []Progress {
 	return shown
 }
 
-func (v *View) readNodes(ctx context.Context, live client.Reader) error {
-	var list v1alpha1.NodeFenceList
-	if err := live.List(ctx, &list); err != nil {
-		return err
+func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
+	if v.nodes, err = fences.Read(ctx, live); errors.Is(err, fences.ErrNotInstalled) {
+		return nil
 	}
-	for i := range list.Items {
-		record := &list.Items[i]
-		s := record.Status
-		if s.Phase == "" || s.Phase == v1alpha1.NodeHealthy {
-			continue
+	for _, n := range v.nodes {
+		if n.Phase != "" && n.Phase != string(v1alpha1.NodeHealthy) {
+			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next})
+			v.State = datapath.Worse(v.State, datapath.Waiting)
 		}
-		node := fencing.NodeOfFence(record)
-		a := advice.Of(record.Name, node, s)
-		v.LostNodes = append(v.LostNodes, LostNode{node, string(s.Phase), cli.TimeOf(s.LostSince), a.WaitsFor, a.Next})
-		v.State = datapath.Worse(v.State, datapath.Waiting)
 	}
-	return nil
+	return err
 }
 
 func (v *View) readNFS(ctx context.Context, live client.Reader) error {
@@ -155,7 +148,7 @@ func (v *View) readNFS(ctx context.Context, live client.Reader) error {
 var errNoVolume = errors.New("no RWX volume of the profile has this name; \"fairlead volumes\" lists them")
 
 // Find returns one volume of the view.
-func (v View) Find(name string) (VolumeView, error) {
+func (v View) Find(name string) (datapath.Path, error) {
 	var names []string
 	for _, p := range v.Profiles {
 		for _, volume := range p.Volumes {
@@ -165,5 +158,5 @@ func (v View) Find(name string) (VolumeView, error) {
 			names = append(names, volume.Volume)
 		}
 	}
-	return VolumeView{}, fmt.Errorf("%q: %w%s", name, errNoVolume, cli.DidYouMean(name, names))
+	return datapath.Path{}, fmt.Errorf("%q: %w%s", name, errNoVolume, cli.DidYouMean(name, names))
 }

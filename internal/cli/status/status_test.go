@@ -45,12 +45,15 @@ func TestStatusIsShown(t *testing.T) {
 		t.Errorf("states %s, %s", fine.State, trouble.State)
 	}
 	for name, write := range map[string]func(io.Writer) error{
-		"fine.txt":     func(out io.Writer) error { return writeStatus(out, fine, "fairlead", cluster, clitest.Noon) },
-		"trouble.txt":  func(out io.Writer) error { return writeStatus(out, trouble, "kubectl fairlead", cluster, clitest.Noon) },
+		"fine.txt": func(out io.Writer) error { writeStatus(out, fine, "fairlead", cluster, clitest.Noon); return nil },
+		"trouble.txt": func(out io.Writer) error {
+			writeStatus(out, trouble, "kubectl fairlead", cluster, clitest.Noon)
+			return nil
+		},
 		"trouble.json": func(out io.Writer) error { return cli.WriteJSON(out, trouble) },
-		"volumes.txt":  func(out io.Writer) error { return writeVolumes(out, trouble.Profiles[0].Volumes, cluster) },
-		"volume.txt":   func(out io.Writer) error { return writeVolume(out, trouble.Profiles[0].Volumes[0], cluster) },
-		"idle.txt":     func(out io.Writer) error { return writeVolume(out, trouble.Profiles[0].Volumes[1], cluster) },
+		"volumes.txt":  func(out io.Writer) error { writeVolumes(out, trouble.Profiles[0].Volumes, cluster); return nil },
+		"volume.txt":   func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[0], cluster); return nil },
+		"idle.txt":     func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[1], cluster); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -159,10 +162,10 @@ func TestNoValueSteersTerminalOfStatus(t *testing.T) {
 			v.Profiles[i].Volumes[j].State = datapath.Wrong
 		}
 	}
-	clitest.CheckSafe(t, v, func(out io.Writer) error { return writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon) })
-	volume := clitest.Spoiled[VolumeView]()
-	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolume(out, volume, clitest.Hostile) })
-	clitest.CheckSafe(t, volume, func(out io.Writer) error { return writeVolumes(out, []VolumeView{volume}, clitest.Hostile) })
+	clitest.CheckSafe(t, v, func(out io.Writer) error { writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon); return nil })
+	volume := clitest.Spoiled[datapath.Path]()
+	clitest.CheckSafe(t, volume, func(out io.Writer) error { writeVolume(out, volume, clitest.Hostile); return nil })
+	clitest.CheckSafe(t, volume, func(out io.Writer) error { writeVolumes(out, []datapath.Path{volume}, clitest.Hostile); return nil })
 }
 
 func TestPlannersMayReadStatus(t *testing.T) {

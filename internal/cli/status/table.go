@@ -7,45 +7,39 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 )
 
-func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) error {
+func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) {
 	cli.WriteLine(out, "Cluster %s: %s", cmp.Or(cluster, "(no name)"), v.Summary())
 	for _, p := range v.Profiles {
-		if err := writeProfile(out, p, program, now); err != nil {
-			return err
+		writeProfile(out, p, program, now)
+	}
+	cli.WriteList(out, v.LostNodes, func(n LostNode) []string {
+		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), cli.OrDash(n.Next)}
+	}, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "NEXT")
+	cli.WriteList(out, v.NFSServices, func(s NFSService) []string {
+		next := "-"
+		if s.State != datapath.OK {
+			next = program + " nfs " + s.Service
 		}
-	}
-	if err := writeLost(out, v.LostNodes, now); err != nil {
-		return err
-	}
-	if err := writeServices(out, v.NFSServices, program); err != nil {
-		return err
-	}
+		return []string{s.Service, s.Ready, fmt.Sprintf("%d of %d", s.Healthy, s.Backends), cli.OrDash(s.Message), next}
+	}, "NFS SERVICE", "READY", "BACKENDS HEALTHY", "MESSAGE", "NEXT")
 	if len(v.Notes) > 0 {
 		fmt.Fprintln(out)
 	}
 	for _, n := range v.Notes {
 		cli.WriteLine(out, "Note: %s", n)
 	}
-	return nil
 }
 
 // Summary counts what needs attention.
 func (v View) Summary() string {
 	settings, waiting, wrong := 0, 0, 0
 	for _, p := range v.Profiles {
-		settings += len(p.Waiting)
-		for _, volume := range p.Volumes {
-			switch volume.State {
-			case datapath.Waiting:
-				waiting++
-			case datapath.Wrong:
-				wrong++
-			}
-		}
+		settings, waiting, wrong = settings+len(p.Waiting), waiting+p.In(datapath.Waiting), wrong+p.In(datapath.Wrong)
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -73,35 +67,22 @@ func (v View) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) error {
+func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) {
 	fmt.Fprintln(out)
 	n := p.Network
-	t := cli.NewTable(out)
-	t.Row("Profile:", p.Profile+" in "+p.Namespace)
-	t.Row("Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers)))
-	t.Row("Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": "))
-	t.Row("Settings:", fmt.Sprintf("%d of %d applied", p.Applied, p.Applied+len(p.Waiting)))
-	attached := 0
-	for _, v := range p.Volumes {
-		if v.Attached {
-			attached++
-		}
-	}
-	t.Row("RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), attached))
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if len(p.Waiting) > 0 {
-		fmt.Fprintln(out)
-		t = cli.NewTable(out, "SETTING NOT APPLIED", "VALUE", "SINCE", "NEXT", "REASON")
-		for _, s := range p.Waiting {
-			t.Row(s.Name, cli.Cell(s.Value), cli.Ago(s.Since, now), program+" settings "+s.Name, s.Reason)
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-	}
-	return writeDisagreeing(out, p, program)
+	cli.WriteTable(out, [][]string{
+		{"Profile:", p.Profile + " in " + p.Namespace},
+		{"Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers))},
+		{"Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": ")},
+		{"Settings:", fmt.Sprintf("%d of %d applied", p.Applied, p.Applied+len(p.Waiting))},
+		{"RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), p.Attached())},
+	})
+	cli.WriteList(out, p.Waiting, func(s v1.Setting) []string {
+		return []string{s.Name, cli.Cell(s.Value), cli.Ago(s.Since, now), program + " settings " + s.Name, s.Reason}
+	}, "SETTING NOT APPLIED", "VALUE", "SINCE", "NEXT", "REASON")
+	cli.WriteList(out, p.Findings(program), func(f Finding) []string {
+		return []string{f.Volume, string(f.State), cli.OrDash(string(f.Hop)), f.Next, f.What}
+	}, "VOLUME", "STATE", "HOP", "NEXT", "WHAT")
 }
 
 // Finding is a part of a data path that is not as it should be.
@@ -118,139 +99,59 @@ type Finding struct {
 func (p ProfileView) Findings(program string) []Finding {
 	var found []Finding
 	for _, v := range p.Volumes {
+		before := len(found)
 		for _, h := range v.Hops {
 			if h.State != datapath.OK {
 				found = append(found, Finding{v.Volume, h.State, h.Kind, h.Message, h.Command})
 			}
 		}
-		if v.WaitsFor != "" && !v.disagrees() {
+		if v.WaitsFor != "" && len(found) == before { // no hop says more than the volume
 			found = append(found, Finding{v.Volume, v.State, "", v.WaitsFor, program + " status volume " + v.Volume})
 		}
 	}
 	return found
 }
 
-// writeDisagreeing lists hops that are not as they should be, each with the next command.
-func writeDisagreeing(out io.Writer, p ProfileView, program string) error {
-	found := p.Findings(program)
-	if len(found) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "VOLUME", "STATE", "HOP", "NEXT", "WHAT")
-	for _, f := range found[:min(len(found), cli.LongestList)] {
-		t.Row(f.Volume, string(f.State), cli.OrDash(string(f.Hop)), f.Next, f.What)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	cli.More(out, len(found))
-	return nil
-}
-
-// disagrees reports whether a hop says more than the volume.
-func (v VolumeView) disagrees() bool {
-	for _, h := range v.Hops {
-		if h.State != datapath.OK {
-			return true
-		}
-	}
-	return false
-}
-
-func writeLost(out io.Writer, nodes []LostNode, now time.Time) error {
-	if len(nodes) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "NEXT")
-	for _, n := range nodes {
-		t.Row(n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), cli.OrDash(n.Next))
-	}
-	return t.Flush()
-}
-
-func writeServices(out io.Writer, services []NFSService, program string) error {
-	if len(services) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	t := cli.NewTable(out, "NFS SERVICE", "READY", "BACKENDS HEALTHY", "MESSAGE", "NEXT")
-	for _, s := range services {
-		next := "-"
-		if s.State != datapath.OK {
-			next = program + " nfs " + s.Service
-		}
-		t.Row(s.Service, s.Ready, fmt.Sprintf("%d of %d", s.Healthy, s.Backends), cli.OrDash(s.Message), next)
-	}
-	return t.Flush()
-}
-
-func writeVolumes(out io.Writer, volumes []VolumeView, cluster string) error {
+func writeVolumes(out io.Writer, volumes []datapath.Path, cluster string) {
 	cli.WriteLine(out, "Cluster %s: %d RWX volumes", cmp.Or(cluster, "(no name)"), len(volumes))
 	if len(volumes) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(out)
-	t := cli.NewTable(out, "VOLUME", "NODES", "WORKLOADS", "NETWORK", "WANTED", "SERVER", "STATE", "WAITS FOR")
+	rows := [][]string{{"VOLUME", "NODES", "WORKLOADS", "NETWORK", "WANTED", "SERVER", "STATE", "WAITS FOR"}}
 	for _, v := range volumes {
-		t.Row(v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), v.NetworkText(), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), v.Reason())
+		rows = append(rows, []string{
+			v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), NetworkOf(v), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), cli.OrDash(v.Reason()),
+		})
 	}
-	return t.Flush()
-}
-
-// NetworkText names the network of the volume now.
-func (v VolumeView) NetworkText() string {
-	if v.Network == nil {
-		return "-"
-	}
-	return NetworkName(*v.Network)
-}
-
-// Reason of the state: what the volume waits for, else the first hop that disagrees.
-func (v VolumeView) Reason() string {
-	if v.WaitsFor != "" {
-		return v.WaitsFor
-	}
-	for _, h := range v.Hops {
-		if h.State == v.State && h.Message != "" {
-			return h.Message
-		}
-	}
-	return "-"
+	cli.WriteTable(out, rows)
 }
 
 // writeVolume shows the path of one volume, a line for each hop.
-func writeVolume(out io.Writer, v VolumeView, cluster string) error {
+func writeVolume(out io.Writer, v datapath.Path, cluster string) {
 	cli.WriteLine(out, "Cluster %s: volume %s: %s", cmp.Or(cluster, "(no name)"), v.Volume, v.State)
 	fmt.Fprintln(out)
-	t := cli.NewTable(out)
-	t.Row("Workloads:", cli.List(v.Workloads))
-	t.Row("Nodes:", cli.List(v.Nodes))
-	t.Row("Network:", v.NetworkText())
-	t.Row("Wanted:", NetworkName(v.Wanted))
+	facts := [][]string{
+		{"Workloads:", cli.List(v.Workloads)}, {"Nodes:", cli.List(v.Nodes)}, {"Network:", NetworkOf(v)}, {"Wanted:", NetworkName(v.Wanted)},
+	}
 	if v.WaitsFor != "" {
-		t.Row("Waits for:", v.WaitsFor)
+		facts = append(facts, []string{"Waits for:", v.WaitsFor})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	cli.WriteTable(out, facts)
 	if len(v.Hops) == 0 {
 		fmt.Fprintln(out, "\nThe volume has no Service and no server: they are created when a pod uses the volume.")
-		return nil
+		return
 	}
 	fmt.Fprintln(out)
-	t = cli.NewTable(out, "HOP", "NAME", "NODE", "NETWORK", "ADDRESSES", "STATE")
+	hops := [][]string{{"HOP", "NAME", "NODE", "NETWORK", "ADDRESSES", "STATE"}}
 	for _, h := range v.Hops {
 		network := NetworkName(h.Network)
 		if h.Kind == datapath.Endpoint {
 			network = "-"
 		}
-		t.Row(string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State))
+		hops = append(hops, []string{string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State)})
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	cli.WriteTable(out, hops)
 	for _, h := range v.Hops {
 		if h.State != datapath.OK {
 			fmt.Fprintln(out)
@@ -258,5 +159,4 @@ func writeVolume(out io.Writer, v VolumeView, cluster string) error {
 			cli.WriteLine(out, "Next: %s", h.Command)
 		}
 	}
-	return nil
 }

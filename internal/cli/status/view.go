@@ -4,6 +4,7 @@ import (
 	"time"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -18,7 +19,12 @@ type View struct {
 	NFSServices []NFSService   `json:"nfsServices"`
 	// Notes say what could not be read, and why.
 	Notes []string `json:"notes"`
+	// nodes are all NodeFences; `fairlead fences -o json` has them.
+	nodes []fences.View
 }
+
+// Nodes are the nodes with a NodeFence, the urgent ones first.
+func (v View) Nodes() []fences.View { return v.nodes }
 
 // ProfileView is one storage system.
 type ProfileView struct {
@@ -32,13 +38,32 @@ type ProfileView struct {
 	// Progress of the Waiting settings, as the controller reported it.
 	Progress []Progress `json:"progress"`
 	// Volumes are the shared ones.
-	Volumes []VolumeView `json:"volumes"`
+	Volumes []datapath.Path `json:"volumes"`
 	// settings of the danger zone; `fairlead settings -o json` has them.
 	settings []v1.Setting
 }
 
 // Settings of the danger zone, in the order of the catalog.
 func (p ProfileView) Settings() []v1.Setting { return p.settings }
+
+// Attached counts the volumes that are attached.
+func (p ProfileView) Attached() int {
+	return p.count(func(v datapath.Path) bool { return v.Attached })
+}
+
+// In counts the volumes in a state.
+func (p ProfileView) In(state datapath.State) int {
+	return p.count(func(v datapath.Path) bool { return v.State == state })
+}
+
+func (p ProfileView) count(is func(datapath.Path) bool) (n int) {
+	for _, v := range p.Volumes {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}
 
 // Progress counts the components of one kind that are built with a setting's value.
 type Progress struct {
@@ -61,33 +86,6 @@ type NetworkView struct {
 	Total   int `json:"total"`
 }
 
-// VolumeView is one shared volume and its data path.
-type VolumeView struct {
-	Volume    string   `json:"volume"`
-	Attached  bool     `json:"attached"`
-	Nodes     []string `json:"nodes"`
-	Workloads []string `json:"workloads"`
-	// Network of the volume now, empty for the cluster network; absent before the first attachment.
-	Network *string `json:"network,omitempty"`
-	Wanted  string  `json:"wanted"`
-	// Server addresses that clients mount.
-	Server   []string       `json:"server"`
-	State    datapath.State `json:"state"`
-	WaitsFor string         `json:"waitsFor"`
-	Hops     []HopView      `json:"hops"`
-}
-
-type HopView struct {
-	Kind      datapath.Kind  `json:"kind"`
-	Name      string         `json:"name"`
-	Node      string         `json:"node,omitempty"`
-	Network   string         `json:"network"`
-	Addresses []string       `json:"addresses"`
-	State     datapath.State `json:"state"`
-	Message   string         `json:"message"`
-	Command   string         `json:"command"`
-}
-
 // LostNode is a node whose NodeFence is not Healthy.
 type LostNode struct {
 	Node      string     `json:"node"`
@@ -108,24 +106,6 @@ type NFSService struct {
 	State    datapath.State `json:"state"`
 }
 
-func viewOf(p datapath.Path) VolumeView {
-	v := VolumeView{
-		Volume: p.Volume, Attached: p.Attached, Nodes: append([]string{}, p.Nodes...), Workloads: append([]string{}, p.Workloads...),
-		Wanted: p.Wanted.String(), Server: []string{}, State: p.State, WaitsFor: p.WaitsFor, Hops: []HopView{},
-	}
-	if p.Created {
-		network := p.Network.String()
-		v.Network = &network
-	}
-	for _, h := range p.Hops {
-		v.Hops = append(v.Hops, HopView{h.Kind, h.Name, h.Node, h.Network.String(), append([]string{}, h.Addresses...), h.State, h.Message, h.Command})
-		if h.Kind == datapath.Addresses || h.Kind == datapath.Service && len(h.Addresses) > 0 {
-			v.Server = append(v.Server, h.Addresses...)
-		}
-	}
-	return v
-}
-
 // NetworkName of a text that Attachment.String wrote.
 func NetworkName(text string) string {
 	a, err := storage.ParseAttachment(text)
@@ -136,4 +116,12 @@ func NetworkName(text string) string {
 		return "cluster network"
 	}
 	return a.Network.String()
+}
+
+// NetworkOf names the network of a volume now.
+func NetworkOf(p datapath.Path) string {
+	if p.Network == nil {
+		return "-"
+	}
+	return NetworkName(*p.Network)
 }

@@ -34,7 +34,7 @@ the parts on nodes and NFS services. Ctrl-C ends the page.`,
 			if err != nil {
 				return err
 			}
-			cli.Target{Unread: unread}.NoteDefaults(cmd.ErrOrStderr())
+			cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 			shared := newWatch(clusterSource{targets, live, cli.Defaults(unread)})
 			if s := shared.refresh(cmd.Context()); s.err != nil {
 				return s.err

@@ -75,8 +75,11 @@ func (s *server) plan(ctx context.Context, f planForm) (plan.View, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return s.watch.source.plan(ctx, f.Profile, changes, s.now())
+	return s.watch.source.plan(ctx, f.Profile, changes, s.watch.now())
 }
+
+// longest list on a view that is not paged.
+const longest = 20
 
 // cut shortens a list, and returns how many rows are hidden.
 func cut[T any](list *[]T) int {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/nfs"
 	"github.com/fairlead-io/fairlead/internal/cli/plan"
 	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/datapath"
 )
 
 // reading is the cluster at one moment. All views share it, so nothing changes it.
@@ -55,10 +56,7 @@ func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error
 		return nil, cli.ExplainBy(err, roles)
 	}
 	r.notes = append(r.notes, r.status.Notes...)
-	// status notes that NodeFences may not be read.
-	if r.fences, err = fences.Read(ctx, s.live); err != nil && !errors.Is(err, fences.ErrNotInstalled) && !apierrors.IsForbidden(err) {
-		return nil, err
-	}
+	r.fences = r.status.Nodes()
 	r.services, err = nfs.Read(ctx, s.live, s.targets[0].Configuration.NFS.DefaultServices())
 	switch {
 	case apierrors.IsForbidden(err):
@@ -82,13 +80,13 @@ func (s clusterSource) plan(ctx context.Context, profile string, c plan.Changes,
 }
 
 // volumes of all profiles, the worst first.
-func (r *reading) volumes() []status.VolumeView {
-	var all []status.VolumeView
+func (r *reading) volumes() []datapath.Path {
+	var all []datapath.Path
 	for _, p := range r.status.Profiles {
 		all = append(all, p.Volumes...)
 	}
-	slices.SortStableFunc(all, func(a, b status.VolumeView) int {
-		return cmp.Or(cmp.Compare(rank(b.State), rank(a.State)), cmp.Compare(a.Volume, b.Volume))
+	slices.SortStableFunc(all, func(a, b datapath.Path) int {
+		return cmp.Or(cmp.Compare(b.State.Severity(), a.State.Severity()), cmp.Compare(a.Volume, b.Volume))
 	})
 	return all
 }

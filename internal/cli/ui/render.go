@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -20,7 +21,7 @@ import (
 var sources embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": cli.Ago, "list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "next": cli.Next,
+	"ago": cli.Ago, "list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "networkNow": status.NetworkOf, "next": cli.Next,
 	"volumeLink": volumeLink, "settingLink": settingLink, "fenceLink": fenceLink, "serviceLink": serviceLink, "planLink": planLink,
 	"typed": typed,
 	"appliesState": func(applies string) string {
@@ -79,33 +80,58 @@ type menu struct{ Path, Name string }
 
 var menus = []menu{{"/", "Overview"}, {"/volumes", "Volumes"}, {"/settings", "Settings"}, {"/rollouts", "Roll-outs"}, {"/fences", "Fences"}, {"/nfs", "NFS"}}
 
-// onlyLive is the key of the state that a stream of events has; then only the live part is rendered.
-type onlyLive struct{}
+// part is what an open page asks for every two seconds.
+type part struct {
+	Version   string        `json:"version"`
+	HTML      template.HTML `json:"html"`
+	Freshness template.HTML `json:"freshness"`
+}
 
+const partType = "application/json"
+
+// show serves a view: the whole page, or the part that is live to a page that is open.
 func (s *server) show(v view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		given, only := r.Context().Value(onlyLive{}).(state)
-		if !only {
-			given = s.watch.look(r.Context())
+		isOpen := r.Header.Get("Accept") == partType
+		look := s.watch.look
+		if isOpen {
+			look = s.watch.refresh
 		}
+		given := look(r.Context())
 		p := page{code: http.StatusBadGateway, title: "No reading", live: "unread"}
 		if given.reading != nil {
 			p = v(s, r, given.reading)
 		}
-		live, err := rendered(p.live, p.data)
-		if err == nil && !only {
-			live, err = s.whole(p, live, given)
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		body, err := s.body(p, given, isOpen)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if isOpen {
+			w.Header().Set("Content-Type", partType)
+		}
 		if p.code != 0 {
 			w.WriteHeader(p.code)
 		}
-		_, _ = w.Write([]byte(live)) // the browser may have gone
+		_, _ = w.Write(body) // the browser may have gone
 	}
+}
+
+func (s *server) body(p page, given state, isOpen bool) ([]byte, error) {
+	live, err := rendered(p.live, p.data)
+	if err != nil {
+		return nil, err
+	}
+	if !isOpen {
+		whole, err := s.whole(p, live, given)
+		return []byte(whole), err
+	}
+	fresh, err := s.freshness(given)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(part{version(live), live, fresh})
 }
 
 // whole puts the live part into the layout.

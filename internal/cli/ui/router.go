@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -19,11 +18,8 @@ type server struct {
 	http.Handler
 	watch   *watch
 	session *session
-	// views renders the views, for the browser and for streams of events.
-	views *chi.Mux
 	// address is host:port.
 	address, program, cluster string
-	now                       func() time.Time
 }
 
 func newServer(address string, w *watch, program, cluster string) (*server, error) {
@@ -35,30 +31,19 @@ func newServer(address string, w *watch, program, cluster string) (*server, erro
 	if err != nil {
 		return nil, fmt.Errorf("files of the page: %w", err)
 	}
-	s := &server{watch: w, session: newSession(port), views: chi.NewRouter(), address: address, program: program, cluster: cluster, now: w.now}
-	s.routeViews()
+	s := &server{watch: w, session: newSession(port), address: address, program: program, cluster: cluster}
 	r := chi.NewRouter()
 	r.Use(headed, hosted(port), s.session.guarded)
 	r.Get("/static/*", http.StripPrefix("/static/", http.FileServerFS(files)).ServeHTTP)
-	r.Get("/events", s.events)
-	r.Mount("/", s.views)
+	for path, v := range map[string]view{
+		"/": overview, "/volumes": volumes, "/volumes/{volume}": volume, "/settings": settings, "/settings/{setting}": setting, "/plan": planned,
+		"/rollouts": rollouts, "/fences": allFences, "/fences/{node}": fence, "/nfs": services, "/nfs/{namespace}/{name}": service,
+	} {
+		r.Get(path, s.show(v))
+	}
+	r.NotFound(s.show(missing))
 	s.Handler = r
 	return s, nil
 }
 
 func (s *server) link() string { return "http://" + s.address + "/?token=" + s.session.token }
-
-func (s *server) routeViews() {
-	s.views.Get("/", s.show(overview))
-	s.views.Get("/volumes", s.show(volumes))
-	s.views.Get("/volumes/{volume}", s.show(volume))
-	s.views.Get("/settings", s.show(settings))
-	s.views.Get("/settings/{setting}", s.show(setting))
-	s.views.Get("/plan", s.show(planned))
-	s.views.Get("/rollouts", s.show(rollouts))
-	s.views.Get("/fences", s.show(allFences))
-	s.views.Get("/fences/{node}", s.show(fence))
-	s.views.Get("/nfs", s.show(services))
-	s.views.Get("/nfs/{namespace}/{name}", s.show(service))
-	s.views.NotFound(s.show(missing))
-}

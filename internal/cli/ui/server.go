@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // listen on a loopback address only.
@@ -23,15 +26,13 @@ func listen(port int) (net.Listener, error) {
 	return nil, fmt.Errorf("listening on the loopback address: %w", failed)
 }
 
-// serve until the context ends, which also ends open streams of events.
+// serve until the context ends.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+	server := manager.Server{
+		Listener: listener, ShutdownTimeout: ptr.To(time.Second),
+		Server: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10},
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Start(ctx); err != nil {
 		return fmt.Errorf("serving the page: %w", err)
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestLinkWorksOnceInOneBrowser(t *testing.T) {
 	must.Do(t, err)
 	link, err := url.Parse(page.link())
 	must.Do(t, err)
-	for name, path := range map[string]string{"no cookie": "/", "wrong token": "/?token=x", "empty token": "/?token=", "token elsewhere": "/volumes?" + link.RawQuery, "file": "/static/style.css", "events": "/events"} {
+	for name, path := range map[string]string{"no cookie": "/", "wrong token": "/?token=x", "empty token": "/?token=", "token elsewhere": "/volumes?" + link.RawQuery, "file": "/static/style.css"} {
 		if w := ask(page, path); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "once, in one browser") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
@@ -150,7 +150,7 @@ var views = []string{
 func TestEveryViewShowsItsPart(t *testing.T) {
 	_, get := open(t, trouble(t))
 	for i, want := range []string{
-		"have 10.1.0.9, and Multus reports 10.1.0.7", "default/web-0", "<svg viewBox", "no Service and no server", "will be applied when these volumes are detached", "longhorn-critical",
+		"have 10.1.0.9, and Multus reports 10.1.0.7", "default/web-0", `<div class="path"`, "no Service and no server", "will be applied when these volumes are detached", "longhorn-critical",
 		"priority-class", "clients and servers are on the network", "its taint to be removed", "kubectl taint nodes node-3", "archive/vault", "1 of 2 backends is healthy",
 	} {
 		w := get(views[i])
@@ -177,11 +177,11 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 		r.status, r.fences, r.services = clitest.Spoiled[status.View](), []fences.View{clitest.Spoiled[fences.View]()}, []nfs.View{clitest.Spoiled[nfs.View]()}
 		r.notes = []string{hostile}
 		p := &r.status.Profiles[0]
-		v := status.VolumeView{Volume: hostile, Nodes: []string{hostile}, Workloads: []string{hostile}, Server: []string{hostile}, State: datapath.Wrong, WaitsFor: hostile, Wanted: hostile}
+		v := datapath.Path{Volume: hostile, Nodes: []string{hostile}, Workloads: []string{hostile}, Server: []string{hostile}, State: datapath.Wrong, WaitsFor: hostile, Wanted: hostile}
 		for _, kind := range []datapath.Kind{datapath.Client, datapath.Endpoint, datapath.Service, datapath.Addresses, datapath.Server} {
-			v.Hops = append(v.Hops, status.HopView{Kind: kind, Name: hostile, Node: hostile, Network: hostile, Addresses: []string{hostile}, State: datapath.Wrong, Message: hostile, Command: hostile})
+			v.Hops = append(v.Hops, datapath.Hop{Kind: kind, Name: hostile, Node: hostile, Network: hostile, Addresses: []string{hostile}, State: datapath.Wrong, Message: hostile, Command: hostile})
 		}
-		p.Profile, p.Network.Message, p.Volumes = hostile, hostile, []status.VolumeView{v}
+		p.Profile, p.Network.Message, p.Volumes = hostile, hostile, []datapath.Path{v}
 		p.Waiting[0].Name, p.Waiting[0].Value, p.Waiting[0].Reason = hostile, hostile, hostile
 		r.fences[0].Node, r.fences[0].Next, r.fences[0].Message = hostile, hostile, hostile
 		r.services[0].Service, r.services[0].Message, r.services[0].Backends[0].Address = "archive/"+hostile, hostile, hostile

@@ -14,7 +14,7 @@ import (
 var states = []string{string(datapath.Wrong), string(datapath.Waiting), string(datapath.OK)}
 
 type volumesData struct {
-	pageOf[status.VolumeView]
+	pageOf[datapath.Path]
 	States []string
 }
 
@@ -22,17 +22,17 @@ type volumesData struct {
 func volumes(_ *server, r *http.Request, now *reading) page {
 	all := now.volumes()
 	if wanted := r.URL.Query().Get("state"); slices.Contains(states, wanted) {
-		all = slices.DeleteFunc(all, func(v status.VolumeView) bool { return string(v.State) != wanted })
+		all = slices.DeleteFunc(all, func(v datapath.Path) bool { return string(v.State) != wanted })
 	}
-	list := paged(r, "RWX volumes", all, func(v status.VolumeView) []string {
-		texts := []string{v.Volume, v.NetworkText(), status.NetworkName(v.Wanted)}
+	list := paged(r, "RWX volumes", all, func(v datapath.Path) []string {
+		texts := []string{v.Volume, status.NetworkOf(v), status.NetworkName(v.Wanted)}
 		return slices.Concat(texts, v.Nodes, v.Workloads, v.Server)
 	})
 	return page{title: "Volumes", menu: "/volumes", head: "volumes-head", live: "volumes", data: volumesData{list, states}}
 }
 
 type volumeData struct {
-	status.VolumeView
+	datapath.Path
 	Picture picture
 }
 

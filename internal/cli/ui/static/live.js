@@ -1,4 +1,4 @@
-// Replaces the live part of the view when the server has rendered another one, and copies commands.
+// Asks for the live part of the view every two seconds, shows it when it has changed, and copies commands.
 "use strict";
 (() => {
   const live = document.getElementById("live");
@@ -6,7 +6,7 @@
   const ended = document.getElementById("ended");
   const said = document.getElementById("said");
   let waiting = null; // the newest part, while text is selected
-  let stream = null;
+  let asking = null; // what aborts the present request or the pause before the next
 
   document.documentElement.classList.add("js");
 
@@ -62,19 +62,29 @@
     if (at) live.querySelectorAll(at.same)[at.index]?.focus({ preventScroll: true });
   };
 
-  const open = () => {
-    if (stream) return;
-    const view = "still" in live.dataset ? "" : location.pathname + location.search;
-    stream = new EventSource("/events?view=" + encodeURIComponent(view));
-    stream.addEventListener("live", (event) => show(JSON.parse(event.data)));
-    stream.addEventListener("freshness", (event) => {
-      const html = JSON.parse(event.data);
-      if (freshness.innerHTML !== html) freshness.innerHTML = html;
-    });
-    stream.onopen = () => { ended.hidden = true; };
-    stream.onerror = () => { ended.hidden = false; };
+  const pause = (signal) => new Promise((done) => {
+    const timer = setTimeout(done, 2000);
+    signal.addEventListener("abort", () => { clearTimeout(timer); done(); });
+  });
+
+  const open = async () => {
+    if (asking) return;
+    const { signal } = asking = new AbortController();
+    const still = "still" in live.dataset; // then only the freshness is shown
+    while (!signal.aborted) {
+      try {
+        const answer = await fetch(still ? "/" : location.pathname + location.search, { headers: { Accept: "application/json" }, signal });
+        const part = await answer.json();
+        if (freshness.innerHTML !== part.freshness) freshness.innerHTML = part.freshness;
+        if (!still) show(part);
+        ended.hidden = true;
+      } catch {
+        if (!signal.aborted) ended.hidden = false;
+      }
+      await pause(signal);
+    }
   };
-  const close = () => { if (stream) stream.close(); stream = null; };
+  const close = () => { if (asking) asking.abort(); asking = null; };
 
   document.addEventListener("selectionchange", () => { if (waiting && !selecting()) show(waiting); });
   // A hidden page asks for nothing.

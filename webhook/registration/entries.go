@@ -1,0 +1,164 @@
+package registration
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Names of what the manifests install.
+const (
+	Namespace         = "fairlead-system"
+	ServiceName       = "fairlead-webhook"
+	ConfigurationName = "fairlead"
+	// ControllerUser is the controller's account. Rules exempt it where its facts are fresher than theirs.
+	ControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-controller"
+)
+
+// Pods, Services and statuses wait for Fairlead at most as long as these timeouts, in seconds.
+const (
+	mutateTimeout   int32 = 5
+	validateTimeout int32 = 10
+	deleteTimeout   int32 = 3
+)
+
+// Entry is one entry of a webhook configuration: for what, and when, the API server asks a rule.
+type Entry struct {
+	// Path of the rule: /mutate/<entry>, /validate/<entry>, or with a profile /mutate/<profile>/<entry>.
+	Path  string
+	Rules []admissionregistrationv1.RuleWithOperations
+	// FailClosed: without an answer the API server refuses the request.
+	FailClosed bool
+	// Timeout in seconds; 0 is the default of the kind.
+	Timeout             int32
+	Namespaces, Objects *metav1.LabelSelector
+	// Conditions save calls; the rule itself allows what they exclude.
+	Conditions []admissionregistrationv1.MatchCondition
+	// Once: no other webhook may undo what the rule writes, so it is not asked again.
+	Once bool
+}
+
+// Name of the webhook in its configuration: <entry>.fairlead.io or <entry>.<profile>.fairlead.io.
+func (e Entry) Name() string {
+	parts := strings.Split(e.Path, "/")[2:]
+	slices.Reverse(parts)
+	return strings.Join(parts, ".") + ".fairlead.io"
+}
+
+// IsMutating reports whether the rule may change objects.
+func (e Entry) IsMutating() bool { return strings.HasPrefix(e.Path, "/mutate/") }
+
+// Configurations are the webhook configurations with the entries. The CA bundle is injected in the cluster.
+func Configurations(entries []Entry) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	}
+	for _, e := range entries {
+		if w := e.webhook(); !e.IsMutating() {
+			validating.Webhooks = append(validating.Webhooks, w)
+		} else {
+			again := admissionregistrationv1.IfNeededReinvocationPolicy
+			if e.Once {
+				again = admissionregistrationv1.NeverReinvocationPolicy
+			}
+			mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+				AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions, ReinvocationPolicy: &again,
+			})
+		}
+	}
+	return mutating, validating
+}
+
+func (e Entry) webhook() admissionregistrationv1.ValidatingWebhook {
+	failure, timeout := admissionregistrationv1.Ignore, e.Timeout
+	if e.FailClosed {
+		failure = admissionregistrationv1.Fail
+	}
+	switch {
+	case timeout == 0 && e.IsMutating():
+		timeout = mutateTimeout
+	case timeout == 0:
+		timeout = validateTimeout
+	}
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: e.Name(),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+			Namespace: Namespace, Name: ServiceName, Path: &e.Path, Port: ptr.To[int32](443),
+		}},
+		Rules:                   e.Rules,
+		FailurePolicy:           &failure,
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       e.Namespaces,
+		ObjectSelector:          e.Objects,
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          &timeout,
+		AdmissionReviewVersions: []string{"v1"},
+		MatchConditions:         e.Conditions,
+	}
+}
+
+func created(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resource, admissionregistrationv1.Create)
+}
+
+func written(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update)
+}
+
+func changed(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return on(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
+}
+
+func on(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+			Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		},
+	}
+}
+
+// ofCluster is for kinds that have no namespace.
+func ofCluster(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.RuleWithOperations {
+	rule.Scope = ptr.To(admissionregistrationv1.ClusterScope)
+	return rule
+}
+
+func rules(r ...admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+	return r
+}
+
+func conditions(c ...admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
+	return c
+}
+
+func condition(name, expression string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: name, Expression: expression}
+}
+
+func labels(match map[string]string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: match}
+}
+
+// inNamespace selects one namespace, by the label that the API server keeps.
+func inNamespace(name string) *metav1.LabelSelector {
+	return labels(map[string]string{corev1.LabelMetadataName: name})
+}
+
+func notInNamespaces(names ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: names},
+	}}
+}
