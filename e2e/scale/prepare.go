@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,4 +90,22 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 func (s *scenario) patch(ctx context.Context, resource, name, patch string) error {
 	_, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
 	return err
+}
+
+// reviewSetting measures a dry run, which the API server has the webhook review. The median of five counts.
+func (s *scenario) reviewSetting(ctx context.Context) error {
+	setting := &longhorn.Setting{}
+	setting.Namespace, setting.Name = longhorn.Profile().Namespace, string(catalog.PriorityClass)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"value":"system-node-critical"}`))
+	var took []time.Duration
+	for range 5 {
+		began := time.Now()
+		if err := s.Client.Patch(ctx, setting.DeepCopy(), patch, client.DryRunAll); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	s.review = took[2]
+	return nil
 }
