@@ -67,12 +67,16 @@ func (s *scenario) install(ctx context.Context) error {
 
 // applyNetwork makes mounts die with their CSI plugin pod, and Fairlead restart the workloads.
 func (s *scenario) applyNetwork(ctx context.Context) error {
-	for name, value := range map[catalog.Name]string{
-		catalog.AutoDeletePod:          "true",
-		catalog.AutoDeletePodBlacklist: "",
-		catalog.EndpointNetworkForRWX:  network,
+	for _, set := range []struct {
+		group string
+		name  catalog.Name
+		value string
+	}{
+		{"settings.longhorn.io", catalog.AutoDeletePod, "true"},
+		{"settings.fairlead.io", catalog.AutoDeletePodBlacklist, ""},
+		{"settings.fairlead.io", catalog.EndpointNetworkForRWX, network},
 	} {
-		if err := s.patch(ctx, "settings.fairlead.io", string(name), fmt.Sprintf(`{"value":%q}`, value)); err != nil {
+		if err := s.patch(ctx, set.group, string(set.name), fmt.Sprintf(`{"value":%q}`, set.value)); err != nil {
 			return err
 		}
 	}

@@ -4,11 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
@@ -23,7 +21,7 @@ func build(stop *stop, args []string) error {
 	}
 	report := progress.New(os.Stderr, heartbeat)
 	if flags.NArg() == 1 {
-		folder, err := binaries.EnsureAddon(stop.ctx, flags.Arg(0), report)
+		folder, err := binaries.Addon(stop.ctx, flags.Arg(0), report)
 		if err == nil {
 			fmt.Println(folder)
 		}
@@ -32,11 +30,8 @@ func build(stop *stop, args []string) error {
 	if flags.NArg() > 1 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(1))
 	}
-	cache, err := cachedir.Open(runtime.Version())
-	if err != nil {
-		return err
-	}
-	return binaries.Ensure(stop.ctx, cache, report)
+	_, err := binaries.ControlPlane(stop.ctx, report)
+	return err
 }
 
 func parse(flags *flag.FlagSet, args []string) error {
