@@ -26,6 +26,9 @@ func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*R
 // Ended is closed when the process has ended.
 func (r *Replica) Ended() <-chan struct{} { return r.exited }
 
+// ExitCode of the process, once it has ended.
+func (r *Replica) ExitCode() int { return r.cmd.ProcessState.ExitCode() }
+
 // ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
 // returns its path.
 func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {

@@ -31,7 +31,7 @@ func (r *Reporter) Printf(format string, args ...any) {
 }
 
 // quick is how long a step may take before its first line.
-const quick = time.Second
+const quick = 5 * time.Second
 
 // Do runs one step of several. It reports that the step is done, and before that what has begun, if it takes long. A step
 // that fails is left to its caller.

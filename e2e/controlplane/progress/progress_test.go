@@ -21,8 +21,8 @@ func TestLongStepReportsProgress(t *testing.T) {
 		}
 		want := strings.Join([]string{
 			"[3/8] building kube-apiserver v1.36.3 ...",
-			"[3/8] building kube-apiserver v1.36.3 ... 16s so far",
-			"[3/8] building kube-apiserver v1.36.3 ... 31s so far",
+			"[3/8] building kube-apiserver v1.36.3 ... 20s so far",
+			"[3/8] building kube-apiserver v1.36.3 ... 35s so far",
 			"[3/8] building kube-apiserver v1.36.3 ... 40s",
 			"",
 		}, "\n")
