@@ -124,7 +124,7 @@ func (p *controlPlane) waitReady(ctx context.Context, ready string) error {
 	}
 }
 
-// stopTimeout is what the control plane needs to stop its parts in order, and more.
+// stopTimeout is far more than the control plane needs to end its parts.
 const stopTimeout = 30 * time.Second
 
 func (p *controlPlane) stop() error {

@@ -50,7 +50,7 @@ func (s setup) apiServer() process.Spec {
 	}
 	return s.spec(binaries.APIServer, append(optional,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
-		// Pods are simulated and call nobody; but a machine without a network would be refused.
+		// Simulated pods call no server, but without an address the API server needs a network.
 		"--advertise-address=127.0.0.1",
 		// A loopback address can't be an endpoint.
 		"--endpoint-reconciler-type=none",

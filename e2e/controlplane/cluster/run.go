@@ -7,22 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-	"time"
 
 	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/process"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
-// stopGrace is how long each component may take to stop by itself. Nothing is
-// lost with one that is stopped harder: what counts is in etcd.
-const stopGrace = 5 * time.Second
-
 // Run runs a control plane until the context ends, which is the ordinary way to
 // stop it, or until a part of it fails. It calls ready once everything works.
-// When it returns, nothing that it started is left. Closing hurry makes it stop
-// without waiting for anyone.
-func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *progress.Reporter, ready func(State)) error {
+// When it returns, nothing that it started is left. Components are killed: their data is
+// not read again.
+func Run(ctx context.Context, options Options, report *progress.Reporter, ready func(State)) error {
 	files := layout{options.Dir}
 	prepared, err := prepare(files, options)
 	if err != nil {
@@ -38,13 +33,9 @@ func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *pr
 	ctx, fail := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer group.Stop(stopGrace)
+	defer group.Kill()
 	defer fail(nil)
 	go watchDeaths(ctx, group, fail)
-	go func() {
-		<-hurry
-		group.Kill()
-	}()
 
 	state, err := starter{
 		setup: prepared, group: group, report: report, versions: versions,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -14,14 +15,14 @@ import (
 // system takes it for dead.
 const heartbeat = 15 * time.Second
 
-func build(stop *stop, args []string) error {
+func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("controlplane build", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	report := progress.New(os.Stderr, heartbeat)
 	if flags.NArg() == 1 {
-		folder, err := binaries.Addon(stop.ctx, flags.Arg(0), report)
+		folder, err := binaries.Addon(ctx, flags.Arg(0), report)
 		if err == nil {
 			fmt.Println(folder)
 		}
@@ -30,7 +31,7 @@ func build(stop *stop, args []string) error {
 	if flags.NArg() > 1 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(1))
 	}
-	_, err := binaries.ControlPlane(stop.ctx, report)
+	_, err := binaries.ControlPlane(ctx, report)
 	return err
 }
 

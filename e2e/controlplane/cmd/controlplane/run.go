@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
-func run(stop *stop, args []string) error {
+func run(ctx context.Context, stop func(), args []string) error {
 	options := cluster.Defaults()
 	flags := flag.NewFlagSet("controlplane run", flag.ContinueOnError)
 	flags.StringVar(&options.Dir, "dir", "", "`folder` for everything that is written: data, certificates, logs, kubeconfig")
@@ -39,15 +40,15 @@ func run(stop *stop, args []string) error {
 		return fmt.Errorf("finding --dir: %w", err)
 	}
 	if *untilStdinCloses {
-		go stop.whenClosed(os.Stdin)
+		go whenClosed(os.Stdin, stop)
 	}
 
 	report := progress.New(os.Stderr, heartbeat)
-	if options.Cache, err = binaries.ControlPlane(stop.ctx, report); err != nil {
+	if options.Cache, err = binaries.ControlPlane(ctx, report); err != nil {
 		return err
 	}
 	began := time.Now()
-	return cluster.Run(stop.ctx, stop.hurry, options, report, func(state cluster.State) {
+	return cluster.Run(ctx, options, report, func(state cluster.State) {
 		text := fmt.Sprintf("the control plane is ready in %s", progress.Elapsed(began))
 		if !*untilStdinCloses { // else a program started it, and offers a kubeconfig of its own
 			text += ": KUBECONFIG=" + state.Kubeconfig
