@@ -101,8 +101,10 @@ func (s *scenario) play(ctx context.Context) (result, error) {
 	if err := s.unlimit(); err != nil {
 		return result{}, err
 	}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
 	var err error
-	if s.follow, err = newFollower(ctx, s.Config); err != nil {
+	if s.follow, err = newFollower(following, s.Config); err != nil {
 		return result{}, err
 	}
 	var judged verdict
