@@ -243,12 +243,10 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 
 .PHONY: bench
-bench: ## Ratios against controller-runtime's own handlers, side by side
+bench: ## Ratios against controller-runtime's own handlers, side by side, and what grows with a cluster
 	go run ./bench
 	go test ./internal/cli/plan -run '^$$' -bench '^BenchmarkPlan$$'
 	go test ./internal/cli/ui -run '^$$' -bench '^BenchmarkViews$$' -benchtime 5x
-	go test ./webhook -run '^$$' -bench '^BenchmarkLargeReviews$$' -benchtime 5x
-	go test ./internal/cluster ./internal/cluster/fencing -run '^$$' -bench '^Benchmark(Gather|FenceLook)$$'
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x

@@ -3,45 +3,23 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/bench/apiserver"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
-
-// liveOver reads as the webhook does.
-func liveOver(t testing.TB, server *apiserver.Server, url string) *lists.Live {
-	t.Helper()
-	scheme, err := cluster.NewScheme()
-	must.Do(t, err)
-	c := &rest.Config{Host: url, QPS: -1, DisableCompression: true}
-	api, err := client.New(c, client.Options{Scheme: scheme, Mapper: server.Mapper()})
-	must.Do(t, err)
-	return lists.NewLive(api)
-}
-
-func largeCluster(t testing.TB, size apiserver.Size) *apiserver.Server {
-	t.Helper()
-	scheme, err := cluster.NewScheme()
-	must.Do(t, err)
-	server, err := apiserver.New(scheme, size)
-	must.Do(t, err)
-	return server
-}
 
 // largeReview is one of those that gather much.
 type largeReview struct{ name, path, review, warning string }
@@ -49,15 +27,15 @@ type largeReview struct{ name, path, review, warning string }
 func largeReviews() []largeReview {
 	return []largeReview{
 		{"setting", settingsPath, settingReview(reviews.SystemSetting, "CREATE", "priority-class", `{"metadata":{"name":"priority-class"},"value":"longhorn-critical"}`),
-			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
+			"accepted; will be applied when these volumes are detached: pvc-00000000"},
 		{"tolerations", settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "taint-toleration", `{"metadata":{"name":"taint-toleration"},"value":"key=value:NoSchedule"},"oldObject":{"metadata":{"name":"taint-toleration"},"value":""}`),
-			"accepted; will be applied when these volumes are detached: pvc-00000000-"},
+			"accepted; will be applied when these volumes are detached: pvc-00000000"},
 		{"network of RWX volumes", settingsPath, settingReview(reviews.SystemSetting, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"},"oldObject":{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":""}`),
 			"there is no NetworkAttachmentDefinition kube-system/storage-net"},
 		{"network", registration.NetworksPath, reviews.Of(reviews.Network, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"team-x","name":"nfs","operation":"DELETE","oldObject":{"metadata":{"name":"nfs"}}`), ""},
-		{"annotations", registration.VolumeNetworksPath, reviews.Of(reviews.Claim, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"team-a","name":"data-1","operation":"UPDATE",`+
-			`"object":{"metadata":{"name":"data-1","namespace":"team-a","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"spec":{"accessModes":["ReadWriteMany"],"volumeName":"`+apiserver.VolumeName(1)+`","storageClassName":"longhorn"}}`),
-			"the change takes effect when the volume is detached: pvc-00000001-"},
+		{"annotations", registration.VolumeNetworksPath, reviews.Of(reviews.Claim, `"resource":{"group":"","version":"v1","resource":"persistentvolumeclaims"},"namespace":"default","name":"data-1","operation":"UPDATE",`+
+			`"object":{"metadata":{"name":"data-1","namespace":"default","annotations":{"fairlead.io/volume-network":"team-x/nfs"}},"spec":{"accessModes":["ReadWriteMany"],"volumeName":"`+objects.LargeVolume(1)+`","storageClassName":"longhorn"}}`),
+			"the change takes effect when the volume is detached: pvc-00000001"},
 	}
 }
 
@@ -72,26 +50,26 @@ func (l largeReview) ask(t testing.TB, handler rig) {
 
 // A list that is not limited grows with the cluster, and the webhook has little memory.
 func TestReviewsReadLongListsInPages(t *testing.T) {
-	server := largeCluster(t, apiserver.Size{PersistentVolumes: 1200, Volumes: 600, Nodes: 3, Snapshots: 1})
-	listening := httptest.NewServer(server)
-	defer listening.Close()
-	handler := newRig(t, liveOver(t, server, listening.URL), volumeNetworksOn)
-	unread := map[string][]string{"setting": {"volumeattachments.longhorn.io", "engines.longhorn.io", "replicas.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
-	paged := map[string][]string{"setting": {"volumes.longhorn.io", "volumeattachments.storage.k8s.io"}, "network": {"persistentvolumes", "persistentvolumeclaims"}, "annotations": {"volumes.longhorn.io", "persistentvolumes", "persistentvolumeclaims"}}
+	api := &fakeapi.Counting{WithWatch: fakeClient(t, append(objects.Large(1200, 600, 3, 0), clientDaemonSet(), network("team-x", "nfs"))...)}
+	handler := newRig(t, lists.NewLive(api), volumeNetworksOn)
+	const volumes, attachments, longhornAttachments, persistentVolumes, claims = "list *longhorn.VolumeList", "list *v1.VolumeAttachmentList",
+		"list *longhorn.VolumeAttachmentList", "list *v1.PersistentVolumeList", "list *v1.PartialObjectMetadataList"
+	unread := map[string][]string{"setting": {longhornAttachments, "list *longhorn.EngineList", "list *longhorn.ReplicaList", persistentVolumes}}
+	paged := map[string][]string{"setting": {volumes, attachments}, "network": {persistentVolumes, claims}, "annotations": {volumes, persistentVolumes, claims}}
 	for _, review := range largeReviews() {
-		before := len(server.Lists())
+		api.Requests()
 		review.ask(t, handler)
 		requests := map[string]int{}
-		for _, r := range server.Lists()[before:] {
-			requests[r.Resource]++
-			must.Check(t, r.Limit > 0 && r.Limit <= 500, "%s: %s listed with limit %d", review.name, r.Resource, r.Limit)
+		for _, r := range api.Requests() {
+			requests[r]++
 		}
-		for _, resource := range unread[review.name] {
-			must.Check(t, requests[resource] == 0, "%s: %s are read", review.name, resource)
+		for _, list := range unread[review.name] {
+			must.Check(t, requests[list] == 0, "%s: unwanted request: %s", review.name, list)
 		}
-		for _, resource := range paged[review.name] {
-			must.Check(t, requests[resource] >= 2, "%s: %s are read by %d requests, so nothing is seen of pages", review.name, resource, requests[resource])
+		for _, list := range paged[review.name] {
+			must.Check(t, requests[list] >= 2, "%s: %d requests: %s; pages are not seen", review.name, requests[list], list)
 		}
+		must.Check(t, api.Unlimited() == nil, "%s: lists without a limit: %v", review.name, api.Unlimited())
 	}
 }
 

@@ -90,7 +90,7 @@ func (h *Host) Mount(ctx context.Context, path string) (string, *Process, error)
 func Unmount(mount *Process) {
 	mount.Terminate()
 	select {
-	case <-mount.Done():
+	case <-mount.Ended():
 	case <-time.After(10 * time.Second):
 		mount.Kill()
 	}
@@ -104,8 +104,8 @@ func (h *Host) WriteFile(ctx context.Context, path string, most time.Duration) e
 		return err
 	}
 	select {
-	case <-process.Done():
-		if code := process.cmd.ProcessState.ExitCode(); code != 0 {
+	case <-process.Ended():
+		if code := process.ExitCode(); code != 0 {
 			text := process.Tail()
 			return fmt.Errorf("dd ended with %d: %s", code, text[strings.LastIndex(text, ": ")+2:])
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 )
 
@@ -172,23 +174,15 @@ func (c *Cluster) Version(ctx context.Context) string {
 
 // Wait asks until something is so, several times a second.
 func Wait(ctx context.Context, most time.Duration, what string, so func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
 	var last error
-	for {
-		ok, err := so()
-		if ok && err == nil {
-			return nil
-		}
-		if err != nil && ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %v: %w", what, most, errors.Join(last, ctx.Err()))
-		case <-time.After(50 * time.Millisecond):
-		}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, most, true, func(context.Context) (ok bool, _ error) {
+		ok, last = so()
+		return ok && last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: not within %v: %w", what, most, errors.Join(last, err))
 	}
+	return nil
 }
 
 // OSDsUp is how many OSDs the monitor holds to be up.

@@ -80,21 +80,24 @@ func (h *Host) Plug(ctx context.Context) error {
 	return all(ctx, "ip link set "+h.link+" master "+bridge)
 }
 
-// command is a program on this host. It keeps the mounts of this process, so that
-// what a host has mounted can be looked at from here.
-func (h *Host) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+// arguments of nsenter run a program on this host. The program keeps the mounts of this process, so that what a host has
+// mounted can be looked at from here.
+func (h *Host) arguments(name string, args ...string) []string {
 	const named = `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
-	args = append([]string{"--net=/run/netns/" + h.Name, "unshare", "--uts", "sh", "-c", named, h.Name, name}, args...)
-	cmd := exec.CommandContext(ctx, "nsenter", args...)
-	cmd.Env = append(os.Environ(), "CEPH_CONF="+filepath.Join(h.dir, "ceph.conf"), "CEPH_ARGS=")
-	cmd.WaitDelay = time.Second
-	return cmd
+	return append([]string{"--net=/run/netns/" + h.Name, "unshare", "--uts", "sh", "-c", named, h.Name, name}, args...)
+}
+
+func (h *Host) environment() []string {
+	return []string{"CEPH_CONF=" + filepath.Join(h.dir, "ceph.conf"), "CEPH_ARGS="}
 }
 
 // Run runs a program on this host to its end, and returns its standard output,
 // also if it fails.
 func (h *Host) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := output(h.command(ctx, name, args...))
+	cmd := exec.CommandContext(ctx, "nsenter", h.arguments(name, args...)...)
+	cmd.Env = append(os.Environ(), h.environment()...)
+	cmd.WaitDelay = time.Second
+	out, err := output(cmd)
 	var failed *CommandError
 	if errors.As(err, &failed) {
 		failed.Command = h.Name + ": " + strings.Join(append([]string{name}, args...), " ")

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
 // Packages are the Debian packages that have the programs.
@@ -22,22 +22,34 @@ var programs = []string{
 	"ip", "unshare", "nsenter", "mount",
 }
 
-// directoryVariable is set for processes inside, and names the folder of their files.
+// directoryVariable names the folder of the files of a run.
 const directoryVariable = "FAIRLEAD_CEPH_DIRECTORY"
 
-// Inside runs a function in namespaces of its own, by starting this program once
-// more in them, with the same arguments; so it is to be called before anything
-// else is done. The function gets an empty directory, which is removed after it.
-// Its context ends with a signal, and with the process that was started first.
-func Inside(run func(ctx context.Context, directory string) error) error {
-	if directory := os.Getenv(directoryVariable); directory != "" {
-		if os.Getpid() != 1 {
-			return fmt.Errorf("%s is set, but this is not the first process of a namespace", directoryVariable)
+// Inside runs a function in a machine of its own (see machine.Run), and returns the exit status. The function gets an empty
+// directory, which is removed after it. Its context ends with a signal.
+func Inside(run func(ctx context.Context, directory string) error) (status int) {
+	directory := os.Getenv(directoryVariable)
+	if directory == "" {
+		var err error
+		if directory, err = prepare(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			return 1
 		}
-		return runInside(directory, run)
+		defer os.RemoveAll(directory) // nothing of the machine runs any more
 	}
-	if os.Geteuid() != 0 {
-		return errors.New("namespaces and OSDs need root")
+	return machine.Run(machine.Spec{}, func() int {
+		ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer cancel()
+		if err := run(ctx, directory); err != nil {
+			return 1
+		}
+		return 0
+	})
+}
+
+func prepare() (directory string, err error) {
+	if why := machine.Unavailable(); why != "" {
+		return "", errors.New(why)
 	}
 	var missing []string
 	for _, program := range programs {
@@ -46,80 +58,13 @@ func Inside(run func(ctx context.Context, directory string) error) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("there is no %s: apt-get install --no-install-recommends %s",
-			strings.Join(missing, ", "), strings.Join(Packages, " "))
+		return "", fmt.Errorf("there is no %s: apt-get install --no-install-recommends %s", strings.Join(missing, ", "), strings.Join(Packages, " "))
 	}
-	directory, err := os.MkdirTemp("", "fairlead-ceph-")
-	if err != nil {
-		return err
+	if directory, err = os.MkdirTemp("", "fairlead-ceph-"); err != nil {
+		return "", err
 	}
-	defer os.RemoveAll(directory)
-	return startInside(directory)
-}
-
-func startInside(directory string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	args := append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", self}, os.Args[1:]...)
-	cmd := exec.Command("unshare", args...)
-	cmd.Env = append(os.Environ(), directoryVariable+"="+directory)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// Nothing is written to it. That it is at its end says that this process is gone.
-	alive, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case err = <-ended:
-	case <-signals:
-		alive.Close()
-		select {
-		case err = <-ended:
-		case <-time.After(30 * time.Second): // unshare takes all that is inside along
-			err = errors.Join(cmd.Process.Kill(), <-ended)
-		}
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return ErrFailedInside
-	}
-	return err
-}
-
-// ErrFailedInside is a failure that was printed already.
-var ErrFailedInside = errors.New("failed")
-
-func runInside(directory string, run func(ctx context.Context, directory string) error) error {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	defer func() {
-		// To the first process of a namespace these are all others in it, and no others.
-		syscall.Kill(-1, syscall.SIGKILL)
-		for range 50 { // until they have closed their files
-			if os.RemoveAll(directory) == nil {
-				return
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	}()
 	for _, sub := range []string{"run", "log", "mnt"} {
-		if err := os.MkdirAll(filepath.Join(directory, sub), 0o755); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.Mkdir(filepath.Join(directory, sub), 0o755))
 	}
-	return run(ctx, directory)
+	return directory, errors.Join(err, os.Setenv(directoryVariable, directory))
 }

@@ -1,64 +1,35 @@
 package ceph
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // Process is a program that runs on a host in the background.
-type Process struct {
-	Name string
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
-}
+type Process struct{ *sandbox.Replica }
 
 // Start starts a program on this host. What it writes goes to a log of its own.
 func (h *Host) Start(as, name string, args ...string) (*Process, error) {
-	p := &Process{Name: as, log: filepath.Join(h.dir, "log", as+".out"), done: make(chan struct{})}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	r, err := sandbox.StartProcess(as, filepath.Join(h.dir, "log", as+".out"), "nsenter", h.arguments(name, args...), h.environment())
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	p.cmd = h.command(context.Background(), name, args...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		p.cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
+	return &Process{r}, nil
 }
 
-// Done is closed when the program has ended.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Running reports whether it has not ended.
-func (p *Process) Running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// Kill ends it like a power cut, without notice.
-func (p *Process) Kill() { p.cmd.Process.Kill() }
+// Kill ends it like a power cut, without notice. It does not wait: a file system that does not answer keeps its clients.
+func (p *Process) Kill() { _ = syscall.Kill(p.Pid(), syscall.SIGKILL) }
 
 // Terminate asks it to end.
-func (p *Process) Terminate() { p.cmd.Process.Signal(syscall.SIGTERM) }
+func (p *Process) Terminate() { _ = syscall.Kill(p.Pid(), syscall.SIGTERM) }
 
 // Written is how many bytes it has written, which grows while it gets on.
 func (p *Process) Written() int64 {
-	info, err := os.Stat(p.log)
+	info, err := os.Stat(p.Log)
 	if err != nil {
 		return 0
 	}
@@ -67,7 +38,7 @@ func (p *Process) Written() int64 {
 
 // Tail are the last lines that it has written.
 func (p *Process) Tail() string {
-	text, err := os.ReadFile(p.log)
+	text, err := os.ReadFile(p.Log)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,5 +1,5 @@
 // Package compare holds the tests' stand-in for Longhorn against longhorn-manager: the
-// same steps are done with both, and what each leaves in the API is compared object by
+// same steps are done with both, and what settings decide of it is compared object by
 // object, and the order in which each wrote.
 //
 // What the real manager left is kept in testdata, a file per step. Fast tests hold the

@@ -22,7 +22,7 @@ func normalise(o *unstructured.Unstructured) {
 	for _, path := range unstable[o.GetKind()] {
 		remove(o.Object, path)
 	}
-	normaliseSlices(o)
+	builtBySettings(o)
 	o.Object, _ = stable(o.Object).(map[string]any)
 }
 
@@ -47,36 +47,63 @@ func remove(object map[string]any, path string) {
 	unstructured.RemoveNestedField(object, parts...)
 }
 
-// normaliseSlices names tokens' volumes alike: their names are generated.
-func normaliseSlices(o *unstructured.Unstructured) {
-	if o.GetKind() != "Pod" {
+// plugin is the DaemonSet that the stand-in has whole: nodes mount in its network.
+const plugin = "longhorn-csi-plugin"
+
+// builtBySettings keeps of pods, and of templates of pods, what settings decide. The rest of a container, such as its mounts,
+// is the real manager's own affair: the stand-in's pods have none of that.
+func builtBySettings(o *unstructured.Unstructured) {
+	path := []string{"spec"}
+	switch {
+	case o.GetName() == plugin:
+		return
+	case o.GetKind() == "Deployment", o.GetKind() == "DaemonSet":
+		path = []string{"spec", "template", "spec"}
+	case o.GetKind() != "Pod":
 		return
 	}
-	isToken := func(item any) bool {
-		m, ok := item.(map[string]any)
-		name, _ := m["name"].(string)
-		return ok && strings.HasPrefix(name, "kube-api-access-")
-	}
-	keep := func(list []any) (kept []any) {
-		for _, item := range list {
-			if !isToken(item) {
-				kept = append(kept, item)
-			}
+	spec, _, _ := unstructured.NestedMap(o.Object, path...)
+	kept := only(spec, "priorityClassName", "tolerations", "nodeSelector", "restartPolicy", "serviceAccountName")
+	kept["volumes"] = each(spec["volumes"], func(volume map[string]any) map[string]any {
+		if volume["name"] != "log" {
+			return nil
 		}
-		return kept
-	}
-	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
-	if volumes, ok := spec["volumes"].([]any); ok {
-		spec["volumes"] = keep(volumes)
-	}
-	containers, _ := spec["containers"].([]any)
-	for _, c := range containers {
-		container, ok := c.(map[string]any)
-		if mounts, has := container["volumeMounts"].([]any); ok && has {
-			container["volumeMounts"] = keep(mounts)
+		return volume
+	})
+	kept["containers"] = each(spec["containers"], func(container map[string]any) map[string]any {
+		reduced := only(container, "name", "image", "resources")
+		if container["name"] == "instance-manager" {
+			reduced["args"] = container["args"]
+		}
+		if probe, ok := container["livenessProbe"].(map[string]any); ok {
+			reduced["livenessProbe"] = only(probe, "periodSeconds", "timeoutSeconds", "failureThreshold")
+		}
+		return reduced
+	})
+	_ = unstructured.SetNestedMap(o.Object, kept, path...)
+}
+
+func only(object map[string]any, fields ...string) map[string]any {
+	kept := map[string]any{}
+	for _, field := range fields {
+		if value, found := object[field]; found {
+			kept[field] = value
 		}
 	}
-	o.Object["spec"] = spec
+	return kept
+}
+
+// each item of a list as reduce leaves it, without those that it drops.
+func each(list any, reduce func(map[string]any) map[string]any) []any {
+	reduced := []any{}
+	items, _ := list.([]any)
+	for _, item := range items {
+		object, _ := item.(map[string]any)
+		if object = reduce(object); object != nil {
+			reduced = append(reduced, object)
+		}
+	}
+	return reduced
 }
 
 // Texts that differ from run to run.

@@ -75,34 +75,6 @@ func networks(t *testing.T, r *running) {
 	}
 }
 
-// networksAfterRestart sees that addresses given before a restart are not given
-// again, and that simulated nodes are taken over without waiting for old leases.
-func networksAfterRestart(t *testing.T, r *running) {
-	taken := map[string]string{}
-	for _, name := range []string{"early", "json"} {
-		statuses, err := r.status(t, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, ip := range statuses[1].IPs {
-			taken[ip] = name
-		}
-	}
-	r.createPod(t, "late", "storage", false)
-	eventually(t, 30*time.Second, "attached", func() error {
-		statuses, err := r.status(t, "late")
-		if err != nil {
-			return err
-		}
-		for _, ip := range statuses[1].IPs {
-			if other := taken[ip]; other != "" {
-				t.Errorf("%s is given to late and to %s", ip, other)
-			}
-		}
-		return nil
-	})
-}
-
 func (r *running) createPod(t *testing.T, name, networks string, hostNetwork bool) {
 	t.Helper()
 	_, err := r.typed.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +18,11 @@ import (
 
 // State is what the control plane says of itself once it is ready.
 type State struct {
-	Kubeconfig        string   `json:"kubeconfig"`
-	Kubectl           string   `json:"kubectl"`
-	LogDir            string   `json:"logDir"`
-	ClusterDomain     string   `json:"clusterDomain"`
-	Nodes             []string `json:"nodes"`
-	ReadyAfterSeconds float64  `json:"readyAfterSeconds"`
+	Kubeconfig    string   `json:"kubeconfig"`
+	Kubectl       string   `json:"kubectl"`
+	LogDir        string   `json:"logDir"`
+	ClusterDomain string   `json:"clusterDomain"`
+	Nodes         []string `json:"nodes"`
 }
 
 // controlPlane is the child process that runs all of the control plane. It ends
@@ -49,9 +47,6 @@ func startControlPlane(ctx context.Context, root string, o Options, api *forward
 	}
 	dir := filepath.Join(o.Dir, "controlplane")
 	ready := filepath.Join(dir, "ready")
-	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("forgetting an earlier run: %w", err)
-	}
 	args := []string{"run", "--dir", dir, "--nodes", fmt.Sprint(o.Nodes), "--until-stdin-closes"}
 	if o.ClusterDomain != "" {
 		args = append(args, "--cluster-domain", o.ClusterDomain)
@@ -129,7 +124,7 @@ func (p *controlPlane) waitReady(ctx context.Context, ready string) error {
 	}
 }
 
-// stopTimeout is what the control plane needs to stop its parts in order, and more.
+// stopTimeout is far more than the control plane needs to end its parts.
 const stopTimeout = 30 * time.Second
 
 func (p *controlPlane) stop() error {

@@ -113,7 +113,7 @@ func (a *CSIAddons) install(ctx context.Context) error {
 // StartManager starts csi-addons' manager and waits until it runs. It is used
 // without TLS and tokens to the sidecars: all is on the loopback.
 func (a *CSIAddons) StartManager(ctx context.Context) error {
-	addresses, err := freeAddresses(1)
+	addresses, err := FreeAddresses(1)
 	if err != nil {
 		return err
 	}

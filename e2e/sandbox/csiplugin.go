@@ -40,7 +40,7 @@ func (a *CSIAddons) startPlugin(ctx context.Context, p *csiPlugin) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := freeAddresses(1)
+	addresses, err := FreeAddresses(1)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (d *DNS) waitAnswers(ctx context.Context, noSuchName string) error {
 // freeDNSPort finds a loopback port that is free for UDP as well as TCP.
 func freeDNSPort() (host, port string, err error) {
 	for range 100 {
-		addresses, err := freeAddresses(1)
+		addresses, err := FreeAddresses(1)
 		if err != nil {
 			return "", "", err
 		}

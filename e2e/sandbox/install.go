@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -307,14 +308,18 @@ func (s *Sandbox) waitRecorded(ctx context.Context) error {
 // waitTrusted waits until a request really goes through: the CA is injected and
 // the API server has taken up the configuration. The probe is refused with a text that has refusal in it.
 func (s *Sandbox) waitTrusted(ctx context.Context, refusal, probe string) error {
-	var last string
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON([]byte(probe)); err != nil {
+		return fmt.Errorf("reading the probe of the webhooks: %w", err)
+	}
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		out, err := s.Kubectl(ctx, probe, "create", "--dry-run=server", "-f", "-")
-		last = out
-		return err != nil && strings.Contains(out, refusal), nil
+		last = s.Client.Create(ctx, object.DeepCopy(), client.DryRunAll)
+		refused, is := last.(apierrors.APIStatus)
+		return is && (strings.Contains(last.Error(), refusal) || strings.Contains(fmt.Sprint(refused.Status().Details), refusal)), nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the webhooks to be called: %w; last answer: %s", err, last)
+		return fmt.Errorf("waiting for the webhooks to be called: %w; last answer: %v", err, last)
 	}
 	return nil
 }

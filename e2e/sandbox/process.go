@@ -2,11 +2,19 @@ package sandbox
 
 import "context"
 
-// StartProcess starts another program beside Fairlead. It ends with the sandbox at the
-// latest; what it prints is added to the file log.
-func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*Replica, error) {
+// StartProcess starts a program, whose end is tied to the end of this process. What it prints is added to the file log.
+func StartProcess(name, log, binary string, args, env []string) (*Replica, error) {
 	r := newReplica(name, log)
 	if err := r.startWith(binary, args, env); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// StartProcess starts another program beside Fairlead. It ends with the sandbox at the latest.
+func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*Replica, error) {
+	r, err := StartProcess(name, log, binary, args, env)
+	if err != nil {
 		return nil, err
 	}
 	s.othersMu.Lock()
@@ -17,6 +25,9 @@ func (s *Sandbox) StartProcess(name, log, binary string, args, env []string) (*R
 
 // Ended is closed when the process has ended.
 func (r *Replica) Ended() <-chan struct{} { return r.exited }
+
+// ExitCode of the process, once it has ended.
+func (r *Replica) ExitCode() int { return r.cmd.ProcessState.ExitCode() }
 
 // ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
 // returns its path.

@@ -75,7 +75,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 		return nil, err
 	}
 	args = append(args, "--kubeconfig="+kubeconfig)
-	addresses, err := freeAddresses(3)
+	addresses, err := FreeAddresses(3)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -243,9 +243,9 @@ func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, namespace, accou
 // (net.ipv4.ip_local_port_range): one that is found free stays free until it is listened on.
 const firstPort, lastPort = 20000, 32000
 
-// freeAddresses finds addresses that nobody listens on. Several runs at a time
+// FreeAddresses finds loopback addresses that no process listens on. Several runs at a time
 // seldom find the same, since they look at random.
-func freeAddresses(n int) ([]string, error) {
+func FreeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range 100 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort)))

@@ -15,23 +15,21 @@ import (
 
 // cost of the controller.
 type cost struct {
-	// peak of its resident memory since its start, and before the restarts, in MiB.
-	peak, before float64
-	// cpu is the CPU time that the process has used.
-	cpu time.Duration
+	processCost
 	// requests to the API server, by verb and resource.
 	requests map[string]int
 }
 
-// since subtracts earlier requests.
+// since subtracts earlier CPU time and requests.
 func (c cost) since(earlier cost) cost {
-	result := cost{peak: c.peak, before: earlier.before, cpu: c.cpu - earlier.cpu, requests: maps.Clone(c.requests)}
+	c.cpu -= earlier.cpu
+	c.requests = maps.Clone(c.requests)
 	for kind, n := range earlier.requests {
-		if result.requests[kind] -= n; result.requests[kind] == 0 {
-			delete(result.requests, kind)
+		if c.requests[kind] -= n; c.requests[kind] == 0 {
+			delete(c.requests, kind)
 		}
 	}
-	return result
+	return c
 }
 
 func (c cost) total() int {
@@ -59,7 +57,7 @@ func (s *scenario) cost() (cost, error) {
 	if err != nil {
 		return cost{}, err
 	}
-	result := cost{peak: process.peak, before: process.memory, cpu: process.cpu, requests: map[string]int{}}
+	result := cost{processCost: process, requests: map[string]int{}}
 	requests, err := s.ReadAudit()
 	if err != nil {
 		return cost{}, err

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -32,26 +34,17 @@ const (
 	mostWaiting = 2 * time.Minute
 )
 
-// Targets at any size.
-const (
-	mostCores    = 0.05
-	mostRequests = 40
-	mostJudging  = 50 * time.Millisecond
-	mostRackTime = 10 * time.Second
-)
+// calls are requests by kind.
+type calls map[apiserver.Call]int
 
 // fencingResult has the measurements at one size, and the reasons of those that failed.
 type fencingResult struct {
-	nodes, holders int
-	webhook, ctrl  processCost
-	steadyCalls    map[apiserver.Call]int
-	incident       map[apiserver.Call]int
-	incidentTime   time.Duration
-	median, worst  time.Duration
-	rackNodes      int
-	rackTime       time.Duration
-	rackCalls      map[apiserver.Call]int
-	failed         []error
+	nodes, holders         int
+	webhook, controller    processCost
+	steady, incident, rack calls
+	incidentTime, rackTime time.Duration
+	rackNodes              int
+	median, worst          time.Duration
 }
 
 // runFencing measures fencing's cost with all sizes, against a stand-in of the API server: there are no pods of
@@ -60,76 +53,53 @@ func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, 
 	var results []fencingResult
 	for _, nodes := range sizes {
 		fmt.Fprintf(out, "%d nodes: starting\n", nodes)
-		r, err := fencingAt(ctx, binary, nodes, args)
+		r, failed, err := fencingAt(ctx, binary, nodes, args)
 		if err != nil {
 			return fmt.Errorf("at %d nodes: %w", nodes, err)
 		}
 		results = append(results, r)
-		for _, err := range r.failed {
+		for _, err := range failed {
 			fmt.Fprintf(out, "%d nodes: %v\n", nodes, err)
 		}
 	}
-	return writeFencing(out, results)
+	if err := writeTable(out, sizes, fencingRows(results)); err != nil {
+		return err
+	}
+	return results[len(results)-1].writeCalls(out)
 }
 
-// fencedCluster is a cluster with Fairlead's webhook and controller beside it.
-type fencedCluster struct {
-	*apiserver.Changing
-	webhook, controller *process
-	address             string // of the webhook
-}
-
-func fencingAt(ctx context.Context, binary string, nodes int, args []string) (r fencingResult, err error) {
+func fencingAt(ctx context.Context, binary string, nodes int, args []string) (r fencingResult, failed []error, err error) {
 	scheme, err := cluster.NewScheme()
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	r.nodes, r.holders, r.rackNodes = nodes, min(mostHolders, nodes), min(rack, nodes/5)
-	still, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: fencedVolumes, Holders: r.holders})
+	api, err := apiserver.New(scheme, apiserver.Size{Nodes: nodes, VolumesEach: fencedVolumes, Holders: r.holders})
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
-	api, err := apiserver.NewChanging(still)
-	if err != nil {
-		return r, err
-	}
-	c := &fencedCluster{Changing: api}
+	c := &fencedCluster{Server: api}
 	stop, err := c.start(ctx, binary, args)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go c.heartbeats(ctx, nodes)
-	if err := c.settle(ctx); err != nil {
-		return r, err
-	}
-	if err := c.steady(ctx, &r); err != nil {
-		return r, err
+	if err := errors.Join(c.settle(ctx), c.steady(ctx, &r)); err != nil {
+		return r, nil, err
 	}
 	if r.median, r.worst, err = c.judge(ctx); err != nil {
-		r.failed = append(r.failed, fmt.Errorf("attachments: %w", err))
+		failed = append(failed, fmt.Errorf("attachments: %w", err))
 	}
-	before := c.Calls()
-	if r.incidentTime, err = c.lose(ctx, nodeNames(1, 1)); err != nil {
-		r.failed = append(r.failed, fmt.Errorf("one node lost: %w", err))
+	if r.incidentTime, r.incident, err = c.lose(ctx, 1, 1); err != nil {
+		failed = append(failed, fmt.Errorf("one node lost: %w", err))
 	}
-	r.incident = since(before, c.Calls())
-	before = c.Calls()
-	if r.rackTime, err = c.lose(ctx, nodeNames(2, r.rackNodes)); err != nil {
-		r.failed = append(r.failed, fmt.Errorf("a rack lost: %w", err))
+	if r.rackTime, r.rack, err = c.lose(ctx, 2, r.rackNodes); err != nil {
+		failed = append(failed, fmt.Errorf("a rack lost: %w", err))
 	}
-	r.rackCalls = since(before, c.Calls())
-	return r, nil
-}
-
-func nodeNames(from, many int) []string {
-	var names []string
-	for i := range many {
-		names = append(names, apiserver.NodeName(from+i))
-	}
-	return names
+	return r, failed, nil
 }
 
 // heartbeats writes what kubelets do.
@@ -158,79 +128,72 @@ func (c *fencedCluster) heartbeats(ctx context.Context, nodes int) {
 	}
 }
 
-// settle waits until both processes have used little CPU time for some seconds.
+// settle waits until both processes have used little CPU time for 15 seconds, or for the longest time; the steady state
+// shows the rest.
 func (c *fencedCluster) settle(ctx context.Context) error {
 	const look = 5 * time.Second
-	until := time.Now().Add(mostWaiting)
-	last := time.Duration(0)
-	for quiet := 0; quiet < 3; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(look):
-		}
-		used := time.Duration(0)
-		for _, p := range []*process{c.webhook, c.controller} {
-			cost, err := p.cost()
-			if err != nil {
-				return err
-			}
-			used += cost.cpu
-		}
-		if quiet++; (used-last).Seconds()/look.Seconds() > 0.1 {
-			quiet = 0
-		}
-		last = used
-		if time.Now().After(until) {
-			return nil // the steady state shows it
-		}
-	}
-	return nil
-}
-
-func (c *fencedCluster) steady(ctx context.Context, r *fencingResult) error {
-	calls := c.Calls()
-	var before [2]processCost
-	for i, p := range []*process{c.webhook, c.controller} {
-		var err error
-		if before[i], err = p.cost(); err != nil {
+	last, quiet := time.Duration(0), 0
+	for until := time.Now().Add(mostWaiting); quiet < 3 && time.Now().Before(until); {
+		if err := sleep(ctx, look); err != nil {
 			return err
 		}
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(steadyTime):
-	}
-	r.steadyCalls = since(calls, c.Calls())
-	for i, p := range []*process{c.webhook, c.controller} {
-		after, err := p.cost()
+		webhook, controller, err := c.costs()
 		if err != nil {
 			return err
 		}
-		after.cpu -= before[i].cpu
-		*[]*processCost{&r.webhook, &r.ctrl}[i] = after
+		used := webhook.cpu + controller.cpu
+		if quiet++; used-last > look/10 {
+			quiet = 0
+		}
+		last = used
 	}
 	return nil
 }
 
-func since(before, after map[apiserver.Call]int) map[apiserver.Call]int {
-	calls := maps.Clone(after)
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (c *fencedCluster) steady(ctx context.Context, r *fencingResult) error {
+	before := c.Calls()
+	webhook, controller, err := c.costs()
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, steadyTime); err != nil {
+		return err
+	}
+	r.steady = since(before, c.Calls())
+	r.webhook, r.controller, err = c.costs()
+	r.webhook.cpu -= webhook.cpu
+	r.controller.cpu -= controller.cpu
+	return err
+}
+
+func since(before, after calls) calls {
+	after = maps.Clone(after)
 	for call, n := range before {
-		if calls[call] -= n; calls[call] == 0 {
-			delete(calls, call)
+		if after[call] -= n; after[call] == 0 {
+			delete(after, call)
 		}
 	}
-	return calls
+	return after
 }
 
 var errNotFenced = errors.New("not fenced in time")
 
 // lose makes nodes lost and tainted, and waits until all are fenced.
-func (c *fencedCluster) lose(ctx context.Context, names []string) (time.Duration, error) {
-	began := time.Now()
-	for _, name := range names {
-		c.Change("nodes", name, func(o runtime.Object) runtime.Object {
+func (c *fencedCluster) lose(ctx context.Context, from, many int) (time.Duration, calls, error) {
+	began, before := time.Now(), c.Calls()
+	var names []string
+	for i := range many {
+		names = append(names, apiserver.NodeName(from+i))
+		c.Change("nodes", names[i], func(o runtime.Object) runtime.Object {
 			node := o.(*corev1.Node).DeepCopy()
 			node.Status.Conditions[0].Status = corev1.ConditionUnknown
 			node.Status.Conditions[0].LastTransitionTime = metav1.Now()
@@ -250,13 +213,77 @@ func (c *fencedCluster) lose(ctx context.Context, names []string) (time.Duration
 				phases[phase+" "+reason]++
 			}
 		})
-		if phases["Fenced Fenced"] == len(names) {
-			return time.Since(began), nil
+		if phases["Fenced Fenced"] == many {
+			return time.Since(began), since(before, c.Calls()), nil
 		}
 		select {
 		case <-changed:
 		case <-waiting.Done():
-			return 0, fmt.Errorf("%w (%s): %v", errNotFenced, mostWaiting, phases)
+			return 0, since(before, c.Calls()), fmt.Errorf("%w (%s): %v", errNotFenced, mostWaiting, phases)
 		}
 	}
+}
+
+// fencingRows has DESIGN's targets, which hold at any size.
+func fencingRows(results []fencingResult) []row {
+	t := &rowsOf[fencingResult]{results: results}
+	for _, p := range []struct {
+		name       string
+		mostMemory float64 // MiB
+		of         func(fencingResult) processCost
+	}{{"webhook", 256, func(r fencingResult) processCost { return r.webhook }}, {"controller", 512, func(r fencingResult) processCost { return r.controller }}} {
+		t.addTarget(p.name+": memory", "%.1f MiB", p.mostMemory, func(r fencingResult) float64 { return p.of(r).memory })
+		t.add("  of that, the program's file", "%.1f MiB", func(r fencingResult) float64 { return p.of(r).shared })
+		t.add("  most since the start", "%.1f MiB", func(r fencingResult) float64 { return p.of(r).peak })
+		t.addTarget(p.name+": CPU", "%.3f cores", 0.05, func(r fencingResult) float64 { return p.of(r).cpu.Seconds() / steadyTime.Seconds() })
+		t.add(p.name+": requests per minute", "%.0f", func(r fencingResult) float64 {
+			return float64(r.steady.of(p.name)) * float64(time.Minute/steadyTime)
+		})
+	}
+	t.add("holders of the shared volume", "%.0f", func(r fencingResult) float64 { return float64(r.holders) })
+	t.addTarget("attachment judged, median", "%.1f ms", 50, func(r fencingResult) float64 { return measured(r.median, 1000*r.median.Seconds()) })
+	t.addTarget("attachment judged, longest", "%.1f ms", 50, func(r fencingResult) float64 { return measured(r.worst, 1000*r.worst.Seconds()) })
+	t.addTarget("one node lost: requests of the controller", "%.0f", 40, func(r fencingResult) float64 {
+		return measured(r.incidentTime, float64(r.incident.of("controller")))
+	})
+	t.add("one node lost: time until fenced", "%.2f s", func(r fencingResult) float64 { return measured(r.incidentTime, r.incidentTime.Seconds()) })
+	t.add("nodes lost at once", "%.0f", func(r fencingResult) float64 { return float64(r.rackNodes) })
+	t.addTarget("time until all are fenced", "%.1f s", 10, func(r fencingResult) float64 { return measured(r.rackTime, r.rackTime.Seconds()) })
+	t.add("requests of the controller per node", "%.0f", func(r fencingResult) float64 {
+		return measured(r.rackTime, float64(r.rack.of("controller"))/float64(max(1, r.rackNodes)))
+	})
+	return t.rows
+}
+
+func measured(took time.Duration, value float64) float64 {
+	if took == 0 {
+		return none
+	}
+	return value
+}
+
+// of counts the requests of a part of Fairlead, except for its lease.
+func (c calls) of(part string) (n int) {
+	for call, many := range c {
+		if call.Agent == "fairlead-"+part && call.Resource != "leases.coordination.k8s.io" {
+			n += many
+		}
+	}
+	return n
+}
+
+// writeCalls prints the requests of each kind.
+func (r fencingResult) writeCalls(out io.Writer) error {
+	fmt.Fprintf(out, "\nrequests at %d nodes, in %s of the steady state, for one lost node, and for %d lost at once:\n", r.nodes, steadyTime, r.rackNodes)
+	all := maps.Clone(r.steady)
+	maps.Copy(all, r.incident)
+	maps.Copy(all, r.rack)
+	var lines []string
+	for call := range all {
+		lines = append(lines, fmt.Sprintf("  %s\t%s\t%s\t%d\t%d\t%d", call.Agent, call.Resource, call.Verb, r.steady[call], r.incident[call], r.rack[call]))
+	}
+	slices.Sort(lines)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, strings.Join(lines, "\n"))
+	return table.Flush()
 }

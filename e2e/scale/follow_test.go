@@ -45,10 +45,10 @@ func TestLifeEndsAtTheDeletionRequest(t *testing.T) {
 }
 
 func TestCostSinceAnEarlierCost(t *testing.T) {
-	before := cost{peak: 50, before: 40, requests: map[string]int{"list pods": 5, "get pods": 2}}
-	after := cost{peak: 60, before: 55, requests: map[string]int{"list pods": 8, "get pods": 2, "create events": 1}}
+	before := cost{processCost: processCost{peak: 50, cpu: 40}, requests: map[string]int{"list pods": 5, "get pods": 2}}
+	after := cost{processCost: processCost{peak: 60, cpu: 55}, requests: map[string]int{"list pods": 8, "get pods": 2, "create events": 1}}
 	got := after.since(before)
-	if got.peak != 60 || got.before != 40 || got.total() != 4 || got.requests["list pods"] != 3 {
+	if got.peak != 60 || got.cpu != 15 || got.total() != 4 || got.requests["list pods"] != 3 {
 		t.Errorf("the cost is %+v", got)
 	}
 	if _, listed := got.requests["get pods"]; listed {

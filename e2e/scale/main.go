@@ -70,5 +70,5 @@ func run(ctx context.Context, sizes string, fencing bool, args []string) error {
 			problems = append(problems, fmt.Errorf("at %s: %w", s, err))
 		}
 	}
-	return errors.Join(append(problems, write(os.Stdout, results))...)
+	return errors.Join(append(problems, writeRestarts(os.Stdout, results))...)
 }

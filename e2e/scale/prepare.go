@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,12 +67,16 @@ func (s *scenario) install(ctx context.Context) error {
 
 // applyNetwork makes mounts die with their CSI plugin pod, and Fairlead restart the workloads.
 func (s *scenario) applyNetwork(ctx context.Context) error {
-	for name, value := range map[catalog.Name]string{
-		catalog.AutoDeletePod:          "true",
-		catalog.AutoDeletePodBlacklist: "",
-		catalog.EndpointNetworkForRWX:  network,
+	for _, set := range []struct {
+		group string
+		name  catalog.Name
+		value string
+	}{
+		{"settings.longhorn.io", catalog.AutoDeletePod, "true"},
+		{"settings.fairlead.io", catalog.AutoDeletePodBlacklist, ""},
+		{"settings.fairlead.io", catalog.EndpointNetworkForRWX, network},
 	} {
-		if err := s.patch(ctx, "settings.fairlead.io", string(name), fmt.Sprintf(`{"value":%q}`, value)); err != nil {
+		if err := s.patch(ctx, set.group, string(set.name), fmt.Sprintf(`{"value":%q}`, set.value)); err != nil {
 			return err
 		}
 	}
@@ -87,4 +94,22 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 func (s *scenario) patch(ctx context.Context, resource, name, patch string) error {
 	_, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
 	return err
+}
+
+// reviewSetting measures a dry run, which the API server has the webhook review. The median of five counts.
+func (s *scenario) reviewSetting(ctx context.Context) error {
+	setting := &longhorn.Setting{}
+	setting.Namespace, setting.Name = longhorn.Profile().Namespace, string(catalog.PriorityClass)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"value":"system-node-critical"}`))
+	var took []time.Duration
+	for range 5 {
+		began := time.Now()
+		if err := s.Client.Patch(ctx, setting.DeepCopy(), patch, client.DryRunAll); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	s.review = took[2]
+	return nil
 }

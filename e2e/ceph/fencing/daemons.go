@@ -57,7 +57,7 @@ func (s *show) osd(ctx context.Context, writer *ceph.Process) error {
 	}
 	s.report("OSD: 10 s at a blocked address: it is up, and two copies are written")
 	s.Daemon(osd).Terminate()
-	<-s.Daemon(osd).Done()
+	<-s.Daemon(osd).Ended()
 	if err := s.WaitOSDs(ctx, 1); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,7 +27,7 @@ func main() {
 	capture := flag.String("capture", "", "write what Ceph's commands print to files in this directory")
 	flag.Parse()
 	started := time.Now()
-	err := ceph.Inside(func(ctx context.Context, directory string) error {
+	os.Exit(ceph.Inside(func(ctx context.Context, directory string) error {
 		time.AfterFunc(longest, func() {
 			fmt.Fprintf(os.Stderr, "fencing: not done within %v\n", longest)
 			os.Exit(1)
@@ -38,18 +37,11 @@ func main() {
 		err := s.run(ctx, directory, *ipv6, *slow)
 		if err != nil {
 			t.report("FAILED: %v", err)
-			return ceph.ErrFailedInside
+			return err
 		}
 		t.report("done")
 		return nil
-	})
-	if err == nil {
-		return
-	}
-	if !errors.Is(err, ceph.ErrFailedInside) {
-		fmt.Fprintln(os.Stderr, "fencing:", err)
-	}
-	os.Exit(1)
+	}))
 }
 
 // show is a run of all steps.

@@ -54,7 +54,7 @@ func (s *show) getsOn(ctx context.Context, p *ceph.Process) error {
 // fails waits until a writer has ended like a blocked one.
 func (s *show) fails(ctx context.Context, p *ceph.Process) error {
 	select {
-	case <-p.Done():
+	case <-p.Ended():
 	case <-time.After(time.Minute):
 		return fmt.Errorf("%s still runs", p.Name)
 	case <-ctx.Done():

@@ -1,3 +1,4 @@
+// Package binaries builds the programs of a control plane, and those that tests run beside it, into a cache.
 package binaries
 
 import (
@@ -5,129 +6,210 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
 	"time"
 
 	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/manifests"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
-// Ensure makes the cache complete: programs and manifests. When they are all
-// there, nothing is said and nothing is run.
-func Ensure(ctx context.Context, cache cachedir.Cache, report *progress.Reporter) error {
-	versions, err := controlplane.WantedVersions()
-	if err != nil {
-		return err
-	}
-	components, err := Components(versions)
-	if err != nil {
-		return err
-	}
-	if missing, err := missingFrom(cache, components); err != nil || len(missing) == 0 && manifests.Present(cache.Manifests()) {
-		return err
-	}
-
-	unlock, err := cachedir.Lock(ctx, filepath.Join(cache.Root, "lock"), func() {
-		report.Printf("waiting for another build into %s", cache.Root)
-	})
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return complete(ctx, cache, components, report)
+// set is what is built together into one folder of the cache: the control plane, or an addon, whose module in e2e has
+// requirements that the control plane does not share.
+type set struct {
+	// name of the set; an addon's is that of its module's folder in e2e.
+	name string
+	// takes is how long a build takes on two cores.
+	takes string
+	// module that is an addon's main requirement: its version names the folder in the cache.
+	module string
+	// sources are patterns of the files that decide what an addon is, go.mod first.
+	sources []string
+	// recipe is hashed with the sources. Another text builds the addon again: change it with the steps.
+	recipe string
+	steps  []step
 }
 
-// complete does the work, once the lock is held. What is missing is looked at
-// again: the previous holder of the lock has probably built it.
-func complete(ctx context.Context, cache cachedir.Cache, components []Component, report *progress.Reporter) error {
-	started := time.Now()
-	if err := os.MkdirAll(cache.Bin(), 0o755); err != nil {
-		return fmt.Errorf("making the cache folder: %w", err)
-	}
-	if err := removeLeftovers(cache.Bin()); err != nil {
-		return err
-	}
-	missing, err := missingFrom(cache, components)
-	if err != nil {
-		return err
-	}
-	missing, err = adoptFound(ctx, cache, missing, report)
-	if err != nil {
-		return err
-	}
-	fetch := !manifests.Present(cache.Manifests())
-	if len(missing) == 0 && !fetch {
-		return nil
-	}
+// step of a build. What it makes appears complete or not at all.
+type step struct {
+	what  string
+	makes []string
+	do    func(ctx context.Context, b building) error
+}
 
+// building is where a step builds.
+type building struct {
+	// source is the set's module, cache its folder in the cache. What is built into the folder into is moved to cache;
+	// temporary is removed after the step.
+	source, cache, into, temporary string
+	version                        string
+}
+
+// ControlPlane returns the cache of the control plane's programs and manifests. What is missing is built.
+func ControlPlane(ctx context.Context, report *progress.Reporter) (Cache, error) {
+	versions, err := controlplane.WantedVersions()
+	if err != nil {
+		return Cache{}, err
+	}
+	hash, err := controlplane.Fingerprint()
+	if err != nil {
+		return Cache{}, err
+	}
+	s, err := controlPlane(versions)
+	if err != nil {
+		return Cache{}, err
+	}
+	folder, err := s.ensure(ctx, "", versions.Kubernetes, folderName(versions.Kubernetes, runtime.Version(), hash), report)
+	return Cache{folder}, err
+}
+
+// Addon returns the folder of an addon. What is missing is built.
+func Addon(ctx context.Context, name string, report *progress.Reporter) (string, error) {
+	i := slices.IndexFunc(addons, func(s set) bool { return s.name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no addon %q; coredns, csiaddons and longhorn are", name)
+	}
 	source, err := moduleSource()
 	if err != nil {
+		return "", err
+	}
+	source = filepath.Join(filepath.Dir(source), name)
+	version, key, err := addons[i].key(source, runtime.Version())
+	if err != nil {
+		return "", err
+	}
+	return addons[i].ensure(ctx, source, version, key, report)
+}
+
+// ensure makes a folder of the cache complete. If it is complete, nothing is said and nothing is run.
+func (s set) ensure(ctx context.Context, source, version, key string, report *progress.Reporter) (string, error) {
+	root, err := base()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(root, s.name, key)
+	if len(s.missing(folder)) == 0 {
+		return folder, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("making the cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(folder, "lock"), func() { report.Printf("waiting for another build into %s", folder) })
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	missing := s.missing(folder)
+	if len(missing) == 0 {
+		return folder, nil // built by the previous holder of the lock
+	}
+	if source == "" {
+		if source, err = moduleSource(); err != nil {
+			return "", err
+		}
+	}
+	started := time.Now()
+	report.Printf("building %s %s into %s; this takes %s, once", s.name, version, folder, s.takes)
+	for i, step := range missing {
+		b := building{source: source, cache: folder, version: version}
+		if err := report.Do(i+1, len(missing), step.what, func() error { return step.run(ctx, b) }); err != nil {
+			return "", fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	report.Printf("%s complete after %s", s.name, progress.Elapsed(started))
+	return folder, nil
+}
+
+func (s set) missing(folder string) []step {
+	return slices.DeleteFunc(slices.Clone(s.steps), func(step step) bool {
+		return !slices.ContainsFunc(step.makes, func(name string) bool {
+			_, err := os.Stat(filepath.Join(folder, name))
+			return err != nil
+		})
+	})
+}
+
+// run a step in a temporary folder of the cache: a rename must stay on one disk.
+func (s step) run(ctx context.Context, b building) error {
+	leftovers, _ := filepath.Glob(filepath.Join(b.cache, ".building-*")) // of a build that was killed
+	for _, leftover := range leftovers {
+		if err := os.RemoveAll(leftover); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.temporary, err = os.MkdirTemp(b.cache, ".building-"); err != nil {
+		return fmt.Errorf("making a folder to build in: %w", err)
+	}
+	defer os.RemoveAll(b.temporary)
+	b.into = filepath.Join(b.temporary, "built")
+	if err := os.MkdirAll(b.into, 0o755); err != nil {
 		return err
 	}
-	total := len(missing)
-	if fetch {
-		total++
+	if err := s.do(ctx, b); err != nil {
+		return err
 	}
-	if len(missing) > 1 {
-		report.Printf("building %d programs into %s; this takes minutes, once", len(missing), cache.Bin())
-	}
-	for i, component := range missing {
-		what := fmt.Sprintf("building %s %s", component.Name, component.Version)
-		err := report.Do(i+1, total, what, func() error {
-			folder := source
-			if component.OwnModule {
-				folder = cache.KubernetesModule()
-				if err := writeKubernetesModule(ctx, folder, component.Version); err != nil {
-					return err
-				}
-			}
-			return build(ctx, folder, component, cache.Binary(component.Name))
-		})
+	for _, name := range s.makes {
+		to := filepath.Join(b.cache, name)
+		err := errors.Join(os.RemoveAll(to), os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(b.into, name), to))
 		if err != nil {
-			return fmt.Errorf("building %s: %w", component.Name, err)
+			return fmt.Errorf("putting %s in place: %w", name, err)
 		}
 	}
-	if fetch {
-		err := report.Do(total, total, "fetching CRDs and stages", func() error {
-			return manifests.Fetch(ctx, source, cache.Manifests())
-		})
-		if err != nil {
-			return fmt.Errorf("fetching manifests: %w", err)
-		}
-	}
-	report.Printf("control plane complete after %s", progress.Elapsed(time.Since(started)))
 	return nil
 }
 
-func missingFrom(cache cachedir.Cache, components []Component) ([]Component, error) {
-	var missing []Component
-	for _, component := range components {
-		ok, err := present(cache.Binary(component.Name))
-		if err != nil {
-			return nil, fmt.Errorf("looking for %s in the cache: %w", component.Name, err)
-		}
-		if !ok {
-			missing = append(missing, component)
-		}
-	}
-	return missing, nil
+// compile builds main packages of the module in a folder into a folder of the cache, without symbol tables: stack traces
+// don't need them. Each program is named by the last part of its package's path.
+func (b building) compile(ctx context.Context, folder, to, ldflags string, packages ...string) error {
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", filepath.Join(b.into, to) + string(filepath.Separator)}
+	return runGo(ctx, filepath.Join(b.source, folder), append(args, packages...)...)
 }
 
-// adoptFound uses what is on this machine already and returns the rest.
-func adoptFound(ctx context.Context, cache cachedir.Cache, wanted []Component, report *progress.Reporter) ([]Component, error) {
-	folders := searchPath(os.Getenv)
-	var rest []Component
-	var problems []error
-	for _, component := range wanted {
-		path, found := locate(ctx, component, folders)
-		if !found {
-			rest = append(rest, component)
-			continue
-		}
-		report.Printf("using %s", path)
-		problems = append(problems, adopt(cache.Binary(component.Name), path))
+// copyFromModule copies a file or folder of a required module.
+func (b building) copyFromModule(ctx context.Context, module, from, to string) error {
+	folder, err := manifests.DownloadedFolder(ctx, module, b.source)
+	if err != nil {
+		return err
 	}
-	return rest, errors.Join(problems...)
+	from, to = filepath.Join(folder, from), filepath.Join(b.into, to)
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o644)
+}
+
+// interruptGrace is how long `go build` may take to remove its own temporary files after it was interrupted.
+const interruptGrace = 5 * time.Second
+
+// runGo runs a command of Go's in the folder of a module.
+func runGo(ctx context.Context, folder string, args ...string) error {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = folder
+	// A workspace around a module would change the versions it is pinned to. Without cgo, all programs share one build cache.
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	// A group of its own, so that Ctrl-C reaches the compiler once, through us.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	command.WaitDelay = interruptGrace
+	output, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("go %s %s: %w\n%s", args[0], args[len(args)-1], err, output)
+	}
+	return nil
 }

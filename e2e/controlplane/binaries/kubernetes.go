@@ -11,24 +11,26 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/controlplane/manifests"
 )
 
-// writeKubernetesModule makes a module in folder in which a version of Kubernetes builds with its own requirements.
+// buildOtherKubernetes builds a program in a module in which a version of Kubernetes builds with its own requirements.
 // This module's go.mod can't do that: cert-manager requires libraries of the pinned version.
-func writeKubernetesModule(ctx context.Context, folder, version string) error {
-	original, err := manifests.DownloadedGoMod(ctx, controlplane.KubernetesModule, version)
+func buildOtherKubernetes(ctx context.Context, b building, name string) error {
+	original, err := manifests.DownloadedGoMod(ctx, controlplane.KubernetesModule, b.version)
 	if err != nil {
 		return err
 	}
 	content, err := os.ReadFile(original)
 	if err != nil {
-		return fmt.Errorf("reading the go.mod of Kubernetes %s: %w", version, err)
+		return fmt.Errorf("reading the go.mod of Kubernetes %s: %w", b.version, err)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("making the module of Kubernetes %s: %w", version, err)
+	b.source = filepath.Join(b.temporary, "kubernetes")
+	if err := os.MkdirAll(b.source, 0o755); err != nil {
+		return fmt.Errorf("making the module of Kubernetes %s: %w", b.version, err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "go.mod"), asRequirement(content, version), 0o644); err != nil {
-		return fmt.Errorf("writing the module of Kubernetes %s: %w", version, err)
+	if err := os.WriteFile(filepath.Join(b.source, "go.mod"), asRequirement(content, b.version), 0o644); err != nil {
+		return fmt.Errorf("writing the module of Kubernetes %s: %w", b.version, err)
 	}
-	return nil
+	// The module has no go.sum yet.
+	return b.compile(ctx, ".", "bin", kubernetesVersion(b.version), "-mod=mod", controlplane.KubernetesModule+"/cmd/"+name)
 }
 
 var (

@@ -1,9 +1,9 @@
 package binaries
 
 import (
+	"slices"
+	"strings"
 	"testing"
-
-	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
 )
 
 func TestKubernetesBecomesARequirement(t *testing.T) {
@@ -44,33 +44,11 @@ require k8s.io/kubernetes v1.31.1
 	}
 }
 
-func TestOtherKubernetesIsBuiltInItsOwnModule(t *testing.T) {
-	pinned, err := controlplane.PinnedVersions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := pinned
-	other.Kubernetes = "v1.31.1"
-	for _, test := range []struct {
-		versions controlplane.Versions
-		want     string
-	}{{pinned, "./cmd/"}, {other, "k8s.io/kubernetes/cmd/"}} {
-		components, err := Components(test.versions)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, component := range components {
-			want := Component{Package: "./cmd/" + component.Name}
-			switch component.Name {
-			case APIServer, ControllerManager, Scheduler, Kubectl:
-				want = Component{Package: test.want + component.Name, OwnModule: test.versions == other}
-			case Kwok:
-				want.Package = component.Package
-			}
-			if component.Package != want.Package || component.OwnModule != want.OwnModule {
-				t.Errorf("with Kubernetes %s, %s is %s (own module: %v), want %s (%v)", test.versions.Kubernetes,
-					component.Name, component.Package, component.OwnModule, want.Package, want.OwnModule)
-			}
-		}
+func TestKubernetesReportsItsVersion(t *testing.T) {
+	flags := strings.Fields(kubernetesVersion("v1.31.1"))
+	slices.Sort(flags)
+	const prefix = "-X=k8s.io/component-base/version."
+	if want := []string{prefix + "gitMajor=1", prefix + "gitMinor=31", prefix + "gitVersion=v1.31.1"}; !slices.Equal(flags, want) {
+		t.Errorf("flags are %q, want %q", flags, want)
 	}
 }

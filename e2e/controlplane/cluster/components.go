@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
@@ -34,7 +33,7 @@ func (s setup) etcd() process.Spec {
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=fairlead="+peer,
 		// Loopback is open to every user of the machine; the data is not.
-		"--client-cert-auth", "--trusted-ca-file="+s.credentials.caFile,
+		"--client-cert-auth", "--trusted-ca-file="+s.credentials.authority.CertificateFile,
 		"--cert-file="+s.credentials.server.CertificateFile, "--key-file="+s.credentials.server.KeyFile,
 		// The data needn't survive a power cut, and a sync per write is most of
 		// what a write costs.
@@ -44,17 +43,6 @@ func (s setup) etcd() process.Spec {
 }
 
 func (s setup) apiServer() process.Spec {
-	var cidrs []string
-	for _, cidr := range s.options.ServiceCIDRs {
-		cidrs = append(cidrs, cidr.String())
-	}
-	// Pods are simulated and call nobody, so the address is used by no one. It
-	// must be given, or a machine without a network would be refused, and be of
-	// the first service range's family.
-	advertise := "127.0.0.1"
-	if s.options.ServiceCIDRs[0].Addr().Is6() {
-		advertise = netip.IPv6Loopback().String()
-	}
 	optional := s.auditFlags()
 	if len(s.options.Forwards) > 0 {
 		// kwok is the kubelet of every node; see nodes.KubeletHere.
@@ -62,15 +50,16 @@ func (s setup) apiServer() process.Spec {
 	}
 	return s.spec(binaries.APIServer, append(optional,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
-		"--advertise-address="+advertise,
+		// Simulated pods call no server, but without an address the API server needs a network.
+		"--advertise-address=127.0.0.1",
 		// A loopback address can't be an endpoint.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=https://"+loopback(s.ports.Etcd),
-		"--etcd-cafile="+s.credentials.caFile,
+		"--etcd-cafile="+s.credentials.authority.CertificateFile,
 		"--etcd-certfile="+s.credentials.etcdClient.CertificateFile, "--etcd-keyfile="+s.credentials.etcdClient.KeyFile,
 		"--tls-cert-file="+s.credentials.server.CertificateFile, "--tls-private-key-file="+s.credentials.server.KeyFile,
-		"--client-ca-file="+s.credentials.caFile,
-		"--service-cluster-ip-range="+strings.Join(cidrs, ","),
+		"--client-ca-file="+s.credentials.authority.CertificateFile,
+		"--service-cluster-ip-range="+strings.Join(serviceCIDRs, ","),
 		"--service-account-issuer=https://kubernetes.default.svc."+s.options.ClusterDomain,
 		"--service-account-key-file="+s.credentials.serviceAccounts.CertificateFile,
 		"--service-account-signing-key-file="+s.credentials.serviceAccounts.KeyFile,
@@ -79,7 +68,7 @@ func (s setup) apiServer() process.Spec {
 		"--enable-admission-plugins=NodeRestriction",
 		// Nothing is aggregated, but the controller manager and the scheduler
 		// fill their logs with complaints as long as these aren't published.
-		"--requestheader-client-ca-file="+s.credentials.caFile,
+		"--requestheader-client-ca-file="+s.credentials.authority.CertificateFile,
 		"--requestheader-allowed-names="+frontProxyName,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
@@ -110,8 +99,8 @@ func (s setup) controllerManager() process.Spec {
 		// Each controller with its own rights, as on a real cluster.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + s.credentials.serviceAccounts.KeyFile,
-		"--root-ca-file=" + s.credentials.caFile,
-		"--cluster-signing-cert-file=" + s.credentials.caFile, "--cluster-signing-key-file=" + s.credentials.caKeyFile,
+		"--root-ca-file=" + s.credentials.authority.CertificateFile,
+		"--cluster-signing-cert-file=" + s.credentials.authority.CertificateFile, "--cluster-signing-key-file=" + s.credentials.authority.KeyFile,
 		// The default is a system folder.
 		"--flex-volume-plugin-dir=" + s.files.path("flexvolume"),
 	}

@@ -22,7 +22,7 @@ const partTimeout = 2 * time.Minute
 // healthy asks a component's own health endpoint, as the holder of the etcd
 // client certificate: etcd answers nobody else, the others answer everybody.
 func healthy(ctx context.Context, creds credentials, url string) error {
-	ca, err := os.ReadFile(creds.caFile)
+	ca, err := os.ReadFile(creds.authority.CertificateFile)
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,7 @@ func awaitServiceAccount(ctx context.Context, c clients) error {
 
 func awaitNodes(ctx context.Context, c clients) error {
 	return await(ctx, "all simulated nodes to be Ready", partTimeout, func(ctx context.Context) error {
-		// Only nodes that are alive: in a folder of an earlier run one may have
-		// been switched off for good.
-		list, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodes.ManageSelector})
+		list, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -90,15 +88,4 @@ func awaitNodes(ctx context.Context, c clients) error {
 		}
 		return nil
 	})
-}
-
-// forgetLeases lets kwok take over the nodes of an earlier run at once. It
-// would wait for the leases of its predecessor to run out.
-func forgetLeases(ctx context.Context, c clients) error {
-	err := c.typed.CoordinationV1().Leases(corev1.NamespaceNodeLease).
-		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("removing old node leases: %w", err)
-	}
-	return nil
 }

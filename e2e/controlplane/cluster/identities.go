@@ -25,21 +25,16 @@ const frontProxyName = "front-proxy-client"
 // credentials are the files by which the parts of the control plane know each
 // other.
 type credentials struct {
-	caFile, caKeyFile string
-	server            pki.Pair
-	etcdClient        pki.Pair
-	frontProxy        pki.Pair
-	serviceAccounts   pki.Pair
+	authority, server, etcdClient, frontProxy, serviceAccounts pki.Pair
 }
 
-// issue makes all certificates and kubeconfigs. Only the authority and the
-// service account key are kept from an earlier run.
+// issue makes all certificates and kubeconfigs.
 func issue(files layout, options Options, ports Ports) (credentials, error) {
-	authority, err := pki.Open(files.pki())
+	authority, err := pki.New(files.pki())
 	if err != nil {
 		return credentials{}, err
 	}
-	result := credentials{caFile: authority.CertificateFile(), caKeyFile: authority.KeyFile()}
+	result := credentials{authority: authority.Pair}
 	if result.server, err = authority.Server("server", serverNames(options)); err != nil {
 		return credentials{}, err
 	}
@@ -49,7 +44,7 @@ func issue(files layout, options Options, ports Ports) (credentials, error) {
 	if result.frontProxy, err = authority.Client(frontProxyName); err != nil {
 		return credentials{}, err
 	}
-	if result.serviceAccounts, err = pki.ServiceAccountKey(files.pki()); err != nil {
+	if result.serviceAccounts, err = authority.ServiceAccountKey(); err != nil {
 		return credentials{}, err
 	}
 
@@ -71,7 +66,7 @@ func issue(files layout, options Options, ports Ports) (credentials, error) {
 		if err != nil {
 			return credentials{}, err
 		}
-		if err := writeKubeconfig(identity.file, identity.user, serverURL(ports), result.caFile, pair); err != nil {
+		if err := writeKubeconfig(identity.file, identity.user, serverURL(ports), authority.CertificateFile, pair); err != nil {
 			return credentials{}, fmt.Errorf("writing the kubeconfig of %s: %w", identity.user, err)
 		}
 	}
@@ -85,14 +80,14 @@ func serverNames(options Options) []string {
 		"localhost", "127.0.0.1", "::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + options.ClusterDomain,
 	}
-	for _, cidr := range options.ServiceCIDRs {
-		names = append(names, firstServiceIP(cidr).String())
+	for _, cidr := range serviceCIDRs { // the first address of each is the Service default/kubernetes
+		names = append(names, netip.MustParsePrefix(cidr).Addr().Next().String())
 	}
 	return names
 }
 
-// firstServiceIP is the cluster IP of the Service default/kubernetes.
-func firstServiceIP(cidr netip.Prefix) netip.Addr { return cidr.Masked().Addr().Next() }
+// serviceCIDRs are the ranges of Services.
+var serviceCIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112"}
 
 // writeKubeconfig embeds everything, so that the file can be copied anywhere.
 func writeKubeconfig(path, user, server, caFile string, pair pki.Pair) error {

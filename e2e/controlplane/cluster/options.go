@@ -4,22 +4,19 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"regexp"
 
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/nodes"
 )
 
 // Options say what the control plane should be like.
 type Options struct {
-	// Dir holds everything the control plane writes. A second run in the same
-	// folder goes on from where the first one stopped.
+	// Dir holds everything the control plane writes. No earlier run may have used it.
 	Dir           string
 	Nodes         int
 	ClusterDomain string
-	ServiceCIDRs  []netip.Prefix
 	// FastNodeLoss makes a lost node NotReady after seconds rather than most
 	// of a minute.
 	FastNodeLoss bool
@@ -31,7 +28,7 @@ type Options struct {
 	NoAttacher bool
 	// Forwards are ports of pods that can be reached by kubectl port-forward.
 	Forwards []Forward
-	Cache    cachedir.Cache
+	Cache    binaries.Cache
 }
 
 // Defaults are the options of an ordinary cluster.
@@ -39,10 +36,6 @@ func Defaults() Options {
 	return Options{
 		Nodes:         3,
 		ClusterDomain: "cluster.local",
-		ServiceCIDRs: []netip.Prefix{
-			netip.MustParsePrefix("10.96.0.0/16"),
-			netip.MustParsePrefix("fd00:10:96::/112"),
-		},
 	}
 }
 
@@ -59,12 +52,6 @@ func (o Options) Validate() error {
 	}
 	if !domainPattern.MatchString(o.ClusterDomain) {
 		problems = append(problems, fmt.Errorf("--cluster-domain %q is not a DNS name", o.ClusterDomain))
-	}
-	switch families := o.ServiceCIDRs; {
-	case len(families) == 0 || len(families) > 2:
-		problems = append(problems, fmt.Errorf("--service-cidr has %d ranges, must have one, or one of each IP family", len(families)))
-	case len(families) == 2 && families[0].Addr().Is4() == families[1].Addr().Is4():
-		problems = append(problems, errors.New("--service-cidr has two ranges of the same IP family"))
 	}
 	if o.AuditGroup != "" && o.AuditWrites {
 		problems = append(problems, errors.New("--audit-group and --audit-writes exclude each other"))
@@ -83,9 +70,7 @@ func (l layout) stages() string          { return l.path("kwok.yaml") }
 func (l layout) auditPolicy() string     { return l.path("audit.yaml") }
 func (l layout) logs() string            { return l.path("logs") }
 func (l layout) log(name string) string  { return filepath.Join(l.logs(), name+".log") }
-func (l layout) state() string           { return l.path("state.json") }
 func (l layout) ready() string           { return l.path("ready") }
-func (l layout) lock() string            { return l.path("lock") }
 
 // componentKubeconfig is the kubeconfig of one of our own components.
 func (l layout) componentKubeconfig(name string) string {

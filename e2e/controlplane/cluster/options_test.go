@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 )
@@ -10,12 +9,11 @@ func TestAllOptionErrorsAreReported(t *testing.T) {
 	options := Defaults()
 	options.Nodes = -1
 	options.ClusterDomain = "Not A Domain"
-	options.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16"), netip.MustParsePrefix("10.1.0.0/16")}
 	err := options.Validate()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, flag := range []string{"--dir", "--nodes", "--cluster-domain", "--service-cidr"} {
+	for _, flag := range []string{"--dir", "--nodes", "--cluster-domain"} {
 		if !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s is missing in: %v", flag, err)
 		}

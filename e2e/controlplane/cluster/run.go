@@ -4,35 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
-	"time"
 
 	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/process"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
-// stopGrace is how long each component may take to stop by itself. Nothing is
-// lost with one that is stopped harder: what counts is in etcd.
-const stopGrace = 5 * time.Second
-
 // Run runs a control plane until the context ends, which is the ordinary way to
 // stop it, or until a part of it fails. It calls ready once everything works.
-// When it returns, nothing that it started is left. Closing hurry makes it stop
-// without waiting for anyone.
-func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *progress.Reporter, ready func(State)) error {
-	began := time.Now()
+// When it returns, nothing that it started is left. Components are killed: their data is
+// not read again.
+func Run(ctx context.Context, options Options, report *progress.Reporter, ready func(State)) error {
 	files := layout{options.Dir}
-	unlock, err := claim(files)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	// What they say is true only while this process lives.
-	defer files.forget()
-
 	prepared, err := prepare(files, options)
 	if err != nil {
 		return err
@@ -47,13 +33,9 @@ func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *pr
 	ctx, fail := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer group.Stop(stopGrace)
+	defer group.Kill()
 	defer fail(nil)
 	go watchDeaths(ctx, group, fail)
-	go func() {
-		<-hurry
-		group.Kill()
-	}()
 
 	state, err := starter{
 		setup: prepared, group: group, report: report, versions: versions,
@@ -64,7 +46,7 @@ func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *pr
 				}
 			})
 		},
-	}.start(ctx, began)
+	}.start(ctx)
 	if err == nil {
 		ready(state)
 		<-ctx.Done()
@@ -85,29 +67,15 @@ func Run(ctx context.Context, hurry <-chan struct{}, options Options, report *pr
 	}
 }
 
-// claim makes the folder this process' own and clears what an earlier run may
-// have left there to be misread.
-func claim(files layout) (unlock func(), err error) {
-	if err := os.MkdirAll(files.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder: %w", err)
-	}
-	unlock, err = cachedir.TryLock(files.lock())
-	if errors.Is(err, cachedir.ErrLocked) {
-		return nil, fmt.Errorf("a control plane is already running in %s", files.dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := files.forget(); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
-}
-
+// prepare makes the folder. The folder of another run is refused: its files would be misread.
 func prepare(files layout, options Options) (setup, error) {
+	if err := os.MkdirAll(files.dir, 0o755); err != nil {
+		return setup{}, fmt.Errorf("making the folder: %w", err)
+	}
 	// etcd insists on a data folder that only its user can read.
-	if err := os.MkdirAll(files.etcdData(), 0o700); err != nil {
+	if err := os.Mkdir(files.etcdData(), 0o700); errors.Is(err, fs.ErrExist) {
+		return setup{}, fmt.Errorf("%s has the files of another control plane: name another folder, or remove it", files.dir)
+	} else if err != nil {
 		return setup{}, fmt.Errorf("making etcd's folder: %w", err)
 	}
 	ports, err := choosePorts()

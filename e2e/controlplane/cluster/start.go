@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +28,7 @@ type starter struct {
 }
 
 // start returns when everything works, or with the first thing that doesn't.
-func (s starter) start(ctx context.Context, began time.Time) (State, error) {
+func (s starter) start(ctx context.Context) (State, error) {
 	c, err := newClients(s.files.kubeconfig())
 	if err != nil {
 		return State{}, err
@@ -46,16 +45,12 @@ func (s starter) start(ctx context.Context, began time.Time) (State, error) {
 		{fmt.Sprintf("controllers, scheduler, cert-manager and %d nodes", s.options.Nodes), s.startRest},
 	}
 	for i, step := range steps {
-		err := s.report.DoQuick(i+1, len(steps), step.what, func() error { return step.do(ctx, c) })
+		err := s.report.Do(i+1, len(steps), step.what, func() error { return step.do(ctx, c) })
 		if err != nil {
-			return State{}, err
-		}
-		if err := s.state().write(s.files.state()); err != nil {
 			return State{}, err
 		}
 	}
 	state := s.state()
-	state.ReadyAfterSeconds = time.Since(began).Round(10 * time.Millisecond).Seconds()
 	return state, state.write(s.files.ready())
 }
 
@@ -95,9 +90,6 @@ func (s starter) startRest(ctx context.Context, c clients) error {
 	}
 	if err := os.WriteFile(s.files.stages(), stages, 0o644); err != nil {
 		return fmt.Errorf("writing kwok's stages: %w", err)
-	}
-	if err := forgetLeases(ctx, c); err != nil {
-		return err
 	}
 	for _, spec := range []process.Spec{s.controllerManager(), s.scheduler(), s.kwok(), s.certManager()} {
 		if _, err := s.group.Start(spec); err != nil {
@@ -147,20 +139,13 @@ func (s starter) awaitHealthy(ctx context.Context, name string, port int, path s
 func (s starter) state() State {
 	state := State{
 		Kubeconfig:    s.files.kubeconfig(),
-		APIServerURL:  serverURL(s.ports),
-		CAFile:        s.credentials.caFile,
-		BinDir:        s.options.Cache.Bin(),
 		Kubectl:       s.options.Cache.Binary(binaries.Kubectl),
 		LogDir:        s.files.logs(),
 		ClusterDomain: s.options.ClusterDomain,
-		Ports:         s.ports,
+		Kubernetes:    s.versions.Kubernetes,
 		Pids:          s.group.Pids(),
-		Versions:      s.versions,
 	}
 	state.Pids["controlplane"] = os.Getpid()
-	for _, cidr := range s.options.ServiceCIDRs {
-		state.ServiceCIDRs = append(state.ServiceCIDRs, cidr.String())
-	}
 	for n := 1; n <= s.options.Nodes; n++ {
 		state.Nodes = append(state.Nodes, nodes.Name(n))
 	}

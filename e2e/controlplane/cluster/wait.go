@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const pollInterval = 50 * time.Millisecond
@@ -16,24 +18,20 @@ var errNotYet = errors.New("not yet")
 // control plane starts, refused connections and missing rights are ordinary.
 // When time is up, the last error says what was missing.
 func await(ctx context.Context, what string, timeout time.Duration, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
 	last := errNotYet
-	for {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		err := condition(ctx)
-		if err == nil {
-			return nil
-		}
 		// An error that only repeats that time is up hides the one before it.
-		if ctx.Err() == nil {
+		if ctx.Err() == nil || err == nil {
 			last = err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w (last: %w)", what, context.Cause(ctx), last)
-		case <-ticker.C:
-		}
+		return err == nil, nil
+	})
+	if err == nil {
+		return nil
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("waiting for %s: not within %s: %w (last: %w)", what, timeout, err, last)
 }

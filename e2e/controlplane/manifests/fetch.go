@@ -51,38 +51,17 @@ func sources() []source {
 	}
 }
 
-// Present reports whether the folder is there; it appears complete or not at all.
-func Present(folder string) bool {
-	_, err := os.Stat(folder)
-	return err == nil
-}
-
 // Fetch copies everything to the folder, so that a start needs neither network
 // nor Go. moduleSource is this module's own folder.
 func Fetch(ctx context.Context, moduleSource, folder string) error {
-	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
-		return fmt.Errorf("making the manifests' folder: %w", err)
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(folder), ".manifests-")
-	if err != nil {
-		return fmt.Errorf("making a temporary folder: %w", err)
-	}
-	defer os.RemoveAll(temporary)
-
 	for _, source := range sources() {
 		from, err := source.module.download(ctx, moduleSource)
 		if err != nil {
 			return err
 		}
-		if err := source.copy(from, filepath.Join(temporary, source.folder)); err != nil {
+		if err := source.copy(from, filepath.Join(folder, source.folder)); err != nil {
 			return fmt.Errorf("copying manifests of %s: %w", source.module.path, err)
 		}
-	}
-	if err := os.Chmod(temporary, 0o755); err != nil {
-		return fmt.Errorf("opening the manifests to other users: %w", err)
-	}
-	if err := os.Rename(temporary, folder); err != nil {
-		return fmt.Errorf("putting the manifests in place: %w", err)
 	}
 	return nil
 }

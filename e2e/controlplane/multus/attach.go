@@ -36,7 +36,7 @@ func (s *Simulator) attach(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		// A kubelet would fail to make the sandbox and say so in these words.
 		// Addresses that were given already are taken back, as CNI DEL does.
-		s.ledger.release(pod.UID)
+		s.ledger.takeBack(pod.UID)
 		s.events.Eventf(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox",
 			"Failed to create pod sandbox: plugin type=\"multus\" failed (add): %v", err)
 		return err
@@ -67,7 +67,7 @@ func (s *Simulator) statuses(pod *corev1.Pod) ([]netv1.NetworkStatus, time.Durat
 	if err != nil {
 		return nil, 0, err
 	}
-	if left := s.waits.left(pod.UID, late, time.Now()); left > 0 {
+	if left := s.ledger.left(pod.UID, late, time.Now()); left > 0 {
 		return nil, left, nil
 	}
 
@@ -103,16 +103,40 @@ func (s *Simulator) publish(ctx context.Context, pod *corev1.Pod, statuses []net
 	}
 	_, err = s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil {
-		s.waits.over(pod.UID)
+		s.ledger.attached(pod.UID)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		// Gone, or another pod of that name by now, which is queued by itself.
 		// Its deletion may have been seen before the addresses were given.
-		s.release(pod.UID)
+		s.ledger.release(pod.UID)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("writing the network status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
+}
+
+// DelayAnnotation on a pod, or on a network for all pods that ask for it, is how
+// long after its start a pod gets its networks: "3s". Taken away or shortened,
+// it lets go those that wait already.
+const DelayAnnotation = "simulator.fairlead.io/delay"
+
+// delay is the longest that the pod or one of its networks asks for.
+func delay(pod *corev1.Pod, networks []*netv1.NetworkAttachmentDefinition) (longest time.Duration, _ error) {
+	texts := []string{pod.Annotations[DelayAnnotation]}
+	for _, network := range networks {
+		texts = append(texts, network.Annotations[DelayAnnotation])
+	}
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		asked, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("parsing annotation %s: %w", DelayAnnotation, err)
+		}
+		longest = max(longest, asked)
+	}
+	return longest, nil
 }

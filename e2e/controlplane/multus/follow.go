@@ -7,7 +7,6 @@ import (
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -41,17 +40,9 @@ func (s *Simulator) follow(pods, nodes, networks cache.SharedIndexInformer) ([]c
 }
 
 func (s *Simulator) podAdded(object any) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return
+	if pod, ok := object.(*corev1.Pod); ok {
+		s.enqueue(pod)
 	}
-	if reported(pod) && !finished(pod) {
-		// A status that can't be read was written by someone else.
-		if had, err := interfacesIn(pod.Annotations[netv1.NetworkStatusAnnot]); err == nil {
-			s.ledger.adopt(pod.UID, had)
-		}
-	}
-	s.enqueue(pod)
 }
 
 func (s *Simulator) podUpdated(before, after any) {
@@ -66,13 +57,13 @@ func (s *Simulator) podUpdated(before, after any) {
 	// A watch that was interrupted may show a pod and its successor of the same
 	// name as one update.
 	if old.UID != pod.UID {
-		s.release(old.UID)
+		s.ledger.release(old.UID)
 	} else if reported(old) && !reported(pod) {
 		// Its sandbox is gone; the next one is attached anew.
 		s.ledger.renew(pod.UID)
 	}
 	if finished(pod) {
-		s.release(pod.UID)
+		s.ledger.release(pod.UID)
 	}
 	s.enqueue(pod)
 }
@@ -82,14 +73,8 @@ func (s *Simulator) podDeleted(object any) {
 		object = unseen.Obj
 	}
 	if pod, ok := object.(*corev1.Pod); ok {
-		s.release(pod.UID)
+		s.ledger.release(pod.UID)
 	}
-}
-
-// release forgets a pod that will never have a network again.
-func (s *Simulator) release(pod types.UID) {
-	s.ledger.release(pod)
-	s.waits.over(pod)
 }
 
 func (s *Simulator) enqueue(pod *corev1.Pod) {

@@ -2,9 +2,11 @@ package multus
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -14,17 +16,15 @@ import (
 // the wrong network should be able to tell by the address.
 type ledger struct {
 	mu   sync.Mutex
-	pods map[types.UID]interfaces
-	uses map[netip.Addr]int
+	pods map[types.UID]map[string][]netip.Addr // by interface
 	// former are the addresses of a pod's earlier sandbox.
 	former map[types.UID][]netip.Addr
+	// waits since when a pod is to have networks that are late.
+	waits map[types.UID]time.Time
 }
 
-// interfaces are one pod's addresses by interface.
-type interfaces map[string][]netip.Addr
-
 func newLedger() *ledger {
-	return &ledger{pods: map[types.UID]interfaces{}, uses: map[netip.Addr]int{}, former: map[types.UID][]netip.Addr{}}
+	return &ledger{pods: map[types.UID]map[string][]netip.Addr{}, former: map[types.UID][]netip.Addr{}, waits: map[types.UID]time.Time{}}
 }
 
 // assign returns the addresses of one interface of a pod. Those that the pod
@@ -36,95 +36,88 @@ func (l *ledger) assign(pod types.UID, interfaceName string, from []pool, reques
 	if err != nil {
 		return nil, err
 	}
-
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if before, ok := l.pods[pod][interfaceName]; ok {
 		return before, nil
 	}
-	result := slices.Clone(asked)
-	for _, pool := range from {
-		if hasFamily(asked, pool.subnet.Addr()) {
-			continue
-		}
-		address, ok := l.firstFree(pool, result, l.former[pod])
-		if !ok {
-			return nil, fmt.Errorf("no address is left in %s", pool.subnet)
-		}
-		result = append(result, address)
-	}
-	l.note(pod, interfaceName, result)
-	return result, nil
-}
-
-// firstFree gives a former address only if there is no other: host-local and
-// whereabouts seldom give a pod's new sandbox what the old one had, and a test
-// should see that it has changed.
-func (l *ledger) firstFree(from pool, pending, former []netip.Addr) (netip.Addr, bool) {
-	free := func(address netip.Addr) bool {
-		return l.uses[address] == 0 && !slices.Contains(pending, address)
-	}
-	other := func(address netip.Addr) bool { return free(address) && !slices.Contains(former, address) }
-	for _, fits := range []func(netip.Addr) bool{other, free} {
-		if address, ok := from.next(fits); ok {
-			return address, true
-		}
-	}
-	return netip.Addr{}, false
-}
-
-// adopt notes the addresses that a pod got before this process started.
-func (l *ledger) adopt(pod types.UID, had interfaces) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for interfaceName, addresses := range had {
-		if _, known := l.pods[pod][interfaceName]; !known {
-			l.note(pod, interfaceName, addresses)
-		}
-	}
-}
-
-// release gives back everything a pod has, for good.
-func (l *ledger) release(pod types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.giveBack(pod)
-	delete(l.former, pod)
-}
-
-// renew gives back what a pod's sandbox had, and remembers it for the next one.
-func (l *ledger) renew(pod types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var had []netip.Addr
-	for _, addresses := range l.pods[pod] {
-		had = append(had, addresses...)
-	}
-	l.giveBack(pod)
-	l.former[pod] = had
-}
-
-func (l *ledger) giveBack(pod types.UID) {
-	for _, addresses := range l.pods[pod] {
-		for _, address := range addresses {
-			// Counted, because an address that two pods asked for is free only
-			// when both are gone.
-			if l.uses[address]--; l.uses[address] == 0 {
-				delete(l.uses, address)
+	used := map[netip.Addr]bool{}
+	for _, interfaces := range l.pods {
+		for _, addresses := range interfaces {
+			for _, address := range addresses {
+				used[address] = true
 			}
 		}
 	}
+	result := slices.Clone(asked)
+	for _, address := range asked {
+		used[address] = true
+	}
+	for _, pool := range from {
+		if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == pool.subnet.Addr().Is4() }) {
+			continue
+		}
+		// host-local and whereabouts seldom give a pod's new sandbox what the old one had, and a test should see that it
+		// has changed: a former address is given only if there is no other.
+		address, ok := pool.next(func(a netip.Addr) bool { return !used[a] && !slices.Contains(l.former[pod], a) })
+		if !ok {
+			address, ok = pool.next(func(a netip.Addr) bool { return !used[a] })
+		}
+		if !ok {
+			return nil, fmt.Errorf("no address is left in %s", pool.subnet)
+		}
+		used[address] = true
+		result = append(result, address)
+	}
+	if l.pods[pod] == nil {
+		l.pods[pod] = map[string][]netip.Addr{}
+	}
+	l.pods[pod][interfaceName] = result
+	return result, nil
+}
+
+// release forgets a pod that will never have a network again.
+func (l *ledger) release(pod types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pods, pod)
+	delete(l.former, pod)
+	delete(l.waits, pod)
+}
+
+// takeBack forgets the addresses of a pod that could not get all of its networks.
+func (l *ledger) takeBack(pod types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.pods, pod)
 }
 
-func (l *ledger) note(pod types.UID, interfaceName string, addresses []netip.Addr) {
-	if l.pods[pod] == nil {
-		l.pods[pod] = interfaces{}
+// renew takes back what a pod's sandbox had, and remembers it for the next one.
+func (l *ledger) renew(pod types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.former[pod] = slices.Concat(slices.Collect(maps.Values(l.pods[pod]))...)
+	delete(l.pods, pod)
+}
+
+// left is what is left of a delay for a pod, which begins with the first question.
+func (l *ledger) left(pod types.UID, delay time.Duration, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if delay <= 0 {
+		return 0
 	}
-	l.pods[pod][interfaceName] = addresses
-	for _, address := range addresses {
-		l.uses[address]++
+	if _, waits := l.waits[pod]; !waits {
+		l.waits[pod] = now
 	}
+	return l.waits[pod].Add(delay).Sub(now)
+}
+
+// attached: the pod waits no more.
+func (l *ledger) attached(pod types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.waits, pod)
 }
 
 // parseAddresses reads addresses with or without a prefix length.
@@ -142,8 +135,4 @@ func parseAddresses(texts []string) ([]netip.Addr, error) {
 		addresses = append(addresses, address)
 	}
 	return addresses, nil
-}
-
-func hasFamily(addresses []netip.Addr, like netip.Addr) bool {
-	return slices.ContainsFunc(addresses, func(a netip.Addr) bool { return a.Is4() == like.Is4() })
 }

@@ -13,7 +13,7 @@ type pool struct {
 	first, last netip.Addr
 }
 
-// rangeConf is a range as host-local or whereabouts writes it.
+// rangeConf is a range of addresses, as host-local or whereabouts writes it.
 type rangeConf struct {
 	Subnet     string `json:"subnet"`
 	RangeStart string `json:"rangeStart"`

@@ -46,7 +46,6 @@ type Simulator struct {
 	events   record.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	ledger   *ledger
-	waits    *waits
 }
 
 // Run simulates until the context ends. nodeSelector is the label by which
@@ -89,7 +88,6 @@ func Run(ctx context.Context, config *rest.Config, nodeSelector string) error {
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)),
 		ledger: newLedger(),
-		waits:  newWaits(),
 	}
 	registered, err := simulator.follow(podFactory.Core().V1().Pods().Informer(), nodeFactory.Core().V1().Nodes().Informer(), networks.Informer())
 	if err != nil {
@@ -102,8 +100,6 @@ func Run(ctx context.Context, config *rest.Config, nodeSelector string) error {
 	podFactory.StartWithContext(ctx)
 	nodeFactory.StartWithContext(ctx)
 	networkFactory.Start(ctx.Done())
-	// The handlers, too, must have seen everything: they take note of the
-	// addresses that pods already have, before any more are given out.
 	if !cache.WaitForCacheSync(ctx.Done(), registered...) {
 		return nilOnStop(ctx, errors.New("the caches of the Multus simulator did not fill"))
 	}

@@ -48,7 +48,6 @@ func newWorld(t *testing.T, pod *corev1.Pod) world {
 		events:   record.NewFakeRecorder(10),
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
 		ledger:   newLedger(),
-		waits:    newWaits(),
 	}
 	t.Cleanup(w.queue.ShutDown)
 	w.podAdded(pod)

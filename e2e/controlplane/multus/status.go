@@ -72,24 +72,3 @@ func encodeStatus(statuses []netv1.NetworkStatus) (string, error) {
 	}
 	return "[" + strings.Join(entries, ",") + "]", nil
 }
-
-// interfacesIn reads back what was written, but for the default network, whose
-// addresses are given by someone else.
-func interfacesIn(annotation string) (interfaces, error) {
-	var statuses []netv1.NetworkStatus
-	if err := json.Unmarshal([]byte(annotation), &statuses); err != nil {
-		return nil, fmt.Errorf("parsing the network-status annotation: %w", err)
-	}
-	result := interfaces{}
-	for _, status := range statuses {
-		if status.Default {
-			continue
-		}
-		addresses, err := parseAddresses(status.IPs)
-		if err != nil {
-			return nil, fmt.Errorf("reading the status of network %s: %w", status.Name, err)
-		}
-		result[status.Interface] = addresses
-	}
-	return result, nil
-}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -29,15 +28,14 @@ const Max = 3000
 // Name is the name of the n-th node, from 1.
 func Name(n int) string { return fmt.Sprintf("node-%d", n) }
 
-// Create makes one node. One that exists already is left as it is: it comes
-// from an earlier run in the same folder.
+// Create makes one node.
 func Create(ctx context.Context, client kubernetes.Interface, n int, kubeletVersion string, change ...func(*corev1.Node)) error {
 	node := build(n, kubeletVersion)
 	for _, f := range change {
 		f(node)
 	}
 	_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil {
 		return fmt.Errorf("creating node %s: %w", Name(n), err)
 	}
 	return nil

@@ -8,13 +8,15 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
+	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // lifetime is long because a control plane that somebody left running for
@@ -23,6 +25,7 @@ const lifetime = 10 * 365 * 24 * time.Hour
 
 // Authority is a certificate authority in a folder.
 type Authority struct {
+	Pair
 	folder      string
 	certificate *x509.Certificate
 	key         crypto.Signer
@@ -33,71 +36,28 @@ type Pair struct {
 	CertificateFile, KeyFile string
 }
 
-// Open returns the authority in a folder, making it when there is none: a
-// control plane that is started again in the same folder must keep its
-// authority, or every certificate and token issued before would be worthless.
-func Open(folder string) (*Authority, error) {
-	authority := &Authority{folder: folder}
-	err := authority.load()
-	if errors.Is(err, fs.ErrNotExist) {
-		err = authority.create()
-	}
+// New makes an authority in a folder.
+func New(folder string) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("opening the certificate authority in %s: %w", folder, err)
+		return nil, fmt.Errorf("making a key: %w", err)
 	}
-	return authority, nil
-}
-
-// CertificateFile is where the authority's own certificate is.
-func (a *Authority) CertificateFile() string { return filepath.Join(a.folder, "ca.crt") }
-
-// KeyFile is where the authority's key is.
-func (a *Authority) KeyFile() string { return filepath.Join(a.folder, "ca.key") }
-
-func (a *Authority) load() error {
-	var err error
-	if a.certificate, err = readCertificate(a.CertificateFile()); err != nil {
-		return err
-	}
-	a.key, err = readKey(a.KeyFile())
-	return err
-}
-
-func (a *Authority) create() error {
-	key, err := newKey()
+	certificate, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: "fairlead-controlplane-ca"}, key)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("signing the authority's certificate: %w", err)
 	}
-	template, err := newTemplate(pkix.Name{CommonName: "fairlead-controlplane-ca"})
-	if err != nil {
-		return err
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
 	}
-	template.IsCA = true
-	template.BasicConstraintsValid = true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return fmt.Errorf("signing the authority's certificate: %w", err)
-	}
-	if a.certificate, err = x509.ParseCertificate(der); err != nil {
-		return fmt.Errorf("reading back the authority's certificate: %w", err)
-	}
-	a.key = key
-	// The key goes first: a folder with a certificate is a complete one.
-	if err := writeKey(a.KeyFile(), key); err != nil {
-		return err
-	}
-	return writeCertificate(a.CertificateFile(), der)
+	a := &Authority{folder: folder, certificate: certificate, key: key}
+	a.Pair, err = a.write("ca", "ca.crt", "CERTIFICATE", certificate.Raw, key)
+	return a, err
 }
 
 // Server issues a certificate for a server, which is also good as a client
 // certificate for etcd's talk with itself.
 func (a *Authority) Server(name string, hosts []string) (Pair, error) {
-	template, err := newTemplate(pkix.Name{CommonName: name})
-	if err != nil {
-		return Pair{}, err
-	}
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -111,53 +71,48 @@ func (a *Authority) Server(name string, hosts []string) (Pair, error) {
 // Client issues a certificate by which a client is known to the API server: as
 // user, in groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
-	template, err := newTemplate(pkix.Name{CommonName: user, Organization: groups})
-	if err != nil {
-		return Pair{}, err
-	}
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	return a.issue("client-"+filepath.Base(user), template)
+	return a.issue("client-"+filepath.Base(user), &x509.Certificate{
+		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 }
 
 func (a *Authority) issue(name string, template *x509.Certificate) (Pair, error) {
-	pair := Pair{
-		CertificateFile: filepath.Join(a.folder, name+".crt"),
-		KeyFile:         filepath.Join(a.folder, name+".key"),
-	}
-	key, err := newKey()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, err
+		return Pair{}, fmt.Errorf("making a key: %w", err)
 	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return Pair{}, fmt.Errorf("making a serial number: %w", err)
+	}
+	template.NotBefore, template.NotAfter, template.KeyUsage = a.certificate.NotBefore, time.Now().Add(lifetime), x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("signing the certificate of %s: %w", name, err)
 	}
-	if err := writeKey(pair.KeyFile, key); err != nil {
-		return Pair{}, err
-	}
-	return pair, writeCertificate(pair.CertificateFile, der)
+	return a.write(name, name+".crt", "CERTIFICATE", der, key)
 }
 
-func newKey() (*ecdsa.PrivateKey, error) {
+// ServiceAccountKey makes the key that signs service account tokens, as the file of the public key and of the private key.
+func (a *Authority) ServiceAccountKey() (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return Pair{}, fmt.Errorf("making a key: %w", err)
 	}
-	return key, nil
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return Pair{}, fmt.Errorf("encoding the public service account key: %w", err)
+	}
+	return a.write("service-account", "service-account.pub", "PUBLIC KEY", der, key)
 }
 
-func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+func (a *Authority) write(name, public, kind string, content []byte, key crypto.Signer) (Pair, error) {
+	pair := Pair{CertificateFile: filepath.Join(a.folder, public), KeyFile: filepath.Join(a.folder, name+".key")}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
+		return Pair{}, fmt.Errorf("encoding a key: %w", err)
 	}
-	now := time.Now()
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      subject,
-		// Clocks of containers on one machine may differ a little.
-		NotBefore: now.Add(-5 * time.Minute),
-		NotAfter:  now.Add(lifetime),
-	}, nil
+	if err := os.WriteFile(pair.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		return Pair{}, err
+	}
+	return pair, os.WriteFile(pair.CertificateFile, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o644)
 }

@@ -2,12 +2,11 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 )
 
-// Group is processes that belong together: when one dies, the group has failed;
-// when the group stops, they stop in the reverse of the order they were started.
+// Group is processes that belong together: when one dies, the group has failed.
 type Group struct {
 	mu        sync.Mutex
 	processes []*Process
@@ -64,28 +63,13 @@ func (g *Group) Pids() map[string]int {
 	return pids
 }
 
-// Stop stops everything, last started first, and returns when nothing is left.
-func (g *Group) Stop(grace time.Duration) {
-	for _, process := range g.close() {
-		process.Stop(grace)
-	}
-}
-
-// Kill ends everything at once. It may be called while Stop is waiting.
+// Kill ends everything, last started first, and returns when nothing is left. No further process is started.
 func (g *Group) Kill() {
-	for _, process := range g.close() {
+	g.mu.Lock()
+	g.stopping = true
+	processes := slices.Clone(g.processes)
+	g.mu.Unlock()
+	for _, process := range slices.Backward(processes) {
 		process.Kill()
 	}
-}
-
-// close lets no further process start and returns those there are, last first.
-func (g *Group) close() []*Process {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stopping = true
-	reversed := make([]*Process, 0, len(g.processes))
-	for i := len(g.processes) - 1; i >= 0; i-- {
-		reversed = append(reversed, g.processes[i])
-	}
-	return reversed
 }

@@ -3,14 +3,12 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
-	"time"
 )
 
 // Spec says what to run.
@@ -93,33 +91,13 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Stop asks the process to end and, if it has not ended within the grace
-// period, ends it. It returns when the process is gone.
-func (p *Process) Stop(grace time.Duration) {
-	if p.signal(syscall.SIGTERM) {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-p.done:
-		case <-timer.C:
-			p.signal(syscall.SIGKILL)
-		}
-	}
-	<-p.done
-}
-
-// Kill ends the process now.
-func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
-
-// signal reaches the whole process group. It reports whether there was anyone
-// left to signal; a process that is already reaped is never signalled, since its
-// number may belong to someone else by now.
-func (p *Process) signal(signal syscall.Signal) bool {
+// Kill ends the process and its children now, and returns when the process is gone.
+func (p *Process) Kill() {
 	select {
-	case <-p.done:
-		return false
+	case <-p.done: // reaped: its number may belong to another process by now
+		return
 	default:
 	}
-	err := syscall.Kill(-p.Pid, signal)
-	return !errors.Is(err, syscall.ESRCH)
+	_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+	<-p.done
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,7 +18,7 @@ func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH
 
 func TestProcessDeathReportsEndOfLog(t *testing.T) {
 	group := NewGroup()
-	defer group.Stop(time.Second)
+	defer group.Kill()
 	if _, err := group.Start(script(t, "survivor", "exec sleep 60")); err != nil {
 		t.Fatal(err)
 	}
@@ -40,56 +39,26 @@ func TestProcessDeathReportsEndOfLog(t *testing.T) {
 	}
 }
 
-func TestProcessesStopInReverseOrder(t *testing.T) {
-	folder := t.TempDir()
-	order := filepath.Join(folder, "order")
+func TestKilledGroupLeavesNothing(t *testing.T) {
 	group := NewGroup()
 	var pids []int
-	for _, name := range []string{"first", "second", "third"} {
-		process, err := group.Start(script(t, name, `trap "echo `+name+` >> `+order+`; exit 0" TERM; touch `+filepath.Join(folder, name)+`; while :; do sleep 0.05; done`))
+	for _, name := range []string{"first", "stubborn"} {
+		process, err := group.Start(script(t, name, `trap "" TERM; while :; do sleep 0.05; done`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pids = append(pids, process.Pid)
 	}
-	for _, name := range []string{"first", "second", "third"} {
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s did not start", name)
-			}
-		}
-	}
-	group.Stop(10 * time.Second)
-	content, err := os.ReadFile(order)
-	if err != nil || string(content) != "third\nsecond\nfirst\n" {
-		t.Errorf("they stopped in the order %q, %v", content, err)
-	}
+	group.Kill()
 	for _, pid := range pids {
 		if alive(pid) {
 			t.Errorf("process %d is left", pid)
 		}
 	}
 	if _, err := group.Start(script(t, "late", "exit 0")); err == nil {
-		t.Error("a stopped group starts processes")
+		t.Error("a killed group starts processes")
 	}
-}
-
-func TestProcessThatDoesNotStopIsKilled(t *testing.T) {
-	process, err := Start(script(t, "stubborn", `trap "" TERM; while :; do sleep 0.05; done`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := time.Now()
-	process.Stop(200 * time.Millisecond)
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	if alive(process.Pid) {
-		t.Error("it is left")
-	}
+	group.Kill() // again, for processes that are gone
 }
 
 func TestMissingProgramIsAnError(t *testing.T) {

@@ -27,48 +27,41 @@ func New(out io.Writer, heartbeat time.Duration) *Reporter {
 func (r *Reporter) Printf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Nothing useful can be done when telling about progress fails.
 	_, _ = fmt.Fprintf(r.out, format+"\n", args...)
 }
 
-// Do runs one step of several and tells about it: when it starts, while it
-// takes long, and when it is done. A step that fails is left to its caller,
-// who knows what to say about the error.
+// quick is how long a step may take before its first line.
+const quick = 5 * time.Second
+
+// Do runs one step of several. It reports that the step is done, and before that what has begun, if it takes long. A step
+// that fails is left to its caller.
 func (r *Reporter) Do(number, total int, what string, step func() error) error {
-	r.Printf("%s", label(number, total, what))
-	return r.DoQuick(number, total, what, step)
-}
-
-// DoQuick is Do for a step that is over before its first line could be read: it
-// tells only when it is done, or if it takes long after all.
-func (r *Reporter) DoQuick(number, total int, what string, step func() error) error {
-	started := time.Now()
-	stop := make(chan struct{})
-	var beating sync.WaitGroup
-	beating.Go(func() { r.beat(label(number, total, what), started, stop) })
-	err := step()
-	close(stop)
-	beating.Wait()
-
-	if err == nil {
-		r.Printf("%s %s", label(number, total, what), Elapsed(time.Since(started)))
-	}
-	return err
-}
-
-func label(number, total int, what string) string {
-	return fmt.Sprintf("[%d/%d] %s ...", number, total, what)
-}
-
-func (r *Reporter) beat(label string, started time.Time, stop <-chan struct{}) {
-	ticker := time.NewTicker(r.heartbeat)
-	defer ticker.Stop()
-	for {
+	label, started := fmt.Sprintf("[%d/%d] %s ...", number, total, what), time.Now()
+	done := make(chan error, 1)
+	go func() { done <- step() }()
+	for next := time.After(quick); ; {
 		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			r.Printf("%s %s so far", label, Elapsed(time.Since(started)))
+		case err := <-done:
+			if err == nil {
+				r.Printf("%s %s", label, Elapsed(started))
+			}
+			return err
+		case <-next:
+			if time.Since(started) < 2*quick {
+				r.Printf("%s", label)
+			} else {
+				r.Printf("%s %s so far", label, Elapsed(started))
+			}
+			next = time.After(r.heartbeat)
 		}
 	}
+}
+
+// Elapsed is the time since the start, as 8.4s or 1m12s.
+func Elapsed(started time.Time) time.Duration {
+	d := time.Since(started)
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }

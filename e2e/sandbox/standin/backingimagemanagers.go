@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
@@ -34,8 +33,5 @@ func backingImageManagerLabels(node, disk string) map[string]string {
 func backingImageManagerPod(bim *unstructured.Unstructured, s *survey) (*corev1.Pod, error) {
 	pod := managerPod(bim, "backing-image-manager")
 	pod.Labels = backingImageManagerLabels(text(bim, "spec", "nodeID"), text(bim, "spec", "diskUUID"))
-	container := &pod.Spec.Containers[0]
-	container.Command = []string{"backing-image-manager", "--debug", "daemon", "--listen", "0.0.0.0:8000", "--sync-listen", "0.0.0.0:8001"}
-	container.ReadinessProbe = probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8000)}})
 	return pod, s.settings.buildOnStorageNetwork(pod)
 }

@@ -131,22 +131,3 @@ func (v settingValues) buildTemplate(o client.Object, template *corev1.PodTempla
 	o.SetAnnotations(annotations)
 	return nil
 }
-
-// hostMount is a path of the host in a container.
-type hostMount struct {
-	name, path string
-	// host is the path there, if it is another one.
-	host     string
-	readOnly bool
-}
-
-func hostMounts(all ...hostMount) (mounts []corev1.VolumeMount, volumes []corev1.Volume) {
-	for _, m := range all {
-		if m.host == "" {
-			m.host = m.path
-		}
-		mounts = append(mounts, corev1.VolumeMount{Name: m.name, MountPath: m.path, ReadOnly: m.readOnly})
-		volumes = append(volumes, corev1.Volume{Name: m.name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: m.host}}})
-	}
-	return mounts, volumes
-}

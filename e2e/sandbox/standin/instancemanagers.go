@@ -5,15 +5,12 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
@@ -125,39 +122,10 @@ func instanceManagerPod(im *unstructured.Unstructured, s *survey) (*corev1.Pod, 
 	container := &pod.Spec.Containers[0]
 	container.Args = []string{"instance-manager", "--debug", "daemon", "--listen", "0.0.0.0:8500"}
 	container.Resources = resources
-	container.LivenessProbe = probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
-		"/bin/sh", "-c", portsProbe(8500, 8501, 8502, 8503),
-	}}})
-	container.Env = slices.Insert(container.Env, 0, corev1.EnvVar{Name: "TLS_DIR", Value: "/tls-files/"})
-	mountInstances(pod)
+	container.LivenessProbe = livenessProbe()
 	s.settings.buildManager(pod)
 	if engine == engineV2 {
 		s.settings.runV2(pod)
 	}
 	return pod, s.settings.buildOnStorageNetwork(pod)
-}
-
-// mountInstances gives the pod what it uses of the host, and the certificates for its calls.
-func mountInstances(pod *corev1.Pod) {
-	mounts, volumes := hostMounts(
-		hostMount{name: "host", path: "/host", host: "/"},
-		hostMount{name: "engine-binaries", path: "/engine-binaries/", host: "/var/lib/longhorn/engine-binaries/"},
-		hostMount{name: "unix-domain-socket", path: "/host/var/lib/longhorn/unix-domain-socket/", host: "/var/lib/longhorn/unix-domain-socket/"},
-	)
-	for i := range mounts[:2] {
-		mounts[i].MountPropagation = ptr.To(corev1.MountPropagationHostToContainer)
-	}
-	const certificates = "longhorn-grpc-tls"
-	pod.Spec.Containers[0].VolumeMounts = append(mounts, corev1.VolumeMount{Name: certificates, MountPath: "/tls-files/"})
-	pod.Spec.Volumes = append(volumes, corev1.Volume{Name: certificates, VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: certificates, Optional: ptr.To(true)},
-	}})
-}
-
-func portsProbe(ports ...int) string {
-	var checks []string
-	for _, port := range ports {
-		checks = append(checks, fmt.Sprintf("nc -zv localhost %d > /dev/null 2>&1", port))
-	}
-	return fmt.Sprintf("test $(%s; echo $?) -eq 0", strings.Join(checks, " && "))
 }

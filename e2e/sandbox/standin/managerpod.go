@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
@@ -22,20 +21,17 @@ func managerPod(o *unstructured.Unstructured, container string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), OwnerReferences: blockingOwner(o)},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever, NodeName: text(o, "spec", "nodeID"),
-			Containers: []corev1.Container{{
-				Name: container, Image: text(o, "spec", "image"), ImagePullPolicy: corev1.PullIfNotPresent,
-				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
-				Env: []corev1.EnvVar{{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{
-					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
-				}}},
-			}},
+			Containers: []corev1.Container{{Name: container, Image: text(o, "spec", "image")}},
 		},
 	}
 }
 
-// probe has the times that Longhorn gives all its probes (datastore/kubernetes.go).
-func probe(handler corev1.ProbeHandler) *corev1.Probe {
-	return &corev1.Probe{ProbeHandler: handler, InitialDelaySeconds: 3, TimeoutSeconds: 4, PeriodSeconds: 5, FailureThreshold: 3}
+// livenessProbe has the times that Longhorn gives all its probes (datastore/kubernetes.go).
+func livenessProbe() *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+		InitialDelaySeconds: 3, TimeoutSeconds: 4, PeriodSeconds: 5, FailureThreshold: 3,
+	}
 }
 
 // syncPod makes the pod of a manager anew where it is gone or has ended, and

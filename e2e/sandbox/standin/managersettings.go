@@ -41,9 +41,6 @@ func (v settingValues) buildManager(pod *corev1.Pod) {
 	}
 	if directory, has := v[release.LogPath]; has {
 		const name = "log"
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
-			Name: name, MountPath: "/log", MountPropagation: ptr.To(corev1.MountPropagationHostToContainer),
-		})
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: directory, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
 		}})

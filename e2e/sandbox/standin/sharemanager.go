@@ -122,13 +122,9 @@ func canonicalImage(image string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(image)
 }
 
-// sharePod follows createPodManifest, and createShareManagerPod for its network.
+// sharePod follows createPodManifest in what settings decide, and createShareManagerPod for its network.
 func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) (*corev1.Pod, error) {
 	image := l.release.Image("longhorn-share-manager")
-	mounts, volumes := hostMounts(
-		hostMount{name: "host-dev", path: "/dev"}, hostMount{name: "host-sys", path: "/sys"},
-		hostMount{name: "host-proc", path: "/host/proc", host: "/proc"}, hostMount{name: "lib-modules", path: "/lib/modules", readOnly: true},
-	)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: sm.GetNamespace(), Name: "share-manager-" + sm.GetName(), OwnerReferences: owner(sm, true),
@@ -136,17 +132,7 @@ func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) 
 		},
 		Spec: corev1.PodSpec{
 			ServiceAccountName: "longhorn-service-account", RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{
-				Name: "share-manager", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Args: []string{"--debug", "daemon", "--volume", sm.GetName(), "--fs", "ext4"},
-				Env: []corev1.EnvVar{
-					{Name: "FAST_FAILOVER", Value: "false"}, {Name: "LEASE_LIFETIME", Value: "60"}, {Name: "GRACE_PERIOD", Value: "90"},
-				},
-				ReadinessProbe:  probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/var/run/ganesha.pid"}}}),
-				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
-				VolumeMounts:    mounts,
-			}},
-			Volumes: volumes,
+			Containers: []corev1.Container{{Name: "share-manager", Image: image}},
 		},
 	}
 	if err := values.build(pod); err != nil {

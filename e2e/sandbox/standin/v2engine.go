@@ -66,12 +66,6 @@ func (v settingValues) runV2(pod *corev1.Pod) {
 	}
 	container.Resources.Requests[corev1.ResourceMemory] = resource.MustParse("128Mi")
 	container.Resources.Limits = corev1.ResourceList{corev1.ResourceHugePagesPrefix + "2Mi": resource.MustParse(pages + "Mi")}
-	container.LivenessProbe.Exec.Command[2] = portsProbe(8500, 8501, 8502, 8503, 8504)
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "hugepage", MountPath: "/hugepages"})
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
-		Name:         "hugepage",
-		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages}},
-	})
 }
 
 // mask is empty where there is a number of cores.

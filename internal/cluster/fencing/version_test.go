@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -51,7 +52,9 @@ func TestCacheReportsVersionOfNodes(t *testing.T) {
 	defer server.Close()
 	defer server.CloseClientConnections()
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
-	options, err := caches.ControllerCache(nil, fencingOfBench())
+	options, err := caches.ControllerCache(nil, config.Fencing{
+		CephClients: config.CephClients{Mode: config.Off}, Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}},
+	})
 	must.Do(t, err)
 	maps.DeleteFunc(options.ByObject, func(o client.Object, _ cache.ByObject) bool {
 		_, node := o.(*corev1.Node)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -38,12 +38,10 @@ func (c slow) Watch(ctx context.Context, list client.ObjectList, opts ...client.
 func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 	const nodes = 1000
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
-	still, err := apiserver.NewFencing(scheme, apiserver.FencingSize{Nodes: nodes, VolumesEach: 1, Holders: nodes})
-	must.Do(t, err)
-	server, err := apiserver.NewChanging(still)
+	server, err := apiserver.New(scheme, apiserver.Size{Nodes: nodes, VolumesEach: 1, Holders: nodes})
 	must.Do(t, err)
 	listening := httptest.NewServer(server)
-	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme, Mapper: still.Mapper()})
+	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme})
 	must.Do(t, err)
 	reader := fencing.WatchHolders(slow{api}, api, func(driver string) bool { return driver == apiserver.CephDriver })
 	must.True(t, !reader.Synced(), "synced before anything was listed")

@@ -21,8 +21,16 @@ type Counting struct {
 	// Version of all lists, if set.
 	Version string
 
-	mu       sync.Mutex
-	requests []string
+	mu        sync.Mutex
+	requests  []string
+	unlimited []string
+}
+
+// Unlimited are the lists that had no limit, or a limit above a page.
+func (c *Counting) Unlimited() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unlimited
 }
 
 // Requests since the last call.
@@ -57,6 +65,11 @@ func (c *Counting) List(ctx context.Context, list client.ObjectList, opts ...cli
 	o.Limit, o.Continue = 0, ""
 	if err := c.WithWatch.List(ctx, list, o); err != nil {
 		return err
+	}
+	if limit == 0 || limit > page {
+		c.mu.Lock()
+		c.unlimited = append(c.unlimited, fmt.Sprintf("%T", list))
+		c.mu.Unlock()
 	}
 	items, err := meta.ExtractList(list)
 	if c.Version != "" {

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
@@ -16,14 +15,14 @@ import (
 // system takes it for dead.
 const heartbeat = 15 * time.Second
 
-func build(stop *stop, args []string) error {
+func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("controlplane build", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	report := progress.New(os.Stderr, heartbeat)
 	if flags.NArg() == 1 {
-		folder, err := binaries.EnsureAddon(stop.ctx, flags.Arg(0), report)
+		folder, err := binaries.Addon(ctx, flags.Arg(0), report)
 		if err == nil {
 			fmt.Println(folder)
 		}
@@ -32,11 +31,8 @@ func build(stop *stop, args []string) error {
 	if flags.NArg() > 1 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(1))
 	}
-	cache, err := cachedir.Open(runtime.Version())
-	if err != nil {
-		return err
-	}
-	return binaries.Ensure(stop.ctx, cache, report)
+	_, err := binaries.ControlPlane(ctx, report)
+	return err
 }
 
 func parse(flags *flag.FlagSet, args []string) error {

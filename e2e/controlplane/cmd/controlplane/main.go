@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,13 +35,13 @@ func dispatch(args []string) error {
 		fmt.Fprint(os.Stderr, usage)
 		return errors.New("say what to do: build or run")
 	}
-	stop := catchSignals(context.Background())
-	defer stop.release()
+	ctx, stop := untilAsked()
+	defer stop()
 	switch args[0] {
 	case "build":
-		return build(stop, args[1:])
+		return build(ctx, args[1:])
 	case "run":
-		return run(stop, args[1:])
+		return run(ctx, stop, args[1:])
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil

@@ -1,22 +1,19 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
-	"github.com/fairlead-io/fairlead/e2e/controlplane/cachedir"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/cluster"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/progress"
 )
 
-func run(stop *stop, args []string) error {
+func run(ctx context.Context, stop func(), args []string) error {
 	options := cluster.Defaults()
 	flags := flag.NewFlagSet("controlplane run", flag.ContinueOnError)
 	flags.StringVar(&options.Dir, "dir", "", "`folder` for everything that is written: data, certificates, logs, kubeconfig")
@@ -32,11 +29,6 @@ func run(stop *stop, args []string) error {
 		return err
 	})
 	untilStdinCloses := flags.Bool("until-stdin-closes", false, "stop when the standard input ends")
-	flags.Func("service-cidr", "`ranges` of Services, one per IP family (default "+join(options.ServiceCIDRs)+")", func(text string) error {
-		var err error
-		options.ServiceCIDRs, err = parsePrefixes(text)
-		return err
-	})
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -47,43 +39,20 @@ func run(stop *stop, args []string) error {
 	if options.Dir, err = filepath.Abs(options.Dir); err != nil {
 		return fmt.Errorf("finding --dir: %w", err)
 	}
-	if options.Cache, err = cachedir.Open(runtime.Version()); err != nil {
-		return err
-	}
 	if *untilStdinCloses {
-		go stop.whenClosed(os.Stdin)
+		go whenClosed(os.Stdin, stop)
 	}
 
 	report := progress.New(os.Stderr, heartbeat)
-	if err := binaries.Ensure(stop.ctx, options.Cache, report); err != nil {
+	if options.Cache, err = binaries.ControlPlane(ctx, report); err != nil {
 		return err
 	}
-	return cluster.Run(stop.ctx, stop.hurry, options, report, func(state cluster.State) {
-		took := time.Duration(state.ReadyAfterSeconds * float64(time.Second))
-		text := "the control plane is ready in " + progress.Elapsed(took)
+	began := time.Now()
+	return cluster.Run(ctx, options, report, func(state cluster.State) {
+		text := fmt.Sprintf("the control plane is ready in %s", progress.Elapsed(began))
 		if !*untilStdinCloses { // else a program started it, and offers a kubeconfig of its own
 			text += ": KUBECONFIG=" + state.Kubeconfig
 		}
 		fmt.Println(text)
 	})
-}
-
-func parsePrefixes(text string) ([]netip.Prefix, error) {
-	var prefixes []netip.Prefix
-	for item := range strings.SplitSeq(text, ",") {
-		prefix, err := netip.ParsePrefix(strings.TrimSpace(item))
-		if err != nil {
-			return nil, err
-		}
-		prefixes = append(prefixes, prefix.Masked())
-	}
-	return prefixes, nil
-}
-
-func join(prefixes []netip.Prefix) string {
-	texts := make([]string, 0, len(prefixes))
-	for _, prefix := range prefixes {
-		texts = append(texts, prefix.String())
-	}
-	return strings.Join(texts, ",")
 }

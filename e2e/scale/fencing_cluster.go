@@ -9,14 +9,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -25,7 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/fairlead-io/fairlead/bench/apiserver"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
 )
 
 // servedName is in httptest's certificate, which all use here.
@@ -36,70 +34,68 @@ kind: Configuration
 fencing: {profiles: [{name: rook-ceph}], tainting: {mode: "on"}}
 `
 
-// process of Fairlead.
-type process struct {
-	*exec.Cmd
-	log string
+// fencedCluster is a cluster with Fairlead's webhook and controller beside it.
+type fencedCluster struct {
+	*apiserver.Server
+	webhook, controller *sandbox.Replica
+	address             string // of the webhook
 }
 
-func (p *process) cost() (processCost, error) {
-	c, err := costOf(p.Process.Pid)
-	if err != nil {
-		err = fmt.Errorf("%w; see %s", err, p.log)
+func (c *fencedCluster) costs() (webhook, controller processCost, err error) {
+	webhook, err1 := costOf(c.webhook.Pid())
+	controller, err2 := costOf(c.controller.Pid())
+	if err := errors.Join(err1, err2); err != nil {
+		return webhook, controller, fmt.Errorf("%w; see %s and %s", err, c.webhook.Log, c.controller.Log)
 	}
-	return c, err
+	return webhook, controller, nil
 }
 
 // start serves the cluster and starts Fairlead beside it. stop ends everything, also after an error.
 func (c *fencedCluster) start(ctx context.Context, binary string, added []string) (stop func() error, err error) {
-	var ends []func() error
-	stop = func() error {
-		var problems []error
-		for _, end := range slices.Backward(ends) {
-			problems = append(problems, end())
-		}
-		return errors.Join(problems...)
-	}
 	dir, err := os.MkdirTemp("", "fairlead-scale-")
 	if err != nil {
-		return stop, err
+		return func() error { return nil }, err
 	}
-	ends = append(ends, func() error { return os.RemoveAll(dir) })
-	server := httptest.NewUnstartedServer(c.Changing)
+	server := httptest.NewUnstartedServer(c.Server)
 	server.EnableHTTP2 = true
 	server.StartTLS()
-	ends = append(ends, func() error {
+	stop = func() error {
+		var problems []error
+		for _, p := range []*sandbox.Replica{c.controller, c.webhook} {
+			if p != nil {
+				problems = append(problems, p.Stop())
+			}
+		}
 		server.CloseClientConnections()
 		server.Close()
-		return nil
-	})
+		return errors.Join(append(problems, os.RemoveAll(dir))...)
+	}
 	if err := writeFiles(dir, server); err != nil {
 		return stop, err
 	}
-	ports, err := freePorts(4)
+	ports, err := sandbox.FreeAddresses(4)
 	if err != nil {
 		return stop, err
 	}
 	c.address = ports[0]
 	common := []string{"--config", filepath.Join(dir, "configuration.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig")}
 	for _, p := range []struct {
-		to          **process
-		args, env   []string
-		ready, name string
+		to        **sandbox.Replica
+		name, ops string
+		args, env []string
 	}{
 		// As in manifests/base/webhook.yaml and controller.yaml.
-		{&c.webhook, []string{"webhook", "--listen", ports[0], "--api-listen", "0", "--ops-listen", ports[1], "--serving-name", servedName, "--drain-delay", "0s",
-			"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key")}, []string{"GOMEMLIMIT=400MiB"}, ports[1], "webhook"},
-		{&c.controller, append([]string{"controller", "--metrics-listen", ports[2], "--health-listen", ports[3]}, added...), []string{"GOMEMLIMIT=900MiB", "GOGC=50"}, ports[3], "controller"},
+		{&c.webhook, "webhook", ports[1], []string{"webhook", "--listen", ports[0], "--api-listen", "0", "--ops-listen", ports[1], "--serving-name", servedName, "--drain-delay", "0s",
+			"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key")}, []string{"GOMEMLIMIT=400MiB"}},
+		{&c.controller, "controller", ports[3], append([]string{"controller", "--metrics-listen", ports[2], "--health-listen", ports[3]}, added...), []string{"GOMEMLIMIT=900MiB", "GOGC=50"}},
 	} {
-		started, err := startProcess(binary, filepath.Join(os.TempDir(), "fairlead-scale-"+p.name+".log"), append(p.args, common...), p.env)
-		if err != nil {
+		log := filepath.Join(os.TempDir(), "fairlead-scale-"+p.name+".log")
+		if *p.to, err = sandbox.StartProcess(p.name, log, binary, append(p.args, common...), p.env); err != nil {
 			return stop, err
 		}
-		ends = append(ends, started.end)
-		*p.to = started
-		if err := untilReady(ctx, "http://"+p.ready+"/readyz"); err != nil {
-			return stop, fmt.Errorf("%s: %w; see %s", p.name, err, started.log)
+		(*p.to).OpsURL = "http://" + p.ops
+		if err := (*p.to).WaitReady(ctx); err != nil {
+			return stop, err
 		}
 	}
 	return stop, nil
@@ -111,10 +107,7 @@ func writeFiles(dir string, server *httptest.Server) error {
 	if err != nil {
 		return err
 	}
-	var chain []byte
-	for _, c := range certificate.Certificate {
-		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c})...)
-	}
+	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
 	config := clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: chain}
 	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "scale"}
@@ -135,76 +128,20 @@ func writeFiles(dir string, server *httptest.Server) error {
 	return nil
 }
 
-func freePorts(many int) ([]string, error) {
-	var ports []string
-	for range many {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer listener.Close()
-		ports = append(ports, listener.Addr().String())
-	}
-	return ports, nil
-}
-
-func startProcess(binary, logFile string, args, env []string) (*process, error) {
-	log, err := os.Create(logFile)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	p := &process{exec.Command(binary, args...), logFile}
-	p.Env, p.Stdout, p.Stderr = append(os.Environ(), env...), log, log
-	return p, p.Start()
-}
-
-func (p *process) end() error {
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	_ = p.Wait()
-	return nil
-}
-
-func untilReady(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, mostWaiting)
-	defer cancel()
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
 var errNotAllowed = errors.New("the attachment was not allowed")
 
 // judge has the webhook judge attachments of the volume with many holders, and returns how long the answers took.
 func (c *fencedCluster) judge(ctx context.Context) (median, worst time.Duration, err error) {
 	object := fmt.Sprintf(`{"apiVersion":"storage.k8s.io/v1","kind":"VolumeAttachment","metadata":{"name":"new"},"spec":{"attacher":%q,"nodeName":%q,"source":{"persistentVolumeName":%q}}}`,
 		apiserver.CephDriver, apiserver.NodeName(0), apiserver.SharedVolume)
-	review := admissionv1.AdmissionReview{
+	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
 			UID: "uid", Kind: metav1.GroupVersionKind{Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttachment"},
 			Resource: metav1.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
 			Name:     "new", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
 		},
-	}
-	body, err := json.Marshal(review)
+	})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // discover answers what kinds there are.
-func (c *Changing) discover(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) discover(w http.ResponseWriter, r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var answer any
 	switch {
@@ -27,7 +27,7 @@ func (c *Changing) discover(w http.ResponseWriter, r *http.Request) bool {
 		answer = metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
 	case r.URL.Path == "/apis":
 		list, seen := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}}, map[string]bool{"": true}
-		for _, k := range c.kinds {
+		for _, k := range s.kinds {
 			if group := k.gvk.Group; !seen[group] {
 				seen[group] = true
 				version := metav1.GroupVersionForDiscovery{GroupVersion: k.gvk.GroupVersion().String(), Version: k.gvk.Version}
@@ -38,10 +38,10 @@ func (c *Changing) discover(w http.ResponseWriter, r *http.Request) bool {
 	case len(parts) == 2 && parts[0] == "api", len(parts) == 3 && parts[0] == "apis":
 		of := strings.Join(parts[1:], "/")
 		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: of}
-		for resource, k := range c.kinds {
+		for resource, k := range s.kinds {
 			if k.gvk.GroupVersion().String() == of {
 				plural := schema.ParseGroupResource(resource).Resource
-				list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural, Kind: k.gvk.Kind, Namespaced: !isOfCluster(resource)})
+				list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural, Kind: k.gvk.Kind, Namespaced: k.namespaced})
 			}
 		}
 		answer = list
@@ -51,15 +51,6 @@ func (c *Changing) discover(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
 	return true
-}
-
-func isOfCluster(resource string) bool {
-	for _, r := range ofCluster {
-		if r == resource {
-			return true
-		}
-	}
-	return false
 }
 
 // view is the object as it is asked for: whole, or its metadata alone.
@@ -76,38 +67,27 @@ func view(r *http.Request, o runtime.Object) runtime.Object {
 	return partial
 }
 
-func (c *Changing) serializer(r *http.Request, custom bool) runtime.SerializerInfo {
+func (s *Server) serializer(r *http.Request, custom bool) runtime.SerializerInfo {
 	mediaType := runtime.ContentTypeJSON
 	accept := r.Header.Get("Accept")
 	if strings.Contains(accept, "protobuf") && (!custom || strings.Contains(accept, "as=PartialObjectMetadata")) {
 		mediaType = runtime.ContentTypeProtobuf
 	}
-	info, _ := runtime.SerializerInfoForMediaType(c.codecs.SupportedMediaTypes(), mediaType)
+	info, _ := runtime.SerializerInfoForMediaType(s.codecs.SupportedMediaTypes(), mediaType)
 	return info
 }
 
-func (c *Changing) answer(w http.ResponseWriter, r *http.Request, k *stored, o runtime.Object) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, k *stored, o runtime.Object) {
 	if o == nil {
 		notFound(w)
 		return
 	}
-	info := c.serializer(r, k.custom)
+	info := s.serializer(r, k.custom)
 	w.Header().Set("Content-Type", info.MediaType)
 	if r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusCreated)
 	}
 	_ = info.Serializer.Encode(view(r, o), w)
-}
-
-// labelled are the labels of an object, which GetLabels would copy.
-func labelled(u *unstructured.Unstructured) labels.Set {
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	set := labels.Set{}
-	of, _ := metadata["labels"].(map[string]any)
-	for key, value := range of {
-		set[key], _ = value.(string)
-	}
-	return set
 }
 
 // selects tells whether a request asks for an object.
@@ -120,20 +100,10 @@ func selects(r *http.Request, t target) (func(runtime.Object) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, byNode := byField.RequiresExactMatch("spec.nodeName")
 	return func(o runtime.Object) bool {
-		if pod, ok := o.(*corev1.Pod); ok && byNode && pod.Spec.NodeName != node {
-			return false // an API server has an index
-		}
-		if u, ok := o.(*unstructured.Unstructured); ok && !byLabel.Matches(labelled(u)) {
-			return false
-		}
 		accessor, err := meta.Accessor(o)
 		if err != nil || t.namespace != "" && t.namespace != accessor.GetNamespace() || !byLabel.Matches(labels.Set(accessor.GetLabels())) {
 			return false
-		}
-		if byField.Empty() {
-			return true
 		}
 		set := fields.Set{"metadata.name": accessor.GetName()}
 		if pod, ok := o.(*corev1.Pod); ok {
@@ -144,21 +114,21 @@ func selects(r *http.Request, t target) (func(runtime.Object) bool, error) {
 }
 
 // selected are the objects that a request asks for from a place on, and where the next page begins.
-func (c *Changing) selected(t target, matches func(runtime.Object) bool, from, limit int) (objects []runtime.Object, next string, version int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *Server) selected(t target, matches func(runtime.Object) bool, from, limit int) (objects []runtime.Object, next string, version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := from; i < len(t.names); i++ {
 		if limit > 0 && len(objects) == limit {
-			return objects, strconv.Itoa(i), c.version
+			return objects, strconv.Itoa(i), s.version
 		}
 		if o := t.objects[t.names[i]]; matches(o) {
 			objects = append(objects, o)
 		}
 	}
-	return objects, "", c.version
+	return objects, "", s.version
 }
 
-func (c *Changing) list(w http.ResponseWriter, r *http.Request, t target) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, t target) {
 	matches, err := selects(r, t)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -166,7 +136,7 @@ func (c *Changing) list(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-	objects, next, version := c.selected(t, matches, from, limit)
+	objects, next, version := s.selected(t, matches, from, limit)
 	var list runtime.Object
 	listKind := t.gvk.GroupVersion().WithKind(t.gvk.Kind + "List")
 	switch {
@@ -178,7 +148,7 @@ func (c *Changing) list(w http.ResponseWriter, r *http.Request, t target) {
 	case t.custom:
 		list = &unstructured.UnstructuredList{}
 	default:
-		if list, err = c.scheme.New(listKind); err != nil {
+		if list, err = s.scheme.New(listKind); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -192,19 +162,19 @@ func (c *Changing) list(w http.ResponseWriter, r *http.Request, t target) {
 		accessor.SetContinue(next)
 		accessor.SetResourceVersion(strconv.FormatInt(version, 10))
 	}
-	info := c.serializer(r, t.custom)
+	info := s.serializer(r, t.custom)
 	w.Header().Set("Content-Type", info.MediaType)
 	_ = info.Serializer.Encode(list, w)
 }
 
 // watch sends what is there, if that is asked for, and each change from then on.
-func (c *Changing) watch(w http.ResponseWriter, r *http.Request, t target) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	matches, err := selects(r, t)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	info := c.serializer(r, t.custom)
+	info := s.serializer(r, t.custom)
 	w.Header().Set("Content-Type", info.MediaType+";stream=watch")
 	w.WriteHeader(http.StatusOK)
 	frames := info.StreamSerializer.Framer.NewFrameWriter(w)
@@ -218,7 +188,7 @@ func (c *Changing) watch(w http.ResponseWriter, r *http.Request, t target) {
 	sent, _ := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		var objects []runtime.Object
-		objects, _, sent = c.selected(t, matches, 0, 0)
+		objects, _, sent = s.selected(t, matches, 0, 0)
 		for _, o := range objects {
 			if !send(watch.Added, o) {
 				return
@@ -228,16 +198,16 @@ func (c *Changing) watch(w http.ResponseWriter, r *http.Request, t target) {
 		end.SetGroupVersionKind(t.gvk)
 		end.SetResourceVersion(strconv.FormatInt(sent, 10))
 		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		if !send(watch.Bookmark, c.asTyped(t, end)) {
+		if !send(watch.Bookmark, s.asTyped(t, end)) {
 			return
 		}
 	}
 	for {
 		w.(http.Flusher).Flush()
-		c.mu.Lock()
-		changed := c.changed
+		s.mu.Lock()
+		changed := s.changed
 		changes := t.log[sort.Search(len(t.log), func(i int) bool { return t.log[i].version > sent }):]
-		c.mu.Unlock()
+		s.mu.Unlock()
 		for _, change := range changes {
 			if matches(change.Object) && !send(change.Type, change.Object) {
 				return
@@ -256,11 +226,11 @@ func (c *Changing) watch(w http.ResponseWriter, r *http.Request, t target) {
 }
 
 // asTyped is an object of a kind of Kubernetes' own as its type, and any other as it is.
-func (c *Changing) asTyped(t target, u *unstructured.Unstructured) runtime.Object {
+func (s *Server) asTyped(t target, u *unstructured.Unstructured) runtime.Object {
 	if t.custom {
 		return u
 	}
-	typed, err := c.scheme.New(t.gvk)
+	typed, err := s.scheme.New(t.gvk)
 	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed) != nil {
 		return u
 	}

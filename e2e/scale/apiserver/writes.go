@@ -15,25 +15,25 @@ import (
 )
 
 // write creates, replaces, patches (by merging) or deletes an object, unless it has changed since it was read.
-func (c *Changing) write(w http.ResponseWriter, r *http.Request, t target) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, t target) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	is := t.objects[t.namespace+"/"+t.name]
 	switch {
 	case r.Method != http.MethodPost && is == nil:
 		notFound(w)
 		return
 	case r.Method == http.MethodDelete:
-		c.delete(t.stored, is)
-		c.answer(w, r, t.stored, is)
+		s.delete(t.stored, is)
+		s.answer(w, r, t.stored, is)
 		return
 	}
-	o, err := c.written(r, t, is, body)
+	o, err := s.written(r, t, is, body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -44,7 +44,7 @@ func (c *Changing) write(w http.ResponseWriter, r *http.Request, t target) {
 			return
 		}
 		if accessor, err := meta.Accessor(o); err == nil {
-			accessor.SetUID(types.UID(fmt.Sprintf("uid-%d", c.version)))
+			accessor.SetUID(types.UID(fmt.Sprintf("uid-%d", s.version)))
 			accessor.SetCreationTimestamp(metav1.Now())
 		}
 	}
@@ -53,13 +53,13 @@ func (c *Changing) write(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	if t.resource == "events.events.k8s.io" { // nobody reads them
-		c.answer(w, r, t.stored, o)
+		s.answer(w, r, t.stored, o)
 		return
 	}
-	c.put(t.stored, o)
-	c.answer(w, r, t.stored, o)
+	s.put(t.stored, o)
+	s.answer(w, r, t.stored, o)
 	if t.resource == "networkfences.csiaddons.openshift.io" {
-		c.confirm(t.stored, o.(*unstructured.Unstructured))
+		s.confirm(t.stored, o.(*unstructured.Unstructured))
 	}
 }
 
@@ -78,9 +78,9 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 }
 
 // written is the object as a request leaves it.
-func (c *Changing) written(r *http.Request, t target, is runtime.Object, body []byte) (runtime.Object, error) {
+func (s *Server) written(r *http.Request, t target, is runtime.Object, body []byte) (runtime.Object, error) {
 	if !t.custom && r.Method != http.MethodPatch {
-		o, _, err := c.codecs.UniversalDeserializer().Decode(body, nil, nil)
+		o, _, err := s.codecs.UniversalDeserializer().Decode(body, nil, nil)
 		return o, err
 	}
 	if r.Method == http.MethodPatch {
@@ -102,11 +102,11 @@ func (c *Changing) written(r *http.Request, t target, is runtime.Object, body []
 		whole.SetResourceVersion(u.GetResourceVersion())
 		u = whole
 	}
-	return c.asTyped(t, u), nil
+	return s.asTyped(t, u), nil
 }
 
 // confirm does csi-addons' part at once.
-func (c *Changing) confirm(k *stored, fence *unstructured.Unstructured) {
+func (s *Server) confirm(k *stored, fence *unstructured.Unstructured) {
 	state, _, _ := unstructured.NestedString(fence.Object, "spec", "fenceState")
 	message := "fencing operation successful"
 	if state == "Unfenced" {
@@ -114,5 +114,7 @@ func (c *Changing) confirm(k *stored, fence *unstructured.Unstructured) {
 	}
 	done := fence.DeepCopy()
 	done.Object["status"] = map[string]any{"result": "Succeeded", "message": message}
-	c.put(k, done)
+	s.put(k, done)
 }
+
+func notFound(w http.ResponseWriter) { refuse(w, http.StatusNotFound, "NotFound") }

@@ -1,0 +1,162 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
+	"github.com/fairlead-io/fairlead/e2e/controlplane/manifests"
+)
+
+// Names of the programs, which are also their file names.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	Kwok              = "kwok"
+	CertManager       = "cert-manager"
+)
+
+// controlPlane has what takes long early, so that the rest feels fast.
+func controlPlane(versions controlplane.Versions) (set, error) {
+	pinned, err := controlplane.PinnedVersions()
+	if err != nil {
+		return set{}, err
+	}
+	program := func(name, version, ldflags, of string) step {
+		return step{"building " + name + " " + version, []string{filepath.Join("bin", name)}, func(ctx context.Context, b building) error {
+			if path, found := installed(ctx, name, version, searchPath(os.Getenv)); found {
+				return b.link(path, filepath.Join("bin", name))
+			}
+			return b.compile(ctx, ".", "bin", ldflags, of)
+		}}
+	}
+	s := set{name: "controlplane", takes: "minutes", steps: []step{program(Etcd, versions.Etcd, "", "./cmd/"+Etcd)}}
+	for _, name := range []string{APIServer, ControllerManager, Scheduler, Kubectl} {
+		build := program(name, versions.Kubernetes, kubernetesVersion(versions.Kubernetes), "./cmd/"+name)
+		if versions.Kubernetes != pinned.Kubernetes {
+			build.do = func(ctx context.Context, b building) error { return buildOtherKubernetes(ctx, b, name) }
+		}
+		s.steps = append(s.steps, build)
+	}
+	s.steps = append(s.steps,
+		program(CertManager, versions.CertManager, "-X="+controlplane.CertManagerModule+"/pkg/util.AppVersion="+versions.CertManager, "./cmd/"+CertManager),
+		program(Kwok, versions.Kwok, "-X="+controlplane.KwokModule+"/pkg/consts.Version="+strings.TrimPrefix(versions.Kwok, "v"), controlplane.KwokModule+"/cmd/kwok"),
+		step{"fetching CRDs and stages", []string{manifestsFolder}, func(ctx context.Context, b building) error {
+			return manifests.Fetch(ctx, b.source, filepath.Join(b.into, manifestsFolder))
+		}})
+	return s, nil
+}
+
+// kubernetesVersion sets the version that Kubernetes' programs report.
+func kubernetesVersion(version string) string {
+	parts := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	flags := ""
+	for name, value := range map[string]string{"gitVersion": version, "gitMajor": parts[0], "gitMinor": parts[1]} {
+		flags += " -X=k8s.io/component-base/version." + name + "=" + value
+	}
+	return flags
+}
+
+const (
+	coreDNSModule   = "github.com/coredns/coredns"
+	csiAddonsModule = "github.com/csi-addons/kubernetes-csi-addons"
+	longhornModule  = "github.com/longhorn/longhorn-manager"
+	attacherPackage = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"
+)
+
+var addons = []set{
+	{
+		name: "coredns", takes: "a minute or two", module: coreDNSModule,
+		sources: []string{"go.mod", "main.go"},
+		steps: []step{{"building CoreDNS", []string{"coredns"}, func(ctx context.Context, b building) error {
+			return b.compile(ctx, ".", "", "", ".")
+		}}},
+	},
+	{
+		name: "csiaddons", takes: "a few minutes", module: csiAddonsModule,
+		sources: []string{"go.mod", "endpoint/*.go"}, recipe: "1",
+		steps: []step{
+			{"building the manager of csi-addons, and our endpoint", []string{"manager", "endpoint"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "", "", csiAddonsModule+"/cmd/manager", "./endpoint")
+			}},
+			{"building the sidecar of csi-addons", []string{"sidecar"}, buildSidecar},
+			{"copying the CRDs of csi-addons", []string{"crds"}, func(ctx context.Context, b building) error {
+				return b.copyFromModule(ctx, csiAddonsModule, "config/crd/bases", "crds")
+			}},
+		},
+	},
+	{
+		name: "longhorn", takes: "six minutes", module: longhornModule,
+		sources: []string{"go.mod", "attacher/go.mod", "instances/*.go"}, recipe: "1",
+		steps: []step{
+			{"building longhorn-manager, and what answers for its pods", []string{"longhorn-manager", "instances"}, func(ctx context.Context, b building) error {
+				// The manager asks its own version, which Longhorn's build sets in this way.
+				return b.compile(ctx, ".", "", "-X "+longhornModule+"/meta.Version="+b.version, longhornModule, "./instances")
+			}},
+			{"building csi-attacher", []string{"csi-attacher"}, func(ctx context.Context, b building) error {
+				// It has a module of its own: it needs another version of Kubernetes' libraries.
+				return b.compile(ctx, "attacher", "", "", attacherPackage)
+			}},
+			{"copying the CRDs of Longhorn", []string{"crds.yaml"}, func(ctx context.Context, b building) error {
+				return b.copyFromModule(ctx, longhornModule, "k8s/crds.yaml", "crds.yaml")
+			}},
+		},
+	},
+}
+
+// outsideACluster is all that is changed in csi-addons: its sidecar reads the API
+// server's address and its token from where a kubelet puts them, and nowhere
+// else, and listens on every address of the machine. Here it takes --kubeconfig,
+// a flag that it has anyway, and the loopback.
+var outsideACluster = []struct{ from, to string }{
+	{"\t\"k8s.io/client-go/rest\"\n", ""},
+	{"rest.InClusterConfig()", "ctrl.GetConfig()"},
+	{"server.NewSidecarServer(*controllerIP,", `server.NewSidecarServer("127.0.0.1",`},
+}
+
+// buildSidecar copies csi-addons, changes its sidecar's main, and builds the sidecar with a go.mod that names the copy.
+func buildSidecar(ctx context.Context, b building) error {
+	source, err := manifests.DownloadedFolder(ctx, csiAddonsModule, b.source)
+	if err != nil {
+		return err
+	}
+	changed := filepath.Join(b.temporary, "source")
+	if err := os.CopyFS(changed, os.DirFS(source)); err != nil {
+		return fmt.Errorf("copying csi-addons: %w", err)
+	}
+	main := filepath.Join(changed, "sidecar", "main.go")
+	content, err := os.ReadFile(main)
+	if err != nil {
+		return fmt.Errorf("reading the sidecar's main: %w", err)
+	}
+	text := string(content)
+	for _, change := range outsideACluster {
+		if n := strings.Count(text, change.from); n != 1 {
+			return fmt.Errorf("the sidecar's main has %q %d times, not once: see what has become of it", change.from, n)
+		}
+		text = strings.Replace(text, change.from, change.to, 1)
+	}
+	if err := os.WriteFile(main, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("writing the sidecar's main: %w", err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(b.source, name))
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(b.temporary, name), content, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	modfile := filepath.Join(b.temporary, "go.mod")
+	if err := runGo(ctx, b.source, "mod", "edit", "-replace="+csiAddonsModule+"="+changed, modfile); err != nil {
+		return err
+	}
+	return b.compile(ctx, ".", "", "", "-modfile="+modfile, csiAddonsModule+"/sidecar")
+}
