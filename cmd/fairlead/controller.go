@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -135,7 +134,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	var objects client.Reader = mgr.GetClient()
 	cached, live := cluster.NewReader(profile, objects, objects), cluster.NewReader(profile, lists.NewLive(mgr.GetAPIReader()), objects)
 	recorder := mgr.GetEventRecorder("fairlead")
-	var controllers []interface{ SetupWithManager(ctrl.Manager) error }
+	var controllers []controller
 	if duties.Settings != config.Off {
 		controllers = append(controllers, &apply.Reconciler{
 			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
@@ -168,12 +167,7 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
-	for _, controller := range controllers {
-		if err := controller.SetupWithManager(mgr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return setup(mgr, controllers...)
 }
 
 // setupFencing registers the controllers of fencing. claims reports whether volumes are indexed by claim.
@@ -197,19 +191,14 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, cl
 	live := cached.Live(fencingreads.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
-	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	return setup(mgr,
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
 		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		},
-	} {
-		if err := controller.SetupWithManager(mgr); err != nil {
-			return err
-		}
-	}
-	return nil
+	)
 }
 
 // dutiesByName are the duties that depend on the version of the storage system.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -114,7 +113,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 	assignments := pools.New()
 	observer := &pools.Observer{Pools: assignments, Drivers: attach.Services(drivers), Cache: mgr.GetCache(), Log: log}
 	assigner := &attach.Assigner{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Drivers: drivers}
-	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	err = setup(mgr,
 		&services.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
 			Probing: &services.Probing{}, Servers: &services.Watches{Client: watching},
@@ -123,10 +122,9 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
 		&attach.VolumeReleaser{Client: mgr.GetClient(), Drivers: drivers},
 		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
-	} {
-		if err := controller.SetupWithManager(mgr); err != nil {
-			return err
-		}
+	)
+	if err != nil {
+		return err
 	}
 	// The controllers subscribe to the observer, so they are added first.
 	if err := mgr.Add(observer); err != nil {

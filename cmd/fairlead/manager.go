@@ -18,6 +18,18 @@ import (
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
+// controller is registered with a manager.
+type controller interface{ SetupWithManager(ctrl.Manager) error }
+
+func setup(mgr manager.Manager, controllers ...controller) error {
+	for _, c := range controllers {
+		if err := c.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // managerOptions are the flags of commands that run controllers.
 type managerOptions struct {
 	metricsListen, healthListen string

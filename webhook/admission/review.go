@@ -118,12 +118,8 @@ func decodeReview[V any](body []byte, kinds []metav1.GroupVersionKind, deletes b
 	return nil, bad(http.StatusBadRequest, "got a %s: this path serves %v; is the webhook registered right?", request.Kind, kinds)
 }
 
-type responseReview struct {
-	Kind       string                        `json:"kind"`
-	APIVersion string                        `json:"apiVersion"`
-	Response   admissionv1.AdmissionResponse `json:"response"`
-}
-
 func writeReview(w io.Writer, response admissionv1.AdmissionResponse) error {
-	return json.NewEncoder(w).Encode(responseReview{"AdmissionReview", admissionv1.SchemeGroupVersion.String(), response})
+	return json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}, Response: &response,
+	})
 }
