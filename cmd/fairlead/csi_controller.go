@@ -112,7 +112,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 		return fmt.Errorf("building the client of watches: %w", err)
 	}
 	assignments := pools.New()
-	observer := &pools.Observer{Pools: assignments, Drivers: attach.Services(drivers), Cache: mgr.GetCache(), Log: log}
+	observer := pools.NewObserver(assignments, attach.Services(drivers), mgr.GetCache(), log)
 	assigner := &attach.Assigner{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Drivers: drivers}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&services.Reconciler{

@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -35,7 +36,7 @@ import (
 
 func TestFinalizersAreTheSidecars(t *testing.T) {
 	for _, driver := range []string{volume.GKEDriver, "nfs.fairlead.io", "nfs.csi.k8s.io", "nfs", "a_b.c", "ends.", "UPPER-case.9"} {
-		if got, want := pools.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
+		if got, want := clusternfs.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
 			t.Errorf("driver %s: finalizer %s, the sidecar's is %s", driver, got, want)
 		}
 	}

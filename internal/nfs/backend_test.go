@@ -7,13 +7,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func at(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 
 func TestParseBackendsReportsAllProblems(t *testing.T) {
-	got, problems := ParseBackends("spec", []BackendSpec{
+	got, problems := ParseBackends("spec", []v1alpha1.NFSBackend{
 		{Address: "10.0.0.2", Zone: "a", Weight: ptr.To[int32](3), Drain: true},
 		{Address: "10.0.0.1", Port: 111},
 		{Address: "10.0.0.2", Port: 2049},
@@ -31,7 +32,7 @@ func TestParseBackendsReportsAllProblems(t *testing.T) {
 }
 
 func TestPortOfServiceIsBackendsDefault(t *testing.T) {
-	got, problems := ParseBackends("b", []BackendSpec{{Address: "fd00::1"}}, 20490)
+	got, problems := ParseBackends("b", []v1alpha1.NFSBackend{{Address: "fd00::1"}}, 20490)
 	if len(problems) > 0 || len(got) != 1 || got[0].Addr != at("[fd00::1]:20490") {
 		t.Errorf("got %v, %v", got, problems)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
 // Annotator keeps the node annotation <driver>/assigned-ip as the GKE driver does:
@@ -53,7 +54,9 @@ func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		}
 		key := csi.AddressKey(name)
 		have, annotated := node.Annotations[key]
-		at, attached := a.Pools.Node(driver.Service, node.Name)
+		var at assign.Placement
+		attached := false
+		a.Pools.View(driver.Service, func(p *assign.Pool) { at, attached = p.Node(node.Name) })
 		switch {
 		case attached && have != at.Address:
 			changes[key] = at.Address

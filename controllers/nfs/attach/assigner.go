@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
@@ -47,18 +48,13 @@ type Assigner struct {
 	Drivers map[string]Driver
 }
 
-// services are the drivers with their default services, for the pools.
-func (a *Assigner) services() pools.Drivers {
-	drivers := pools.Drivers{}
-	for name, d := range a.Drivers {
-		drivers[name] = d.Service
-	}
-	return drivers
-}
-
 // Services of the drivers by name, for readers of VolumeAttachments.
-func Services(drivers map[string]Driver) pools.Drivers {
-	return (&Assigner{Drivers: drivers}).services()
+func Services(drivers map[string]Driver) clusternfs.Drivers {
+	services := clusternfs.Drivers{}
+	for name, d := range drivers {
+		services[name] = d.Service
+	}
+	return services
 }
 
 // missing is an error about an object that does not exist, and may be created.
@@ -70,19 +66,14 @@ type missing struct {
 
 func (m missing) Unwrap() error { return m.error }
 
-// get reads from the cache, then from the API server: a new object may not be cached yet.
-func (a *Assigner) get(ctx context.Context, key client.ObjectKey, o client.Object) error {
-	err := a.Cached.Get(ctx, key, o)
-	if apierrors.IsNotFound(err) {
-		return a.Live.Get(ctx, key, o)
-	}
-	return err
-}
-
 // node reads a node, with its preferred server.
 func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
 	var node corev1.Node
-	if err := a.get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
+	err := a.Cached.Get(ctx, client.ObjectKey{Name: name}, &node)
+	if apierrors.IsNotFound(err) { // a new object may not be cached yet
+		err = a.Live.Get(ctx, client.ObjectKey{Name: name}, &node)
+	}
+	if apierrors.IsNotFound(err) {
 		return assign.Node{}, missing{waitNode, name, fmt.Errorf("node %s does not exist", name)}
 	} else if err != nil {
 		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)

@@ -13,8 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -24,7 +25,7 @@ func TestNodeGetsItsServerWithTheAttachment(t *testing.T) {
 	address := l.attach("pv", "n0")
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	if !va.Status.Attached || va.Status.AttachmentMetadata[driver+"/assigned-ip"] != address || !strings.HasPrefix(address, "10.0.0.") ||
-		!slices.Contains(va.Finalizers, sidecars) || va.Annotations[pools.ServiceAnnotation] != "storage/pool" {
+		!slices.Contains(va.Finalizers, sidecars) || va.Annotations[volume.AttachedServiceAnnotation] != "storage/pool" {
 		t.Errorf("got %+v, %+v", va.ObjectMeta, va.Status)
 	}
 	l.detach("pv", "n0")
@@ -75,7 +76,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 		w.deleteNode(name)
 		l.detach("pv", name) // the attach-detach controller deletes the attachments of nodes that are gone
 	}
-	must.Equal(t, l.pools.Summary(pool).Nodes, 10)
+	must.Equal(t, len(l.nodesOf()), 10)
 	second := w.leader() // a standby replica that leads now
 	must.Equal(t, second.loads(), l.loads(), "another leader")
 	for i := range 30 {
@@ -166,8 +167,11 @@ func TestAnnotationOfALiveServerIsKept(t *testing.T) {
 			l := w.leader()
 			// So that the annotated server is not the emptiest.
 			more := func() bool {
-				nodes := l.pools.AddressNodes(pool, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"})
-				return nodes[2] > min(nodes[0], nodes[1])
+				nodes := map[string]int{}
+				for _, at := range l.nodesOf() {
+					nodes[at.Address]++
+				}
+				return nodes["10.0.0.3"] > min(nodes["10.0.0.1"], nodes["10.0.0.2"])
 			}
 			for i := 0; !more(); i++ {
 				w.node(fmt.Sprintf("m%d", i))
@@ -276,8 +280,8 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 		return nil
 	}
 	l.settle(name)
-	must.Equal(t, pools.AddressOf(w.attachment(name)), "10.0.0.3")
-	at, _ := l.pools.Node(pool, "n0")
+	must.Equal(t, clusternfs.AddressOf(w.attachment(name)), "10.0.0.3")
+	at, _ := l.placement("n0")
 	must.Equal(t, at.Address, "10.0.0.3", "in the pool")
 }
 
@@ -318,8 +322,8 @@ func TestAttachmentOfGoneNodeIsCountedOnce(t *testing.T) {
 	va.Finalizers = nil
 	w.Must(w.Update(t.Context(), va))
 	l.settle(va.Name)
-	must.Equal(t, len(l.pools.Placements(pool)), 1)
-	must.Equal(t, l.pools.Placements(pool)["n0"].Volumes, 1)
+	must.Equal(t, len(l.nodesOf()), 1)
+	must.Equal(t, l.nodesOf()["n0"].Volumes, 1)
 	l.detach("pv", "n0")
-	must.Equal(t, len(l.pools.Placements(pool)), 0, "after the detach")
+	must.Equal(t, len(l.nodesOf()), 0, "after the detach")
 }

@@ -19,7 +19,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
@@ -43,6 +45,7 @@ type leader struct {
 	client    *fakeapi.Client
 	pools     *pools.Pools
 	observer  *pools.Observer
+	seen      map[types.UID]bool
 	r         *Reconciler
 	annotator *Annotator
 	volumes   *VolumeReleaser
@@ -150,7 +153,7 @@ func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
 	assigner := &Assigner{Cached: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers}
-	l.observer = &pools.Observer{Pools: l.pools, Drivers: Services(w.drivers), Cache: reader{Reader: l.client}, Log: w.Log}
+	l.observer = pools.NewObserver(l.pools, Services(w.drivers), reader{Reader: l.client}, w.Log)
 	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
 	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
 	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
@@ -169,7 +172,19 @@ func (l *leader) catchUp() {
 	for i := range services.Items {
 		l.pools.SetService(&services.Items[i])
 	}
-	l.Must(l.pools.Rebuild(func() ([]pools.Attachment, error) { return l.observer.Attachments(context.Background()) }))
+	var attachments storagev1.VolumeAttachmentList
+	l.Must(l.client.List(context.Background(), &attachments))
+	gone := l.seen
+	l.seen = map[types.UID]bool{}
+	for i := range attachments.Items {
+		l.observer.Observe(context.Background(), &attachments.Items[i])
+		l.seen[attachments.Items[i].UID] = true
+	}
+	for uid := range gone {
+		if !l.seen[uid] {
+			l.pools.Detach(string(uid))
+		}
+	}
 }
 
 // settle reconciles a VolumeAttachment until nothing is asked for at once.
@@ -193,7 +208,7 @@ func (l *leader) attach(pv, node string) string {
 	l.Helper()
 	name := l.request(pv, node)
 	l.settle(name)
-	return pools.AddressOf(l.attachment(name))
+	return clusternfs.AddressOf(l.attachment(name))
 }
 
 func (l *leader) detach(pv, node string) {
@@ -206,9 +221,22 @@ func (l *leader) detach(pv, node string) {
 // loads are the numbers of nodes by server, sorted.
 func (l *leader) loads() []int {
 	var loads []int
-	for _, load := range l.pools.Summary(pool).Loads {
-		loads = append(loads, load.Nodes)
-	}
+	l.pools.View(pool, func(p *assign.Pool) {
+		for _, load := range p.Loads() {
+			loads = append(loads, load.Nodes)
+		}
+	})
 	slices.Sort(loads)
 	return loads
+}
+
+// nodesOf are the nodes of the service.
+func (l *leader) nodesOf() (nodes map[string]assign.Placement) {
+	l.pools.View(pool, func(p *assign.Pool) { nodes = p.Nodes() })
+	return nodes
+}
+
+func (l *leader) placement(node string) (assign.Placement, bool) {
+	at, ok := l.nodesOf()[node]
+	return at, ok
 }

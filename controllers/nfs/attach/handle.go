@@ -23,7 +23,7 @@ func (a *Assigner) volumes(ctx context.Context, driver, handle string) ([]corev1
 func (a *Assigner) checkHandle(list []corev1.PersistentVolume, service types.NamespacedName, name string) error {
 	for i := range list {
 		pv := &list[i]
-		of, err := a.services().ServiceOf(pv.Spec.CSI, pv.Name)
+		of, err := Services(a.Drivers).OfVolume(pv.Spec.CSI, pv.Name)
 		if err != nil {
 			return err
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 const (
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case errors.As(err, &waits):
 		r.waiting.add(waits.kind, waits.name, va.Name)
 		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
-	case errors.Is(err, pools.ErrNoService):
+	case errors.Is(err, clusternfs.ErrNoService):
 		return ctrl.Result{}, r.refuse(ctx, &va, err)
 	}
 	return ctrl.Result{}, err
@@ -75,7 +75,7 @@ func (r *Reconciler) settle(ctx context.Context, va *storagev1.VolumeAttachment)
 	if va.DeletionTimestamp != nil {
 		return r.detach(ctx, va)
 	}
-	if va.Status.Attached && pools.AddressOf(va) != "" && isMarked(va) {
+	if va.Status.Attached && clusternfs.AddressOf(va) != "" && isMarked(va) {
 		return nil // the pools have it from its event
 	}
 	return r.attach(ctx, va)
@@ -89,7 +89,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	}
 	node, err := r.node(ctx, va.Spec.Attacher, va.Spec.NodeName)
 	if err != nil {
-		if pools.AddressOf(va) == "" {
+		if clusternfs.AddressOf(va) == "" {
 			return err
 		}
 		node = assign.Node{Name: va.Spec.NodeName} // it is gone, and the attachment keeps its address
@@ -97,7 +97,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	if err := r.hold(ctx, va, service); err != nil {
 		return err
 	}
-	address := pools.AddressOf(va)
+	address := clusternfs.AddressOf(va)
 	if address == "" {
 		if address, err = r.assign(ctx, service, node, string(va.UID)); err != nil {
 			return err
@@ -116,20 +116,16 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 
 // serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
 func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
-	if service, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil && pools.AddressOf(va) != "" {
-		return service, nil
-	}
-	source, name, err := pools.Source(ctx, r.Cached, va)
+	drivers, volumes := Services(r.Drivers), clusternfs.VolumesOf(ctx, r.Cached, r.Live)
+	service, err := drivers.ServiceOf(va, volumes)
+	name := clusternfs.VolumeName(va)
 	if apierrors.IsNotFound(err) {
-		source, name, err = pools.Source(ctx, r.Live, va)
+		return service, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist", name)}
 	}
-	if apierrors.IsNotFound(err) {
-		return types.NamespacedName{}, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist", name)}
+	if err != nil || clusternfs.AddressOf(va) != "" {
+		return service, err
 	}
-	if err != nil {
-		return types.NamespacedName{}, err
-	}
-	service, err := r.services().ServiceOf(source, name)
+	source, err := clusternfs.SourceOf(va, volumes)
 	if err != nil {
 		return service, err
 	}
@@ -145,7 +141,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 
 // detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
 func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	if pools.IsHeld(va) {
+	if clusternfs.IsHeld(va) {
 		if err := r.release(ctx, va); err != nil {
 			return err
 		}
@@ -166,7 +162,7 @@ func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment
 	if err != nil {
 		return fmt.Errorf("reading VolumeAttachment %s: %w", va.Name, err)
 	}
-	address := pools.AddressOf(&live)
+	address := clusternfs.AddressOf(&live)
 	if address == "" {
 		return nil
 	}

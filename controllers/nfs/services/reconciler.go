@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 )
@@ -30,7 +31,7 @@ type Reconciler struct {
 	Live    client.Reader
 	Writer  *frontend.Writer
 	Pools   *pools.Pools
-	Drivers pools.Drivers
+	Drivers clusternfs.Drivers
 	// Wait returns once the pools are complete. nil: they are.
 	Wait    func(context.Context) error
 	Probing *Probing
