@@ -117,8 +117,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&services.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
-			Probing: &services.Probing{}, Servers: &services.Watches{Client: watching},
-			Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
+			Servers: &services.Watches{Client: watching}, Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 		},
 		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
 		&attach.VolumeReleaser{Client: mgr.GetClient(), Drivers: drivers},

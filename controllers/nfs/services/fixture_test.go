@@ -79,7 +79,7 @@ func (f *fixture) restart() {
 	f.Client.Before, f.Client.After = before, after
 	f.r = &Reconciler{
 		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Log: f.Log}, Pools: pools.New(),
-		Drivers: clusternfs.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
+		Drivers: clusternfs.Drivers{csi.DefaultDriver: {}}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
 		parallel: 1, // so that runs repeat
 	}
 	f.Must(f.r.prepare(f.Registry))

@@ -22,6 +22,7 @@ import (
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // Reconciler keeps NFSServices.
@@ -34,7 +35,6 @@ type Reconciler struct {
 	Drivers clusternfs.Drivers
 	// Wait returns once the pools are complete. nil: they are.
 	Wait    func(context.Context) error
-	Probing *Probing
 	Servers Servers
 	Events  events.EventRecorder
 	Clock   clock.WithDelayedExecution
@@ -43,6 +43,7 @@ type Reconciler struct {
 	// parallel is how many Services of a service are written at once; 0: defaultParallel.
 	parallel int
 	metrics  *metrics
+	prober   *rpc.Prober[probed]
 	// trigger requests a pass after a while.
 	trigger func(types.NamespacedName, time.Duration)
 
@@ -108,7 +109,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.states, key)
 	r.mu.Unlock()
 	r.Servers.Use(key, "")
-	r.Probing.Set(key, health.DefaultSettings(), nil)
+	r.setTargets(key, nil, spec.Service{})
 	r.metrics.forget(key)
 }
 

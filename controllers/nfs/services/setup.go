@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,6 +22,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 )
 
 // workers is how many services are reconciled at once.
@@ -39,7 +41,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("setting up the controller of NFS services: %w", err)
 		}
 	}
-	if err := mgr.Add(r.Probing); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		r.prober.Run(ctx)
+		return nil
+	})); err != nil {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)
 	}
 	published := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -68,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // prepare connects the parts and registers the metrics.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
-	r.Probing.report = r.observe
+	r.prober = rpc.NewProber((&rpc.Client{}).Probe, func(key probed, result rpc.Result) { r.observe(key.service, key.backend, result) })
 	r.Pools.OnChange(func(key types.NamespacedName, _ string) { r.ask(key, counting/4) })
 	r.metrics, err = newMetrics(r, registry)
 	return err
