@@ -19,7 +19,7 @@ import (
 func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
 	api, err := rest.New(rest.Options{
 		Endpoint: c.APIEndpoint, CAFile: c.CAFile, SecretPath: c.APISecretPath,
-		Timeout: c.APITimeout.Duration, LoginTimeout: 2 * c.APITimeout.Duration, Refresh: c.APIRefreshInterval.Duration,
+		Timeout: c.APITimeout.Duration, Refresh: c.APIRefreshInterval.Duration,
 		Registry: crmetrics.Registry,
 	})
 	if err != nil {

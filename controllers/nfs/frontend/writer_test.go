@@ -18,7 +18,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 

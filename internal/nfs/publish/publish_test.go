@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 

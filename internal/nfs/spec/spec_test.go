@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
