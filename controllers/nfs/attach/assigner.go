@@ -57,14 +57,12 @@ func Services(drivers map[string]Driver) clusternfs.Drivers {
 	return services
 }
 
-// missing is an error about an object that does not exist, and may be created.
-type missing struct {
-	kind string // of waiting
-	name string
-	error
-}
+// missingError says what an attachment waits for: an object that does not exist and may be created, or a living server.
+type missingError struct{ error }
 
-func (m missing) Unwrap() error { return m.error }
+func (m missingError) Unwrap() error { return m.error }
+
+func missing(format string, args ...any) error { return missingError{fmt.Errorf(format, args...)} }
 
 // node reads a node, with its preferred server.
 func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
@@ -74,7 +72,7 @@ func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, 
 		err = a.Live.Get(ctx, client.ObjectKey{Name: name}, &node)
 	}
 	if apierrors.IsNotFound(err) {
-		return assign.Node{}, missing{waitNode, name, fmt.Errorf("node %s does not exist", name)}
+		return assign.Node{}, missing("node %s does not exist", name)
 	} else if err != nil {
 		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
@@ -98,13 +96,12 @@ func preferred(annotation string) string {
 func (a *Assigner) service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
 	var service v1alpha1.NFSService
 	if err := a.Cached.Get(ctx, key, &service); apierrors.IsNotFound(err) {
-		return nil, missing{waitService, key.String(), fmt.Errorf(
-			"NFSService %s does not exist: create it, or correct the name in the PersistentVolume", key)}
+		return nil, missing("NFSService %s does not exist: create it, or correct the name in the PersistentVolume", key)
 	} else if err != nil {
 		return nil, fmt.Errorf("reading NFSService %s: %w", key, err)
 	}
 	if service.DeletionTimestamp != nil {
-		return nil, missing{waitService, key.String(), fmt.Errorf("NFSService %s is being deleted, and takes no new nodes", key)}
+		return nil, missing("NFSService %s is being deleted, and takes no new nodes", key)
 	}
 	return &service, nil
 }
@@ -121,7 +118,7 @@ func (a *Assigner) assign(ctx context.Context, key types.NamespacedName, node as
 		address, err = a.Pools.Attach(key, node, attachment)
 	}
 	if err != nil {
-		return "", missing{waitService, key.String(), fmt.Errorf("NFSService %s has no server for node %s: %w", key, node.Name, err)}
+		return "", missing("NFSService %s has no server for node %s: %w", key, node.Name, err)
 	}
 	return address, nil
 }

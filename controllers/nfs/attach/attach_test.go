@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
@@ -190,22 +189,21 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 	withVolume := func(w *world) { w.volume("pv", "h") }
 	for want, test := range map[string]struct {
 		setUp, repair func(*world)
-		kind, of      string
 	}{
-		"PersistentVolume pv does not exist": {func(*world) {}, withVolume, waitVolume, "pv"},
+		"PersistentVolume pv does not exist": {func(*world) {}, withVolume},
 		"NFSService storage/none does not exist": {func(w *world) { w.volume("pv", "h", "storage/none") }, func(w *world) {
 			s := serviceOf(1)
 			s.Name = "none"
 			w.Must(w.Seed(context.Background(), s))
-		}, waitService, "storage/none"},
+		}},
 		"has no server for node n0": {func(w *world) {
 			withVolume(w)
 			w.health("10.0.0.1", "Down")
-		}, func(w *world) { w.health("10.0.0.1", "Healthy") }, waitService, "storage/pool"},
+		}, func(w *world) { w.health("10.0.0.1", "Healthy") }},
 		"node n0 does not exist": {func(w *world) {
 			withVolume(w)
 			w.deleteNode("n0")
-		}, func(w *world) { w.node("n0") }, waitNode, "n0"},
+		}, func(w *world) { w.node("n0") }},
 	} {
 		t.Run(want, func(t *testing.T) {
 			w := newWorld(t, serviceOf(1), 1)
@@ -214,8 +212,9 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 			name := w.request("pv", "n0")
 			va := l.refused(name, want)
 			must.Equal(t, l.refused(name, want).ResourceVersion, va.ResourceVersion, "the refusal is written once")
+			result, err := l.r.Reconcile(t.Context(), request(name))
+			must.True(t, err == nil && result.RequeueAfter == retry, "it is tried again: %+v, %v", result, err)
 			test.repair(w)
-			must.Equal(t, l.r.waiting.take(test.kind, test.of), []ctrl.Request{request(name)}, "waiting for %s %s", test.kind, test.of)
 			l.settle(name)
 			if va := w.attachment(name); !va.Status.Attached || va.Status.AttachError != nil {
 				t.Errorf("status after the repair: %+v", va.Status)

@@ -24,8 +24,8 @@ import (
 const (
 	// settle is the delay of a retry after a stale cache.
 	settle = 50 * time.Millisecond
-	// retry is the interval of retries beside events.
-	retry = 5 * time.Second
+	// retry is the pause while an object or a server is missing.
+	retry = 2 * time.Second
 )
 
 // Reconciler attaches and detaches: a request names a VolumeAttachment.
@@ -36,8 +36,6 @@ type Reconciler struct {
 	Wait  func(context.Context) error
 	Clock clock.PassiveClock
 	Log   *slog.Logger
-
-	waiting waiting
 }
 
 // Reconcile brings one VolumeAttachment in line.
@@ -55,7 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	err := r.settle(ctx, &va)
-	var waits missing
+	var waits missingError
 	switch {
 	case kit.IsConflict(err):
 		return ctrl.Result{RequeueAfter: settle}, r.catchUp(ctx, &va)
@@ -63,7 +61,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Pools.Detach(string(va.UID))
 		return ctrl.Result{}, nil
 	case errors.As(err, &waits):
-		r.waiting.add(waits.kind, waits.name, va.Name)
 		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
 	case errors.Is(err, clusternfs.ErrNoService):
 		return ctrl.Result{}, r.refuse(ctx, &va, err)
@@ -120,7 +117,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 	service, err := drivers.ServiceOf(va, volumes)
 	name := clusternfs.VolumeName(va)
 	if apierrors.IsNotFound(err) {
-		return service, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist", name)}
+		return service, missing("PersistentVolume %s does not exist", name)
 	}
 	if err != nil || clusternfs.AddressOf(va) != "" {
 		return service, err
@@ -134,7 +131,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 		return service, err
 	}
 	if err := r.checkHandle(list, service, name); err != nil {
-		return service, missing{waitVolume, name, err}
+		return service, missingError{err}
 	}
 	return service, nil
 }

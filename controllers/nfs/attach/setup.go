@@ -13,13 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/csi"
 )
@@ -36,30 +33,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return ok
 	}
-	waits := func(kind string, name func(client.Object) string) handler.EventHandler {
-		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			return r.waiting.take(kind, name(o))
-		})
-	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-attacher").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours))).
-		Watches(&v1alpha1.NFSService{}, waits(waitService, func(o client.Object) string {
-			return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
-		})).
-		Watches(&corev1.PersistentVolume{}, waits(waitVolume, client.Object.GetName), builder.WithPredicates(created)).
-		Watches(&corev1.Node{}, waits(waitNode, client.Object.GetName), builder.WithPredicates(created)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the attacher: %w", err)
 	}
 	return nil
-}
-
-// created passes new objects.
-var created = predicate.Funcs{
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // SetupWithManager registers the annotator, if a driver's annotations are to be
