@@ -25,8 +25,7 @@ func (p *pass) report(ctx context.Context, next *v1alpha1.NFSServiceStatus) (tim
 	var plan assign.Plan
 	p.Pools.View(p.key, func(pool *assign.Pool) { next.Nodes, plan = int32(pool.Len()), pool.Plan() })
 	p.setConditions(next, plan, p.idle(next, nodes))
-	p.show(next)
-	defer p.reportEvents(next)
+	defer p.reportEvents(p.service.Status.Conditions, next.Conditions)
 	if equality.Semantic.DeepEqual(&p.service.Status, next) {
 		return 0, nil
 	}
