@@ -18,8 +18,8 @@ import (
 
 // sync writes a frontend, then deletes the Endpoints that the released manager wrote. Kubernetes mirrors them into a slice,
 // which would keep the address of that time. They go once for each volume and process: a crash may come in between.
-func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want frontend.Frontend) (frontend.Result, error) {
-	result, err := r.Writer.Sync(ctx, want)
+func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want publish.Frontend) (frontend.Result, error) {
+	result, err := r.Writer.Sync(ctx, want, nil)
 	if err != nil || result.State != frontend.Published || result.Service == publish.Keep && r.table.wasSettled(f.ID) {
 		return result, err
 	}

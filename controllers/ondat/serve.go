@@ -70,7 +70,7 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 }
 
 // want is the frontend of a volume: one backend, under an address that stays.
-func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, own *corev1.Service) (frontend.Frontend, error) {
+func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, own *corev1.Service) (publish.Frontend, error) {
 	address, name := f.RecordedIP(), ""
 	if own != nil {
 		name = own.Name
@@ -80,20 +80,25 @@ func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, 
 	} else {
 		var err error
 		if name, err = f.ServiceName(r.Config.ServiceName); err != nil {
-			return frontend.Frontend{}, err
+			return publish.Frontend{}, err
 		}
 	}
-	return frontend.Frontend{
-		Frontend:  publish.Frontend{Name: name, Slot: -1, ClusterIP: address, Backend: f.Server, TargetPort: f.Server.Port()},
-		Namespace: f.Namespace, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID}, Port: nfs.DefaultPort,
-		Owner: metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID},
-	}, nil
+	want := frontendOf(f, f.Namespace, name, metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID})
+	want.ClusterIP, want.Backend, want.TargetPort = address, f.Server, f.Server.Port()
+	return want, nil
+}
+
+func frontendOf(f ondat.Finding, namespace, name string, owner metav1.OwnerReference) publish.Frontend {
+	return publish.Frontend{
+		Namespace: namespace, Name: name, Slot: -1, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID},
+		Port: nfs.DefaultPort, Owner: owner,
+	}
 }
 
 // replaceService deletes a Service of the volume whose address differs from the
 // published one: clients have mounted the published address. The control plane is read
 // again first, to be sure that the Service's own address was never published.
-func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, want frontend.Frontend, before frontend.Result) (frontend.Result, error) {
+func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, want publish.Frontend, before frontend.Result) (frontend.Result, error) {
 	now, err := r.API.Volume(ctx, f.NamespaceID, f.ID)
 	if err != nil {
 		return before, err

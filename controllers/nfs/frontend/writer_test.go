@@ -119,9 +119,8 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f, address := publishedOne(t)
 			f.shown = nil
-			want := stable(address, two)
-			want.Dead = test.dead
-			f.sync(want)
+			f.dead = test.dead
+			f.sync(stable(address, two))
 			must.True(t, reflect.DeepEqual(f.shown, test.want), "slices named %v one after the other, want %v", f.shown, test.want)
 		})
 	}
@@ -201,7 +200,7 @@ func TestMissingRightNamesTheCommand(t *testing.T) {
 		f.Client.Before = func(fakeapi.Write) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "pool", errors.New(why))
 		}
-		_, err := f.w.Sync(t.Context(), stable("", one))
+		_, err := f.w.Sync(t.Context(), stable("", one), nil)
 		must.True(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), why), "got %v", err)
 		must.Check(t, strings.Contains(err.Error(), command) == named, "%v", err)
 	}

@@ -101,8 +101,6 @@ func TestSlicesOfOneFrontend(t *testing.T) {
 	}
 }
 
-// Ondat's api-manager compares the first address and port only (EndpointsIsEqual).
-
 func TestServiceNames(t *testing.T) {
 	for exposure, want := range map[nfs.Exposure]string{nfs.Stable: "[files]", nfs.PerNode: "[]", nfs.PerNodeStable: "[files-slot-0 files-slot-1]"} {
 		must.Equal(t, fmt.Sprint(Names("files", exposure, 2)), want, "%s", exposure)
@@ -112,12 +110,12 @@ func TestServiceNames(t *testing.T) {
 var owner = metav1.OwnerReference{APIVersion: "fairlead.io/v1alpha1", Kind: "NFSService", Name: "files", UID: "1", Controller: ptr.To(true)}
 
 func frontend() Frontend {
-	return Frontend{Name: "files-slot-3", Slot: 3, ClusterIP: netip.MustParseAddr("10.96.0.1"), Backend: at(0)}
+	return Frontend{Namespace: "default", Name: "files-slot-3", Service: "files", Owner: owner, Port: 2049, Slot: 3, ClusterIP: netip.MustParseAddr("10.96.0.1"), Backend: at(0)}
 }
 
 // asCreated is what the API server makes of a Service.
 func asCreated() *corev1.Service {
-	s := frontend().Service("default", "files", owner, 2049)
+	s := frontend().Object()
 	s.UID = "2"
 	s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
 	s.Labels["team"], s.Annotations = "storage", map[string]string{"note": "kept"}
@@ -125,7 +123,7 @@ func asCreated() *corev1.Service {
 }
 
 func TestServiceIsRepaired(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	must.Equal(t, Check(asCreated(), want).Action, Keep, "as created")
 	for name, change := range map[string]func(*corev1.Service){
 		"port":         func(s *corev1.Service) { s.Spec.Ports[0].Port = 111 },
@@ -163,7 +161,7 @@ func TestServiceIsRepaired(t *testing.T) {
 }
 
 func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	have := asCreated()
 	have.OwnerReferences[0].UID = "another"
 	if got := Check(have, want); got.Action != Foreign || !strings.Contains(got.Message, "does not belong to NFSService files") {
@@ -177,7 +175,7 @@ func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
 
 // Ondat's api-manager publishes whatever address a recreated Service gets.
 func TestAddressOutlivesItsService(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	got := Check(nil, want)
 	if got.Action != Create || got.Service.Spec.ClusterIP != "10.96.0.1" || got.Service.Spec.Selector != nil || got.Service.Spec.IPFamilies[0] != corev1.IPv4Protocol {
 		t.Errorf("got %+v", got)
@@ -192,7 +190,7 @@ func TestAddressOutlivesItsService(t *testing.T) {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}
-	first := Frontend{Name: "files", Slot: -1}.Service("default", "files", owner, 2049)
+	first := Frontend{Namespace: "default", Name: "files", Service: "files", Owner: owner, Port: 2049, Slot: -1}.Object()
 	if first.Spec.ClusterIP != "" || first.Spec.IPFamilies != nil || first.Labels[SlotLabel] != "" {
 		t.Errorf("got %+v", first.Spec)
 	}
