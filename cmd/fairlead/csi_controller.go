@@ -113,21 +113,21 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 	}
 	assignments := pools.New()
 	observer := pools.NewObserver(assignments, attach.Services(drivers), mgr.GetCache(), log)
-	assigner := &attach.Assigner{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Drivers: drivers}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&services.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Observer: observer,
 			Servers: &services.Watches{Client: watching}, Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 		},
-		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
+		&attach.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Observer: observer, Drivers: drivers, Clock: clock.RealClock{}, Log: log,
+		},
 		&attach.VolumeReleaser{Client: mgr.GetClient(), Drivers: drivers},
-		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
+		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Observer: observer, Log: log},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
-	// The controllers subscribe to the observer, so they are added first.
 	if err := mgr.Add(observer); err != nil {
 		return fmt.Errorf("adding the observer of attachments: %w", err)
 	}

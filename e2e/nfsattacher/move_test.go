@@ -99,7 +99,7 @@ func fairlead(t *testing.T, stored ...client.Object) (*testkit.Bench, func()) {
 	assignments := pools.New()
 	assignments.SetService(service)
 	r := &attach.Reconciler{
-		Assigner: &attach.Assigner{Cached: b.Client, Live: b.API, Pools: assignments, Drivers: drivers}, Client: b.Client, Clock: b.Clock, Log: b.Log,
+		Client: b.Client, Live: b.API, Pools: assignments, Drivers: drivers, Clock: b.Clock, Log: b.Log,
 	}
 	volumes := &attach.VolumeReleaser{Client: b.Client, Drivers: drivers}
 	return b, func() {

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,24 +23,15 @@ import (
 // Unlike the GKE driver (lbcontroller.go: RemoveIPFromNode), it writes just the
 // annotation, and removes it with the last volume of the node.
 type Annotator struct {
-	Client  client.Client
-	Pools   *pools.Pools
-	Drivers map[string]Driver
-	// Wait returns once the pools are complete. nil: they are.
-	Wait func(context.Context) error
-	Log  *slog.Logger
-
-	// queue of the controller; nil before it runs.
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[ctrl.Request]]
+	Client   client.Client
+	Pools    *pools.Pools
+	Drivers  map[string]Driver
+	Observer *pools.Observer
+	Log      *slog.Logger
 }
 
 // Reconcile brings the annotations of one node in line.
 func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if a.Wait != nil {
-		if err := a.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var node corev1.Node
 	if err := a.Client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -152,9 +152,8 @@ type reader struct {
 func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
-	assigner := &Assigner{Cached: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers}
 	l.observer = pools.NewObserver(l.pools, Services(w.drivers), reader{Reader: l.client}, w.Log)
-	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
+	l.r = &Reconciler{Client: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers, Clock: w.Clock, Log: w.Log}
 	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
 	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
 	l.catchUp()

@@ -30,23 +30,21 @@ const (
 
 // Reconciler attaches and detaches: a request names a VolumeAttachment.
 type Reconciler struct {
-	*Assigner
+	// Client reads NFSServices, PersistentVolumes, Nodes and VolumeAttachments from a cache.
 	Client client.Client
-	// Wait returns once the pools are complete. nil: they are.
-	Wait  func(context.Context) error
-	Clock clock.PassiveClock
-	Log   *slog.Logger
+	// Live reads from the API server what is not cached yet.
+	Live     client.Reader
+	Pools    *pools.Pools
+	Observer *pools.Observer
+	Drivers  map[string]Driver
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
 }
 
 // Reconcile brings one VolumeAttachment in line.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if r.Wait != nil {
-		if err := r.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var va storagev1.VolumeAttachment
-	if err := r.Cached.Get(ctx, request.NamespacedName, &va); err != nil {
+	if err := r.Client.Get(ctx, request.NamespacedName, &va); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, ours := r.Drivers[va.Spec.Attacher]; !ours {
@@ -113,7 +111,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 
 // serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
 func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
-	drivers, volumes := Services(r.Drivers), clusternfs.VolumesOf(ctx, r.Cached, r.Live)
+	drivers, volumes := Services(r.Drivers), clusternfs.VolumesOf(ctx, r.Client, r.Live)
 	service, err := drivers.ServiceOf(va, volumes)
 	name := clusternfs.VolumeName(va)
 	if apierrors.IsNotFound(err) {
@@ -165,7 +163,7 @@ func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment
 	}
 	service, err := r.serviceOf(ctx, &live)
 	if err == nil {
-		r.Pools.Record(service, pools.NodeOf(ctx, r.Cached, va.Spec.NodeName), string(va.UID), address)
+		r.Pools.Record(service, pools.NodeOf(ctx, r.Client, va.Spec.NodeName), string(va.UID), address)
 	}
 	return nil
 }

@@ -1,21 +1,18 @@
 package attach
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/csi"
@@ -36,6 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-attacher").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours))).
+		WatchesRawSource(r.Observer.Source(nil, 0)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the attacher: %w", err)
@@ -44,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // SetupWithManager registers the annotator, if a driver's annotations are to be
-// written. The pools must be unused so far.
+// written.
 func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 	var keys []string
 	for name, d := range a.Drivers {
@@ -55,20 +53,14 @@ func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	a.Pools.OnChange(func(_ types.NamespacedName, node string) {
-		if queue := a.queue.Load(); queue != nil && node != "" {
-			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}})
-		}
-	})
 	annotated := kit.Updated(func(before, after *corev1.Node) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return before.Annotations[k] != after.Annotations[k] })
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-node-annotations").
 		For(&corev1.Node{}, builder.WithPredicates(annotated)).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			a.queue.Store(&queue)
-			return nil
-		})).
+		WatchesRawSource(a.Observer.Source(func(_ types.NamespacedName, node string) reconcile.Request {
+			return reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}
+		}, 0)).
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("setting up the annotations of nodes: %w", err)

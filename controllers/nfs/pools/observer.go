@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
@@ -33,10 +37,30 @@ func NewObserver(pools *Pools, drivers clusternfs.Drivers, objects cache.Cache, 
 	return &Observer{Pools: pools, Drivers: drivers, Cache: objects, Log: log, synced: make(chan struct{})}
 }
 
-// Wait returns once the pools are complete, or the context ends.
-func (o *Observer) Wait(ctx context.Context) error {
+// Source asks a controller for a request some time after each change of a node; nil: for none. The controller starts once
+// the pools are complete.
+func (o *Observer) Source(request func(service types.NamespacedName, node string) reconcile.Request, after time.Duration) source.Source {
+	return changes{o, request, after}
+}
+
+type changes struct {
+	*Observer
+	request func(service types.NamespacedName, node string) reconcile.Request
+	after   time.Duration
+}
+
+// Start implements source.Source.
+func (c changes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	if c.request != nil {
+		c.Pools.OnChange(func(service types.NamespacedName, node string) { queue.AddAfter(c.request(service, node), c.after) })
+	}
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (c changes) WaitForSync(ctx context.Context) error {
 	select {
-	case <-o.synced:
+	case <-c.synced:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -51,13 +51,18 @@ func New() *Pools {
 }
 
 // OnChange registers a function that is called when a node of a service comes,
-// moves or goes. It is called without locks, and must not block. Register before first use.
+// moves or goes. It is called without locks, and must not block.
 func (p *Pools) OnChange(f func(service types.NamespacedName, node string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.changed = append(p.changed, f)
 }
 
 func (p *Pools) notify(h holder) {
-	for _, f := range p.changed {
+	p.mu.Lock()
+	changed := p.changed
+	p.mu.Unlock()
+	for _, f := range changed {
 		f(h.service, h.node)
 	}
 }

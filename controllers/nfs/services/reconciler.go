@@ -29,16 +29,15 @@ import (
 type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server.
-	Live    client.Reader
-	Writer  *frontend.Writer
-	Pools   *pools.Pools
-	Drivers clusternfs.Drivers
-	// Wait returns once the pools are complete. nil: they are.
-	Wait    func(context.Context) error
-	Servers Servers
-	Events  events.EventRecorder
-	Clock   clock.WithDelayedExecution
-	Log     *slog.Logger
+	Live     client.Reader
+	Writer   *frontend.Writer
+	Pools    *pools.Pools
+	Drivers  clusternfs.Drivers
+	Observer *pools.Observer
+	Servers  Servers
+	Events   events.EventRecorder
+	Clock    clock.WithDelayedExecution
+	Log      *slog.Logger
 
 	// parallel is how many Services of a service are written at once; 0: defaultParallel.
 	parallel int
@@ -64,11 +63,6 @@ const (
 
 // Reconcile brings one service in line.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if r.Wait != nil {
-		if err := r.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var service v1alpha1.NFSService
 	if err := r.Client.Get(ctx, request.NamespacedName, &service); err != nil {
 		if apierrors.IsNotFound(err) {

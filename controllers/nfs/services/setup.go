@@ -30,7 +30,7 @@ const workers = 4
 
 // SetupWithManager registers the controller. The manager's cache must hold
 // NFSServices, and Services and slices with the label publish.ServiceLabel.
-// Servers must be a Watches, and the pools must be unused so far.
+// Servers must be a Watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(controllermetrics.Registry); err != nil {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)
@@ -55,6 +55,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Service{}, published).
 		Watches(&discoveryv1.EndpointSlice{}, published).
+		WatchesRawSource(r.Observer.Source(func(service types.NamespacedName, _ string) reconcile.Request {
+			return reconcile.Request{NamespacedName: service}
+		}, counting/4)).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -74,7 +77,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
 	r.prober = rpc.NewProber((&rpc.Client{}).Probe, func(key probed, result rpc.Result) { r.observe(key.service, key.backend, result) })
-	r.Pools.OnChange(func(key types.NamespacedName, _ string) { r.ask(key, counting/4) })
 	r.metrics, err = newMetrics(r, registry)
 	return err
 }

@@ -38,16 +38,6 @@ type Driver struct {
 	Annotations Annotations
 }
 
-// Assigner gives nodes an address of an NFSService.
-type Assigner struct {
-	// Cached holds NFSServices, PersistentVolumes, Nodes and VolumeAttachments.
-	Cached client.Reader
-	// Live reads from the API server what is not cached yet.
-	Live    client.Reader
-	Pools   *pools.Pools
-	Drivers map[string]Driver
-}
-
 // Services of the drivers by name, for readers of VolumeAttachments.
 func Services(drivers map[string]Driver) clusternfs.Drivers {
 	services := clusternfs.Drivers{}
@@ -65,11 +55,11 @@ func (m missingError) Unwrap() error { return m.error }
 func missing(format string, args ...any) error { return missingError{fmt.Errorf(format, args...)} }
 
 // node reads a node, with its preferred server.
-func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, error) {
+func (r *Reconciler) node(ctx context.Context, driver, name string) (assign.Node, error) {
 	var node corev1.Node
-	err := a.Cached.Get(ctx, client.ObjectKey{Name: name}, &node)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &node)
 	if apierrors.IsNotFound(err) { // a new object may not be cached yet
-		err = a.Live.Get(ctx, client.ObjectKey{Name: name}, &node)
+		err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &node)
 	}
 	if apierrors.IsNotFound(err) {
 		return assign.Node{}, missing("node %s does not exist", name)
@@ -77,7 +67,7 @@ func (a *Assigner) node(ctx context.Context, driver, name string) (assign.Node, 
 		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	n := assign.Node{Name: name, Zone: node.Labels[corev1.LabelTopologyZone]}
-	if mode := a.Drivers[driver].Annotations; mode == AnnotationsRead || mode == AnnotationsWrite {
+	if mode := r.Drivers[driver].Annotations; mode == AnnotationsRead || mode == AnnotationsWrite {
 		n.Prefers = preferred(node.Annotations[csi.AddressKey(driver)])
 	}
 	return n, nil
@@ -93,9 +83,9 @@ func preferred(annotation string) string {
 }
 
 // service reads an NFSService, and refuses one that is being deleted.
-func (a *Assigner) service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
+func (r *Reconciler) service(ctx context.Context, key types.NamespacedName) (*v1alpha1.NFSService, error) {
 	var service v1alpha1.NFSService
-	if err := a.Cached.Get(ctx, key, &service); apierrors.IsNotFound(err) {
+	if err := r.Client.Get(ctx, key, &service); apierrors.IsNotFound(err) {
 		return nil, missing("NFSService %s does not exist: create it, or correct the name in the PersistentVolume", key)
 	} else if err != nil {
 		return nil, fmt.Errorf("reading NFSService %s: %w", key, err)
@@ -107,15 +97,15 @@ func (a *Assigner) service(ctx context.Context, key types.NamespacedName) (*v1al
 }
 
 // assign returns the address for a node and an attachment, and records it in the pools.
-func (a *Assigner) assign(ctx context.Context, key types.NamespacedName, node assign.Node, attachment pools.Key) (string, error) {
-	service, err := a.service(ctx, key)
+func (r *Reconciler) assign(ctx context.Context, key types.NamespacedName, node assign.Node, attachment pools.Key) (string, error) {
+	service, err := r.service(ctx, key)
 	if err != nil {
 		return "", err
 	}
-	address, err := a.Pools.Attach(key, node, attachment)
+	address, err := r.Pools.Attach(key, node, attachment)
 	if errors.Is(err, assign.ErrNoBackend) || errors.Is(err, pools.ErrUnknownService) {
-		a.Pools.SetService(service) // news of the service may not have come to the pools yet
-		address, err = a.Pools.Attach(key, node, attachment)
+		r.Pools.SetService(service) // news of the service may not have come to the pools yet
+		address, err = r.Pools.Attach(key, node, attachment)
 	}
 	if err != nil {
 		return "", missing("NFSService %s has no server for node %s: %w", key, node.Name, err)
