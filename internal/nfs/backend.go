@@ -24,8 +24,6 @@ const (
 	Static Source = "static"
 	// Service backends are the endpoints of a Service of server pods.
 	Service Source = "service"
-	// Ondat backends come from Ondat's control plane.
-	Ondat Source = "ondat"
 )
 
 // Backend is one NFS server. Its address with port is its identity.

@@ -89,7 +89,7 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	if len(problems) == 0 {
 		p.good = &parsed
 		// Servers that the ClusterIPs can't reach are left out and reported.
-		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, merged)
+		p.problems = nfs.CheckFamilies("spec.backends", p.spec.Exposure, merged)
 	}
 	return merged, true
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"testing"
 
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
