@@ -95,7 +95,7 @@ func fairlead(t *testing.T, stored ...client.Object) (*testkit.Bench, func()) {
 	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()),
 		[]fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: attach.VolumeIndex, Keys: attach.VolumeKeys}}, &v1alpha1.NFSService{}),
 		append(stored, service, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})...)
-	drivers := map[string]attach.Driver{volume.GKEDriver: {Service: client.ObjectKeyFromObject(service)}}
+	drivers := clusternfs.Drivers{volume.GKEDriver: client.ObjectKeyFromObject(service)}
 	assignments := pools.New()
 	assignments.SetService(service)
 	r := &attach.Reconciler{

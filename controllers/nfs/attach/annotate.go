@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
@@ -23,11 +25,12 @@ import (
 // Unlike the GKE driver (lbcontroller.go: RemoveIPFromNode), it writes just the
 // annotation, and removes it with the last volume of the node.
 type Annotator struct {
-	Client   client.Client
-	Pools    *pools.Pools
-	Drivers  map[string]Driver
-	Observer *pools.Observer
-	Log      *slog.Logger
+	Client      client.Client
+	Pools       *pools.Pools
+	Drivers     clusternfs.Drivers
+	Annotations map[string]config.NodeAnnotations
+	Observer    *pools.Observer
+	Log         *slog.Logger
 }
 
 // Reconcile brings the annotations of one node in line.
@@ -37,15 +40,15 @@ func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	changes := map[string]any{}
-	for name, driver := range a.Drivers {
-		if driver.Annotations != AnnotationsWrite {
+	for name, service := range a.Drivers {
+		if a.Annotations[name] != config.NodeAnnotationsWrite {
 			continue
 		}
 		key := csi.AddressKey(name)
 		have, annotated := node.Annotations[key]
 		var at assign.Placement
 		attached := false
-		a.Pools.View(driver.Service, func(p *assign.Pool) { at, attached = p.Node(node.Name) })
+		a.Pools.View(service, func(p *assign.Pool) { at, attached = p.Node(node.Name) })
 		switch {
 		case attached && have != at.Address:
 			changes[key] = at.Address

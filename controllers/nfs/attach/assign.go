@@ -12,40 +12,11 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
-
-// Annotations is the mode for the node annotation <driver>/assigned-ip of the GKE driver.
-type Annotations string
-
-const (
-	// AnnotationsOff: the annotation is ignored.
-	AnnotationsOff Annotations = "off"
-	// AnnotationsRead: a node keeps the annotated server while that server is alive.
-	AnnotationsRead Annotations = "read"
-	// AnnotationsWrite: the annotation is written as by the GKE driver, for the driver's default service.
-	AnnotationsWrite Annotations = "write"
-)
-
-// Driver served by the attacher.
-type Driver struct {
-	// Service is the default for PersistentVolumes that name no service.
-	Service types.NamespacedName
-	// Annotations of nodes. Empty: AnnotationsOff.
-	Annotations Annotations
-}
-
-// Services of the drivers by name, for readers of VolumeAttachments.
-func Services(drivers map[string]Driver) clusternfs.Drivers {
-	services := clusternfs.Drivers{}
-	for name, d := range drivers {
-		services[name] = d.Service
-	}
-	return services
-}
 
 // missingError says what an attachment waits for: an object that does not exist and may be created, or a living server.
 type missingError struct{ error }
@@ -67,7 +38,7 @@ func (r *Reconciler) node(ctx context.Context, driver, name string) (assign.Node
 		return assign.Node{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	n := assign.Node{Name: name, Zone: node.Labels[corev1.LabelTopologyZone]}
-	if mode := r.Drivers[driver].Annotations; mode == AnnotationsRead || mode == AnnotationsWrite {
+	if mode := r.Annotations[driver]; mode == config.NodeAnnotationsRead || mode == config.NodeAnnotationsWrite {
 		n.Prefers = preferred(node.Annotations[csi.AddressKey(driver)])
 	}
 	return n, nil

@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -88,7 +90,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 // The GKE driver reads the node's old annotation and counts nothing.
 func TestPublishAfterUnpublishIsCounted(t *testing.T) {
 	w, l := attaching(t, serviceOf(2), 1)
-	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
+	w.annotations[driver] = config.NodeAnnotationsWrite
 	first := l.attach("pv", "n0")
 	l.annotate("n0")
 	l.holdNode("n0") // the cache still shows the annotation
@@ -113,7 +115,7 @@ func (l *leader) holdNode(name string) {
 func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
 	key := csi.AddressKey(driver)
 	w, l := attaching(t, serviceOf(2), 0)
-	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
+	w.annotations[driver] = config.NodeAnnotationsWrite
 	w.node("n0", key, "192.0.2.1", "other", "kept")
 	annotated := func(want string) {
 		t.Helper()
@@ -147,20 +149,20 @@ func TestDeadServersGetNoNodes(t *testing.T) {
 func TestAnnotationOfALiveServerIsKept(t *testing.T) {
 	for _, test := range []struct {
 		name, annotation string
-		mode             Annotations
+		mode             config.NodeAnnotations
 		kept             bool
 	}{
-		{"live", "10.0.0.3", AnnotationsRead, true},
-		{"with its port", "10.0.0.3:2049", AnnotationsRead, true},
-		{"write", "10.0.0.3", AnnotationsWrite, true},
-		{"off", "10.0.0.3", AnnotationsOff, false},
-		{"dead", "10.0.0.4", AnnotationsRead, false},
-		{"unlisted", "192.0.2.1", AnnotationsRead, false},
-		{"no address", "a, b", AnnotationsRead, false},
+		{"live", "10.0.0.3", config.NodeAnnotationsRead, true},
+		{"with its port", "10.0.0.3:2049", config.NodeAnnotationsRead, true},
+		{"write", "10.0.0.3", config.NodeAnnotationsWrite, true},
+		{"off", "10.0.0.3", config.NodeAnnotationsOff, false},
+		{"dead", "10.0.0.4", config.NodeAnnotationsRead, false},
+		{"unlisted", "192.0.2.1", config.NodeAnnotationsRead, false},
+		{"no address", "a, b", config.NodeAnnotationsRead, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, _ := attaching(t, serviceOf(4), 2)
-			w.drivers[driver] = Driver{Service: pool, Annotations: test.mode}
+			w.annotations[driver] = test.mode
 			w.health("10.0.0.4", "Down")
 			w.node("annotated", csi.AddressKey(driver), test.annotation)
 			l := w.leader()
@@ -236,7 +238,7 @@ func (l *leader) refused(name, want string) *storagev1.VolumeAttachment {
 
 func TestVolumeWithoutServiceIsRefused(t *testing.T) {
 	w, l := attaching(t, serviceOf(1), 1)
-	w.drivers[driver] = Driver{}
+	w.drivers[driver] = types.NamespacedName{}
 	l.refused(w.request("pv", "n0"), "PersistentVolume pv")
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit"
@@ -37,7 +38,8 @@ var pool = types.NamespacedName{Namespace: "storage", Name: "pool"}
 // world is an API server with one NFSService, and the attachers that work on it.
 type world struct {
 	*testkit.Bench
-	drivers map[string]Driver
+	drivers     clusternfs.Drivers
+	annotations map[string]config.NodeAnnotations
 }
 
 type leader struct {
@@ -54,7 +56,7 @@ type leader struct {
 func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}}, &v1alpha1.NFSService{})
-	w := &world{Bench: testkit.NewBench(t, api, service), drivers: map[string]Driver{driver: {Service: pool}}}
+	w := &world{Bench: testkit.NewBench(t, api, service), drivers: clusternfs.Drivers{driver: pool}, annotations: map[string]config.NodeAnnotations{}}
 	for i := range nodes {
 		w.node(fmt.Sprintf("n%d", i))
 	}
@@ -152,9 +154,9 @@ type reader struct {
 func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
-	l.observer = pools.NewObserver(l.pools, Services(w.drivers), reader{Reader: l.client}, w.Log)
-	l.r = &Reconciler{Client: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers, Clock: w.Clock, Log: w.Log}
-	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
+	l.observer = pools.NewObserver(l.pools, w.drivers, reader{Reader: l.client}, w.Log)
+	l.r = &Reconciler{Client: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers, Annotations: w.annotations, Clock: w.Clock, Log: w.Log}
+	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Annotations: w.annotations, Log: w.Log}
 	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
 	l.catchUp()
 	return l

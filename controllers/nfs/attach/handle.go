@@ -44,7 +44,7 @@ func (r *Reconciler) volumes(ctx context.Context, driver, handle string) ([]core
 func (r *Reconciler) checkHandle(list []corev1.PersistentVolume, service types.NamespacedName, name string) error {
 	for i := range list {
 		pv := &list[i]
-		of, err := Services(r.Drivers).OfVolume(pv.Spec.CSI, pv.Name)
+		of, err := r.Drivers.OfVolume(pv.Spec.CSI, pv.Name)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
@@ -36,9 +37,11 @@ type Reconciler struct {
 	Live     client.Reader
 	Pools    *pools.Pools
 	Observer *pools.Observer
-	Drivers  map[string]Driver
-	Clock    clock.PassiveClock
-	Log      *slog.Logger
+	Drivers  clusternfs.Drivers
+	// Annotations says by driver how the node annotation <driver>/assigned-ip of the GKE driver is used.
+	Annotations map[string]config.NodeAnnotations
+	Clock       clock.PassiveClock
+	Log         *slog.Logger
 }
 
 // Reconcile brings one VolumeAttachment in line.
@@ -111,8 +114,8 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 
 // serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
 func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
-	drivers, volumes := Services(r.Drivers), clusternfs.VolumesOf(ctx, r.Client, r.Live)
-	service, err := drivers.ServiceOf(va, volumes)
+	volumes := clusternfs.VolumesOf(ctx, r.Client, r.Live)
+	service, err := r.Drivers.ServiceOf(va, volumes)
 	name := clusternfs.VolumeName(va)
 	if apierrors.IsNotFound(err) {
 		return service, missing("PersistentVolume %s does not exist", name)

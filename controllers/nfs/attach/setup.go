@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 )
 
@@ -45,8 +46,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // written.
 func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 	var keys []string
-	for name, d := range a.Drivers {
-		if d.Annotations == AnnotationsWrite {
+	for name, mode := range a.Annotations {
+		if mode == config.NodeAnnotationsWrite {
 			keys = append(keys, csi.AddressKey(name))
 		}
 	}

@@ -27,7 +27,7 @@ import (
 // PersistentVolume would stay for ever.
 type VolumeReleaser struct {
 	Client  client.Client
-	Drivers map[string]Driver
+	Drivers clusternfs.Drivers
 }
 
 // Reconcile removes the finalizer of a deleted PersistentVolume, once no VolumeAttachment names the volume.
