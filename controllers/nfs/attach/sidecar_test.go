@@ -37,6 +37,8 @@ func TestDetachRemovesTheFinalizerOfTheSidecar(t *testing.T) {
 			l.settle(va.Name)
 			must.Equal(t, w.attachment(va.Name).Finalizers, []string{foreign})
 			must.Equal(t, l.loads(), []int{0})
+			l.observer.Observe(t.Context(), w.attachment(va.Name))
+			must.Equal(t, l.loads(), []int{0}, "after the event of the release")
 		})
 	}
 }

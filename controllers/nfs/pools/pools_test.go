@@ -73,6 +73,16 @@ func TestUnknownServiceTakesNoNodes(t *testing.T) {
 	must.True(t, ok && !at.Backend.IsValid(), "a node of a removed service is at %+v", at)
 }
 
+func TestAttachmentCountsForOneService(t *testing.T) {
+	p, other := New(), types.NamespacedName{Namespace: "storage", Name: "other"}
+	p.Record(other, node("n"), "k", "10.0.0.1")
+	p.Record(svcKey, node("n"), "k", "10.0.0.1")
+	must.Equal(t, len(nodesOf(p)), 1, "nodes of the service")
+	p.View(other, func(pool *assign.Pool) {
+		must.Equal(t, pool.Len(), 0, "nodes of the service that it was recorded for first")
+	})
+}
+
 func TestChangesAreReported(t *testing.T) {
 	p := New()
 	changes := 0

@@ -94,3 +94,22 @@ func TestServiceOfVolume(t *testing.T) {
 		}
 	}
 }
+
+// Nothing removes the finalizer of an attacher that does not run.
+func TestAttachmentOfADriverThatIsNotServedCountsUntilItsDeletion(t *testing.T) {
+	va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{Finalizer("other")}, Annotations: map[string]string{"fairlead.io/nfs-attached-service": "a/files"}}}
+	va.Spec.Attacher, va.Status.AttachmentMetadata = "other", map[string]string{"other/assigned-ip": "10.0.0.1"}
+	none := func(string) (*corev1.CSIPersistentVolumeSource, error) { return nil, nil }
+	for _, served := range []bool{false, true} {
+		drivers := Drivers{}
+		if served {
+			drivers["other"] = types.NamespacedName{}
+		}
+		va.DeletionTimestamp = nil
+		a, ok, err := drivers.Attachment(va, none)
+		must.True(t, ok && err == nil && a.Service.String() == "a/files", "%+v, %v", a, err)
+		va.DeletionTimestamp = &metav1.Time{}
+		_, ok, err = drivers.Attachment(va, none)
+		must.True(t, ok == served && err == nil, "while it is deleted, served %v: %v, %v", served, ok, err)
+	}
+}

@@ -103,6 +103,21 @@ func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
 	}
 }
 
+func TestSplitNodeCountsOnABackendThatLives(t *testing.T) {
+	list := members(3)
+	p := newPool(DefaultSlack, list)
+	rebuild(p, []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}})
+	list[2].Health = nfs.Down
+	setMembers(p, list)
+	must.Equal(t, nodesOf(p), []int{1, 0, 0}, "its other backend is down")
+	slots := make([]Slot, 3)
+	p.Slots(slots, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"})
+	must.Equal(t, slots, []Slot{{Nodes: 1, Mounted: true}, {}, {Mounted: true}})
+	list[2].Health = nfs.Healthy
+	setMembers(p, list)
+	must.Equal(t, nodesOf(p), []int{0, 0, 1}, "its other backend is back")
+}
+
 func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	list := members(4)
 	for i, zone := range []string{"a", "a", "b", ""} {
