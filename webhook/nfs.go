@@ -23,14 +23,14 @@ import (
 // NFS has what the rules of NFS services need.
 type NFS struct {
 	// Live reads from the API server, and knows the drivers that Fairlead serves.
-	Live *nfs.NFSReader
+	Live *nfs.Reader
 	// Statd: the nodes run rpc.statd (configuration: nfs.statd).
 	Statd bool
 }
 
 // routes of NFS services. Without a driver, they allow everything.
 func (n *NFS) routes(r routes) {
-	on := n != nil && len(n.Live.Drivers()) > 0
+	on := n != nil && len(n.Live.Drivers) > 0
 	serve(r, registration.NFSServicesPath, on, n.services())
 	serve(r, registration.NFSVolumesPath, on, n.volumes())
 	serve(r, registration.NFSVolumeOptionsPath, on, n.volumeOptions())
@@ -47,7 +47,7 @@ const maxBackends = 1000
 func (n *NFS) services() admission.Rule[validators.NFSService] {
 	var read usesOfServices
 	if n != nil {
-		read = lists.NewShared(n.Live.Use)
+		read = lists.NewShared(n.Live.Uses)
 	}
 	return admission.Rule[validators.NFSService]{
 		Deletes: true,
@@ -80,7 +80,7 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 	}
 }
 
-type usesOfServices = *lists.Shared[map[types.NamespacedName]nfs.NFSUse]
+type usesOfServices = *lists.Shared[map[types.NamespacedName]*nfs.Use]
 
 // useOf reads the use of a service, live.
 func useOf(ctx context.Context, read usesOfServices, s validators.NFSService) (validators.NFSServiceUse, error) {
@@ -89,6 +89,9 @@ func useOf(ctx context.Context, read usesOfServices, s validators.NFSService) (v
 		return validators.NFSServiceUse{}, err
 	}
 	of := all[types.NamespacedName{Namespace: s.Metadata.Namespace, Name: s.Metadata.Name}]
+	if of == nil {
+		return validators.NFSServiceUse{}, nil
+	}
 	use := validators.NFSServiceUse{Volumes: of.Volumes}
 	for _, a := range of.Attachments {
 		use.Mounts = append(use.Mounts, validators.NFSMount{Node: a.Node, PersistentVolume: a.PersistentVolume})
@@ -100,7 +103,7 @@ func (n *NFS) volumes() admission.Rule[volume.View] {
 	return admission.Rule[volume.View]{
 		Kinds: volumeKinds,
 		Decide: func(ctx context.Context, r *admission.Request[volume.View]) (admission.Decision, error) {
-			fallback, served := n.Live.Default(r.Object.Driver())
+			fallback, served := n.Live.Drivers[r.Object.Driver()]
 			if !served {
 				return admission.Allowed(reasonNotServed), nil
 			}
@@ -123,7 +126,7 @@ func (n *NFS) volumeOptions() admission.Rule[volume.View] {
 	return admission.Rule[volume.View]{
 		Kinds: volumeKinds,
 		Decide: func(ctx context.Context, r *admission.Request[volume.View]) (admission.Decision, error) {
-			fallback, served := n.Live.Default(r.Object.Driver())
+			fallback, served := n.Live.Drivers[r.Object.Driver()]
 			if !served {
 				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: reasonNotServed}), nil
 			}

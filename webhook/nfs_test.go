@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -29,9 +28,9 @@ import (
 
 // newNFS serves both drivers; volumes of the GKE driver are of storage/files.
 func newNFS(live client.Reader) *NFS {
-	return &NFS{Live: nfs.NewNFSReader(live, map[string]types.NamespacedName{
+	return &NFS{Live: &nfs.Reader{Objects: live, Drivers: nfs.Drivers{
 		csi.DefaultDriver: {}, volume.GKEDriver: {Namespace: "storage", Name: "files"},
-	})}
+	}}}
 }
 
 func nfsService(mountOptions ...string) *v1alpha1.NFSService {
@@ -92,7 +91,7 @@ func TestNFSServices(t *testing.T) {
 func TestNFSRulesAreOffWithoutDrivers(t *testing.T) {
 	c, err := config.Load("")
 	must.Do(t, err)
-	for _, nfs := range []*NFS{nil, {Live: nfs.NewNFSReader(nil, nil)}} {
+	for _, nfs := range []*NFS{nil, {Live: &nfs.Reader{}}} {
 		h := rig{NewRouter(c, nil, nil, nfs, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		for path, review := range reviewsOfEveryPath() {
 			if !slices.Contains(nfsPaths, path) {

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/ondat"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
@@ -64,7 +65,6 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	drivers := attachDrivers(configuration.NFS)
 	caches, err := csiCaches(configuration.NFS)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 	}
 	if configuration.NFS.Mode == config.On {
 		writer := &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
-		if err := setupNFS(ctx, mgr, drivers, writer, log); err != nil {
+		if err := setupNFS(ctx, mgr, configuration.NFS, writer, log); err != nil {
 			return err
 		}
 	}
@@ -98,11 +98,11 @@ func csiCaches(c config.NFS) (cache.Options, error) {
 	if c.Mode == config.Off {
 		return nfs.Published()
 	}
-	return nfs.Caches(driverNames(c.Drivers))
+	return nfs.Caches(clusternfs.Drivers(c.DefaultServices()).Names())
 }
 
 // setupNFS registers the controllers of NFS services.
-func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attach.Driver, writer *frontend.Writer, log *slog.Logger) error {
+func setupNFS(ctx context.Context, mgr manager.Manager, c config.NFS, writer *frontend.Writer, log *slog.Logger) error {
 	if err := attach.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -110,41 +110,29 @@ func setupNFS(ctx context.Context, mgr manager.Manager, drivers map[string]attac
 	if err != nil {
 		return fmt.Errorf("building the client of watches: %w", err)
 	}
+	drivers, annotations := clusternfs.Drivers(c.DefaultServices()), map[string]config.NodeAnnotations{}
+	for _, d := range c.Drivers {
+		annotations[d.Name] = d.NodeAnnotations
+	}
 	assignments := pools.New()
-	observer := &pools.Observer{Pools: assignments, Drivers: attach.Services(drivers), Cache: mgr.GetCache(), Log: log}
-	assigner := &attach.Assigner{Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Drivers: drivers}
+	observer := pools.NewObserver(assignments, drivers, mgr.GetCache(), log)
 	err = setup(mgr,
 		&services.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: observer.Drivers, Wait: observer.Wait,
-			Probing: &services.Probing{}, Servers: &services.Watches{Client: watching},
-			Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: writer, Pools: assignments, Drivers: drivers, Observer: observer,
+			Servers: &services.Watches{Client: watching}, Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
 		},
-		&attach.Reconciler{Assigner: assigner, Client: mgr.GetClient(), Wait: observer.Wait, Clock: clock.RealClock{}, Log: log},
+		&attach.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Pools: assignments, Observer: observer, Drivers: drivers, Annotations: annotations,
+			Clock: clock.RealClock{}, Log: log,
+		},
 		&attach.VolumeReleaser{Client: mgr.GetClient(), Drivers: drivers},
-		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Wait: observer.Wait, Log: log},
+		&attach.Annotator{Client: mgr.GetClient(), Pools: assignments, Drivers: drivers, Annotations: annotations, Observer: observer, Log: log},
 	)
 	if err != nil {
 		return err
 	}
-	// The controllers subscribe to the observer, so they are added first.
 	if err := mgr.Add(observer); err != nil {
 		return fmt.Errorf("adding the observer of attachments: %w", err)
 	}
 	return nil
-}
-
-func attachDrivers(c config.NFS) map[string]attach.Driver {
-	drivers := map[string]attach.Driver{}
-	for _, d := range c.Drivers {
-		drivers[d.Name] = attach.Driver{Service: d.Service(), Annotations: attach.Annotations(d.NodeAnnotations)}
-	}
-	return drivers
-}
-
-func driverNames(drivers []config.NFSDriver) []string {
-	var list []string
-	for _, d := range drivers {
-		list = append(list, d.Name)
-	}
-	return list
 }

@@ -134,7 +134,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, &webhook.NFS{Live: nfs.NewNFSReader(lists, configuration.NFS.DefaultServices()), Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },

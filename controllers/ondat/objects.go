@@ -2,6 +2,7 @@ package ondat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,8 +19,8 @@ import (
 
 // sync writes a frontend, then deletes the Endpoints that the released manager wrote. Kubernetes mirrors them into a slice,
 // which would keep the address of that time. They go once for each volume and process: a crash may come in between.
-func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want frontend.Frontend) (frontend.Result, error) {
-	result, err := r.Writer.Sync(ctx, want)
+func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want publish.Frontend) (frontend.Result, error) {
+	result, err := r.Writer.Sync(ctx, want, nil)
 	if err != nil || result.State != frontend.Published || result.Service == publish.Keep && r.table.wasSettled(f.ID) {
 		return result, err
 	}
@@ -37,22 +38,19 @@ func keyOf(namespace, name string) types.NamespacedName {
 
 // check compares a volume with its PVC, and finds the Service that the PVC has for it.
 // A finding against the volume is confirmed by a live read: the cache may be stale.
-func (r *Reconciler) check(ctx context.Context, f ondat.Finding) (claim *corev1.PersistentVolumeClaim, own *corev1.Service, reason ondat.Reason, message string, err error) {
+func (r *Reconciler) check(ctx context.Context, f ondat.Finding) (claim *corev1.PersistentVolumeClaim, own *corev1.Service, err error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
-		if claim, err = readClaim(ctx, reader, f); err != nil {
-			return claim, own, reason, message, err
+		if claim, err = readClaim(ctx, reader, f); err == nil {
+			own, err = r.ownService(ctx, f, claim)
 		}
-		if own, reason, message, err = r.ownService(ctx, f, claim); err != nil {
-			return claim, own, reason, message, err
+		if err == nil {
+			err = f.CheckClaim(claim, own != nil)
 		}
-		if reason == "" {
-			reason, message = f.CheckClaim(claim, own != nil)
-		}
-		if reason == "" {
+		if !errors.As(err, &ondat.Refusal{}) {
 			break
 		}
 	}
-	return claim, own, reason, message, nil
+	return claim, own, err
 }
 
 func readClaim(ctx context.Context, reader client.Reader, f ondat.Finding) (*corev1.PersistentVolumeClaim, error) {
@@ -73,14 +71,15 @@ func readClaim(ctx context.Context, reader client.Reader, f ondat.Finding) (*cor
 // ownService returns the Service that the PVC owns for this volume, whatever its name:
 // the released manager, or another setting of ondat.serviceName, may have created it.
 // If there are two, the one with the published address counts.
-func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim) (own *corev1.Service, reason ondat.Reason, message string, err error) {
+func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim) (own *corev1.Service, err error) {
 	if claim == nil {
-		return nil, "", "", nil
+		return nil, nil
 	}
 	services, err := r.services(ctx, f, client.HasLabels{ondat.VolumeIDLabel}, client.UnsafeDisableDeepCopy) // read only
 	if err != nil {
-		return nil, "", "", err
+		return nil, err
 	}
+	var other error
 	for i := range services {
 		s := &services[i]
 		if !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
@@ -92,14 +91,13 @@ func (r *Reconciler) ownService(ctx context.Context, f ondat.Finding, claim *cor
 				own = s
 			}
 		case r.table.exists(id):
-			reason = ondat.ClaimOfTwoVolumes
-			message = fmt.Sprintf("%s is not published: PersistentVolumeClaim %s/%s has Service %s for Ondat volume %s: delete the volume that is not in use", f.Title(), f.Namespace, f.PVC, s.Name, id)
+			other = ondat.Refuse(ondat.ClaimOfTwoVolumes, "%s is not published: PersistentVolumeClaim %s/%s has Service %s for Ondat volume %s: delete the volume that is not in use", f.Title(), f.Namespace, f.PVC, s.Name, id)
 		}
 	}
 	if own != nil {
-		reason, message = "", ""
+		other = nil
 	}
-	return own, reason, message, nil
+	return own, other
 }
 
 // services with a volume's label in the namespace of its PVC. Services of the released

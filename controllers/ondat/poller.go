@@ -51,17 +51,14 @@ func (r *Reconciler) poll(ctx context.Context) ([]string, error) {
 	began := r.Clock.Now()
 	listing, err := r.API.Volumes(ctx)
 	if err != nil {
-		if class := rest.Class(err); class != r.class && ctx.Err() == nil {
-			r.class = class
-			r.Log.Warn("Ondat's volumes cannot be listed; what is published stays", "why", err.Error())
-		}
+		listing.Failed = map[string]error{"all": err}
+	}
+	if ctx.Err() == nil {
+		r.logFailed(listing.Failed)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if r.class != "" {
-		r.class = ""
-		r.Log.Info("Ondat's volumes can be listed again")
-	}
-	r.logFailed(listing)
 	var services corev1.ServiceList
 	if err := r.Client.List(ctx, &services, client.HasLabels{ondat.VolumeIDLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		r.Log.Warn("the Services of Ondat's volumes cannot be listed", "why", err.Error())
@@ -74,14 +71,17 @@ func (r *Reconciler) poll(ctx context.Context) ([]string, error) {
 	return r.table.update(listing, served, began, r.Clock.Now()), nil
 }
 
-// logFailed logs once which namespaces cannot be listed.
-func (r *Reconciler) logFailed(listing ondat.Listing) {
+// logFailed logs each namespace that cannot be listed, once for each class of errors.
+func (r *Reconciler) logFailed(errs map[string]error) {
 	failed := map[string]string{}
-	for id, err := range listing.Failed {
-		failed[id] = rest.Class(err)
-		if r.failed[id] != failed[id] {
-			r.Log.Warn("a namespace of Ondat cannot be listed; what is published of it stays", "namespace", id, "why", err.Error())
+	for namespace, err := range errs {
+		failed[namespace] = rest.Class(err)
+		if r.failed[namespace] != failed[namespace] {
+			r.Log.Warn("Ondat's volumes cannot be listed; what is published stays", "namespace", namespace, "why", err.Error())
 		}
+	}
+	if len(r.failed) > 0 && len(failed) == 0 {
+		r.Log.Info("Ondat's volumes can be listed again")
 	}
 	r.failed = failed
 }

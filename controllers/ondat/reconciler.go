@@ -2,6 +2,7 @@ package ondat
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -41,8 +42,7 @@ type Reconciler struct {
 	metrics *metrics
 	// failures of polls in a row.
 	failures int
-	// class of the last error, and of the last error by namespace: each is logged once.
-	class  string
+	// failed are the namespaces that could not be listed last, with the class of the error.
 	failed map[string]string
 }
 
@@ -75,22 +75,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) reconcile(ctx context.Context, f ondat.Finding) (time.Duration, error) {
 	switch f.State {
 	case ondat.Served:
-		return r.serve(ctx, f)
+		after, err := r.serve(ctx, f)
+		if why := (ondat.Refusal{}); errors.As(err, &why) {
+			return 0, r.ignore(ctx, f, why)
+		}
+		return after, err
 	case ondat.Ignored:
-		return 0, r.ignore(ctx, f, f.Reason, f.Message)
-	case ondat.NotServed:
-		if err := r.withdraw(ctx, f); err != nil {
-			return 0, err
-		}
-		f, err := r.clearLabel(ctx, f)
-		if err != nil {
-			return 0, err
-		}
-		r.table.settle(f, r.Clock.Now(), outcome{phase: notServed})
-		return 0, nil
+		return 0, r.ignore(ctx, f, f.Why)
 	}
-	// Gone, or without the labels of a shared volume.
-	if err := r.withdraw(ctx, f); err != nil {
+	err := r.withdraw(ctx, f)
+	if err == nil && f.State == ondat.NotServed { // else it is gone, or without the labels of a shared volume
+		f, err = r.clearLabel(ctx, f)
+	}
+	if err != nil {
 		return 0, err
 	}
 	r.table.settle(f, r.Clock.Now(), outcome{phase: notServed})

@@ -26,16 +26,13 @@ const ReplaceAnnotation = "fairlead.io/replace-address"
 // serve brings the objects of a volume that has an NFS server in line, and publishes
 // the mount endpoint once they are.
 func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration, error) {
-	claim, own, reason, message, err := r.check(ctx, f)
+	claim, own, err := r.check(ctx, f)
 	if err != nil {
 		return 0, err
 	}
-	if reason != "" {
-		return 0, r.ignore(ctx, f, reason, message)
-	}
 	want, err := r.want(f, claim, own)
 	if err != nil {
-		return 0, r.ignore(ctx, f, ondat.InvalidName, err.Error())
+		return 0, err
 	}
 	result, err := r.sync(ctx, f, want)
 	if err == nil && result.State == frontend.WrongAddress {
@@ -47,7 +44,7 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	}
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-		r.report(f, claim, outcome{ignored, ondat.Refused, fmt.Sprintf("%s is not published: Kubernetes refuses its objects: %s", f.Title(), err)})
+		r.report(f, claim, ondat.Refusal{Reason: ondat.Refused, Message: fmt.Sprintf("%s is not published: Kubernetes refuses its objects: %s", f.Title(), err)})
 		return 0, err
 	case err != nil:
 		return 0, err
@@ -56,21 +53,21 @@ func (r *Reconciler) serve(ctx context.Context, f ondat.Finding) (time.Duration,
 	case frontend.Foreign:
 		return r.foreign(ctx, f, claim, want.Name, result.Message)
 	case frontend.Taken:
-		return 0, r.ignore(ctx, f, ondat.AddressUnavailable, fmt.Sprintf("%s. If no pod uses the volume any more, annotate PersistentVolumeClaim %s with %s=%s: the volume then gets another address",
-			result.Message, claim.Name, ReplaceAnnotation, want.ClusterIP))
+		return 0, ondat.Refuse(ondat.AddressUnavailable, "%s. If no pod uses the volume any more, annotate PersistentVolumeClaim %s with %s=%s: the volume then gets another address",
+			result.Message, claim.Name, ReplaceAnnotation, want.ClusterIP)
 	}
 	if !result.ClusterIP.IsValid() || want.ClusterIP.IsValid() && result.ClusterIP != want.ClusterIP {
 		return again, nil // the Service is being deleted, and comes back with the published address
 	}
 	if publish.FamilyOf(result.ClusterIP) != publish.FamilyOf(f.Server.Addr()) {
-		return 0, r.ignore(ctx, f, ondat.WrongFamily, fmt.Sprintf("%s: its clients have mounted %s, and its NFS server %s is of another address family: let Ondat's nodes use the family of the ClusterIP",
-			f.Title(), result.ClusterIP, f.Server))
+		return 0, ondat.Refuse(ondat.WrongFamily, "%s: its clients have mounted %s, and its NFS server %s is of another address family: let Ondat's nodes use the family of the ClusterIP",
+			f.Title(), result.ClusterIP, f.Server)
 	}
 	return 0, r.publish(ctx, f, claim, result.ClusterIP)
 }
 
 // want is the frontend of a volume: one backend, under an address that stays.
-func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, own *corev1.Service) (frontend.Frontend, error) {
+func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, own *corev1.Service) (publish.Frontend, error) {
 	address, name := f.RecordedIP(), ""
 	if own != nil {
 		name = own.Name
@@ -80,20 +77,25 @@ func (r *Reconciler) want(f ondat.Finding, claim *corev1.PersistentVolumeClaim, 
 	} else {
 		var err error
 		if name, err = f.ServiceName(r.Config.ServiceName); err != nil {
-			return frontend.Frontend{}, err
+			return publish.Frontend{}, err
 		}
 	}
-	return frontend.Frontend{
-		Frontend:  publish.Frontend{Name: name, Slot: -1, ClusterIP: address, Backend: f.Server, TargetPort: f.Server.Port()},
-		Namespace: f.Namespace, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID}, Port: nfs.DefaultPort,
-		Owner: metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID},
-	}, nil
+	want := frontendOf(f, f.Namespace, name, metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID})
+	want.ClusterIP, want.Backend, want.TargetPort = address, f.Server, f.Server.Port()
+	return want, nil
+}
+
+func frontendOf(f ondat.Finding, namespace, name string, owner metav1.OwnerReference) publish.Frontend {
+	return publish.Frontend{
+		Namespace: namespace, Name: name, Slot: -1, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID},
+		Port: nfs.DefaultPort, Owner: owner,
+	}
 }
 
 // replaceService deletes a Service of the volume whose address differs from the
 // published one: clients have mounted the published address. The control plane is read
 // again first, to be sure that the Service's own address was never published.
-func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, want frontend.Frontend, before frontend.Result) (frontend.Result, error) {
+func (r *Reconciler) replaceService(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, want publish.Frontend, before frontend.Result) (frontend.Result, error) {
 	now, err := r.API.Volume(ctx, f.NamespaceID, f.ID)
 	if err != nil {
 		return before, err
@@ -122,7 +124,7 @@ func (r *Reconciler) foreign(ctx context.Context, f ondat.Finding, claim *corev1
 	}):
 		return again, nil
 	}
-	return 0, r.ignore(ctx, f, ondat.ForeignService, fmt.Sprintf("%s is not published: %s; or set ondat.serviceName, so that Services are named differently", f.Title(), message))
+	return 0, ondat.Refuse(ondat.ForeignService, "%s is not published: %s; or set ondat.serviceName, so that Services are named differently", f.Title(), message)
 }
 
 // publish sets the mount endpoint, if it is another. The Service and the slice are

@@ -3,6 +3,7 @@ package ondat
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,11 +22,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
 )
 
 // maxRetry is the longest pause before a volume that fails is tried again.
 const maxRetry = time.Minute
+
+// Setup registers the controller as the configuration says. The manager's cache must
+// have been given to Caches, and hold the objects with label fairlead.io/nfs-service.
+// It asks the control plane nothing: that may be down.
+func Setup(mgr ctrl.Manager, c config.Ondat, log *slog.Logger) error {
+	api, err := rest.New(rest.Options{
+		Endpoint: c.APIEndpoint, CAFile: c.CAFile, SecretPath: c.APISecretPath,
+		Timeout: c.APITimeout.Duration, Refresh: c.APIRefreshInterval.Duration,
+		Registry: crmetrics.Registry,
+	})
+	if err != nil {
+		return fmt.Errorf("building the client of Ondat's API: %w", err)
+	}
+	r := &Reconciler{
+		Config: c, API: api, Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Writer: &frontend.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log},
+		Events: mgr.GetEventRecorder("fairlead"), Clock: clock.RealClock{}, Log: log,
+	}
+	return r.SetupWithManager(mgr)
+}
 
 // Caches adds the PVCs, of which few fields are kept. Services and slices are in the
 // cache of NFS services, by label fairlead.io/nfs-service.

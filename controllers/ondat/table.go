@@ -36,9 +36,8 @@ type settled struct {
 
 // outcome of reconciling a volume.
 type outcome struct {
-	phase   phase
-	reason  ondat.Reason
-	message string
+	phase phase
+	why   ondat.Refusal
 }
 
 type phase string
@@ -180,8 +179,8 @@ func (t *table) count() (byPhase map[phase]int, byReason map[ondat.Reason]int, p
 			s.phase = pending
 		}
 		byPhase[s.phase]++
-		if s.reason != "" {
-			byReason[s.reason]++
+		if s.why.Reason != "" {
+			byReason[s.why.Reason]++
 		}
 	}
 	return byPhase, byReason, t.polled

@@ -10,11 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
-	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
-	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
 
 // withdraw takes the server's address out of the slices of a volume that has no
@@ -31,11 +28,8 @@ func (r *Reconciler) withdraw(ctx context.Context, f ondat.Finding) error {
 		if owner < 0 || err != nil || s.DeletionTimestamp != nil {
 			continue
 		}
-		empty := frontend.Frontend{
-			Frontend:  publish.Frontend{Name: s.Name, Slot: -1, ClusterIP: address.Unmap(), TargetPort: targetPort(s)},
-			Namespace: s.Namespace, Service: ondat.ServiceLabelValue(f.ID), Labels: map[string]string{ondat.VolumeIDLabel: f.ID}, Port: nfs.DefaultPort,
-			Owner: s.OwnerReferences[owner],
-		}
+		empty := frontendOf(f, s.Namespace, s.Name, s.OwnerReferences[owner])
+		empty.ClusterIP, empty.TargetPort = address.Unmap(), targetPort(s)
 		result, err := r.sync(ctx, f, empty)
 		if err != nil {
 			return err

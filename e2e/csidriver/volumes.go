@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
-	"github.com/fairlead-io/fairlead/internal/csi/capability"
 	"github.com/fairlead-io/fairlead/internal/csi/identity"
+	"github.com/fairlead-io/fairlead/internal/csi/node"
 )
 
 // withController is the product's identity with the Controller RPCs below.
@@ -126,8 +126,8 @@ func check(volume string, capabilities ...*csi.VolumeCapability) error {
 		return status.Error(codes.InvalidArgument, "no volume or no capabilities")
 	}
 	for _, c := range capabilities {
-		if err := capability.Check(c); err != nil {
-			return status.Error(codes.InvalidArgument, err.Error())
+		if err := node.CheckCapability(c); err != nil {
+			return status.Error(codes.InvalidArgument, status.Convert(err).Message())
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -35,7 +36,7 @@ import (
 
 func TestFinalizersAreTheSidecars(t *testing.T) {
 	for _, driver := range []string{volume.GKEDriver, "nfs.fairlead.io", "nfs.csi.k8s.io", "nfs", "a_b.c", "ends.", "UPPER-case.9"} {
-		if got, want := pools.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
+		if got, want := clusternfs.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
 			t.Errorf("driver %s: finalizer %s, the sidecar's is %s", driver, got, want)
 		}
 	}
@@ -94,11 +95,11 @@ func fairlead(t *testing.T, stored ...client.Object) (*testkit.Bench, func()) {
 	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()),
 		[]fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: attach.VolumeIndex, Keys: attach.VolumeKeys}}, &v1alpha1.NFSService{}),
 		append(stored, service, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})...)
-	drivers := map[string]attach.Driver{volume.GKEDriver: {Service: client.ObjectKeyFromObject(service)}}
+	drivers := clusternfs.Drivers{volume.GKEDriver: client.ObjectKeyFromObject(service)}
 	assignments := pools.New()
 	assignments.SetService(service)
 	r := &attach.Reconciler{
-		Assigner: &attach.Assigner{Cached: b.Client, Live: b.API, Pools: assignments, Drivers: drivers}, Client: b.Client, Clock: b.Clock, Log: b.Log,
+		Client: b.Client, Live: b.API, Pools: assignments, Drivers: drivers, Clock: b.Clock, Log: b.Log,
 	}
 	volumes := &attach.VolumeReleaser{Client: b.Client, Drivers: drivers}
 	return b, func() {

@@ -1,7 +1,6 @@
-// Package csi holds what the parts of the CSI driver for NFS services share: names,
-// and the interface between the Controller RPCs and whoever assigns servers to nodes.
+// Package csi holds the names that the parts of the CSI driver for NFS services share.
 //
-//   - controller, node and identity answer the RPCs of the CSI spec (v1.12.0: the last
+//   - node and identity answer the RPCs of the CSI spec (v1.12.0: the last
 //     with VolumeCondition, which kubelets up to 1.36 read);
 //   - server serves them on a Unix socket;
 //   - mounts runs mount(8), and reads what is mounted, with deadlines;

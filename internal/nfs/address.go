@@ -84,32 +84,3 @@ func splitPort(text string) (host, port string) {
 	}
 	return text, ""
 }
-
-// ParseEndpointList reads a comma-separated list, as the flag --ip-addresses of
-// the GKE NFS driver. Blanks around commas are dropped; empty elements (a trailing
-// comma) and duplicates are problems. It returns what is well formed, in order.
-func ParseEndpointList(field, text string, port uint16) ([]netip.AddrPort, Problems) {
-	var problems Problems
-	var list []netip.AddrPort
-	seen := map[netip.AddrPort]int{}
-	for i, element := range strings.Split(text, ",") {
-		path := Index(field, i)
-		element = strings.TrimSpace(element)
-		if element == "" {
-			problems.Add(path, "the element is empty: remove the comma before or after it, or write an address")
-			continue
-		}
-		endpoint, err := ParseEndpoint(element, port)
-		if err != nil {
-			problems.Add(path, "%s", err)
-			continue
-		}
-		if first, ok := seen[endpoint]; ok {
-			problems.Add(path, "%s is also %s: remove one of them", endpoint, Index(field, first))
-			continue
-		}
-		seen[endpoint] = i
-		list = append(list, endpoint)
-	}
-	return list, problems
-}

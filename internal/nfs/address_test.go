@@ -1,8 +1,6 @@
 package nfs
 
 import (
-	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,23 +40,6 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// The GKE driver keeps the blank of "a, b", takes a trailing comma for an address,
-// and counts duplicates twice (--ip-addresses is only checked for empty).
-func TestEndpointListReportsAllProblems(t *testing.T) {
-	got, problems := ParseEndpointList("--ip-addresses", "10.0.0.1, 10.0.0.2,server,10.0.0.1,,::1,fd00::1,", DefaultPort)
-	want := []netip.AddrPort{
-		netip.MustParseAddrPort("10.0.0.1:2049"), netip.MustParseAddrPort("10.0.0.2:2049"), netip.MustParseAddrPort("[fd00::1]:2049"),
-	}
-	must.Equal(t, got, want)
-	must.Equal(t, fields(problems), []string{"--ip-addresses[2]", "--ip-addresses[3]", "--ip-addresses[4]", "--ip-addresses[5]", "--ip-addresses[7]"}, "problems: %v", problems)
-	if !strings.Contains(problems[1].Message, "also --ip-addresses[0]") {
-		t.Errorf("duplicate: %s", problems[1])
-	}
-	if problems.Err() == nil || Problems(nil).Err() != nil {
-		t.Error("Err must be nil exactly when there are no problems")
-	}
-}
-
 func fields(problems Problems) []string {
 	var list []string
 	for _, p := range problems {
@@ -67,27 +48,21 @@ func fields(problems Problems) []string {
 	return list
 }
 
-func FuzzParseEndpointList(f *testing.F) {
-	for _, seed := range []string{"10.0.0.1, 10.0.0.2", "10.0.0.1,", "[fd00::1]:2049,fd00::1", "::ffff:1.2.3.4,1.2.3.4", "[fe80::1%e]:1", ":", "[]:1", "[::", "1.1.1.1:2:3", ""} {
+func FuzzParseEndpoint(f *testing.F) {
+	for _, seed := range []string{"10.0.0.1", "[fd00::1]:2049", "fd00::1", "::ffff:1.2.3.4", "[fe80::1%e]:1", ":", "[]:1", "[::", "1.1.1.1:2:3", ""} {
 		f.Add(seed, uint16(DefaultPort))
 		f.Add(seed, uint16(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, port uint16) {
-		got, problems := ParseEndpointList("f", text, port)
-		if elements := strings.Count(text, ",") + 1; len(got)+len(problems) != elements {
-			t.Fatalf("%q: %d addresses and %d problems of %d elements", text, len(got), len(problems), elements)
+		e, err := ParseEndpoint(text, port)
+		if err != nil {
+			return
 		}
-		for i, e := range got {
-			a := e.Addr()
-			if !a.IsGlobalUnicast() || a.Zone() != "" || a.Is4In6() || e.Port() == 0 {
-				t.Fatalf("%q: %s cannot be published", text, e)
-			}
-			if slices.Contains(got[:i], e) {
-				t.Fatalf("%q: %s is there twice", text, e)
-			}
-			if again, err := ParseEndpoint(e.String(), 0); err != nil || again != e {
-				t.Fatalf("%q: %s reads back as %s, %v", text, e, again, err)
-			}
+		if a := e.Addr(); !a.IsGlobalUnicast() || a.Zone() != "" || a.Is4In6() || e.Port() == 0 {
+			t.Fatalf("%q: %s cannot be published", text, e)
+		}
+		if again, err := ParseEndpoint(e.String(), 0); err != nil || again != e {
+			t.Fatalf("%q: %s reads back as %s, %v", text, e, again, err)
 		}
 	})
 }

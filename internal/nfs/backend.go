@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 // Limits of a backend's weight. The highest keeps products of weights and nodes within 64 bits.
@@ -20,8 +24,6 @@ const (
 	Static Source = "static"
 	// Service backends are the endpoints of a Service of server pods.
 	Service Source = "service"
-	// Ondat backends come from Ondat's control plane.
-	Ondat Source = "ondat"
 )
 
 // Backend is one NFS server. Its address with port is its identity.
@@ -54,21 +56,10 @@ type Member struct {
 // Open reports whether new nodes may go to the backend.
 func (m Member) Open() bool { return !m.Drain && m.Health != Down }
 
-// BackendSpec is a backend as a user writes it. Its fields are not validated.
-type BackendSpec struct {
-	Address string
-	// Port is the service's where it is 0.
-	Port int32
-	// Weight is DefaultWeight where it is nil.
-	Weight *int32
-	Zone   string
-	Drain  bool
-}
-
 // ParseBackends reads the static backends of a service. field is the path of the
 // list; port is the service's. It returns what is well formed, sorted by address,
 // and all problems.
-func ParseBackends(field string, specs []BackendSpec, port int32) ([]Backend, Problems) {
+func ParseBackends(field string, specs []v1alpha1.NFSBackend, port int32) ([]Backend, Problems) {
 	var problems Problems
 	var backends []Backend
 	seen := map[netip.AddrPort]int{}
@@ -82,10 +73,7 @@ func ParseBackends(field string, specs []BackendSpec, port int32) ([]Backend, Pr
 		if spec.Port != 0 {
 			problems = append(problems, CheckPort(path+".port", spec.Port)...)
 		}
-		weight := int32(DefaultWeight)
-		if spec.Weight != nil {
-			weight = *spec.Weight
-		}
+		weight := ptr.Deref(spec.Weight, DefaultWeight)
 		if weight < 1 || weight > MaxWeight {
 			problems.Add(path+".weight", "%d is out of range: write 1 to %d; to give a backend no nodes, set drain: true", weight, MaxWeight)
 		}

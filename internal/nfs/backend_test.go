@@ -7,13 +7,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func at(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }
 
 func TestParseBackendsReportsAllProblems(t *testing.T) {
-	got, problems := ParseBackends("spec", []BackendSpec{
+	got, problems := ParseBackends("spec", []v1alpha1.NFSBackend{
 		{Address: "10.0.0.2", Zone: "a", Weight: ptr.To[int32](3), Drain: true},
 		{Address: "10.0.0.1", Port: 111},
 		{Address: "10.0.0.2", Port: 2049},
@@ -31,7 +32,7 @@ func TestParseBackendsReportsAllProblems(t *testing.T) {
 }
 
 func TestPortOfServiceIsBackendsDefault(t *testing.T) {
-	got, problems := ParseBackends("b", []BackendSpec{{Address: "fd00::1"}}, 20490)
+	got, problems := ParseBackends("b", []v1alpha1.NFSBackend{{Address: "fd00::1"}}, 20490)
 	if len(problems) > 0 || len(got) != 1 || got[0].Addr != at("[fd00::1]:20490") {
 		t.Errorf("got %v, %v", got, problems)
 	}
@@ -100,21 +101,21 @@ func TestCheckExposure(t *testing.T) {
 	v6 := Backend{Addr: at("[fd00::1]:2049")}
 	for name, c := range map[string]struct {
 		exposure Exposure
-		source   Source
-		slots    int32
+		slots    *int32
 		backends []Backend
 		want     []string
 	}{
-		"per node, two families":       {PerNode, Static, 0, []Backend{v4, v6}, nil},
-		"stable, two families":         {Stable, Static, 0, []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots, two families":          {PerNodeStable, Static, 4, []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots of stable":              {Stable, Static, 4, nil, []string{"spec.slots"}},
-		"slots":                        {PerNodeStable, Static, 8, nil, nil},
-		"too many slots":               {PerNodeStable, Static, MaxSlots + 1, nil, []string{"spec.slots"}},
-		"Ondat per node":               {PerNode, Ondat, 0, nil, []string{"spec.exposure"}},
-		"unknown exposure, with slots": {"Sticky", Static, 1, nil, []string{"spec.exposure", "spec.slots"}},
+		"per node, two families":       {PerNode, nil, []Backend{v4, v6}, nil},
+		"stable, two families":         {Stable, nil, []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots, two families":          {PerNodeStable, ptr.To[int32](4), []Backend{v4, v6}, []string{"spec.backends"}},
+		"slots of stable":              {Stable, ptr.To[int32](4), nil, []string{"spec.slots"}},
+		"slots":                        {PerNodeStable, ptr.To[int32](8), nil, nil},
+		"no slots":                     {PerNodeStable, ptr.To[int32](0), nil, []string{"spec.slots"}},
+		"too many slots":               {PerNodeStable, ptr.To[int32](MaxSlots + 1), nil, []string{"spec.slots"}},
+		"unknown exposure, with slots": {"Sticky", ptr.To[int32](1), nil, []string{"spec.exposure", "spec.slots"}},
 	} {
-		must.Equal(t, fields(CheckExposure("spec", c.exposure, c.source, c.slots, c.backends)), c.want, "%s", name)
+		problems := append(CheckExposure("spec", c.exposure, c.slots), CheckFamilies("spec.backends", c.exposure, c.backends)...)
+		must.Equal(t, fields(problems), c.want, "%s", name)
 	}
 }
 

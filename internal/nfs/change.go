@@ -5,12 +5,14 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 // Change is a planned change of backends: which to add, drain, remove, or give another weight. The command line and tests
 // use it.
 type Change struct {
-	Add           []BackendSpec
+	Add           []v1alpha1.NFSBackend
 	Drain, Remove []string
 	// Weights by address, with or without a port.
 	Weights map[string]int32

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -23,14 +24,14 @@ func TestChangeOfBackends(t *testing.T) {
 		return texts
 	}
 	got, problems := Change{
-		Add:   []BackendSpec{{Address: "10.0.0.4", Weight: ptr.To[int32](2)}},
+		Add:   []v1alpha1.NFSBackend{{Address: "10.0.0.4", Weight: ptr.To[int32](2)}},
 		Drain: []string{"10.0.0.1"}, Remove: []string{"10.0.0.3:2049"}, Weights: map[string]int32{"10.0.0.2": 5},
 	}.Apply(before, DefaultPort)
 	if want := []string{"10.0.0.1 1 true Healthy", "10.0.0.2 5 false Down", "10.0.0.4 2 false Healthy"}; len(problems) > 0 || !slices.Equal(describe(got), want) {
 		t.Errorf("got %v, %v", describe(got), problems)
 	}
 	got, problems = Change{
-		Add:   []BackendSpec{{Address: "10.0.0.1"}, {Address: "x"}},
+		Add:   []v1alpha1.NFSBackend{{Address: "10.0.0.1"}, {Address: "x"}},
 		Drain: []string{"10.0.0.9", "10.0.0.1:1"}, Remove: []string{"y"}, Weights: map[string]int32{"10.0.0.2": 0, "z": 1},
 	}.Apply(before, DefaultPort)
 	must.Equal(t, fields(problems), []string{"add[1].address", "add", "drain[0]", "drain[1]", "weight[10.0.0.2]", "weight[z]", "remove[0]"}, "got %v", problems)

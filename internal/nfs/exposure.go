@@ -21,30 +21,30 @@ const (
 	MaxSlots        = 4096
 )
 
-// CheckExposure reports problems of an exposure: unknown, not possible for the source, a number of slots that is out of
-// range, and backends of two address families behind one ClusterIP. Slots 0 is the default. spec is the path of the
-// service's spec.
-func CheckExposure(spec string, exposure Exposure, source Source, slots int32, backends []Backend) Problems {
+// CheckExposure reports an unknown exposure, and a number of slots that it can't have; nil is the default. spec is the path
+// of the service's spec.
+func CheckExposure(spec string, exposure Exposure, slots *int32) Problems {
 	var problems Problems
 	switch exposure {
 	case Stable, PerNode, PerNodeStable:
 	default:
 		problems.Add(spec+".exposure", "%q is not an exposure: write %s, %s or %s", exposure, Stable, PerNode, PerNodeStable)
 	}
-	if source == Ondat && exposure != Stable {
-		problems.Add(spec+".exposure", "a volume of Ondat has one server: write %s", Stable)
-	}
 	switch {
-	case slots == 0:
+	case slots == nil:
 	case exposure != PerNodeStable:
 		problems.Add(spec+".slots", "only %s has slots: remove the field, or change the exposure", PerNodeStable)
-	case slots < 1 || slots > MaxSlots:
-		problems.Add(spec+".slots", "%d is out of range: write 1 to %d", slots, MaxSlots)
+	case *slots < 1 || *slots > MaxSlots:
+		problems.Add(spec+".slots", "%d is out of range: write 1 to %d, or remove the field for the default", *slots, MaxSlots)
 	}
-	if exposure == Stable || exposure == PerNodeStable {
-		if v4, v6 := families(backends); v4.IsValid() && v6.IsValid() {
-			problems.Add(spec+".backends", "%s and %s differ in address family, and a ClusterIP reaches one: use addresses of one family, or exposure %s", v4, v6, PerNode)
-		}
+	return problems
+}
+
+// CheckFamilies reports backends of two address families behind one ClusterIP.
+func CheckFamilies(field string, exposure Exposure, backends []Backend) Problems {
+	var problems Problems
+	if v4, v6 := families(backends); exposure != PerNode && v4.IsValid() && v6.IsValid() {
+		problems.Add(field, "%s and %s differ in address family, and a ClusterIP reaches one: use addresses of one family, or exposure %s", v4, v6, PerNode)
 	}
 	return problems
 }

@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
 // Annotator keeps the node annotation <driver>/assigned-ip as the GKE driver does:
@@ -24,36 +25,30 @@ import (
 // Unlike the GKE driver (lbcontroller.go: RemoveIPFromNode), it writes just the
 // annotation, and removes it with the last volume of the node.
 type Annotator struct {
-	Client  client.Client
-	Pools   *pools.Pools
-	Drivers map[string]Driver
-	// Wait returns once the pools are complete. nil: they are.
-	Wait func(context.Context) error
-	Log  *slog.Logger
-
-	// queue of the controller; nil before it runs.
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[ctrl.Request]]
+	Client      client.Client
+	Pools       *pools.Pools
+	Drivers     clusternfs.Drivers
+	Annotations map[string]config.NodeAnnotations
+	Observer    *pools.Observer
+	Log         *slog.Logger
 }
 
 // Reconcile brings the annotations of one node in line.
 func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if a.Wait != nil {
-		if err := a.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var node corev1.Node
 	if err := a.Client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	changes := map[string]any{}
-	for name, driver := range a.Drivers {
-		if driver.Annotations != AnnotationsWrite {
+	for name, service := range a.Drivers {
+		if a.Annotations[name] != config.NodeAnnotationsWrite {
 			continue
 		}
 		key := csi.AddressKey(name)
 		have, annotated := node.Annotations[key]
-		at, attached := a.Pools.Node(driver.Service, node.Name)
+		var at assign.Placement
+		attached := false
+		a.Pools.View(service, func(p *assign.Pool) { at, attached = p.Node(node.Name) })
 		switch {
 		case attached && have != at.Address:
 			changes[key] = at.Address

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -24,7 +26,7 @@ func TestNodeGetsItsServerWithTheAttachment(t *testing.T) {
 	address := l.attach("pv", "n0")
 	va := w.attachment(attachmentName(driver, "pv", "n0"))
 	if !va.Status.Attached || va.Status.AttachmentMetadata[driver+"/assigned-ip"] != address || !strings.HasPrefix(address, "10.0.0.") ||
-		!slices.Contains(va.Finalizers, sidecars) || va.Annotations[pools.ServiceAnnotation] != "storage/pool" {
+		!slices.Contains(va.Finalizers, sidecars) || va.Annotations[volume.AttachedServiceAnnotation] != "storage/pool" {
 		t.Errorf("got %+v, %+v", va.ObjectMeta, va.Status)
 	}
 	l.detach("pv", "n0")
@@ -75,7 +77,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 		w.deleteNode(name)
 		l.detach("pv", name) // the attach-detach controller deletes the attachments of nodes that are gone
 	}
-	must.Equal(t, l.pools.Summary(pool).Nodes, 10)
+	must.Equal(t, len(l.nodesOf()), 10)
 	second := w.leader() // a standby replica that leads now
 	must.Equal(t, second.loads(), l.loads(), "another leader")
 	for i := range 30 {
@@ -88,7 +90,7 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 // The GKE driver reads the node's old annotation and counts nothing.
 func TestPublishAfterUnpublishIsCounted(t *testing.T) {
 	w, l := attaching(t, serviceOf(2), 1)
-	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
+	w.annotations[driver] = config.NodeAnnotationsWrite
 	first := l.attach("pv", "n0")
 	l.annotate("n0")
 	l.holdNode("n0") // the cache still shows the annotation
@@ -113,7 +115,7 @@ func (l *leader) holdNode(name string) {
 func TestAnnotationsAreWrittenAloneAndRemoved(t *testing.T) {
 	key := csi.AddressKey(driver)
 	w, l := attaching(t, serviceOf(2), 0)
-	w.drivers[driver] = Driver{Service: pool, Annotations: AnnotationsWrite}
+	w.annotations[driver] = config.NodeAnnotationsWrite
 	w.node("n0", key, "192.0.2.1", "other", "kept")
 	annotated := func(want string) {
 		t.Helper()
@@ -147,27 +149,30 @@ func TestDeadServersGetNoNodes(t *testing.T) {
 func TestAnnotationOfALiveServerIsKept(t *testing.T) {
 	for _, test := range []struct {
 		name, annotation string
-		mode             Annotations
+		mode             config.NodeAnnotations
 		kept             bool
 	}{
-		{"live", "10.0.0.3", AnnotationsRead, true},
-		{"with its port", "10.0.0.3:2049", AnnotationsRead, true},
-		{"write", "10.0.0.3", AnnotationsWrite, true},
-		{"off", "10.0.0.3", AnnotationsOff, false},
-		{"dead", "10.0.0.4", AnnotationsRead, false},
-		{"unlisted", "192.0.2.1", AnnotationsRead, false},
-		{"no address", "a, b", AnnotationsRead, false},
+		{"live", "10.0.0.3", config.NodeAnnotationsRead, true},
+		{"with its port", "10.0.0.3:2049", config.NodeAnnotationsRead, true},
+		{"write", "10.0.0.3", config.NodeAnnotationsWrite, true},
+		{"off", "10.0.0.3", config.NodeAnnotationsOff, false},
+		{"dead", "10.0.0.4", config.NodeAnnotationsRead, false},
+		{"unlisted", "192.0.2.1", config.NodeAnnotationsRead, false},
+		{"no address", "a, b", config.NodeAnnotationsRead, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, _ := attaching(t, serviceOf(4), 2)
-			w.drivers[driver] = Driver{Service: pool, Annotations: test.mode}
+			w.annotations[driver] = test.mode
 			w.health("10.0.0.4", "Down")
 			w.node("annotated", csi.AddressKey(driver), test.annotation)
 			l := w.leader()
 			// So that the annotated server is not the emptiest.
 			more := func() bool {
-				nodes := l.pools.AddressNodes(pool, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"})
-				return nodes[2] > min(nodes[0], nodes[1])
+				nodes := map[string]int{}
+				for _, at := range l.nodesOf() {
+					nodes[at.Address]++
+				}
+				return nodes["10.0.0.3"] > min(nodes["10.0.0.1"], nodes["10.0.0.2"])
 			}
 			for i := 0; !more(); i++ {
 				w.node(fmt.Sprintf("m%d", i))
@@ -186,22 +191,21 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 	withVolume := func(w *world) { w.volume("pv", "h") }
 	for want, test := range map[string]struct {
 		setUp, repair func(*world)
-		kind, of      string
 	}{
-		"PersistentVolume pv does not exist": {func(*world) {}, withVolume, waitVolume, "pv"},
+		"PersistentVolume pv does not exist": {func(*world) {}, withVolume},
 		"NFSService storage/none does not exist": {func(w *world) { w.volume("pv", "h", "storage/none") }, func(w *world) {
 			s := serviceOf(1)
 			s.Name = "none"
 			w.Must(w.Seed(context.Background(), s))
-		}, waitService, "storage/none"},
+		}},
 		"has no server for node n0": {func(w *world) {
 			withVolume(w)
 			w.health("10.0.0.1", "Down")
-		}, func(w *world) { w.health("10.0.0.1", "Healthy") }, waitService, "storage/pool"},
+		}, func(w *world) { w.health("10.0.0.1", "Healthy") }},
 		"node n0 does not exist": {func(w *world) {
 			withVolume(w)
 			w.deleteNode("n0")
-		}, func(w *world) { w.node("n0") }, waitNode, "n0"},
+		}, func(w *world) { w.node("n0") }},
 	} {
 		t.Run(want, func(t *testing.T) {
 			w := newWorld(t, serviceOf(1), 1)
@@ -210,8 +214,9 @@ func TestRefusalSaysWhyAndEnds(t *testing.T) {
 			name := w.request("pv", "n0")
 			va := l.refused(name, want)
 			must.Equal(t, l.refused(name, want).ResourceVersion, va.ResourceVersion, "the refusal is written once")
+			result, err := l.r.Reconcile(t.Context(), request(name))
+			must.True(t, err == nil && result.RequeueAfter == retry, "it is tried again: %+v, %v", result, err)
 			test.repair(w)
-			must.Equal(t, l.r.waiting.take(test.kind, test.of), []ctrl.Request{request(name)}, "waiting for %s %s", test.kind, test.of)
 			l.settle(name)
 			if va := w.attachment(name); !va.Status.Attached || va.Status.AttachError != nil {
 				t.Errorf("status after the repair: %+v", va.Status)
@@ -233,7 +238,7 @@ func (l *leader) refused(name, want string) *storagev1.VolumeAttachment {
 
 func TestVolumeWithoutServiceIsRefused(t *testing.T) {
 	w, l := attaching(t, serviceOf(1), 1)
-	w.drivers[driver] = Driver{}
+	w.drivers[driver] = types.NamespacedName{}
 	l.refused(w.request("pv", "n0"), "PersistentVolume pv")
 }
 
@@ -276,8 +281,8 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 		return nil
 	}
 	l.settle(name)
-	must.Equal(t, pools.AddressOf(w.attachment(name)), "10.0.0.3")
-	at, _ := l.pools.Node(pool, "n0")
+	must.Equal(t, clusternfs.AddressOf(w.attachment(name)), "10.0.0.3")
+	at, _ := l.placement("n0")
 	must.Equal(t, at.Address, "10.0.0.3", "in the pool")
 }
 
@@ -318,8 +323,8 @@ func TestAttachmentOfGoneNodeIsCountedOnce(t *testing.T) {
 	va.Finalizers = nil
 	w.Must(w.Update(t.Context(), va))
 	l.settle(va.Name)
-	must.Equal(t, len(l.pools.Placements(pool)), 1)
-	must.Equal(t, l.pools.Placements(pool)["n0"].Volumes, 1)
+	must.Equal(t, len(l.nodesOf()), 1)
+	must.Equal(t, l.nodesOf()["n0"].Volumes, 1)
 	l.detach("pv", "n0")
-	must.Equal(t, len(l.pools.Placements(pool)), 0, "after the detach")
+	must.Equal(t, len(l.nodesOf()), 0, "after the detach")
 }

@@ -19,7 +19,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
@@ -35,7 +38,8 @@ var pool = types.NamespacedName{Namespace: "storage", Name: "pool"}
 // world is an API server with one NFSService, and the attachers that work on it.
 type world struct {
 	*testkit.Bench
-	drivers map[string]Driver
+	drivers     clusternfs.Drivers
+	annotations map[string]config.NodeAnnotations
 }
 
 type leader struct {
@@ -43,6 +47,7 @@ type leader struct {
 	client    *fakeapi.Client
 	pools     *pools.Pools
 	observer  *pools.Observer
+	seen      map[types.UID]bool
 	r         *Reconciler
 	annotator *Annotator
 	volumes   *VolumeReleaser
@@ -51,7 +56,7 @@ type leader struct {
 func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}}, &v1alpha1.NFSService{})
-	w := &world{Bench: testkit.NewBench(t, api, service), drivers: map[string]Driver{driver: {Service: pool}}}
+	w := &world{Bench: testkit.NewBench(t, api, service), drivers: clusternfs.Drivers{driver: pool}, annotations: map[string]config.NodeAnnotations{}}
 	for i := range nodes {
 		w.node(fmt.Sprintf("n%d", i))
 	}
@@ -149,10 +154,9 @@ type reader struct {
 func (w *world) leader() *leader {
 	w.Helper()
 	l := &leader{world: w, client: w.API.Client(), pools: pools.New()}
-	assigner := &Assigner{Cached: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers}
-	l.observer = &pools.Observer{Pools: l.pools, Drivers: Services(w.drivers), Cache: reader{Reader: l.client}, Log: w.Log}
-	l.r = &Reconciler{Assigner: assigner, Client: l.client, Clock: w.Clock, Log: w.Log}
-	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Log: w.Log}
+	l.observer = pools.NewObserver(l.pools, w.drivers, reader{Reader: l.client}, w.Log)
+	l.r = &Reconciler{Client: l.client, Live: w.API, Pools: l.pools, Drivers: w.drivers, Annotations: w.annotations, Clock: w.Clock, Log: w.Log}
+	l.annotator = &Annotator{Client: l.client, Pools: l.pools, Drivers: w.drivers, Annotations: w.annotations, Log: w.Log}
 	l.volumes = &VolumeReleaser{Client: l.client, Drivers: w.drivers}
 	l.catchUp()
 	return l
@@ -169,7 +173,19 @@ func (l *leader) catchUp() {
 	for i := range services.Items {
 		l.pools.SetService(&services.Items[i])
 	}
-	l.Must(l.pools.Rebuild(func() ([]pools.Attachment, error) { return l.observer.Attachments(context.Background()) }))
+	var attachments storagev1.VolumeAttachmentList
+	l.Must(l.client.List(context.Background(), &attachments))
+	gone := l.seen
+	l.seen = map[types.UID]bool{}
+	for i := range attachments.Items {
+		l.observer.Observe(context.Background(), &attachments.Items[i])
+		l.seen[attachments.Items[i].UID] = true
+	}
+	for uid := range gone {
+		if !l.seen[uid] {
+			l.pools.Detach(string(uid))
+		}
+	}
 }
 
 // settle reconciles a VolumeAttachment until nothing is asked for at once.
@@ -193,7 +209,7 @@ func (l *leader) attach(pv, node string) string {
 	l.Helper()
 	name := l.request(pv, node)
 	l.settle(name)
-	return pools.AddressOf(l.attachment(name))
+	return clusternfs.AddressOf(l.attachment(name))
 }
 
 func (l *leader) detach(pv, node string) {
@@ -206,9 +222,22 @@ func (l *leader) detach(pv, node string) {
 // loads are the numbers of nodes by server, sorted.
 func (l *leader) loads() []int {
 	var loads []int
-	for _, load := range l.pools.Summary(pool).Loads {
-		loads = append(loads, load.Nodes)
-	}
+	l.pools.View(pool, func(p *assign.Pool) {
+		for _, load := range p.Loads() {
+			loads = append(loads, load.Nodes)
+		}
+	})
 	slices.Sort(loads)
 	return loads
+}
+
+// nodesOf are the nodes of the service.
+func (l *leader) nodesOf() (nodes map[string]assign.Placement) {
+	l.pools.View(pool, func(p *assign.Pool) { nodes = p.Nodes() })
+	return nodes
+}
+
+func (l *leader) placement(node string) (assign.Placement, bool) {
+	at, ok := l.nodesOf()[node]
+	return at, ok
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -68,7 +68,7 @@ func (m *model) start(i int) {
 // inspect checks what must hold after each write.
 func (m *model) inspect() {
 	for _, va := range m.attachments() {
-		address := pools.AddressOf(&va)
+		address := clusternfs.AddressOf(&va)
 		must.True(m, va.Status.Attached == (address != ""), "%s: attached %v with address %q", va.Name, va.Status.Attached, address)
 		before := m.addresses[va.UID]
 		must.True(m, before == "" || before == address, "%s had address %s and has %s", va.Name, before, address)
@@ -143,11 +143,11 @@ func (m *model) rest(t *rapid.T) {
 		nodes[va.Spec.NodeName] = true
 	}
 	l, again := m.leaders[0], m.leader()
-	got := l.pools.Summary(pool).Nodes
+	got := len(l.nodesOf())
 	must.True(t, got == len(nodes), "%d nodes are counted, %d have volumes", got, len(nodes))
 	for node := range nodes {
-		at, _ := l.pools.Node(pool, node)
-		then, ok := again.pools.Node(pool, node)
+		at, _ := l.placement(node)
+		then, ok := again.placement(node)
 		must.True(t, ok && then == at, "node %s is at %+v, after a restart at %+v", node, at, then)
 	}
 	m.oneVolumeLess(t, l)
@@ -157,14 +157,14 @@ func (m *model) rest(t *rapid.T) {
 func (m *model) oneVolumeLess(t *rapid.T, l *leader) {
 	for i := range modelNodes {
 		node := fmt.Sprintf("n%d", i)
-		at, ok := l.pools.Node(pool, node)
+		at, ok := l.placement(node)
 		if !ok || at.Volumes != 2 || at.Split {
 			continue
 		}
-		before := l.pools.Summary(pool).Nodes
+		before := len(l.nodesOf())
 		l.detach("a", node)
-		then, _ := l.pools.Node(pool, node)
-		must.True(t, then.Address == at.Address && l.pools.Summary(pool).Nodes == before, "node %s was at %+v and is at %+v", node, at, then)
+		then, _ := l.placement(node)
+		must.True(t, then.Address == at.Address && len(l.nodesOf()) == before, "node %s was at %+v and is at %+v", node, at, then)
 	}
 }
 

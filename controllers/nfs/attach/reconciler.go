@@ -16,46 +16,45 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 const (
 	// settle is the delay of a retry after a stale cache.
 	settle = 50 * time.Millisecond
-	// retry is the interval of retries beside events.
-	retry = 5 * time.Second
+	// retry is the pause while an object or a server is missing.
+	retry = 2 * time.Second
 )
 
 // Reconciler attaches and detaches: a request names a VolumeAttachment.
 type Reconciler struct {
-	*Assigner
+	// Client reads NFSServices, PersistentVolumes, Nodes and VolumeAttachments from a cache.
 	Client client.Client
-	// Wait returns once the pools are complete. nil: they are.
-	Wait  func(context.Context) error
-	Clock clock.PassiveClock
-	Log   *slog.Logger
-
-	waiting waiting
+	// Live reads from the API server what is not cached yet.
+	Live     client.Reader
+	Pools    *pools.Pools
+	Observer *pools.Observer
+	Drivers  clusternfs.Drivers
+	// Annotations says by driver how the node annotation <driver>/assigned-ip of the GKE driver is used.
+	Annotations map[string]config.NodeAnnotations
+	Clock       clock.PassiveClock
+	Log         *slog.Logger
 }
 
 // Reconcile brings one VolumeAttachment in line.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if r.Wait != nil {
-		if err := r.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var va storagev1.VolumeAttachment
-	if err := r.Cached.Get(ctx, request.NamespacedName, &va); err != nil {
+	if err := r.Client.Get(ctx, request.NamespacedName, &va); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, ours := r.Drivers[va.Spec.Attacher]; !ours {
 		return ctrl.Result{}, nil
 	}
 	err := r.settle(ctx, &va)
-	var waits missing
+	var waits missingError
 	switch {
 	case kit.IsConflict(err):
 		return ctrl.Result{RequeueAfter: settle}, r.catchUp(ctx, &va)
@@ -63,9 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Pools.Detach(string(va.UID))
 		return ctrl.Result{}, nil
 	case errors.As(err, &waits):
-		r.waiting.add(waits.kind, waits.name, va.Name)
 		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
-	case errors.Is(err, pools.ErrNoService):
+	case errors.Is(err, clusternfs.ErrNoService):
 		return ctrl.Result{}, r.refuse(ctx, &va, err)
 	}
 	return ctrl.Result{}, err
@@ -75,7 +73,7 @@ func (r *Reconciler) settle(ctx context.Context, va *storagev1.VolumeAttachment)
 	if va.DeletionTimestamp != nil {
 		return r.detach(ctx, va)
 	}
-	if va.Status.Attached && pools.AddressOf(va) != "" && isMarked(va) {
+	if va.Status.Attached && clusternfs.AddressOf(va) != "" && isMarked(va) {
 		return nil // the pools have it from its event
 	}
 	return r.attach(ctx, va)
@@ -89,7 +87,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	}
 	node, err := r.node(ctx, va.Spec.Attacher, va.Spec.NodeName)
 	if err != nil {
-		if pools.AddressOf(va) == "" {
+		if clusternfs.AddressOf(va) == "" {
 			return err
 		}
 		node = assign.Node{Name: va.Spec.NodeName} // it is gone, and the attachment keeps its address
@@ -97,7 +95,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	if err := r.hold(ctx, va, service); err != nil {
 		return err
 	}
-	address := pools.AddressOf(va)
+	address := clusternfs.AddressOf(va)
 	if address == "" {
 		if address, err = r.assign(ctx, service, node, string(va.UID)); err != nil {
 			return err
@@ -116,20 +114,16 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 
 // serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
 func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
-	if service, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil && pools.AddressOf(va) != "" {
-		return service, nil
-	}
-	source, name, err := pools.Source(ctx, r.Cached, va)
+	volumes := clusternfs.VolumesOf(ctx, r.Client, r.Live)
+	service, err := r.Drivers.ServiceOf(va, volumes)
+	name := clusternfs.VolumeName(va)
 	if apierrors.IsNotFound(err) {
-		source, name, err = pools.Source(ctx, r.Live, va)
+		return service, missing("PersistentVolume %s does not exist", name)
 	}
-	if apierrors.IsNotFound(err) {
-		return types.NamespacedName{}, missing{waitVolume, name, fmt.Errorf("PersistentVolume %s does not exist", name)}
+	if err != nil || clusternfs.AddressOf(va) != "" {
+		return service, err
 	}
-	if err != nil {
-		return types.NamespacedName{}, err
-	}
-	service, err := r.services().ServiceOf(source, name)
+	source, err := clusternfs.SourceOf(va, volumes)
 	if err != nil {
 		return service, err
 	}
@@ -138,14 +132,14 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 		return service, err
 	}
 	if err := r.checkHandle(list, service, name); err != nil {
-		return service, missing{waitVolume, name, err}
+		return service, missingError{err}
 	}
 	return service, nil
 }
 
 // detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
 func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	if pools.IsHeld(va) {
+	if clusternfs.IsHeld(va) {
 		if err := r.release(ctx, va); err != nil {
 			return err
 		}
@@ -166,13 +160,13 @@ func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment
 	if err != nil {
 		return fmt.Errorf("reading VolumeAttachment %s: %w", va.Name, err)
 	}
-	address := pools.AddressOf(&live)
+	address := clusternfs.AddressOf(&live)
 	if address == "" {
 		return nil
 	}
 	service, err := r.serviceOf(ctx, &live)
 	if err == nil {
-		r.Pools.Record(service, pools.NodeOf(ctx, r.Cached, va.Spec.NodeName), string(va.UID), address)
+		r.Pools.Record(service, pools.NodeOf(ctx, r.Client, va.Spec.NodeName), string(va.UID), address)
 	}
 	return nil
 }

@@ -1,26 +1,21 @@
 package attach
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 )
 
@@ -36,19 +31,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		return ok
 	}
-	waits := func(kind string, name func(client.Object) string) handler.EventHandler {
-		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			return r.waiting.take(kind, name(o))
-		})
-	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-attacher").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&storagev1.VolumeAttachment{}, builder.WithPredicates(predicate.NewPredicateFuncs(ours))).
-		Watches(&v1alpha1.NFSService{}, waits(waitService, func(o client.Object) string {
-			return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
-		})).
-		Watches(&corev1.PersistentVolume{}, waits(waitVolume, client.Object.GetName), builder.WithPredicates(created)).
-		Watches(&corev1.Node{}, waits(waitNode, client.Object.GetName), builder.WithPredicates(created)).
+		WatchesRawSource(r.Observer.Source(nil, 0)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the attacher: %w", err)
@@ -56,38 +42,26 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// created passes new objects.
-var created = predicate.Funcs{
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
-}
-
 // SetupWithManager registers the annotator, if a driver's annotations are to be
-// written. The pools must be unused so far.
+// written.
 func (a *Annotator) SetupWithManager(mgr ctrl.Manager) error {
 	var keys []string
-	for name, d := range a.Drivers {
-		if d.Annotations == AnnotationsWrite {
+	for name, mode := range a.Annotations {
+		if mode == config.NodeAnnotationsWrite {
 			keys = append(keys, csi.AddressKey(name))
 		}
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	a.Pools.OnChange(func(_ types.NamespacedName, node string) {
-		if queue := a.queue.Load(); queue != nil && node != "" {
-			(*queue).Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}})
-		}
-	})
 	annotated := kit.Updated(func(before, after *corev1.Node) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return before.Annotations[k] != after.Annotations[k] })
 	})
 	err := ctrl.NewControllerManagedBy(mgr).Named("nfs-node-annotations").
 		For(&corev1.Node{}, builder.WithPredicates(annotated)).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			a.queue.Store(&queue)
-			return nil
-		})).
+		WatchesRawSource(a.Observer.Source(func(_ types.NamespacedName, node string) reconcile.Request {
+			return reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}
+		}, 0)).
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("setting up the annotations of nodes: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 )
 
 // maxMessage keeps an attachError readable in a pod's events.
@@ -24,26 +24,25 @@ const nodeIDAnnotation = "csi.alpha.kubernetes.io/node-id"
 
 // isMarked reports whether a VolumeAttachment is held as the external attacher would hold it.
 func isMarked(va *storagev1.VolumeAttachment) bool {
-	held := len(va.Finalizers) - len(pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers))
-	return held == 1 && slices.Contains(va.Finalizers, pools.Finalizer(va.Spec.Attacher)) && va.Annotations[nodeIDAnnotation] != ""
+	return clusternfs.IsHeld(va) && va.Annotations[nodeIDAnnotation] != ""
 }
 
 // hold writes the attacher's finalizer, and the service by which the attachment is counted.
 func (r *Reconciler) hold(ctx context.Context, va *storagev1.VolumeAttachment, service types.NamespacedName) error {
-	if isMarked(va) && va.Annotations[pools.ServiceAnnotation] == service.String() {
+	if isMarked(va) && va.Annotations[volume.AttachedServiceAnnotation] == service.String() {
 		return nil
 	}
-	annotations := map[string]string{pools.ServiceAnnotation: service.String()}
+	annotations := map[string]string{volume.AttachedServiceAnnotation: service.String()}
 	if va.Annotations[nodeIDAnnotation] == "" {
 		annotations[nodeIDAnnotation] = va.Spec.NodeName
 	}
-	finalizers := append(pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers), pools.Finalizer(va.Spec.Attacher))
+	finalizers := append(clusternfs.WithoutFinalizer(va.Spec.Attacher, va.Finalizers), clusternfs.Finalizer(va.Spec.Attacher))
 	return r.patch(ctx, va, map[string]any{"finalizers": finalizers, "annotations": annotations})
 }
 
 // release removes the attacher's finalizer.
 func (r *Reconciler) release(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	return r.patch(ctx, va, map[string]any{"finalizers": pools.WithoutFinalizers(va.Spec.Attacher, va.Finalizers)})
+	return r.patch(ctx, va, map[string]any{"finalizers": clusternfs.WithoutFinalizer(va.Spec.Attacher, va.Finalizers)})
 }
 
 // refuse writes why the volume is not attached, once for each reason.

@@ -16,14 +16,15 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// clear deletes this frontend's slices: they would lead a foreign Service to an NFS server.
-func (w *Writer) clear(ctx context.Context, f Frontend) error {
+// clear deletes this frontend's slices: they would lead a foreign Service to an NFS server. Other publishers of Fairlead
+// name slices alike.
+func (w *Writer) clear(ctx context.Context, f publish.Frontend) error {
 	for _, family := range addresses.Families() {
 		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))
 		if err != nil {
 			return err
 		}
-		if s == nil || !f.owns(s.Labels) || s.Labels[discoveryv1.LabelManagedBy] != storage.SliceManager {
+		if s == nil || s.Labels[publish.ServiceLabel] != f.Service || s.Labels[discoveryv1.LabelManagedBy] != storage.SliceManager {
 			continue
 		}
 		if _, err := w.addresses().DeleteSlice(ctx, s); err != nil {
@@ -34,15 +35,9 @@ func (w *Writer) clear(ctx context.Context, f Frontend) error {
 	return nil
 }
 
-// owns reports whether labels are those of an object of this frontend: other
-// publishers of Fairlead's name slices alike.
-func (f Frontend) owns(labels map[string]string) bool {
-	return labels[publish.ServiceLabel] == f.Service
-}
-
 // Remove deletes the Service of a frontend with what it publishes. A Service of
 // another owner stays.
-func (w *Writer) Remove(ctx context.Context, f Frontend) error {
+func (w *Writer) Remove(ctx context.Context, f publish.Frontend) error {
 	if err := w.clear(ctx, f); err != nil {
 		return err
 	}
@@ -61,8 +56,8 @@ func (w *Writer) Remove(ctx context.Context, f Frontend) error {
 
 // Replace creates the Service again, since it has another address than f. It deletes nothing unless the API server admits
 // the successor.
-func (w *Writer) Replace(ctx context.Context, f Frontend) (Result, error) {
-	successor := f.service()
+func (w *Writer) Replace(ctx context.Context, f publish.Frontend) (Result, error) {
+	successor := f.Object()
 	var have corev1.Service
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(successor), &have); client.IgnoreNotFound(err) != nil {
 		return Result{}, err
@@ -77,5 +72,5 @@ func (w *Writer) Replace(ctx context.Context, f Frontend) (Result, error) {
 	if err := w.Remove(ctx, f); err != nil {
 		return Result{}, err
 	}
-	return w.Sync(ctx, f)
+	return w.Sync(ctx, f, nil)
 }

@@ -23,7 +23,8 @@ var (
 
 type fixture struct {
 	*testkit.Bench
-	w *Writer
+	w    *Writer
+	dead Dead
 	// shown are the sets of addresses that slices named, one after the other.
 	shown [][]string
 }
@@ -53,9 +54,9 @@ func publishedOne(t *testing.T) (*fixture, string) {
 }
 
 // stable is the frontend of NFSService pool, as status has it.
-func stable(address string, backend netip.AddrPort) Frontend {
-	f := Frontend{
-		Frontend: publish.Frontend{Name: "pool", Slot: -1, Backend: backend}, Namespace: "storage", Service: "pool", Port: 2049,
+func stable(address string, backend netip.AddrPort) publish.Frontend {
+	f := publish.Frontend{
+		Namespace: "storage", Name: "pool", Service: "pool", Slot: -1, Backend: backend, Port: 2049,
 		Owner: metav1.OwnerReference{APIVersion: "fairlead.io/v1alpha1", Kind: "NFSService", Name: "pool", UID: "owner"},
 	}
 	if address != "" {
@@ -64,9 +65,9 @@ func stable(address string, backend netip.AddrPort) Frontend {
 	return f
 }
 
-func (f *fixture) sync(of Frontend) Result {
+func (f *fixture) sync(of publish.Frontend) Result {
 	f.Helper()
-	return testkit.Value[Result](f)(f.w.Sync(context.Background(), of))
+	return testkit.Value[Result](f)(f.w.Sync(context.Background(), of, f.dead))
 }
 
 func (f *fixture) service() *corev1.Service {

@@ -7,14 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // syncSlices writes the slices, dead addresses first. It reports whether it wrote any.
-func (w *Writer) syncSlices(ctx context.Context, f Frontend, service *corev1.Service) (bool, error) {
+func (w *Writer) syncSlices(ctx context.Context, f publish.Frontend, dead Dead, service *corev1.Service) (bool, error) {
 	want := f.Slices()
 	have := make([]*discoveryv1.EndpointSlice, len(want))
 	moved := false
@@ -24,19 +26,19 @@ func (w *Writer) syncSlices(ctx context.Context, f Frontend, service *corev1.Ser
 		if err != nil {
 			return moved, err
 		}
-		if have[i] == nil || !f.namesDead(have[i]) {
+		if have[i] == nil || !slices.ContainsFunc(published(have[i]), func(a netip.AddrPort) bool { return a != f.Backend && (dead == nil || dead(a)) }) {
 			continue
 		}
-		empty := f.slice(service, publish.Slice{Family: s.Family})
-		dead := published(have[i])
+		empty := sliceOf(f, service, publish.Slice{Family: s.Family})
+		removed := published(have[i])
 		if have[i], err = w.addresses().WriteSlice(ctx, have[i], empty); err != nil {
 			return moved, err
 		}
 		moved = true
-		w.Log.Info("removed a dead address", "service", f.Name, "namespace", f.Namespace, "addresses", dead)
+		w.Log.Info("removed a dead address", "service", f.Name, "namespace", f.Namespace, "addresses", removed)
 	}
 	for i, s := range want {
-		slice := f.slice(service, s)
+		slice := sliceOf(f, service, s)
 		if have[i] == nil && len(slice.Endpoints) == 0 || have[i] != nil && addresses.SameSlice(have[i], slice) {
 			continue
 		}
@@ -49,9 +51,15 @@ func (w *Writer) syncSlices(ctx context.Context, f Frontend, service *corev1.Ser
 	return moved, nil
 }
 
-// namesDead reports whether a slice names an address that must be removed before another is added.
-func (f Frontend) namesDead(s *discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(published(s), func(a netip.AddrPort) bool { return a != f.Backend && (f.Dead == nil || f.Dead(a)) })
+// sliceOf is what one slice of the Service should be.
+func sliceOf(f publish.Frontend, service *corev1.Service, s publish.Slice) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.Namespace, Name: addresses.SliceName(f.Name, s.Family), OwnerReferences: addresses.Owner(service),
+			Labels: f.WithLabels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: storage.SliceManager}),
+		},
+		AddressType: s.Family, Endpoints: s.Endpoints(), Ports: s.Ports(),
+	}
 }
 
 // published are the addresses that a slice names.

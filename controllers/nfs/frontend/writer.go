@@ -26,16 +26,21 @@ type Writer struct {
 	Log  *slog.Logger
 }
 
+// Dead reports whether an address that is published now is dead. A dead address is
+// removed in a write of its own, before another is published; a living one is
+// replaced in one write. nil: all count as dead.
+type Dead func(netip.AddrPort) bool
+
 // Sync writes a frontend. A Conflict error means that the cache is stale: an event follows.
 //
 // The ClusterIP of the result must be recorded before clients use it: a Service
 // that a user deletes is recreated with the recorded one.
-func (w *Writer) Sync(ctx context.Context, f Frontend) (Result, error) {
-	result, err := w.sync(ctx, f)
+func (w *Writer) Sync(ctx context.Context, f publish.Frontend, dead Dead) (Result, error) {
+	result, err := w.sync(ctx, f, dead)
 	return result, withCommand(err, f.Namespace)
 }
 
-func (w *Writer) sync(ctx context.Context, f Frontend) (Result, error) {
+func (w *Writer) sync(ctx context.Context, f publish.Frontend, dead Dead) (Result, error) {
 	service, result, err := w.syncService(ctx, f)
 	if err != nil {
 		return result, fmt.Errorf("writing Service %s/%s: %w", f.Namespace, f.Name, err)
@@ -46,7 +51,7 @@ func (w *Writer) sync(ctx context.Context, f Frontend) (Result, error) {
 	if !f.ClusterIP.IsValid() {
 		f.ClusterIP = result.ClusterIP
 	}
-	result.Moved, err = w.syncSlices(ctx, f, service)
+	result.Moved, err = w.syncSlices(ctx, f, dead, service)
 	if err != nil {
 		return result, fmt.Errorf("publishing Service %s/%s: %w", f.Namespace, f.Name, err)
 	}
@@ -54,8 +59,8 @@ func (w *Writer) sync(ctx context.Context, f Frontend) (Result, error) {
 }
 
 // syncService returns the Service after the write; nil if nothing may be published.
-func (w *Writer) syncService(ctx context.Context, f Frontend) (*corev1.Service, Result, error) {
-	want := f.service()
+func (w *Writer) syncService(ctx context.Context, f publish.Frontend) (*corev1.Service, Result, error) {
+	want := f.Object()
 	have := &corev1.Service{}
 	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(want), have); apierrors.IsNotFound(err) {
 		have = nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -121,9 +119,8 @@ func TestDeadAddressIsRemovedFirst(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f, address := publishedOne(t)
 			f.shown = nil
-			want := stable(address, two)
-			want.Dead = test.dead
-			f.sync(want)
+			f.dead = test.dead
+			f.sync(stable(address, two))
 			must.True(t, reflect.DeepEqual(f.shown, test.want), "slices named %v one after the other, want %v", f.shown, test.want)
 		})
 	}
@@ -139,15 +136,34 @@ func TestPortsOfVersion3AreNoDeadAddresses(t *testing.T) {
 }
 
 // Ondat's api-manager compares the first address and the first port (EndpointsIsEqual).
-func TestSecondAddressAndWrongPortNameAreRepaired(t *testing.T) {
-	f, address := publishedOne(t)
-	slice := f.slice()
-	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.99"}})
-	slice.Ports[0].Name = ptr.To("x")
-	f.Must(f.Update(t.Context(), slice))
-	result := f.sync(stable(address, one))
-	must.True(t, result.Moved && slices.Equal(f.named(), []string{one.String()}), "got %+v, slices name %v", result, f.named())
-	must.Equal(t, *f.slice().Ports[0].Name, "nfs", "name of the port")
+func TestChangedSlicesAreRepaired(t *testing.T) {
+	for name, change := range map[string]func(*discoveryv1.EndpointSlice){
+		"second endpoint": func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{"10.0.0.99"}})
+		},
+		"second address": func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.1", "10.0.0.9"} },
+		"other address":  func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.9"} },
+		"no endpoint":    func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil },
+		"not ready":      func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = ptr.To(false) },
+		"not serving":    func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Serving = ptr.To(false) },
+		"terminating":    func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Terminating = ptr.To(true) },
+		"port":           func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To[int32](111) },
+		"name of port":   func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = ptr.To("x") },
+		"protocol":       func(s *discoveryv1.EndpointSlice) { s.Ports[0].Protocol = ptr.To(corev1.ProtocolUDP) },
+		"second port": func(s *discoveryv1.EndpointSlice) {
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: ptr.To("x"), Port: ptr.To[int32](1), Protocol: ptr.To(corev1.ProtocolTCP)})
+		},
+	} {
+		f, address := publishedOne(t)
+		slice := f.slice()
+		right := slice.DeepCopy()
+		change(slice)
+		f.Must(f.Update(t.Context(), slice))
+		result := f.sync(stable(address, one))
+		must.True(t, result.Moved, "%s: nothing is written", name)
+		must.Equal(t, f.slice().Endpoints, right.Endpoints, "%s: endpoints", name)
+		must.Equal(t, f.slice().Ports, right.Ports, "%s: ports", name)
+	}
 }
 
 func TestServiceWithAnotherAddressPublishesNothing(t *testing.T) {
@@ -184,7 +200,7 @@ func TestMissingRightNamesTheCommand(t *testing.T) {
 		f.Client.Before = func(fakeapi.Write) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "pool", errors.New(why))
 		}
-		_, err := f.w.Sync(t.Context(), stable("", one))
+		_, err := f.w.Sync(t.Context(), stable("", one), nil)
 		must.True(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), why), "got %v", err)
 		must.Check(t, strings.Contains(err.Error(), command) == named, "%v", err)
 	}

@@ -4,66 +4,84 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 )
 
-// Observer keeps pools in line with VolumeAttachments and NFSServices. It runs in
-// every replica, leader or not, so that each can answer CSI RPCs.
+// Observer keeps pools in line with VolumeAttachments and NFSServices.
 type Observer struct {
 	Pools   *Pools
-	Drivers Drivers
+	Drivers clusternfs.Drivers
 	// Cache holds VolumeAttachments, PersistentVolumes, Nodes and NFSServices.
 	Cache cache.Cache
 	Log   *slog.Logger
 
-	mu sync.Mutex
-	// unresolved are VolumeAttachments whose PersistentVolume was not seen yet, by its name.
-	unresolved map[string]map[string]*storagev1.VolumeAttachment
-	once       sync.Once
-	synced     chan struct{}
+	synced chan struct{}
 }
 
-// NeedLeaderElection makes the manager run it in every replica.
-func (*Observer) NeedLeaderElection() bool { return false }
-
-// Synced is closed once the pools hold all objects of the first lists.
-func (o *Observer) Synced() <-chan struct{} {
-	o.once.Do(func() { o.synced = make(chan struct{}) })
-	return o.synced
+// NewObserver returns an observer.
+func NewObserver(pools *Pools, drivers clusternfs.Drivers, objects cache.Cache, log *slog.Logger) *Observer {
+	return &Observer{Pools: pools, Drivers: drivers, Cache: objects, Log: log, synced: make(chan struct{})}
 }
 
-// Wait returns once the pools are complete, or the context ends.
-func (o *Observer) Wait(ctx context.Context) error {
+// Source asks a controller for a request some time after each change of a node; nil: for none. The controller starts once
+// the pools are complete.
+func (o *Observer) Source(request func(service types.NamespacedName, node string) reconcile.Request, after time.Duration) source.Source {
+	return changes{o, request, after}
+}
+
+type changes struct {
+	*Observer
+	request func(service types.NamespacedName, node string) reconcile.Request
+	after   time.Duration
+}
+
+// Start implements source.Source.
+func (c changes) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	if c.request != nil {
+		c.Pools.OnChange(func(service types.NamespacedName, node string) { queue.AddAfter(c.request(service, node), c.after) })
+	}
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (c changes) WaitForSync(ctx context.Context) error {
 	select {
-	case <-o.Synced():
+	case <-c.synced:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Start observes until the context ends.
+// Start observes until the context ends. VolumeAttachments come last: the other kinds say what they mean.
 func (o *Observer) Start(ctx context.Context) error {
-	var registered []toolscache.InformerSynced
+	for _, object := range []client.Object{&corev1.PersistentVolume{}, &corev1.Node{}} {
+		if _, err := o.Cache.GetInformer(ctx, object); err != nil { // waits until all objects are known
+			return fmt.Errorf("watching %T: %w", object, err)
+		}
+	}
 	for _, watch := range []struct {
 		object  client.Object
 		handler toolscache.ResourceEventHandler
 	}{
-		{&storagev1.VolumeAttachment{}, handlers(func(va *storagev1.VolumeAttachment) { o.Observe(ctx, va) }, func(va *storagev1.VolumeAttachment) { o.Forget(va) })},
-		{&corev1.PersistentVolume{}, handlers(func(pv *corev1.PersistentVolume) { o.volume(ctx, pv.Name) }, func(*corev1.PersistentVolume) {})},
 		{&v1alpha1.NFSService{}, handlers(o.Pools.SetService, func(s *v1alpha1.NFSService) {
 			o.Pools.RemoveService(types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 		})},
+		{&storagev1.VolumeAttachment{}, handlers(func(va *storagev1.VolumeAttachment) { o.Observe(ctx, va) }, func(va *storagev1.VolumeAttachment) { o.Pools.Detach(string(va.UID)) })},
 	} {
 		informer, err := o.Cache.GetInformer(ctx, watch.object)
 		if err != nil {
@@ -73,19 +91,10 @@ func (o *Observer) Start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", watch.object, err)
 		}
-		registered = append(registered, registration.HasSynced)
+		if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			return nil
+		}
 	}
-	if _, err := o.Cache.GetInformer(ctx, &corev1.Node{}); err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), registered...) {
-		return nil
-	}
-	// The kinds were read in any order. Now all are complete.
-	if err := o.Pools.Rebuild(func() ([]Attachment, error) { return o.Attachments(ctx) }); err != nil {
-		return fmt.Errorf("reading VolumeAttachments: %w", err)
-	}
-	o.Synced()
 	close(o.synced)
 	<-ctx.Done()
 	return nil
@@ -107,81 +116,25 @@ func handlers[T client.Object](observe, forget func(T)) toolscache.ResourceEvent
 	}
 }
 
-// Observe takes over the state of a VolumeAttachment.
+// Observe takes over the state of a VolumeAttachment. Without a service it counts nowhere yet: the attacher writes the
+// service into the VolumeAttachment once the service is known.
 func (o *Observer) Observe(ctx context.Context, va *storagev1.VolumeAttachment) {
-	a, ok := o.attachment(ctx, va)
+	a, ok, err := o.Drivers.Attachment(va, clusternfs.VolumesOf(ctx, o.Cache))
 	switch {
+	case err != nil:
+		o.Log.Error("reading the volume of a VolumeAttachment", "volumeattachment", va.Name, "error", err)
 	case ok:
-		o.Pools.Record(a.Service, a.Node, a.Key, a.Address)
-	case Detached(va):
+		o.Pools.Record(a.Service, NodeOf(ctx, o.Cache, a.Node), string(va.UID), a.Address)
+	case clusternfs.Detached(va):
 		o.Pools.Detach(string(va.UID))
 	}
 }
 
-// Forget is for a VolumeAttachment that is gone.
-func (o *Observer) Forget(va *storagev1.VolumeAttachment) {
-	o.mu.Lock()
-	if pv := va.Spec.Source.PersistentVolumeName; pv != nil && o.unresolved[*pv] != nil {
-		delete(o.unresolved[*pv], va.Name)
+// NodeOf is a node with its zone. A missing node has only a name.
+func NodeOf(ctx context.Context, reader client.Reader, name string) assign.Node {
+	var node corev1.Node
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return assign.Node{Name: name}
 	}
-	o.mu.Unlock()
-	o.Pools.Detach(string(va.UID))
-}
-
-// attachment is what a VolumeAttachment means for the pools; false: nothing.
-func (o *Observer) attachment(ctx context.Context, va *storagev1.VolumeAttachment) (Attachment, bool) {
-	if _, ours := o.Drivers[va.Spec.Attacher]; !ours || AddressOf(va) == "" || Detached(va) {
-		return Attachment{}, false
-	}
-	service, err := volume.ParseService(va.Annotations[ServiceAnnotation])
-	if err != nil {
-		source, pv, err := Source(ctx, o.Cache, va)
-		if err == nil {
-			service, err = o.Drivers.ServiceOf(source, pv)
-		}
-		if err != nil {
-			o.wait(va, pv)
-			o.Log.Debug("a VolumeAttachment has no NFS service yet", "volumeattachment", va.Name, "error", err)
-			return Attachment{}, false
-		}
-	}
-	return Attachment{Service: service, Node: NodeOf(ctx, o.Cache, va.Spec.NodeName), Key: string(va.UID), Address: AddressOf(va)}, true
-}
-
-func (o *Observer) wait(va *storagev1.VolumeAttachment, pv string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.unresolved == nil {
-		o.unresolved = map[string]map[string]*storagev1.VolumeAttachment{}
-	}
-	if o.unresolved[pv] == nil {
-		o.unresolved[pv] = map[string]*storagev1.VolumeAttachment{}
-	}
-	o.unresolved[pv][va.Name] = va
-}
-
-// volume observes the attachments that wait for a PersistentVolume.
-func (o *Observer) volume(ctx context.Context, pv string) {
-	o.mu.Lock()
-	waiting := o.unresolved[pv]
-	delete(o.unresolved, pv)
-	o.mu.Unlock()
-	for _, va := range waiting {
-		o.Observe(ctx, va)
-	}
-}
-
-// Attachments are all cached attachments with an address.
-func (o *Observer) Attachments(ctx context.Context) ([]Attachment, error) {
-	var list storagev1.VolumeAttachmentList
-	if err := o.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	var attachments []Attachment
-	for i := range list.Items {
-		if a, ok := o.attachment(ctx, &list.Items[i]); ok {
-			attachments = append(attachments, a)
-		}
-	}
-	return attachments, nil
+	return assign.Node{Name: name, Zone: node.Labels[corev1.LabelTopologyZone]}
 }

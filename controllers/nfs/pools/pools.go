@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -9,7 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // ErrUnknownService is returned while the NFSService was not read, or does not exist.
@@ -23,7 +26,8 @@ type Key = string
 type Pools struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]*pool
-	held  map[Key]holding
+	// held are the service and the node of each attachment.
+	held map[Key]holder
 	// changed are the callbacks of OnChange.
 	changed []func(service types.NamespacedName, node string)
 }
@@ -36,29 +40,30 @@ type pool struct {
 	version string
 }
 
-// holding is one attachment.
-type holding struct {
+type holder struct {
 	service types.NamespacedName
 	node    string
-	address string
-	written bool // to its VolumeAttachment
 }
 
 // New returns pools without services.
 func New() *Pools {
-	return &Pools{pools: map[types.NamespacedName]*pool{}, held: map[Key]holding{}}
+	return &Pools{pools: map[types.NamespacedName]*pool{}, held: map[Key]holder{}}
 }
 
 // OnChange registers a function that is called when a node of a service comes,
-// moves or goes; node is empty after Rebuild. It is called without locks, and must
-// not block. Register before first use.
+// moves or goes. It is called without locks, and must not block.
 func (p *Pools) OnChange(f func(service types.NamespacedName, node string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.changed = append(p.changed, f)
 }
 
-func (p *Pools) notify(service types.NamespacedName, node string) {
-	for _, f := range p.changed {
-		f(service, node)
+func (p *Pools) notify(h holder) {
+	p.mu.Lock()
+	changed := p.changed
+	p.mu.Unlock()
+	for _, f := range changed {
+		f(h.service, h.node)
 	}
 }
 
@@ -66,10 +71,18 @@ func (p *Pools) notify(service types.NamespacedName, node string) {
 func (p *Pools) of(service types.NamespacedName) *pool {
 	have := p.pools[service]
 	if have == nil {
-		have = &pool{Pool: assign.NewPool(assign.DefaultSlack)}
+		have = &pool{Pool: assign.NewPool()}
 		p.pools[service] = have
 	}
 	return have
+}
+
+// View shows the pool of a service, which f must not keep. f is called with a lock.
+func (p *Pools) View(service types.NamespacedName, f func(*assign.Pool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(p.of(service).Pool)
+	p.drop(service)
 }
 
 // SetService takes over the servers and slots that a service's status names. A
@@ -84,8 +97,10 @@ func (p *Pools) SetService(service *v1alpha1.NFSService) {
 		}
 	}
 	have.known, have.uid, have.version = true, service.UID, service.ResourceVersion
-	have.SetSlack(int(ptr.Deref(service.Spec.SlackPercent, assign.DefaultSlack)))
-	have.SetTargets(Targets(service))
+	exposure, status := nfs.Exposure(cmp.Or(service.Spec.Exposure, string(nfs.PerNodeStable))), &service.Status
+	members := spec.Members(status)
+	have.SetBackends(int(ptr.Deref(service.Spec.SlackPercent, assign.DefaultSlack)), members,
+		spec.Addresses(exposure, status, members, spec.Slots(status), uint16(spec.PortOf(service))))
 }
 
 // RemoveService forgets the servers of a service that is gone. Its nodes stay
@@ -93,11 +108,10 @@ func (p *Pools) SetService(service *v1alpha1.NFSService) {
 func (p *Pools) RemoveService(service types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if have := p.pools[service]; have != nil {
-		have.known = false
-		have.SetTargets(nil)
-		p.drop(service)
-	}
+	have := p.of(service)
+	have.known = false
+	have.SetBackends(assign.DefaultSlack, nil, nil)
+	p.drop(service)
 }
 
 // drop forgets an unused pool. The lock is held.
@@ -110,19 +124,23 @@ func (p *Pools) drop(service types.NamespacedName) {
 // Attach returns the address for an attachment of a node, and records it. An
 // attachment that has an address keeps it, once Record has seen it. Errors: ErrUnknownService, assign.ErrNoBackend.
 func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) (string, error) {
+	address, err := p.attach(holder{service, node.Name}, node, key)
+	if err == nil {
+		p.notify(holder{service, node.Name})
+	}
+	return address, err
+}
+
+func (p *Pools) attach(h holder, node assign.Node, key Key) (string, error) {
 	p.mu.Lock()
-	have := p.pools[service]
+	defer p.mu.Unlock()
+	have := p.pools[h.service]
 	if have == nil || !have.known {
-		p.mu.Unlock()
 		return "", ErrUnknownService
 	}
 	address, err := have.Attach(node, key)
-	if err == nil && p.held[key].address != address {
-		p.held[key] = holding{service, node.Name, address, false}
-	}
-	p.mu.Unlock()
 	if err == nil {
-		p.notify(service, node.Name)
+		p.held[key] = h
 	}
 	return address, err
 }
@@ -133,89 +151,39 @@ func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, 
 		return
 	}
 	p.mu.Lock()
-	now := holding{service, node.Name, address, true}
+	now := holder{service, node.Name}
 	before, ok := p.held[key]
-	if ok && before == now {
-		p.mu.Unlock()
-		return
-	}
-	left := ok && before.service != service
-	moved := !ok || before.service != service || before.node != now.node || before.address != address
+	left := ok && before != now
 	if left {
 		p.detach(key)
 	}
 	p.held[key] = now
-	p.of(service).Record(assign.Attachment{Node: node, Volume: key, Address: address})
+	moved := p.of(service).Record(assign.Attachment{Node: node, Volume: key, Address: address})
 	p.mu.Unlock()
 	if left {
-		p.notify(before.service, before.node)
+		p.notify(before)
 	}
 	if moved {
-		p.notify(service, node.Name)
+		p.notify(now)
 	}
 }
 
 // Detach forgets an attachment. Its node leaves the service with the last one.
 func (p *Pools) Detach(key Key) {
 	p.mu.Lock()
-	h, ok := p.detach(key)
+	h, ok := p.held[key]
+	p.detach(key)
 	p.mu.Unlock()
 	if ok {
-		p.notify(h.service, h.node)
+		p.notify(h)
 	}
 }
 
-func (p *Pools) detach(key Key) (holding, bool) {
-	h, ok := p.held[key]
-	if !ok {
-		return h, false
+// detach is Detach with the lock held.
+func (p *Pools) detach(key Key) {
+	if h, ok := p.held[key]; ok {
+		delete(p.held, key)
+		p.of(h.service).Detach(h.node, key)
+		p.drop(h.service)
 	}
-	delete(p.held, key)
-	p.of(h.service).Detach(h.node, key)
-	p.drop(h.service)
-	return h, true
-}
-
-// Held returns an attachment in the pools.
-func (p *Pools) Held(key Key) (service types.NamespacedName, node, address string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h, ok := p.held[key]
-	return h.service, h.node, h.address, ok
-}
-
-// Attachment is one VolumeAttachment with an address.
-type Attachment struct {
-	Service types.NamespacedName
-	Node    assign.Node
-	Key     Key
-	Address string
-}
-
-// Rebuild replaces all nodes by those of the attachments that list returns. News
-// of attachments that arrive meanwhile wait, so that none of them is lost.
-func (p *Pools) Rebuild(list func() ([]Attachment, error)) error {
-	p.mu.Lock()
-	attachments, err := list()
-	if err != nil {
-		p.mu.Unlock()
-		return err
-	}
-	byService := map[types.NamespacedName][]assign.Attachment{}
-	p.held = make(map[Key]holding, len(attachments))
-	for _, a := range attachments {
-		byService[a.Service] = append(byService[a.Service], assign.Attachment{Node: a.Node, Volume: a.Key, Address: a.Address})
-		p.held[a.Key] = holding{a.Service, a.Node.Name, a.Address, true}
-		p.of(a.Service)
-	}
-	services := make([]types.NamespacedName, 0, len(p.pools))
-	for service, have := range p.pools {
-		have.Rebuild(byService[service])
-		services = append(services, service)
-	}
-	p.mu.Unlock()
-	for _, service := range services {
-		p.notify(service, "")
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -68,10 +67,20 @@ func TestUnknownServiceTakesNoNodes(t *testing.T) {
 	_, err := p.Attach(svcKey, node("m"), "l")
 	must.True(t, errors.Is(err, ErrUnknownService), "got %v", err)
 	p.SetService(service("PerNode", 2))
-	must.Equal(t, p.Summary(svcKey).Nodes, 1, "the node that was attached before is lost")
+	must.Equal(t, len(nodesOf(p)), 1, "the node that was attached before is lost")
 	p.RemoveService(svcKey)
-	at, ok := p.Node(svcKey, "n")
+	at, ok := nodesOf(p)["n"]
 	must.True(t, ok && !at.Backend.IsValid(), "a node of a removed service is at %+v", at)
+}
+
+func TestAttachmentCountsForOneService(t *testing.T) {
+	p, other := New(), types.NamespacedName{Namespace: "storage", Name: "other"}
+	p.Record(other, node("n"), "k", "10.0.0.1")
+	p.Record(svcKey, node("n"), "k", "10.0.0.1")
+	must.Equal(t, len(nodesOf(p)), 1, "nodes of the service")
+	p.View(other, func(pool *assign.Pool) {
+		must.Equal(t, pool.Len(), 0, "nodes of the service that it was recorded for first")
+	})
 }
 
 func TestChangesAreReported(t *testing.T) {
@@ -109,17 +118,16 @@ func TestRetriedAttachmentAvoidsTheDeadServer(t *testing.T) {
 		again, err := p.Attach(svcKey, node("n"), "k")
 		must.Do(t, err)
 		must.Equal(t, again == first, written, "kept; written: %v", written)
-		_, _, held, _ := p.Held("k")
-		must.Equal(t, held, again, "held")
+		must.Equal(t, nodesOf(p)["n"].Address, again, "held")
 	}
 }
 
-// A rebuild from the attachments moves no node and keeps all counts.
-func TestRebuildKeepsAssignments(t *testing.T) {
+// A restart moves no node and keeps all counts.
+func TestRestartKeepsAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, s := New(), service("PerNode", 4)
 		p.SetService(s)
-		have := map[Key]Attachment{}
+		have := map[Key][2]string{} // node and address
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			name := fmt.Sprintf("n%d", rapid.IntRange(0, 9).Draw(t, "node"))
 			key := fmt.Sprintf("%s-%d", name, rapid.IntRange(0, 2).Draw(t, "volume"))
@@ -127,8 +135,8 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 				address, err := p.Attach(svcKey, node(name), key)
 				must.Do(t, err)
 				before, ok := have[key]
-				must.True(t, !ok || before.Address == address, "attachment %s got %s after %s", key, address, before.Address)
-				have[key] = Attachment{svcKey, node(name), key, address}
+				must.True(t, !ok || before[1] == address, "attachment %s got %s after %s", key, address, before[1])
+				have[key] = [2]string{name, address}
 			} else {
 				p.Detach(key)
 				delete(have, key)
@@ -136,46 +144,14 @@ func TestRebuildKeepsAssignments(t *testing.T) {
 		}
 		q := New()
 		q.SetService(s)
-		if err := q.Rebuild(func() (list []Attachment, err error) {
-			for _, a := range have {
-				list = append(list, a)
-			}
-			return list, nil
-		}); err != nil {
-			t.Fatal(err)
+		for key, at := range have {
+			q.Record(svcKey, node(at[0]), key, at[1])
 		}
-		for name, at := range p.Placements(svcKey) {
-			again, ok := q.Node(svcKey, name)
-			must.True(t, ok && again == at, "node %s is at %+v, after a restart at %+v", name, at, again)
-		}
-		must.True(t, p.Summary(svcKey).Nodes == q.Summary(svcKey).Nodes, "the number of nodes changed")
+		must.Equal(t, nodesOf(q), nodesOf(p), "nodes after a restart")
 	})
 }
 
-func TestServiceOfVolume(t *testing.T) {
-	drivers := Drivers{"nfs.fairlead.io": {}, "nfs.lb.csi.storage.gke.io": svcKey}
-	source := func(driver string, attributes ...string) *corev1.CSIPersistentVolumeSource {
-		s := &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeAttributes: map[string]string{}}
-		for i := 0; i < len(attributes); i += 2 {
-			s.VolumeAttributes[attributes[i]] = attributes[i+1]
-		}
-		return s
-	}
-	for _, test := range []struct {
-		source *corev1.CSIPersistentVolumeSource
-		want   string
-	}{
-		{source("nfs.fairlead.io", "service", "a/b"), "a/b"},
-		{source("nfs.lb.csi.storage.gke.io"), "storage/pool"},
-		{source("nfs.lb.csi.storage.gke.io", "service", "a/b"), "a/b"},
-		{source("nfs.fairlead.io"), ""},
-		{source("nfs.fairlead.io", "service", "b"), ""},
-		{source("nfs.fairlead.io", "service", "a/b/c"), ""},
-		{source("nfs.fairlead.io", "service", "/b"), ""},
-	} {
-		got, err := drivers.ServiceOf(test.source, "pv")
-		if (test.want == "") != errors.Is(err, ErrNoService) || err == nil && got.String() != test.want {
-			t.Errorf("%v: got %s, %v, want %q", test.source, got, err, test.want)
-		}
-	}
+func nodesOf(p *Pools) (nodes map[string]assign.Placement) {
+	p.View(svcKey, func(pool *assign.Pool) { nodes = pool.Nodes() })
+	return nodes
 }

@@ -15,21 +15,36 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // loads are the numbers of nodes on 10.0.0.1 and on.
 func (f *fixture) loads(servers int) []int {
-	counts := map[string]int{}
-	for _, at := range f.r.Pools.Placements(key) {
-		counts[at.Backend.Addr().String()]++
-	}
+	counts := f.nodesOf()
 	var list []int
 	for _, s := range addresses(servers) {
 		list = append(list, counts[s])
 	}
 	return list
+}
+
+// nodesOf are the numbers of nodes by server.
+func (f *fixture) nodesOf() map[string]int {
+	nodes := map[string]int{}
+	f.r.Pools.View(key, func(p *assign.Pool) {
+		for _, at := range p.Nodes() {
+			nodes[at.Backend.Addr().String()]++
+		}
+	})
+	return nodes
+}
+
+// placement is where a node is.
+func (f *fixture) placement(node string) (at assign.Placement, ok bool) {
+	f.r.Pools.View(key, func(p *assign.Pool) { at, ok = p.Node(node) })
+	return at, ok
 }
 
 // attachNodes attaches nodes with a number from first on.
@@ -187,14 +202,6 @@ func (b *balancing) takes() []string {
 	return open
 }
 
-func (b *balancing) nodesOf() map[string]int {
-	nodes := map[string]int{}
-	for _, at := range b.r.Pools.Placements(key) {
-		nodes[at.Backend.Addr().String()]++
-	}
-	return nodes
-}
-
 func (b *balancing) attachOne(takes []string) {
 	before := b.nodesOf()
 	if len(takes) == 0 {
@@ -203,7 +210,7 @@ func (b *balancing) attachOne(takes []string) {
 	name := fmt.Sprintf("n%d", b.next)
 	b.next++
 	b.fixture.attach(name, "v")
-	at, _ := b.r.Pools.Node(key, name)
+	at, _ := b.placement(name)
 	server := at.Backend.Addr().String()
 	b.places[name] = server
 	fewest := slices.MinFunc(takes, func(x, y string) int { return before[x] - before[y] })
@@ -224,7 +231,7 @@ func (b *balancing) check() {
 		open[strings.TrimSuffix(m.Address, ":2049")] = !m.Drain && m.Health != "Down"
 	}
 	for name, before := range b.places {
-		at, ok := b.r.Pools.Node(key, name)
+		at, ok := b.placement(name)
 		must.True(b.t, ok, "%s is forgotten", name)
 		now := at.Backend.Addr().String()
 		must.True(b.t, now == before || !open[before] || b.excess, "%s moved from %s, which is well, to %s", name, before, now)

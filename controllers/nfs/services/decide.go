@@ -7,7 +7,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
@@ -22,12 +21,16 @@ func (p *pass) decide(status *v1alpha1.NFSServiceStatus) {
 }
 
 func (p *pass) decideStable(status *v1alpha1.NFSServiceStatus) {
-	current := addrPort(status.Backend)
-	choice := publish.ChooseStable(p.key.String(), familyOf(status.Address), current, p.members)
-	status.Backend = text(choice.Backend)
-	if current.IsValid() && choice.Backend != current {
-		nodes := p.Pools.AddressNodes(p.key, []string{spec.Published(status.Address, p.spec.Port)})
-		p.addMove("the service's address", p.why(current), current, choice.Backend, nodes[0])
+	current, to := addrPort(status.Backend), spec.ChooseStable(p.service, p.members)
+	status.Backend = text(to)
+	if current.IsValid() && to != current {
+		reason := assign.Leaves(p.members, current)
+		if p.dead(current) && reason != assign.Gone {
+			reason = assign.Down
+		}
+		nodes := 0
+		p.Pools.View(p.key, func(pool *assign.Pool) { nodes = pool.AddressNodes(spec.Published(status.Address, p.spec.Port)) })
+		p.addMove("the service's address", reason, current, to, nodes)
 	}
 }
 
@@ -50,22 +53,8 @@ func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
 // slots are those of a status, with their users.
 func (p *pass) slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
 	slots := spec.Slots(status)
-	p.Pools.Slots(p.key, slots, spec.SlotAddresses(status, p.spec.Port))
+	p.Pools.View(p.key, func(pool *assign.Pool) { pool.Slots(slots, spec.SlotAddresses(status, p.spec.Port)) })
 	return slots
-}
-
-// why a stable address leaves its backend.
-func (p *pass) why(backend netip.AddrPort) assign.Reason {
-	for _, m := range p.members {
-		switch {
-		case m.Addr != backend:
-		case p.dead(backend):
-			return assign.Down
-		default:
-			return assign.Draining
-		}
-	}
-	return assign.Gone
 }
 
 // moved reports whether status leads addresses to other backends than before.
@@ -79,14 +68,6 @@ func moved(before, after *v1alpha1.NFSServiceStatus) bool {
 		}
 	}
 	return false
-}
-
-func familyOf(clusterIP string) publish.Family {
-	a, err := netip.ParseAddr(clusterIP)
-	if err != nil {
-		return ""
-	}
-	return publish.FamilyOf(a)
 }
 
 func addrPort(text string) netip.AddrPort {

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -12,7 +14,7 @@ import (
 )
 
 // reportEvents emits events, logs and metrics of what the pass found and did.
-func (p *pass) reportEvents(status *v1alpha1.NFSServiceStatus) {
+func (p *pass) reportEvents(recorded, now []metav1.Condition) {
 	for _, c := range p.takeChanges() {
 		p.Log.Info("the health of a backend changed", "service", p.key.String(), "backend", c.Backend, "from", c.From, "to", c.To, "error", c.Error)
 		switch {
@@ -30,13 +32,9 @@ func (p *pass) reportEvents(status *v1alpha1.NFSServiceStatus) {
 		}
 	}
 	for _, kind := range []string{v1alpha1.NFSReady, v1alpha1.NFSProberSuspected} {
-		c := meta.FindStatusCondition(status.Conditions, kind)
-		if c == nil {
-			continue
-		}
-		before := p.reported[kind]
-		p.reported[kind] = *c
+		c, before := meta.FindStatusCondition(now, kind), ptr.Deref(meta.FindStatusCondition(recorded, kind), metav1.Condition{})
 		switch {
+		case c == nil:
 		case before.Reason == c.Reason && before.Message == c.Message:
 		case warns(c.Reason):
 			p.event(corev1.EventTypeWarning, c.Reason, "Reconcile", c.Message)

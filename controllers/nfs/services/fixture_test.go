@@ -22,11 +22,13 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	nfsvolume "github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -77,7 +79,7 @@ func (f *fixture) restart() {
 	f.Client.Before, f.Client.After = before, after
 	f.r = &Reconciler{
 		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Log: f.Log}, Pools: pools.New(),
-		Drivers: pools.Drivers{csi.DefaultDriver: {}}, Probing: &Probing{}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
+		Drivers: clusternfs.Drivers{csi.DefaultDriver: {}}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
 		parallel: 1, // so that runs repeat
 	}
 	f.Must(f.r.prepare(f.Registry))
@@ -195,8 +197,8 @@ func (f *fixture) attach(node, volume string) string {
 	address, err := f.r.Pools.Attach(key, assign.Node{Name: node}, name)
 	f.Must(err)
 	va := objects.Attachment(volume, node, csi.DefaultDriver)
-	va.Name, va.UID, va.Finalizers = name, types.UID(name), []string{pools.Finalizer(csi.DefaultDriver)}
-	va.Annotations = map[string]string{pools.ServiceAnnotation: key.String()}
+	va.Name, va.UID, va.Finalizers = name, types.UID(name), []string{clusternfs.Finalizer(csi.DefaultDriver)}
+	va.Annotations = map[string]string{nfsvolume.AttachedServiceAnnotation: key.String()}
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(csi.DefaultDriver): address}}
 	f.Must(f.Seed(context.Background(), va))
 	return address

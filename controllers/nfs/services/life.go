@@ -2,19 +2,16 @@ package services
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 )
 
 // Finalizer of an NFSService keeps its Services until no node has it attached.
@@ -58,42 +55,13 @@ func (r *Reconciler) nodesOf(ctx context.Context, service types.NamespacedName) 
 	}
 	nodes := map[string]bool{}
 	for i := range list.Items {
-		va := &list.Items[i]
-		if pools.AddressOf(va) == "" || pools.Detached(va) {
-			continue
-		}
-		of, known, err := r.attachedTo(ctx, va)
+		a, ok, err := r.Drivers.Attachment(&list.Items[i], clusternfs.VolumesOf(ctx, r.Client, r.Live))
 		if err != nil {
 			return nil, err
 		}
-		if known && of == service {
-			nodes[va.Spec.NodeName] = true
+		if ok && a.Address != "" && a.Service == service {
+			nodes[a.Node] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(nodes)), nil
-}
-
-// attachedTo is the service of an attachment; false if it is unknown. An attachment of
-// a driver that is no longer served counts until its node releases it: no attacher
-// removes its finalizer.
-func (r *Reconciler) attachedTo(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, bool, error) {
-	_, served := r.Drivers[va.Spec.Attacher]
-	if of, err := volume.ParseService(va.Annotations[pools.ServiceAnnotation]); err == nil {
-		return of, served || va.DeletionTimestamp == nil, nil
-	}
-	if !served {
-		return types.NamespacedName{}, false, nil
-	}
-	source, pv, err := pools.Source(ctx, r.Client, va)
-	if apierrors.IsNotFound(err) {
-		source, pv, err = pools.Source(ctx, r.Live, va)
-	}
-	if err == nil {
-		of, err := r.Drivers.ServiceOf(source, pv)
-		return of, err == nil, nil
-	}
-	if apierrors.IsNotFound(err) || errors.Is(err, pools.ErrNoService) {
-		err = nil
-	}
-	return types.NamespacedName{}, false, err
 }

@@ -1,6 +1,10 @@
 package services
 
 import (
+	"context"
+	"maps"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,7 +75,15 @@ func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	for key, status := range m.reconciler.statuses() {
+	m.reconciler.mu.Lock()
+	kept := slices.Collect(maps.Keys(m.reconciler.states)) // none in a replica that does not lead
+	m.reconciler.mu.Unlock()
+	for _, key := range kept {
+		var service v1alpha1.NFSService
+		if m.reconciler.Client.Get(context.Background(), key, &service) != nil {
+			continue // it is gone
+		}
+		status := &service.Status
 		for _, b := range status.Backends {
 			to <- prometheus.MustNewConstMetric(healthMetric, prometheus.GaugeValue, 1, key.Namespace, key.Name, b.Address, b.Health)
 			to <- prometheus.MustNewConstMetric(nodesMetric, prometheus.GaugeValue, float64(b.Nodes), key.Namespace, key.Name, b.Address)
@@ -82,23 +94,4 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(suspected, prometheus.GaugeValue, value, key.Namespace, key.Name)
 	}
-}
-
-// statuses are those of the last pass of each service. They are not changed any more.
-func (r *Reconciler) statuses() map[types.NamespacedName]*v1alpha1.NFSServiceStatus {
-	r.mu.Lock()
-	states := make(map[types.NamespacedName]*state, len(r.states))
-	for key, s := range r.states {
-		states[key] = s
-	}
-	r.mu.Unlock()
-	all := map[types.NamespacedName]*v1alpha1.NFSServiceStatus{}
-	for key, s := range states {
-		s.mu.Lock()
-		if s.shown != nil {
-			all[key] = s.shown
-		}
-		s.mu.Unlock()
-	}
-	return all
 }

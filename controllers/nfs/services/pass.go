@@ -54,7 +54,7 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 		return 0, nil // an event follows
 	}
 	p.members = p.update(p.now, p.spec.Health, backends, p.service.Status.Backends)
-	p.probe()
+	p.setTargets(p.key, p.members, p.spec)
 	next := p.service.Status.DeepCopy()
 	p.decide(next)
 	if err := p.publish(ctx, next); err != nil {
@@ -89,7 +89,7 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	if len(problems) == 0 {
 		p.good = &parsed
 		// Servers that the ClusterIPs can't reach are left out and reported.
-		p.problems = nfs.CheckExposure("spec", p.spec.Exposure, nfs.Service, 0, merged)
+		p.problems = nfs.CheckFamilies("spec.backends", p.spec.Exposure, merged)
 	}
 	return merged, true
 }
@@ -103,14 +103,6 @@ func (p *pass) recorded(parsed spec.Service) []nfs.Backend {
 		backends = append(backends, m.Backend)
 	}
 	return backends
-}
-
-func (p *pass) probe() {
-	addresses := make([]netip.AddrPort, len(p.members))
-	for i, m := range p.members {
-		addresses[i] = m.Addr
-	}
-	p.Probing.Set(p.key, p.spec.Health, targets(addresses, p.spec.Shares, p.spec.Versions, p.spec.MountPort))
 }
 
 // health of a backend; Down if the service does not have it.

@@ -72,12 +72,12 @@ func (p *pass) outline(next *v1alpha1.NFSServiceStatus) *v1alpha1.NFSServiceStat
 }
 
 // frontends are the Services of a status.
-func (p *pass) frontends(status *v1alpha1.NFSServiceStatus) []frontend.Frontend {
-	var fronts []frontend.Frontend
+func (p *pass) frontends(status *v1alpha1.NFSServiceStatus) []publish.Frontend {
+	var fronts []publish.Frontend
 	for i, name := range publish.Names(p.service.Name, p.spec.Exposure, len(status.Slots)) {
-		f := frontend.Frontend{
-			Namespace: p.service.Namespace, Service: p.service.Name, Owner: owner(p.service), Port: int32(p.spec.Port), Dead: p.dead,
-			Frontend: publish.Frontend{Name: name, Slot: -1, MountPort: p.spec.PublishedMountPort()},
+		f := publish.Frontend{
+			Namespace: p.service.Namespace, Name: name, Service: p.service.Name, Owner: owner(p.service), Port: int32(p.spec.Port), Slot: -1,
+			MountPort: p.spec.PublishedMountPort(),
 		}
 		address, backend := status.Address, status.Backend
 		if len(status.Slots) > 0 {
@@ -100,14 +100,14 @@ func owner(service *v1alpha1.NFSService) metav1.OwnerReference {
 }
 
 // sync writes frontends in parallel. A failure of one does not stop the others.
-func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend.Result, []error) {
+func (p *pass) sync(ctx context.Context, fronts []publish.Frontend) ([]frontend.Result, []error) {
 	results := make([]frontend.Result, len(fronts))
 	failed := make([]error, len(fronts))
 	var group errgroup.Group
 	group.SetLimit(cmp.Or(p.parallel, defaultParallel))
 	for i, f := range fronts {
 		group.Go(func() error {
-			results[i], failed[i] = p.Writer.Sync(ctx, f)
+			results[i], failed[i] = p.Writer.Sync(ctx, f, p.dead)
 			return nil
 		})
 	}
@@ -117,7 +117,7 @@ func (p *pass) sync(ctx context.Context, fronts []frontend.Frontend) ([]frontend
 
 // confirm reads live before a Service is created without an address: a stale cache
 // may lack the address that is recorded.
-func (p *pass) confirm(ctx context.Context, fronts []frontend.Frontend) error {
+func (p *pass) confirm(ctx context.Context, fronts []publish.Frontend) error {
 	for _, f := range fronts {
 		if f.ClusterIP.IsValid() {
 			continue

@@ -19,29 +19,30 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
+	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // Reconciler keeps NFSServices.
 type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server.
-	Live    client.Reader
-	Writer  *frontend.Writer
-	Pools   *pools.Pools
-	Drivers pools.Drivers
-	// Wait returns once the pools are complete. nil: they are.
-	Wait    func(context.Context) error
-	Probing *Probing
-	Servers Servers
-	Events  events.EventRecorder
-	Clock   clock.WithDelayedExecution
-	Log     *slog.Logger
+	Live     client.Reader
+	Writer   *frontend.Writer
+	Pools    *pools.Pools
+	Drivers  clusternfs.Drivers
+	Observer *pools.Observer
+	Servers  Servers
+	Events   events.EventRecorder
+	Clock    clock.WithDelayedExecution
+	Log      *slog.Logger
 
 	// parallel is how many Services of a service are written at once; 0: defaultParallel.
 	parallel int
 	metrics  *metrics
+	prober   *rpc.Prober[probed]
 	// trigger requests a pass after a while.
 	trigger func(types.NamespacedName, time.Duration)
 
@@ -62,11 +63,6 @@ const (
 
 // Reconcile brings one service in line.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if r.Wait != nil {
-		if err := r.Wait(ctx); err != nil {
-			return ctrl.Result{}, nil // the manager stops
-		}
-	}
 	var service v1alpha1.NFSService
 	if err := r.Client.Get(ctx, request.NamespacedName, &service); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -107,7 +103,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.states, key)
 	r.mu.Unlock()
 	r.Servers.Use(key, "")
-	r.Probing.Set(key, health.DefaultSettings(), nil)
+	r.setTargets(key, nil, spec.Service{})
 	r.metrics.forget(key)
 }
 

@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +16,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
+	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -357,15 +360,30 @@ func TestServersAreProbedAtTheIntervalOfTheirService(t *testing.T) {
 	f.reconcile()
 	f.change(func(s *v1alpha1.NFSService) { s.Spec.Health.Interval = &metav1.Duration{Duration: time.Minute} })
 	f.reconcile()
-	targets := map[time.Duration]int{}
-	for _, target := range f.r.Probing.targets {
-		targets[target.Interval.Round(time.Second)]++
+	probes := make(chan rpc.Target, 100)
+	f.r.prober = rpc.NewProber(func(_ context.Context, target rpc.Target) rpc.Result {
+		probes <- target
+		return rpc.Result{}
+	}, func(probed, rpc.Result) {})
+	go f.r.prober.Run(t.Context())
+	f.reconcile()
+	targets := map[netip.Addr]time.Duration{}
+	for range 2 {
+		target := <-probes
+		targets[target.Address.Addr()] = target.Interval.Round(time.Second)
 	}
-	must.Equal(t, targets, map[time.Duration]int{time.Minute: 2}, "targets by interval")
+	must.Equal(t, targets, map[netip.Addr]time.Duration{netip.MustParseAddr("10.0.0.1"): time.Minute, netip.MustParseAddr("10.0.0.2"): time.Minute}, "intervals of targets")
+	by, _ := spec.Read(f.get())
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()
-	must.Equal(t, len(f.r.Probing.targets), 0, "targets of a service that is gone")
+	f.r.setTargets(key, []nfs.Member{{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("10.0.0.1:2049")}}}, by)
+	select {
+	case target := <-probes:
+		must.Equal(t, target.Address.String(), "10.0.0.1:2049")
+	case <-time.After(10 * time.Second):
+		t.Error("a new service of that name is not probed at once: the former targets are still there")
+	}
 }
 
 func TestBackendsOfAnotherFamilyAreReported(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,6 +22,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
 )
 
 // workers is how many services are reconciled at once.
@@ -28,7 +30,7 @@ const workers = 4
 
 // SetupWithManager registers the controller. The manager's cache must hold
 // NFSServices, and Services and slices with the label publish.ServiceLabel.
-// Servers must be a Watches, and the pools must be unused so far.
+// Servers must be a Watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(controllermetrics.Registry); err != nil {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)
@@ -39,7 +41,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("setting up the controller of NFS services: %w", err)
 		}
 	}
-	if err := mgr.Add(r.Probing); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		r.prober.Run(ctx)
+		return nil
+	})); err != nil {
 		return fmt.Errorf("setting up the controller of NFS services: %w", err)
 	}
 	published := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -50,6 +55,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Service{}, published).
 		Watches(&discoveryv1.EndpointSlice{}, published).
+		WatchesRawSource(r.Observer.Source(func(service types.NamespacedName, _ string) reconcile.Request {
+			return reconcile.Request{NamespacedName: service}
+		}, counting/4)).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -68,8 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // prepare connects the parts and registers the metrics.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
-	r.Probing.report = r.observe
-	r.Pools.OnChange(func(key types.NamespacedName, _ string) { r.ask(key, counting/4) })
+	r.prober = rpc.NewProber((&rpc.Client{}).Probe, func(key probed, result rpc.Result) { r.observe(key.service, key.backend, result) })
 	r.metrics, err = newMetrics(r, registry)
 	return err
 }

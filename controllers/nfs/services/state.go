@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -24,8 +23,6 @@ type state struct {
 	wrote string
 	// counted is when nodes were last reported.
 	counted time.Time
-	// reported are the conditions that events last showed.
-	reported map[string]metav1.Condition
 
 	mu      sync.Mutex // guards what follows: probes report at any time
 	table   *health.Table
@@ -33,10 +30,9 @@ type state struct {
 	changes []health.Change
 	// flushing: a flush of pending results is scheduled.
 	flushing bool
-	shown    *v1alpha1.NFSServiceStatus // for metrics
 }
 
-func newState(uid types.UID) *state { return &state{uid: uid, reported: map[string]metav1.Condition{}} }
+func newState(uid types.UID) *state { return &state{uid: uid} }
 
 // isStale reports whether an object is older than the last status written.
 func (s *state) isStale(version string) bool {
@@ -145,10 +141,4 @@ func (s *state) guard() health.Guard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.Guard()
-}
-
-func (s *state) show(status *v1alpha1.NFSServiceStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.shown = status
 }

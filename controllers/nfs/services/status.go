@@ -19,13 +19,13 @@ import (
 // report writes status, events and metrics. Numbers of nodes are written once a
 // second at most; it returns when to write the next.
 func (p *pass) report(ctx context.Context, next *v1alpha1.NFSServiceStatus) (time.Duration, error) {
-	p.describe(next)
-	summary := p.Pools.Summary(p.key)
-	next.Nodes = int32(summary.Nodes)
+	nodes := p.backendNodes(next)
+	p.describe(next, nodes)
 	next.ObservedGeneration = p.service.Generation
-	p.setConditions(next, summary.Plan, p.idle(next))
-	p.show(next)
-	defer p.reportEvents(next)
+	var plan assign.Plan
+	p.Pools.View(p.key, func(pool *assign.Pool) { next.Nodes, plan = int32(pool.Len()), pool.Plan() })
+	p.setConditions(next, plan, p.idle(next, nodes))
+	defer p.reportEvents(p.service.Status.Conditions, next.Conditions)
 	if equality.Semantic.DeepEqual(&p.service.Status, next) {
 		return 0, nil
 	}
@@ -53,8 +53,7 @@ func (p *pass) write(ctx context.Context, status *v1alpha1.NFSServiceStatus) err
 }
 
 // describe writes backends with their health and nodes, and the nodes of slots.
-func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
-	nodes := p.backendNodes(status)
+func (p *pass) describe(status *v1alpha1.NFSServiceStatus, nodes map[netip.AddrPort]int) {
 	status.Backends, status.BackendCount, status.HealthyBackends = nil, int32(len(p.members)), 0
 	p.state.mu.Lock()
 	defer p.state.mu.Unlock()
@@ -63,7 +62,7 @@ func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
 		b := v1alpha1.NFSBackendStatus{
 			Address: m.Addr.String(), Source: string(m.Source), Weight: m.Weight, Zone: m.Zone, Drain: m.Drain,
 			// The health that this pass decided on: a later change has a pass of its own.
-			Health: m.Health.String(), Nodes: int32(nodes[m.Addr.String()]), LastError: p.errorOf(m.Addr),
+			Health: m.Health.String(), Nodes: int32(nodes[m.Addr]), LastError: p.errorOf(m.Addr),
 		}
 		if !record.Since.IsZero() && record.Health == m.Health {
 			b.Since = &metav1.Time{Time: record.Since.UTC().Truncate(time.Second)}
@@ -76,38 +75,29 @@ func (p *pass) describe(status *v1alpha1.NFSServiceStatus) {
 }
 
 // idle are the healthy servers without a node, as far as the service spreads nodes over servers.
-func (p *pass) idle(status *v1alpha1.NFSServiceStatus) []netip.AddrPort {
+func (p *pass) idle(status *v1alpha1.NFSServiceStatus, nodes map[netip.AddrPort]int) []netip.AddrPort {
 	if p.spec.Exposure == nfs.Stable {
 		return nil
 	}
-	nodes := p.backendNodes(status)
 	var loads []assign.Load
 	for _, m := range spec.Reachable(status, p.members) {
-		loads = append(loads, assign.Load{Member: m, Nodes: nodes[m.Addr.String()]})
+		loads = append(loads, assign.Load{Member: m, Nodes: nodes[m.Addr]})
 	}
 	return assign.Idle(loads)
 }
 
-// backendNodes is how many nodes use each backend, by its address with port.
-func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[string]int {
-	nodes := map[string]int{}
-	switch p.spec.Exposure {
-	case nfs.PerNode:
-		addresses := make([]string, len(p.members))
-		for i, m := range p.members {
-			addresses[i] = m.Address()
-		}
-		for i, n := range p.Pools.AddressNodes(p.key, addresses) {
-			nodes[p.members[i].Addr.String()] = n
-		}
-	case nfs.PerNodeStable:
-		for i, s := range p.slots(status) {
-			status.Slots[i].Nodes = int32(s.Nodes)
-			nodes[status.Slots[i].Backend] += s.Nodes
-		}
-	case nfs.Stable:
-		nodes[status.Backend] = p.Pools.AddressNodes(p.key, []string{spec.Published(status.Address, p.spec.Port)})[0]
+// backendNodes is how many nodes use each backend. It also writes the nodes of slots.
+func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[netip.AddrPort]int {
+	slots := p.slots(status)
+	for i := range slots {
+		status.Slots[i].Nodes = int32(slots[i].Nodes)
 	}
+	nodes := map[netip.AddrPort]int{}
+	p.Pools.View(p.key, func(pool *assign.Pool) {
+		for address, backend := range spec.Addresses(p.spec.Exposure, status, p.members, slots, p.spec.Port) {
+			nodes[backend] += pool.AddressNodes(address)
+		}
+	})
 	return nodes
 }
 

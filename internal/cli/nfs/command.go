@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -56,14 +56,10 @@ var ErrNotInstalled = errors.New("the cluster has no NFSServices: Fairlead is no
 var errNoNFSService = errors.New(`no such NFSService; "fairlead nfs" lists them`)
 
 // nfsReader reads page by page, with the rights of the user.
-type nfsReader struct {
-	*nfs.NFSReader
-	live *lists.Live
-}
+type nfsReader struct{ *nfs.Reader }
 
-func newNFSReader(live client.Reader, drivers map[string]types.NamespacedName) nfsReader {
-	paged := lists.NewLive(live)
-	return nfsReader{nfs.NewNFSReader(paged, drivers), paged}
+func newNFSReader(live client.Reader, drivers nfs.Drivers) nfsReader {
+	return nfsReader{&nfs.Reader{Objects: lists.NewLive(live), Drivers: drivers}}
 }
 
 func openNFS(o *cli.ClientOptions, cmd *cobra.Command) (nfsReader, error) {
@@ -95,7 +91,7 @@ func showNFS(ctx context.Context, out io.Writer, reader nfsReader, output string
 }
 
 // Read reads all NFSServices with the nodes on their servers. drivers have the default service of each CSI driver.
-func Read(ctx context.Context, live client.Reader, drivers map[string]types.NamespacedName) ([]View, error) {
+func Read(ctx context.Context, live client.Reader, drivers nfs.Drivers) ([]View, error) {
 	return newNFSReader(live, drivers).views(ctx, nil)
 }
 
@@ -162,43 +158,34 @@ func completeServices(o *cli.ClientOptions) cobra.CompletionFunc {
 // nfsState is a service with its nodes.
 type nfsState struct {
 	*plan.State
-	use nfs.NFSUse
+	use nfs.Use
 }
 
 // states of services, from their status and VolumeAttachments.
 func (r nfsReader) states(ctx context.Context, services []v1alpha1.NFSService) ([]nfsState, error) {
-	use, err := r.Use(ctx)
+	uses, err := r.Uses(ctx)
 	if err != nil {
 		return nil, err
 	}
-	zones, err := r.zones(ctx)
-	if err != nil {
-		return nil, err
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.Objects.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	zones := map[string]string{}
+	for _, n := range nodes.Items {
+		zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
 	}
 	var states []nfsState
 	for i := range services {
-		used := use[client.ObjectKeyFromObject(&services[i])]
+		use := ptr.Deref(uses[client.ObjectKeyFromObject(&services[i])], nfs.Use{})
 		var attachments []assign.Attachment
-		for _, a := range used.Attachments {
+		for _, a := range use.Attachments {
 			attachments = append(attachments, assign.Attachment{
 				Node: assign.Node{Name: a.Node, Zone: zones[a.Node]}, Volume: a.PersistentVolume, Address: a.Address,
 			})
 		}
-		states = append(states, nfsState{plan.Read(&services[i], attachments), used})
+		states = append(states, nfsState{plan.Read(&services[i], attachments), use})
 	}
 	return states, nil
-}
-
-// zones of the nodes.
-func (r nfsReader) zones(ctx context.Context) (map[string]string, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.live.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	zones := map[string]string{}
-	for _, n := range list.Items {
-		zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
-	}
-	return zones, nil
 }

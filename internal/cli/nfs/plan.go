@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/plan"
@@ -73,15 +74,15 @@ func showNFSPlan(ctx context.Context, out io.Writer, reader nfsReader, output st
 	if problems = append(problems, found...); len(problems) > 0 {
 		return fmt.Errorf("%w:\n%w", errNFSChange, problems.Err())
 	}
-	view := viewOfNFSPlan(args[0], state.State, planned)
-	write := writeNFSPlan
 	if output == cli.OutputJSON {
-		write = func(out io.Writer, v nfsPlanView) error { return cli.WriteJSON(out, v) }
+		err = cli.WriteJSON(out, planned)
+	} else {
+		err = writeNFSPlan(out, planned)
 	}
-	if err := write(out, view); err != nil {
+	if err != nil {
 		return fmt.Errorf("showing the plan: %w", err)
 	}
-	if view.Outcome == string(plan.Waits) {
+	if planned.Outcome == plan.Waits {
 		return cli.ExitWaits
 	}
 	return nil
@@ -97,7 +98,7 @@ func (c nfsChanges) parse(port uint16) (nfs.Change, nfs.Problems) {
 			problems.Add(nfs.Index("add", i), "%s", err)
 			continue
 		}
-		change.Add = append(change.Add, nfs.BackendSpec{Address: endpoint.Addr().String(), Port: int32(endpoint.Port())})
+		change.Add = append(change.Add, v1alpha1.NFSBackend{Address: endpoint.Addr().String(), Port: int32(endpoint.Port())})
 	}
 	for i, text := range c.weight {
 		path := nfs.Index("weight", i)

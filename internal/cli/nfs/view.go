@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/nfs/plan"
 )
 
 // nfsViews is what `fairlead nfs -o json` prints. Fields are added, never renamed
@@ -69,21 +70,7 @@ type Slot struct {
 }
 
 // Node is a node with an attached volume of the service.
-type Node struct {
-	Node string `json:"node"`
-	Zone string `json:"zone"`
-	// Address that the node has mounted, and its slot.
-	Address string `json:"address"`
-	Slot    *int   `json:"slot,omitempty"`
-	// Backend that the address leads to; empty: none.
-	Backend string `json:"backend"`
-	Volumes int    `json:"volumes"`
-	// Leaves says why the node should leave the backend: Gone, Down or Draining.
-	Leaves string `json:"leaves"`
-	// Split: volumes of the node have different addresses.
-	Split bool   `json:"split"`
-	Why   string `json:"why"`
-}
+type Node = plan.Node
 
 type Waiting struct {
 	Node   string `json:"node"`
@@ -94,7 +81,7 @@ func viewOfNFS(s *v1alpha1.NFSService, state nfsState) View {
 	v := View{
 		Service: s.Namespace + "/" + s.Name, Exposure: string(state.Service.Exposure), Address: s.Status.Address, Backend: s.Status.Backend, Ready: "Unknown",
 		Conditions: []Condition{}, Problems: []string{}, Volumes: append([]string{}, state.use.Volumes...),
-		Backends: []Backend{}, Slots: []Slot{}, Nodes: []Node{}, Waiting: []Waiting{},
+		Backends: []Backend{}, Slots: []Slot{}, Nodes: state.Explain(), Waiting: []Waiting{},
 	}
 	if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.NFSReady); ready != nil {
 		v.Ready, v.Message = string(ready.Status), ready.Message
@@ -102,11 +89,11 @@ func viewOfNFS(s *v1alpha1.NFSService, state nfsState) View {
 	for _, c := range s.Status.Conditions {
 		v.Conditions = append(v.Conditions, Condition{c.Type, string(c.Status), c.Reason, c.Message})
 	}
-	for _, p := range state.Problems() {
+	for _, p := range state.Problems {
 		v.Problems = append(v.Problems, p.Error())
 	}
 	slots := map[string]int{}
-	for i, slot := range state.Slots() {
+	for i, slot := range state.Slots {
 		backend := addrText(slot.Backend)
 		slots[backend]++
 		v.Slots = append(v.Slots, Slot{i, s.Status.Slots[i].Address, backend, slot.Nodes})
@@ -117,13 +104,6 @@ func viewOfNFS(s *v1alpha1.NFSService, state nfsState) View {
 	}
 	for _, b := range s.Status.Backends {
 		v.Backends = append(v.Backends, Backend{b.Address, b.Source, b.Zone, b.Weight, b.Drain, b.Health, cli.TimeOf(b.Since), nodes[b.Address], slots[b.Address], b.LastError})
-	}
-	for _, n := range state.Explain() {
-		node := Node{Node: n.Name, Zone: n.Zone, Address: n.Address, Backend: addrText(n.Backend), Volumes: n.Volumes, Leaves: string(n.Leaves), Split: n.Split, Why: n.Why}
-		if n.Slot >= 0 {
-			node.Slot = &n.Slot
-		}
-		v.Nodes = append(v.Nodes, node)
 	}
 	for _, a := range state.use.Attachments {
 		if a.Address == "" && !a.Detaching {

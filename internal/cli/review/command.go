@@ -184,8 +184,8 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 			},
 		})
 	}
-	reader := nfs.NewNFSReader(f, c.NFS.DefaultServices())
+	reader := &nfs.Reader{Objects: f, Drivers: c.NFS.DefaultServices()}
 	rules := webhook.Rules(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
-	entries, err := entriesOf(storages, reader.Drivers(), rules)
+	entries, err := entriesOf(storages, reader.Drivers.Names(), rules)
 	return &reviewer{entries, f, namespace}, err
 }

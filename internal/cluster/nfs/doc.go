@@ -1,2 +1,3 @@
-// Package nfs reads NFSServices and their volumes.
+// Package nfs reads NFSServices and the attachments of their volumes. Drivers.Attachment says what a VolumeAttachment means
+// to the controllers, the webhook and the command line alike.
 package nfs

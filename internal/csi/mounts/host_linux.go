@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/singleflight"
 	mount "k8s.io/mount-utils"
 )
 
@@ -18,12 +20,52 @@ type Host struct {
 	// MountInfo is /proc/self/mountinfo, BDI /sys/class/bdi, where they are empty.
 	MountInfo, BDI string
 
-	calls calls
+	// calls may hang. At most one runs for a key: later callers wait for that call.
+	calls singleflight.Group
 }
 
 // Mounts lists what is mounted.
 func (h *Host) Mounts() ([]Mount, error) {
-	return readMountInfo(cmp.Or(h.MountInfo, "/proc/self/mountinfo"))
+	infos, err := mount.ParseMountInfo(cmp.Or(h.MountInfo, "/proc/self/mountinfo"))
+	if err != nil {
+		return nil, fmt.Errorf("reading what is mounted: %w", err)
+	}
+	list := make([]Mount, len(infos))
+	for i, m := range infos {
+		list[i] = Mount{ID: m.ID, Source: unescape(m.Source), Target: unescape(m.MountPoint), FsType: m.FsType, Major: m.Major, Minor: m.Minor, Options: m.MountOptions, SuperOptions: m.SuperOptions}
+		// The directory was removed by another client of the server; the mount is still there.
+		for _, suffix := range []string{"//deleted", " (deleted)"} {
+			list[i].Target = strings.TrimSuffix(list[i].Target, suffix)
+		}
+	}
+	return list, nil
+}
+
+var escape = regexp.MustCompile(`\\[0-3][0-7]{2}`)
+
+// unescape reads \040 and the like, which mountinfo writes for blanks, tabs, line ends,
+// backslashes and "#" (seq_path in the kernel).
+func unescape(text string) string {
+	return escape.ReplaceAllStringFunc(text, func(digits string) string {
+		code, _ := strconv.ParseUint(digits[1:], 8, 8) // it matched
+		return string([]byte{byte(code)})
+	})
+}
+
+// run runs a command, unless the same one runs, and waits until it ends or the context does.
+func (h *Host) run(ctx context.Context, name string, args ...string) (string, error) {
+	return h.once(ctx, name+" "+strings.Join(args, " "), func() (any, error) { return run(ctx, name, args...) })
+}
+
+func (h *Host) once(ctx context.Context, key string, f func() (any, error)) (string, error) {
+	running := h.calls.DoChan(key, f)
+	select {
+	case result := <-running:
+		text, _ := result.Val.(string)
+		return text, result.Err
+	case <-ctx.Done():
+		return "", fmt.Errorf("%s: %w: %w", key, ErrTimeout, ctx.Err())
+	}
 }
 
 // Mount runs mount(8). Options that it does not know are for mount.nfs to refuse.
@@ -35,11 +77,11 @@ func (h *Host) Mount(ctx context.Context, source, target string, options []strin
 // Unmount runs umount(8) so that it asks nothing of the server itself: no
 // canonicalized path (-c), no umount.nfs, which would call the server's mount daemon (-i).
 func (h *Host) Unmount(ctx context.Context, target string, force bool) error {
-	args, key := []string{"-c", "-i", target}, "umount "+target
+	args := []string{"-c", "-i", target}
 	if force {
-		args, key = append([]string{"-f"}, args...), "umount -f "+target
+		args = append([]string{"-f"}, args...)
 	}
-	_, err := h.calls.do(ctx, key, func() (any, error) { return run(ctx, "umount", args...) })
+	_, err := h.run(ctx, "umount", args...)
 	return err
 }
 
@@ -49,17 +91,16 @@ const statFormat = "%S %b %f %a %c %d"
 // Statfs asks the server how full the share is. stat(1) does it, since a process can be
 // killed: a thread in the kernel would keep the mount busy until the server answers.
 func (h *Host) Statfs(ctx context.Context, path string) (Usage, error) {
-	text, err := h.calls.do(ctx, "stat -f "+path, func() (any, error) { return run(ctx, "stat", "-f", "-c", statFormat, "--", path) })
+	text, err := h.run(ctx, "stat", "-f", "-c", statFormat, "--", path)
 	if err != nil {
 		return Usage{}, err
 	}
-	return parseUsage(text.(string))
+	return parseUsage(text)
 }
 
 // Chmod sets the mode of the directory.
 func (h *Host) Chmod(ctx context.Context, path string, mode uint32) error {
-	text := strconv.FormatUint(uint64(mode), 8)
-	_, err := h.calls.do(ctx, "chmod "+text+" "+path, func() (any, error) { return run(ctx, "chmod", text, "--", path) })
+	_, err := h.run(ctx, "chmod", strconv.FormatUint(uint64(mode), 8), "--", path)
 	return err
 }
 

@@ -118,35 +118,35 @@ func TestChmodSetsTheMode(t *testing.T) {
 
 func TestHungCallsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c calls
+		h := &Host{}
 		var started atomic.Int32
 		release := make(chan struct{})
 		hang := func() (any, error) {
 			started.Add(1)
 			<-release
-			return 7, nil
+			return "7", nil
 		}
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := c.do(ctx, "a", hang); !errors.Is(err, ErrTimeout) {
+			if _, err := h.once(ctx, "a", hang); !errors.Is(err, ErrTimeout) {
 				t.Error(err)
 			}
 			cancel()
 		}
-		if _, err := c.do(t.Context(), "b", func() (any, error) { return nil, nil }); err != nil {
+		if _, err := h.once(t.Context(), "b", func() (any, error) { return "", nil }); err != nil {
 			t.Error(err)
 		}
 		result := make(chan any)
 		go func() {
-			v, _ := c.do(t.Context(), "a", hang)
+			v, _ := h.once(t.Context(), "a", hang)
 			result <- v
 		}()
 		synctest.Wait()
 		close(release)
-		if v := <-result; v != 7 || started.Load() != 1 {
+		if v := <-result; v != "7" || started.Load() != 1 {
 			t.Errorf("%v after %d calls", v, started.Load())
 		}
-		if v, err := c.do(t.Context(), "a", hang); v != 7 || err != nil || started.Load() != 2 {
+		if v, err := h.once(t.Context(), "a", hang); v != "7" || err != nil || started.Load() != 2 {
 			t.Errorf("%v, %v after %d calls: a call that has ended is repeated", v, err, started.Load())
 		}
 	})

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
-	"github.com/fairlead-io/fairlead/internal/csi/capability"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
@@ -30,9 +28,6 @@ type request struct {
 
 // parse validates all of a request. Nothing is mounted yet.
 func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*request, error) {
-	if req.GetVolumeCapability() == nil {
-		return nil, invalid("the request has no volume_capability")
-	}
 	if req.GetVolumeId() == "" {
 		return nil, invalid("the request has no volume_id")
 	}
@@ -40,11 +35,8 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 	if err := checkPath("target_path", r.target, kubeletDir); err != nil {
 		return nil, err
 	}
-	if err := capability.Check(req.GetVolumeCapability()); err != nil {
-		if errors.As(err, &capability.MissingError{}) {
-			return nil, invalid("%s", err)
-		}
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	if err := CheckCapability(req.GetVolumeCapability()); err != nil {
+		return nil, err
 	}
 	v, problems := volume.Read("volumeAttributes", req.GetVolumeContext(), "mountOptions", req.GetVolumeCapability().GetMount().GetMountFlags())
 	if err := problems.Err(); err != nil {
@@ -72,6 +64,26 @@ func parse(driver, kubeletDir string, req *csi.NodePublishVolumeRequest) (*reque
 	r.options, r.readAheadKB = mount, v.Options.ReadAheadKB
 	r.source = options.Source(server.Addr(), v.Share, v.SubDir)
 	return r, nil
+}
+
+// CheckCapability refuses capabilities that an NFS share does not have. The type of the file system is ignored, as the GKE
+// driver and csi-driver-nfs do.
+func CheckCapability(c *csi.VolumeCapability) error {
+	mode := c.GetAccessMode().GetMode()
+	_, known := csi.VolumeCapability_AccessMode_Mode_name[int32(mode)]
+	switch {
+	case c == nil:
+		return invalid("the request has no volume_capability")
+	case c.GetAccessType() == nil:
+		return invalid("the request has no volume_capability.access_type")
+	case mode == csi.VolumeCapability_AccessMode_UNKNOWN:
+		return invalid("the request has no volume_capability.access_mode")
+	case c.GetBlock() != nil:
+		return status.Error(codes.FailedPrecondition, "an NFS share is no block device: set volumeMode: Filesystem")
+	case !known:
+		return status.Errorf(codes.FailedPrecondition, "access mode %d is not known: use one of the CSI spec v1.12.0", mode)
+	}
+	return nil
 }
 
 // checkPath refuses paths that no kubelet sends.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -13,9 +14,8 @@ const (
 	benchServers = 1_000
 )
 
-// cluster returns nodes in three zones, backends in the same, and room for names
-// that callers hold anyway: the pool shares the text of names with them.
-func cluster(zones bool) ([]Node, []Target) {
+// cluster returns nodes in three zones, and backends in the same.
+func cluster(zones bool) ([]Node, []nfs.Member) {
 	list := members(benchServers)
 	nodes := make([]Node, benchNodes)
 	for i := range nodes {
@@ -29,7 +29,7 @@ func cluster(zones bool) ([]Node, []Target) {
 			list[i].Zone = fmt.Sprint("zone-", i%3)
 		}
 	}
-	return nodes, PerNodeTargets(list)
+	return nodes, list
 }
 
 func attachments(nodes []Node, p *Pool) []Attachment {
@@ -76,7 +76,7 @@ func BenchmarkRebuild(b *testing.B) {
 	p, nodes := full(b, true)
 	list := attachments(nodes, p)
 	for b.Loop() {
-		p.Rebuild(list)
+		rebuild(p, list)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchNodes, "ns/node")
 }
@@ -85,7 +85,7 @@ func BenchmarkRebuild(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	p, _ := full(b, true)
 	list := members(benchServers)[1:]
-	p.SetTargets(PerNodeTargets(list))
+	setMembers(p, list)
 	for b.Loop() {
 		must.True(b, len(p.Plan().Moves) >= benchNodes/benchServers*9/10, "too few moves")
 	}
@@ -107,9 +107,9 @@ func BenchmarkMemory(b *testing.B) {
 			p := newPool(DefaultSlack, targets)
 			list := make([]Attachment, len(nodes))
 			for i, n := range nodes {
-				list[i] = Attachment{n, "pv", targets[i%benchServers].Addresses[0]}
+				list[i] = Attachment{n, "pv", targets[i%benchServers].Address()}
 			}
-			p.Rebuild(list)
+			rebuild(p, list)
 			return p
 		},
 	} {

@@ -1,71 +1,70 @@
 package assign
 
-import "github.com/fairlead-io/fairlead/internal/nfs"
+import (
+	"github.com/cespare/xxhash/v2"
 
-// choose returns the address for a new node, -1 if no backend takes one: the best
+	"github.com/fairlead-io/fairlead/internal/nfs"
+)
+
+// choose returns the address for a new node, "" if no backend takes one: the best
 // backend of its zone while that stays within the limit, else the best of all;
 // of the backend's addresses the one with the fewest nodes.
-func (p *Pool) choose(hash uint64, zone int32) int32 {
-	var best, local candidate
-	nodes, weights := int64(1), int64(0) // of the backends that take nodes, with the new node
+func (p *Pool) choose(node, zone string) string {
+	hash := xxhash.Sum64String(node)
+	var best, local *backend
+	nodes, weights := 1, 0 // of the backends that take nodes, with the new node
 	for i := range p.backends {
 		b := &p.backends[i]
-		if b.rank == never {
+		if !b.Open() || len(b.addresses) == 0 {
 			continue
 		}
-		nodes, weights = nodes+b.nodes, weights+b.weight
-		c := candidate{b, mix(hash ^ b.hash)}
-		if c.beats(best) {
-			best = c
+		nodes, weights = nodes+b.nodes, weights+int(b.Weight)
+		if b.beats(best, hash) {
+			best = b
 		}
-		if zone >= 0 && b.zone == zone && c.beats(local) {
-			local = c
+		if zone != "" && b.Zone == zone && b.beats(local, hash) {
+			local = b
 		}
 	}
-	if best.backend == nil {
-		return -1
+	if best == nil {
+		return ""
 	}
-	if local.backend != nil && local.rank == best.rank && local.nodes < limit(nodes, weights, local.weight, p.slack) {
+	if local != nil && local.Health == best.Health && local.nodes < limit(nodes, weights, int(local.Weight), p.slack) {
 		best = local
 	}
 	return p.emptiest(best.addresses, hash)
 }
 
-// candidate for a new node. Its tie is a rendezvous hash: the same node finds the same backend in any process.
-type candidate struct {
-	*backend
-	tie uint64
-}
-
-// beats reports whether a backend is better than another: healthy ones first, then those not probed yet, then those
-// that fail and are kept in use; then by nodes for the weight, the new one included; then by their ties.
-func (c candidate) beats(other candidate) bool {
-	if other.backend == nil {
+// beats reports whether a backend is better for a new node: healthy ones first, then those not probed yet, then those
+// that fail and are kept in use; then by nodes for the weight, the new one included. Ties are decided by a rendezvous
+// hash: the same node finds the same backend in any process.
+func (b *backend) beats(other *backend, hash uint64) bool {
+	if other == nil {
 		return true
 	}
-	if c.rank != other.rank {
-		return c.rank < other.rank
+	if b.Health != other.Health {
+		return rank(b.Health) < rank(other.Health)
 	}
-	if x, y := (c.nodes+1)*other.weight, (other.nodes+1)*c.weight; x != y {
+	if x, y := (b.nodes+1)*int(other.Weight), (other.nodes+1)*int(b.Weight); x != y {
 		return x < y
 	}
-	return c.tie > other.tie
+	return mix(hash^b.hash) > mix(hash^other.hash)
 }
 
 // emptiest is the address with the fewest nodes.
-func (p *Pool) emptiest(addresses []int32, hash uint64) int32 {
+func (p *Pool) emptiest(addresses []string, hash uint64) string {
+	tie := func(a string) uint64 { return mix(hash ^ xxhash.Sum64String(a)) }
 	best := addresses[0]
-	for _, i := range addresses[1:] {
-		a, b := &p.addresses.list[i], &p.addresses.list[best]
-		if a.nodes < b.nodes || a.nodes == b.nodes && mix(hash^a.hash) > mix(hash^b.hash) {
-			best = i
+	for _, a := range addresses[1:] {
+		if n, least := p.counts[a], p.counts[best]; n < least || n == least && tie(a) > tie(best) {
+			best = a
 		}
 	}
 	return best
 }
 
 // limit is ⌈average × (1 + slack)⌉ for a backend of a weight.
-func limit(nodes, weights, weight, slack int64) int64 {
+func limit(nodes, weights, weight, slack int) int {
 	if weights == 0 {
 		return 0
 	}
@@ -74,54 +73,14 @@ func limit(nodes, weights, weight, slack int64) int64 {
 }
 
 // usable reports whether a node can stay with the address: its backend is there and not down.
-func (p *Pool) usable(address int32) bool {
-	if address < 0 {
-		return false
-	}
-	b := p.addresses.list[address].backend
-	return b >= 0 && p.backends[b].Health != nfs.Down
+func (p *Pool) usable(address string) bool {
+	i, ok := p.leads[address]
+	return ok && p.backends[i].Health != nfs.Down
 }
 
-// count adds nodes to an address and to its backend.
-func (p *Pool) count(address, delta int32) {
-	if address < 0 {
-		return
-	}
-	a := &p.addresses.list[address]
-	a.nodes += delta
-	if a.backend >= 0 {
-		p.backends[a.backend].nodes += int64(delta)
-	}
-}
-
-// zoneIndex gives each zone a number; -1 is no zone.
-func (p *Pool) zoneIndex(zone string) int32 {
-	if zone == "" {
-		return -1
-	}
-	i, ok := p.zones[zone]
-	if !ok {
-		i = int32(len(p.zones))
-		p.zones[zone] = i
-	}
-	return i
-}
-
-// never is the rank of a backend that takes no nodes.
-const never = 3
-
-// rank orders backends for new nodes; the lowest takes them.
-func rank(h nfs.Health) int32 {
-	switch h {
-	case nfs.Healthy:
-		return 0
-	case nfs.Unknown:
-		return 1
-	case nfs.Failing:
-		return 2
-	default:
-		return never
-	}
+// rank orders the health of backends for new nodes; the lowest takes them.
+func rank(h nfs.Health) int {
+	return [...]int{nfs.Healthy: 0, nfs.Unknown: 1, nfs.Failing: 2, nfs.Down: 3}[h]
 }
 
 // mix spreads the bits of a hash (the finalizer of SplitMix64).

@@ -1,7 +1,7 @@
 // Package assign decides which backend of an NFS service a node uses.
 //
 // A Pool holds the nodes of one service and is derived from VolumeAttachments
-// alone: Rebuild from a list gives the state that led to the list, so that a
+// alone: Record of each, in any order, gives the state that led to them, so that a
 // restart moves nothing and no count can drift. A node that has several volumes
 // of the service counts once and keeps its backend until the last is detached.
 //

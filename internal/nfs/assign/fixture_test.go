@@ -22,10 +22,31 @@ func members(n int) []nfs.Member {
 	return list
 }
 
-func newPool(slack int, targets []Target) *Pool {
-	p := NewPool(slack)
-	p.SetTargets(targets)
+// newPool exposes each backend by its own address.
+func newPool(slack int, list []nfs.Member) *Pool {
+	p := NewPool()
+	p.slack = slack
+	setMembers(p, list)
 	return p
+}
+
+func setMembers(p *Pool, list []nfs.Member) {
+	addresses := map[string]netip.AddrPort{}
+	for _, m := range list {
+		addresses[m.Address()] = m.Addr
+	}
+	p.SetBackends(p.slack, list, addresses)
+}
+
+// rebuild is what a restart does.
+func rebuild(p *Pool, list []Attachment) {
+	*p = Pool{slack: p.slack, backends: p.backends, leads: p.leads, nodes: map[string]*entry{}, counts: map[string]int{}}
+	for i := range p.backends {
+		p.backends[i].nodes = 0
+	}
+	for _, a := range list {
+		p.Record(a)
+	}
 }
 
 func attach(t testing.TB, p *Pool, n Node, volume string) string {

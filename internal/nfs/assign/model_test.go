@@ -27,7 +27,7 @@ type event struct {
 	key
 	address string // empty: not attached yet
 	deleted bool
-	targets []Target
+	targets []nfs.Member
 }
 
 type process struct {
@@ -40,7 +40,7 @@ type process struct {
 type world struct {
 	slack       int
 	zones       map[string]string
-	targets     []Target
+	targets     []nfs.Member
 	attachments map[key]string
 	processes   []*process
 }
@@ -66,7 +66,7 @@ func (w *world) list() []Attachment {
 
 func (w *world) start(p *process) {
 	p.pool, p.unread, p.pending = newPool(w.slack, w.targets), nil, map[key]bool{}
-	p.pool.Rebuild(w.list())
+	rebuild(p.pool, w.list())
 	for k, address := range w.attachments {
 		if address == "" {
 			p.pending[k] = true
@@ -83,7 +83,7 @@ func (w *world) read(t *rapid.T, p *process) {
 	p.unread = p.unread[1:]
 	switch {
 	case e.targets != nil:
-		p.pool.SetTargets(e.targets)
+		setMembers(p.pool, e.targets)
 	case e.deleted:
 		delete(p.pending, e.key)
 		w.detach(t, p, e.key)
@@ -195,16 +195,14 @@ func (w *world) checkCounts(t *rapid.T, p *Pool) {
 
 // describe is the whole state, and what the next nodes would get.
 func describe(p *Pool) string {
-	nodes := maps.Collect(p.Nodes())
+	nodes := p.Nodes()
 	text := fmt.Sprintln(p.Loads())
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		text += fmt.Sprintf("%s %+v\n", name, nodes[name])
 	}
-	for i := range uint64(4) {
+	for i := range 4 {
 		for _, zone := range []string{"", "a", "b"} {
-			if a := p.choose(mix(i), p.zoneIndex(zone)); a >= 0 {
-				text += p.addresses.list[a].text + " "
-			}
+			text += p.choose(fmt.Sprint("next-", i), zone) + " "
 		}
 	}
 	return text

@@ -2,10 +2,9 @@ package assign
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
@@ -48,51 +47,55 @@ type Plan struct {
 // mounted a backend's own address (PerNode) can only move by remounting: it moves with
 // its next first volume.
 func (p *Pool) Plan() Plan {
-	sim := &Pool{
-		slack: p.slack, backends: slices.Clone(p.backends), zones: p.zones,
-		addresses: addressTable{index: p.addresses.index, list: slices.Clone(p.addresses.list)},
-	}
+	sim := &Pool{slack: p.slack, backends: slices.Clone(p.backends), leads: p.leads, counts: maps.Clone(p.counts)}
 	plan := Plan{}
 	for name, n := range p.nodes {
-		if reason := p.leaves(n.address); reason != "" {
-			plan.Moves = append(plan.Moves, Move{Node: name, Reason: reason})
+		from := p.backendOf(n.address)
+		if reason := leaves(from); reason != "" {
+			m := Move{Node: name, Reason: reason, FromAddress: n.address}
+			if from != nil {
+				m.From = from.Addr
+			}
+			plan.Moves = append(plan.Moves, m)
 			sim.count(n.address, -1)
 		}
 	}
 	slices.SortFunc(plan.Moves, func(a, b Move) int { return cmp.Compare(a.Node, b.Node) })
 	for i := range plan.Moves {
-		sim.place(&plan.Moves[i], p.nodes[plan.Moves[i].Node])
+		m := &plan.Moves[i]
+		if m.ToAddress = sim.choose(m.Node, p.nodes[m.Node].zone); m.ToAddress != "" {
+			m.To = sim.backendOf(m.ToAddress).Addr
+		}
+		sim.count(cmp.Or(m.ToAddress, m.FromAddress), 1) // without a place, the node stays
 	}
 	plan.After = sim.Loads()
 	return plan
 }
 
-func (p *Pool) leaves(address int32) Reason {
-	b := p.addresses.list[address].backend
+// backendOf is the backend that an address leads to, nil if there is none.
+func (p *Pool) backendOf(address string) *nfs.Member {
+	if i, ok := p.leads[address]; ok {
+		return &p.backends[i].Member
+	}
+	return nil
+}
+
+// Leaves is why a node or a slot should leave a backend; empty: it stays.
+func Leaves(members []nfs.Member, backend netip.AddrPort) Reason {
+	if i := slices.IndexFunc(members, func(m nfs.Member) bool { return m.Addr == backend }); i >= 0 {
+		return leaves(&members[i])
+	}
+	return Gone
+}
+
+func leaves(m *nfs.Member) Reason {
 	switch {
-	case b < 0:
+	case m == nil:
 		return Gone
-	case p.backends[b].Health == nfs.Down:
+	case m.Health == nfs.Down:
 		return Down
-	case p.backends[b].Drain:
+	case m.Drain:
 		return Draining
 	}
 	return ""
-}
-
-// place moves a node in the copy of a pool. Without a place, the node stays.
-func (p *Pool) place(m *Move, n entry) {
-	from := p.addresses.list[n.address]
-	m.FromAddress = from.text
-	if from.backend >= 0 {
-		m.From = p.backends[from.backend].Addr
-	}
-	to := p.choose(xxhash.Sum64String(m.Node), n.zone)
-	if to < 0 {
-		p.count(n.address, 1)
-		return
-	}
-	m.ToAddress = p.addresses.list[to].text
-	m.To = p.backends[p.addresses.list[to].backend].Addr
-	p.count(to, 1)
 }

@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func hundred(t *testing.T, n int) *Pool {
 	t.Helper()
-	p := newPool(DefaultSlack, PerNodeTargets(members(n)))
+	p := newPool(DefaultSlack, members(n))
 	for i := range 100 {
 		attach(t, p, node(i), "pv")
 	}
@@ -25,7 +24,7 @@ func TestOnlyOrphansMove(t *testing.T) {
 		Gone:     func(l []nfs.Member) []nfs.Member { return slices.Delete(l, 3, 4) },
 	} {
 		p := hundred(t, 10)
-		p.SetTargets(PerNodeTargets(change(members(10))))
+		setMembers(p, change(members(10)))
 		plan := p.Plan()
 		must.Equal(t, len(plan.Moves), 10, "%s: moves", reason)
 		for _, m := range plan.Moves {
@@ -41,16 +40,16 @@ func TestOnlyOrphansMove(t *testing.T) {
 
 func TestOrphansWithoutPlaceAreNamed(t *testing.T) {
 	p := hundred(t, 2)
-	p.SetTargets(nil)
+	setMembers(p, nil)
 	plan := p.Plan()
 	if len(plan.Moves) != 100 || plan.Moves[0].ToAddress != "" || plan.Moves[0].Reason != Gone || plan.Moves[0].Node != "node-0" {
 		t.Errorf("%d moves, %+v", len(plan.Moves), plan.Moves[0])
 	}
-	p.SetTargets(PerNodeTargets(members(2)))
+	setMembers(p, members(2))
 	must.Equal(t, p.Plan().Moves, nil, "moves once the backends are back")
 	list := members(2)
 	list[0].Drain, list[1].Drain = true, true
-	p.SetTargets(PerNodeTargets(list))
+	setMembers(p, list)
 	after := p.Plan().After
 	must.True(t, after[0].Nodes == 50 && after[1].Nodes == 50, "nodes that can't move stay: %v", after)
 }

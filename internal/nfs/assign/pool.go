@@ -1,7 +1,10 @@
 package assign
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -14,14 +17,6 @@ const DefaultSlack = 20
 
 // ErrNoBackend is returned where no backend takes new nodes.
 var ErrNoBackend = errors.New("the NFS service has no backend for a new node: all are down or draining, or there are none; add a backend, end a drain, or check the servers")
-
-// Target is a backend with the addresses that lead to it: its own (PerNode), the
-// ClusterIPs of its slots (PerNodeStable), or the service's one ClusterIP (Stable).
-// The text of an address is what VolumeAttachments carry; no two targets share one.
-type Target struct {
-	nfs.Member
-	Addresses []string
-}
 
 // Node is a Kubernetes node.
 type Node struct {
@@ -43,81 +38,58 @@ type Attachment struct {
 
 // Pool holds the nodes of one service. It is not safe for concurrent use.
 type Pool struct {
-	slack     int64
-	backends  []backend // sorted by address
-	addresses addressTable
-	zones     map[string]int32
-	nodes     map[string]entry
-	// split are nodes whose volumes have different addresses.
-	split map[string]struct{}
+	slack    int
+	backends []backend      // sorted by address
+	leads    map[string]int // addresses, each to the index of its backend
+	nodes    map[string]*entry
+	counts   map[string]int // nodes by address
 }
 
-// backend begins with what choose reads of each.
 type backend struct {
-	nodes, weight int64
-	hash          uint64
-	zone          int32 // -1: none
-	rank          int32 // for new nodes: the lowest takes them; never takes none
-	addresses     []int32
 	nfs.Member
+	addresses []string
+	nodes     int
+	hash      uint64
 }
 
-// entry is one node. It is kept by value in a map: 32 bytes, and 24 for each volume.
+// entry is one node. Its address is the one by which it counts.
 type entry struct {
-	volumes []held
-	address int32
-	zone    int32
+	zone, address string
+	volumes       []held
 }
 
 type held struct {
-	volume  string
-	address int32
+	volume, address string
 	// written: the API has the address; else the write may have failed.
 	written bool
 }
 
-// NewPool returns a pool without targets and nodes. slack is in percent; see DefaultSlack.
-func NewPool(slack int) *Pool {
-	return &Pool{
-		slack: int64(max(slack, 0)), zones: map[string]int32{}, nodes: map[string]entry{}, split: map[string]struct{}{},
-		addresses: addressTable{index: map[string]int32{}},
-	}
+// NewPool returns a pool without backends and nodes.
+func NewPool() *Pool {
+	return &Pool{leads: map[string]int{}, nodes: map[string]*entry{}, counts: map[string]int{}}
 }
 
-// SetSlack changes the slack, in percent. It counts for the next node.
-func (p *Pool) SetSlack(slack int) { p.slack = int64(max(slack, 0)) }
-
-// SetTargets replaces the targets. Nodes keep their addresses: an address that
-// leads to another backend now takes its nodes along, and nodes whose address
-// leads nowhere are orphans until Plan moves them or the backend returns.
-// It takes time proportional to the number of targets.
-func (p *Pool) SetTargets(targets []Target) {
-	targets = slices.SortedFunc(slices.Values(targets), func(a, b Target) int { return a.Addr.Compare(b.Addr) })
-	p.backends = make([]backend, len(targets))
-	p.addresses.unlink()
-	for i, t := range targets {
-		b := &p.backends[i]
-		b.Member = t.Member
-		b.Weight = min(max(b.Weight, 1), nfs.MaxWeight)
-		b.hash = xxhash.Sum64String(t.Addr.String())
-		b.zone = p.zoneIndex(t.Zone)
-		for _, text := range t.Addresses {
-			a := p.addresses.of(text)
-			if p.addresses.list[a].backend >= 0 {
-				continue
-			}
-			p.addresses.list[a].backend = int32(i)
-			b.addresses = append(b.addresses, a)
-			b.nodes += int64(p.addresses.list[a].nodes)
-		}
-		b.weight, b.rank = int64(b.Weight), never
-		if b.Open() && len(b.addresses) > 0 {
-			b.rank = rank(b.Health)
+// SetBackends replaces the backends, the addresses that lead to them, and the slack in percent. The text of an address is what
+// VolumeAttachments carry. Nodes keep their addresses: an address that leads to another backend now takes its nodes
+// along, and nodes whose address leads nowhere are orphans until Plan moves them or the backend returns.
+func (p *Pool) SetBackends(slack int, members []nfs.Member, addresses map[string]netip.AddrPort) {
+	p.slack = slack
+	p.backends, p.leads, p.counts = make([]backend, len(members)), map[string]int{}, map[string]int{}
+	index := map[netip.AddrPort]int{}
+	for i, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Member) int { return a.Addr.Compare(b.Addr) }) {
+		m.Weight = min(max(m.Weight, 1), nfs.MaxWeight)
+		p.backends[i] = backend{Member: m, hash: xxhash.Sum64String(m.Addr.String())}
+		index[m.Addr] = i
+	}
+	for _, address := range slices.Sorted(maps.Keys(addresses)) {
+		if i, ok := index[addresses[address]]; ok {
+			p.leads[address] = i
+			p.backends[i].addresses = append(p.backends[i].addresses, address)
 		}
 	}
-	p.addresses.sweep()
-	for name := range p.split {
-		p.settle(name, p.nodes[name])
+	for _, n := range p.nodes {
+		n.address = p.addressOf(n.volumes)
+		p.count(n.address, 1)
 	}
 }
 
@@ -127,91 +99,107 @@ func (p *Pool) SetTargets(targets []Target) {
 // they are mounted. A volume that is attached already keeps its address, once Record
 // has seen it: an address that was not written is mounted nowhere.
 func (p *Pool) Attach(n Node, volume string) (string, error) {
-	at, ok := p.nodes[n.Name]
-	if i := find(at.volumes, volume); i >= 0 && (at.volumes[i].written || p.usable(at.volumes[i].address)) {
-		return p.addresses.list[at.volumes[i].address].text, nil
+	at, known := p.nodes[n.Name]
+	address := n.Prefers
+	if known {
+		if i := find(at.volumes, volume); i >= 0 && (at.volumes[i].written || p.usable(at.volumes[i].address)) {
+			return at.volumes[i].address, nil
+		}
+		address = at.address
 	}
-	address := at.address
-	if !ok || !p.usable(address) {
-		if address = p.first(n); address < 0 {
+	if !p.usable(address) {
+		if address = p.choose(n.Name, n.Zone); address == "" {
 			return "", ErrNoBackend
 		}
 	}
-	if !ok {
-		at.address = -1
-	}
-	p.put(n, at, held{volume, address, false})
-	return p.addresses.list[address].text, nil
+	p.put(n, held{volume, address, false})
+	return address, nil
 }
 
-// first is the address for a node that has none, -1 if no backend takes it.
-func (p *Pool) first(n Node) int32 {
-	if a, ok := p.addresses.index[n.Prefers]; ok && n.Prefers != "" && p.usable(a) {
-		return a
-	}
-	return p.choose(xxhash.Sum64String(n.Name), p.zoneIndex(n.Zone))
-}
-
-// Record takes over an attachment as the API has it, whatever Attach returned.
-// Another leader may have written it. It does nothing if the pool has it already,
-// or if the attachment has no address yet.
-func (p *Pool) Record(a Attachment) {
-	if a.Address == "" {
-		return
-	}
-	at, ok := p.nodes[a.Node.Name]
-	if !ok {
-		at.address = -1
-	}
-	p.put(a.Node, at, held{a.Volume, p.addresses.of(a.Address), true})
-}
-
-// Rebuild replaces all nodes by those of the attachments, whose order does not matter.
-func (p *Pool) Rebuild(attachments []Attachment) {
-	p.nodes, p.split = make(map[string]entry, len(attachments)), map[string]struct{}{}
-	p.addresses.clear()
-	for i := range p.backends {
-		p.backends[i].nodes = 0
-	}
-	for _, a := range attachments {
-		p.Record(a)
-	}
-	p.addresses.sweep()
+// Record takes over an attachment as the API has it, whatever Attach returned: another leader may have written it. It
+// does nothing if the attachment has no address yet. It reports whether the pool did not have the address.
+func (p *Pool) Record(a Attachment) bool {
+	return a.Address != "" && p.put(a.Node, held{a.Volume, a.Address, true})
 }
 
 // Detach removes a volume from a node. With its last volume the node leaves the pool.
 func (p *Pool) Detach(nodeName, volume string) {
 	n, ok := p.nodes[nodeName]
-	i := find(n.volumes, volume)
-	if !ok || i < 0 {
-		return
-	}
-	p.addresses.list[n.volumes[i].address].held--
-	n.volumes = slices.Delete(n.volumes, i, i+1)
-	p.settle(nodeName, n)
-}
-
-// DetachAll removes a node with all its volumes.
-func (p *Pool) DetachAll(nodeName string) {
-	n, ok := p.nodes[nodeName]
 	if !ok {
 		return
 	}
-	for _, h := range n.volumes {
-		p.addresses.list[h.address].held--
+	n.volumes = slices.DeleteFunc(n.volumes, func(h held) bool { return h.volume == volume })
+	p.settle(n)
+	if len(n.volumes) == 0 {
+		delete(p.nodes, nodeName)
 	}
-	n.volumes = nil
-	p.settle(nodeName, n)
 }
 
-func (p *Pool) put(n Node, at entry, has held) {
-	at.zone = p.zoneIndex(n.Zone)
-	p.addresses.list[has.address].held++
-	if i := find(at.volumes, has.volume); i >= 0 {
-		p.addresses.list[at.volumes[i].address].held--
-		at.volumes[i] = has
-	} else {
-		at.volumes = append(at.volumes, has)
+func (p *Pool) put(node Node, has held) (changed bool) {
+	n := p.nodes[node.Name]
+	if n == nil {
+		n = &entry{}
+		p.nodes[node.Name] = n
 	}
-	p.settle(n.Name, at)
+	n.zone = node.Zone
+	i := find(n.volumes, has.volume)
+	if i < 0 {
+		i, n.volumes = len(n.volumes), append(n.volumes, held{})
+	}
+	changed = n.volumes[i].address != has.address
+	n.volumes[i] = has
+	p.settle(n)
+	return changed
+}
+
+// settle counts a node where its volumes are.
+func (p *Pool) settle(n *entry) {
+	p.count(n.address, -1)
+	n.address = p.addressOf(n.volumes)
+	p.count(n.address, 1)
+}
+
+// count adds nodes to an address and to its backend.
+func (p *Pool) count(address string, delta int) {
+	if address == "" {
+		return
+	}
+	if p.counts[address] += delta; p.counts[address] == 0 {
+		delete(p.counts, address)
+	}
+	if i, ok := p.leads[address]; ok {
+		p.backends[i].nodes += delta
+	}
+}
+
+// addressOf is the address by which a node counts. If its volumes name several, the address on a usable backend counts,
+// then the one with the most volumes, then the lowest: whatever order the attachments came in.
+func (p *Pool) addressOf(volumes []held) string {
+	if !isSplit(volumes) {
+		return first(volumes)
+	}
+	counts := map[string]int{}
+	for _, h := range volumes {
+		if counts[h.address]++; p.usable(h.address) {
+			counts[h.address] += len(volumes)
+		}
+	}
+	return slices.MinFunc(slices.Collect(maps.Keys(counts)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+}
+
+func isSplit(volumes []held) bool {
+	return slices.ContainsFunc(volumes, func(h held) bool { return h.address != volumes[0].address })
+}
+
+func first(volumes []held) string {
+	if len(volumes) == 0 {
+		return ""
+	}
+	return volumes[0].address
+}
+
+func find(volumes []held, volume string) int {
+	return slices.IndexFunc(volumes, func(h held) bool { return h.volume == volume })
 }

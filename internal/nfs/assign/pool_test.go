@@ -3,32 +3,33 @@ package assign
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The GKE driver's unit test: three servers with 1, 0 and 1 nodes; the second is chosen.
 func TestLeastLoadedBackendIsChosen(t *testing.T) {
-	p := newPool(DefaultSlack, PerNodeTargets(members(3)))
-	p.Rebuild([]Attachment{{node(0), "pv", "10.0.0.1"}, {node(1), "pv", "10.0.0.3"}})
+	p := newPool(DefaultSlack, members(3))
+	rebuild(p, []Attachment{{node(0), "pv", "10.0.0.1"}, {node(1), "pv", "10.0.0.3"}})
 	must.Equal(t, attach(t, p, node(2), "pv"), "10.0.0.2")
 }
 
 // The GKE driver never gives back the count of a node that is deleted.
 func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
-	p := newPool(DefaultSlack, PerNodeTargets(members(10)))
+	p := newPool(DefaultSlack, members(10))
 	for i := range 100 {
 		attach(t, p, node(i), "a")
 		attach(t, p, node(i), "b")
 	}
 	for i := range 30 {
-		p.DetachAll(node(i).Name)
+		p.Detach(node(i).Name, "a")
+		p.Detach(node(i).Name, "b")
 	}
-	p.DetachAll("never seen")
+	p.Detach("never seen", "a")
 	for i := range 30 {
 		attach(t, p, node(100+i), "a")
 	}
@@ -37,18 +38,18 @@ func TestDeletedNodesGiveTheirCountsBack(t *testing.T) {
 }
 
 func TestAttachmentWithoutAddressIsNotCounted(t *testing.T) {
-	p := NewPool(DefaultSlack)
+	p := NewPool()
 	_, err := p.Attach(node(0), "pv")
 	must.True(t, errors.Is(err, ErrNoBackend), "got %v", err)
-	p.SetTargets(PerNodeTargets(members(2)))
-	p.Rebuild([]Attachment{{node(0), "pv", ""}})
+	setMembers(p, members(2))
+	rebuild(p, []Attachment{{node(0), "pv", ""}})
 	must.True(t, p.Len() == 0 && attach(t, p, node(0), "pv") != "", "an attachment that has no address yet is counted")
 }
 
 // A node that the GKE driver annotated keeps the server that it has mounted.
 func TestPreferredAddressIsKeptWhileItsBackendLives(t *testing.T) {
 	list := members(3)
-	p := newPool(DefaultSlack, PerNodeTargets(list))
+	p := newPool(DefaultSlack, list)
 	for i := range 9 {
 		n := node(i)
 		n.Prefers = "10.0.0.2"
@@ -56,7 +57,7 @@ func TestPreferredAddressIsKeptWhileItsBackendLives(t *testing.T) {
 		must.True(t, got == n.Prefers, "node %d is on %s", i, got)
 	}
 	list[1].Health = nfs.Down
-	p.SetTargets(PerNodeTargets(list))
+	setMembers(p, list)
 	for _, prefers := range []string{"10.0.0.2", "10.9.9.9"} {
 		got := attach(t, p, Node{Name: "to " + prefers, Prefers: prefers}, "pv")
 		must.True(t, got != prefers, "a new node is on %s", got)
@@ -67,7 +68,7 @@ func TestPreferredAddressIsKeptWhileItsBackendLives(t *testing.T) {
 func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		list := members(2)
-		p := newPool(DefaultSlack, PerNodeTargets(list))
+		p := newPool(DefaultSlack, list)
 		first := attach(t, p, node(0), "pv")
 		must.Equal(t, attach(t, p, node(0), "pv"), first, "at once")
 		if written {
@@ -75,10 +76,10 @@ func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
 		}
 		lost := slices.IndexFunc(list, func(m nfs.Member) bool { return m.Address() == first })
 		list[lost].Drain = true
-		p.SetTargets(PerNodeTargets(list))
+		setMembers(p, list)
 		must.Equal(t, attach(t, p, node(0), "pv"), first, "while its backend drains")
 		list[lost].Health = nfs.Down
-		p.SetTargets(PerNodeTargets(list))
+		setMembers(p, list)
 		must.Equal(t, attach(t, p, node(0), "pv") == first, written, "kept; written: %v", written)
 		want := []int{1, 1}
 		want[lost] = 0
@@ -93,8 +94,8 @@ func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
 func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
 	list := []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}}
 	for range 2 {
-		p := newPool(DefaultSlack, PerNodeTargets(members(3)))
-		p.Rebuild(list)
+		p := newPool(DefaultSlack, members(3))
+		rebuild(p, list)
 		if at, _ := p.Node(node(0).Name); at.Address != "10.0.0.3" || !at.Split || !slices.Equal(nodesOf(p), []int{0, 0, 1}) {
 			t.Errorf("got %+v, %v", at, nodesOf(p))
 		}
@@ -102,12 +103,27 @@ func TestSplitNodeCountsWhereMostVolumesAre(t *testing.T) {
 	}
 }
 
+func TestSplitNodeCountsOnABackendThatLives(t *testing.T) {
+	list := members(3)
+	p := newPool(DefaultSlack, list)
+	rebuild(p, []Attachment{{node(0), "a", "10.0.0.1"}, {node(0), "b", "10.0.0.3"}, {node(0), "c", "10.0.0.3"}})
+	list[2].Health = nfs.Down
+	setMembers(p, list)
+	must.Equal(t, nodesOf(p), []int{1, 0, 0}, "its other backend is down")
+	slots := make([]Slot, 3)
+	p.Slots(slots, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"})
+	must.Equal(t, slots, []Slot{{Nodes: 1, Mounted: true}, {}, {Mounted: true}})
+	list[2].Health = nfs.Healthy
+	setMembers(p, list)
+	must.Equal(t, nodesOf(p), []int{0, 0, 1}, "its other backend is back")
+}
+
 func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	list := members(4)
 	for i, zone := range []string{"a", "a", "b", ""} {
 		list[i].Zone = zone
 	}
-	p := newPool(DefaultSlack, PerNodeTargets(list))
+	p := newPool(DefaultSlack, list)
 	inZone := 0
 	for i := range 100 {
 		n := node(i)
@@ -119,14 +135,14 @@ func TestZoneIsPreferredWithinSlack(t *testing.T) {
 	if inZone != 30 { // ⌈100 / 4 × 1.2⌉
 		t.Errorf("%d nodes of zone b are on its backend: %v", inZone, nodesOf(p))
 	}
-	must.Equal(t, attach(t, newPool(DefaultSlack, PerNodeTargets(list)), Node{Name: "n", Zone: "b"}, "pv"), "10.0.0.3", "first node")
-	both := newPool(1000, PerNodeTargets(list))
+	must.Equal(t, attach(t, newPool(DefaultSlack, list), Node{Name: "n", Zone: "b"}, "pv"), "10.0.0.3", "first node")
+	both := newPool(1000, list)
 	for i := range 40 {
 		attach(t, both, Node{Name: fmt.Sprint("n", i), Zone: "a"}, "pv")
 	}
 	must.Equal(t, nodesOf(both), []int{20, 20, 0, 0}, "backends of one zone")
 	list[2].Health = nfs.Unknown
-	p.SetTargets(PerNodeTargets(list))
+	setMembers(p, list)
 	got := attach(t, p, Node{Name: "new", Zone: "b"}, "pv")
 	must.True(t, got != "10.0.0.3", "the zone comes before health")
 	attach(t, p, Node{Name: "elsewhere", Zone: "no backend"}, "pv")
@@ -134,15 +150,12 @@ func TestZoneIsPreferredWithinSlack(t *testing.T) {
 
 func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 	list := members(3)
-	slots, clusterIPs := make([]Slot, 13), make([]string, 12) // the last slot has no address yet
-	for i := range slots {
-		slots[i].Backend = list[i/4%3].Addr
+	addresses := map[string]netip.AddrPort{}
+	for i := range 12 {
+		addresses[fmt.Sprintf("10.96.0.%d", i)] = list[i/4].Addr
 	}
-	for i := range clusterIPs {
-		clusterIPs[i] = fmt.Sprintf("10.96.0.%d", i)
-	}
-	targets := SlotTargets(list, slots, clusterIPs)
-	p := newPool(DefaultSlack, targets)
+	p := NewPool()
+	p.SetBackends(DefaultSlack, list, addresses)
 	for i := range 24 {
 		attach(t, p, node(i), "pv")
 	}
@@ -150,9 +163,10 @@ func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 		must.Equal(t, p.AddressNodes(fmt.Sprintf("10.96.0.%d", i)), 2, "nodes of slot %d", i)
 	}
 	// Repointing a slot takes its nodes along.
-	targets[1].Addresses = append(targets[1].Addresses, targets[0].Addresses...)
-	targets[0].Addresses = nil
-	p.SetTargets(targets)
+	for i := range 4 {
+		addresses[fmt.Sprintf("10.96.0.%d", i)] = list[1].Addr
+	}
+	p.SetBackends(DefaultSlack, list, addresses)
 	got := nodesOf(p)
 	must.True(t, slices.Equal(got, []int{0, 16, 8}) && len(p.Plan().Moves) == 0, "got %v", got)
 	if got := attach(t, p, node(99), "pv"); p.AddressNodes(got) != 3 || nodesOf(p)[2] != 9 {
@@ -163,10 +177,10 @@ func TestSlotsOfOneBackendShareItsNodes(t *testing.T) {
 func TestTiesSpreadAndDependOnTheNodeAlone(t *testing.T) {
 	counts := map[string]int{}
 	for i := range 1000 {
-		first := attach(t, newPool(DefaultSlack, PerNodeTargets(members(7))), node(i), "pv")
+		first := attach(t, newPool(DefaultSlack, members(7)), node(i), "pv")
 		shuffled := members(7)
 		slices.Reverse(shuffled)
-		if again := attach(t, newPool(DefaultSlack, PerNodeTargets(shuffled)), node(i), "other"); again != first {
+		if again := attach(t, newPool(DefaultSlack, shuffled), node(i), "other"); again != first {
 			t.Fatalf("%s is on %s, then on %s", node(i).Name, first, again)
 		}
 		counts[first]++
@@ -178,12 +192,12 @@ func TestTiesSpreadAndDependOnTheNodeAlone(t *testing.T) {
 }
 
 func TestAddressesAreForgottenWithTheirNodes(t *testing.T) {
-	p := NewPool(DefaultSlack)
+	p := NewPool()
 	for i := range 100 {
-		p.SetTargets(PerNodeTargets([]nfs.Member{member(i)}))
+		setMembers(p, []nfs.Member{member(i)})
 		attach(t, p, node(0), "pv")
 		p.Detach(node(0).Name, "pv")
 	}
-	n := len(p.addresses.list)
+	n := len(p.leads) + len(p.counts)
 	must.True(t, n <= 3, "%d addresses are kept of backends that are gone", n)
 }

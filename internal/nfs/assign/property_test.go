@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
-func drawTargets(t *rapid.T, n int, plain bool) []Target {
+func drawTargets(t *rapid.T, n int, plain bool) []nfs.Member {
 	chosen := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, n, rapid.ID).Draw(t, "backends")
 	list := []nfs.Member{}
 	for _, i := range chosen {
@@ -29,7 +29,7 @@ func drawTargets(t *rapid.T, n int, plain bool) []Target {
 		}
 		list = append(list, m)
 	}
-	return PerNodeTargets(list)
+	return list
 }
 
 // checkPlan: all orphans move, and no other nodes, to the best backends.
@@ -147,7 +147,7 @@ func TestPoolFollowsAttachments(t *testing.T) {
 func TestNewNodesAreSpreadEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		servers, nodes := rapid.IntRange(1, 40).Draw(t, "servers"), rapid.IntRange(0, 200).Draw(t, "nodes")
-		p := newPool(DefaultSlack, PerNodeTargets(members(servers)))
+		p := newPool(DefaultSlack, members(servers))
 		first := rapid.IntRange(0, 1e6).Draw(t, "first node")
 		for i := range nodes {
 			for _, volume := range []string{"a", "b"} {
@@ -194,10 +194,7 @@ func TestSlotsFollowBackends(t *testing.T) {
 				slots = append(slots, make([]Slot, rapid.IntRange(1, 4).Draw(t, "more"))...)
 			},
 			"backends change": func(t *rapid.T) {
-				list = nil
-				for _, target := range drawTargets(t, 6, rapid.Bool().Draw(t, "equal weights")) {
-					list = append(list, target.Member)
-				}
+				list = drawTargets(t, 6, rapid.Bool().Draw(t, "equal weights"))
 			},
 		})
 	})

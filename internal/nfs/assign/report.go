@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"iter"
 	"net/netip"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
@@ -27,32 +26,24 @@ type Load struct {
 
 // Node returns where a node is; false if it has no volume of the service.
 func (p *Pool) Node(name string) (Placement, bool) {
-	n, ok := p.nodes[name]
-	if !ok {
+	n := p.nodes[name]
+	if n == nil {
 		return Placement{}, false
 	}
-	return p.placement(name, n), true
+	at := Placement{Address: n.address, Volumes: len(n.volumes), Split: isSplit(n.volumes)}
+	if b := p.backendOf(n.address); b != nil {
+		at.Backend = b.Addr
+	}
+	return at, true
 }
 
-func (p *Pool) placement(name string, n entry) Placement {
-	a := p.addresses.list[n.address]
-	_, split := p.split[name]
-	at := Placement{Address: a.text, Volumes: len(n.volumes), Split: split}
-	if a.backend >= 0 {
-		at.Backend = p.backends[a.backend].Addr
+// Nodes are all nodes, by name.
+func (p *Pool) Nodes() map[string]Placement {
+	all := make(map[string]Placement, len(p.nodes))
+	for name := range p.nodes {
+		all[name], _ = p.Node(name)
 	}
-	return at
-}
-
-// Nodes yields all nodes, in no order.
-func (p *Pool) Nodes() iter.Seq2[string, Placement] {
-	return func(yield func(string, Placement) bool) {
-		for name, n := range p.nodes {
-			if !yield(name, p.placement(name, n)) {
-				return
-			}
-		}
-	}
+	return all
 }
 
 // Len is the number of nodes.
@@ -62,7 +53,7 @@ func (p *Pool) Len() int { return len(p.nodes) }
 func (p *Pool) Loads() []Load {
 	loads := make([]Load, len(p.backends))
 	for i, b := range p.backends {
-		loads[i] = Load{Member: b.Member, Nodes: int(b.nodes)}
+		loads[i] = Load{Member: b.Member, Nodes: b.nodes}
 	}
 	return loads
 }
@@ -86,18 +77,17 @@ func Idle(loads []Load) []netip.AddrPort {
 }
 
 // AddressNodes is how many nodes use an address.
-func (p *Pool) AddressNodes(address string) int {
-	if i, ok := p.addresses.index[address]; ok {
-		return int(p.addresses.list[i].nodes)
-	}
-	return 0
-}
+func (p *Pool) AddressNodes(address string) int { return p.counts[address] }
 
 // Slots fills in who uses slots, whose addresses are given by index.
 func (p *Pool) Slots(slots []Slot, addresses []string) {
-	for s := range slots {
-		if i, ok := p.addresses.index[addresses[s]]; ok {
-			slots[s].Nodes, slots[s].Mounted = int(p.addresses.list[i].nodes), p.addresses.list[i].held > 0
+	mounted := map[string]bool{}
+	for _, n := range p.nodes {
+		for _, h := range n.volumes {
+			mounted[h.address] = true
 		}
+	}
+	for s := range slots {
+		slots[s].Nodes, slots[s].Mounted = p.counts[addresses[s]], mounted[addresses[s]]
 	}
 }

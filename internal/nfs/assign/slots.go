@@ -35,10 +35,11 @@ type Rules struct {
 // SlotMove points a slot, by its index, to another backend. Nodes that use the slot notice as if their server restarted.
 // The slots that are added follow the last one, with reason New.
 type SlotMove struct {
-	Slot     int
-	Reason   Reason
-	From, To netip.AddrPort
-	Nodes    int
+	Slot   int            `json:"slot"`
+	From   netip.AddrPort `json:"from"`
+	To     netip.AddrPort `json:"to"`
+	Nodes  int            `json:"nodes"`
+	Reason Reason         `json:"reason"`
 }
 
 // Repoint returns the moves after which no slot points to a backend that is gone, down
@@ -63,7 +64,7 @@ func Repoint(slots []Slot, members []nfs.Member, rules Rules) []SlotMove {
 	}
 	if !s.unprobed {
 		if rules.Excess {
-			s.shed(int64(max(rules.Slack, 0)))
+			s.shed(rules.Slack)
 		}
 		s.evenUnused()
 	}
@@ -79,7 +80,7 @@ type spread struct {
 	now      []netip.AddrPort
 	places   []place // backends that slots may go to, sorted by address
 	index    map[netip.AddrPort]int
-	members  map[netip.AddrPort]nfs.Member
+	members  []nfs.Member
 	unprobed bool
 }
 
@@ -90,10 +91,9 @@ type place struct {
 }
 
 func newSpread(slots []Slot, members []nfs.Member) *spread {
-	s := &spread{slots: slices.Clone(slots), now: make([]netip.AddrPort, len(slots)), index: map[netip.AddrPort]int{}, members: map[netip.AddrPort]nfs.Member{}}
+	s := &spread{slots: slices.Clone(slots), now: make([]netip.AddrPort, len(slots)), index: map[netip.AddrPort]int{}, members: members}
 	best := rank(nfs.Down)
 	for _, m := range members {
-		s.members[m.Addr] = m
 		if m.Open() {
 			best = min(best, rank(m.Health))
 			s.unprobed = s.unprobed || m.Health == nfs.Unknown
@@ -128,19 +128,10 @@ func (s *spread) move(slot, to int) {
 }
 
 func (s *spread) reason(slot int) Reason {
-	backend := s.slots[slot].Backend
-	m, ok := s.members[backend]
-	switch {
-	case !backend.IsValid():
-		return New
-	case !ok:
-		return Gone
-	case m.Health == nfs.Down:
-		return Down
-	case m.Drain:
-		return Draining
+	if backend := s.slots[slot].Backend; backend.IsValid() {
+		return Leaves(s.members, backend)
 	}
-	return ""
+	return New
 }
 
 // orphans are the slots that must move, those with the most nodes first. An unused slot also leaves a backend that takes no
@@ -159,12 +150,12 @@ func (s *spread) orphans() []int {
 
 // fewestNodes prefers the place with the fewest nodes for its weight, with those of the slot; then with the fewest slots.
 func fewestNodes(a, b *place, slot Slot) int {
-	return cmp.Or(cmp.Compare(a.loadWith(slot)*int64(b.Weight), b.loadWith(slot)*int64(a.Weight)), cmp.Compare(a.slots, b.slots))
+	return cmp.Or(cmp.Compare(a.loadWith(slot)*int(b.Weight), b.loadWith(slot)*int(a.Weight)), cmp.Compare(a.slots, b.slots))
 }
 
 func fewestSlots(a, b *place, _ Slot) int { return cmp.Compare(a.slots, b.slots) }
 
-func (p *place) loadWith(slot Slot) int64 { return int64(p.Nodes + slot.Nodes) }
+func (p *place) loadWith(slot Slot) int { return p.Nodes + slot.Nodes }
 
 // best is the place that an order prefers for a slot; of equals, by rendezvous hash.
 func (s *spread) best(slot int, order func(a, b *place, slot Slot) int) int {

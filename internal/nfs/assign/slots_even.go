@@ -52,7 +52,7 @@ func (s *spread) add(each int) {
 // shed moves slots in use off places above ⌈average × (1 + slack)⌉ nodes, and off the fullest
 // ones while another place idles; the fullest first, and of its slots those with the fewest nodes.
 // A slot moves only if the place that takes it then has less than the other had.
-func (s *spread) shed(slack int64) {
+func (s *spread) shed(slack int) {
 	done := make([]bool, len(s.places)) // places without a slot that may leave
 	for {
 		from := s.fullest(slack, done)
@@ -67,7 +67,7 @@ func (s *spread) shed(slack int64) {
 		}
 		to := s.best(slot, fewestNodes)
 		a, b := &s.places[from], &s.places[to]
-		if b.loadWith(s.slots[slot])*int64(a.Weight) < int64(a.Nodes)*int64(b.Weight) {
+		if b.loadWith(s.slots[slot])*int(a.Weight) < a.Nodes*int(b.Weight) {
 			s.move(slot, to)
 		} else {
 			done[from] = true
@@ -76,19 +76,19 @@ func (s *spread) shed(slack int64) {
 }
 
 // fullest is the place that loses a slot next, -1 if no place does.
-func (s *spread) fullest(slack int64, done []bool) int {
-	var nodes, weights int64
+func (s *spread) fullest(slack int, done []bool) int {
+	nodes, weights := 0, 0
 	loads := make([]Load, len(s.places))
 	for i, p := range s.places {
 		loads[i] = p.Load
-		nodes, weights = nodes+int64(p.Nodes), weights+int64(p.Weight)
+		nodes, weights = nodes+p.Nodes, weights+int(p.Weight)
 	}
 	idle, fullest := len(Idle(loads)) > 0, -1
 	for i, p := range s.places {
-		if done[i] || p.Nodes == 0 || !idle && int64(p.Nodes) <= limit(nodes, weights, int64(p.Weight), slack) {
+		if done[i] || p.Nodes == 0 || !idle && p.Nodes <= limit(nodes, weights, int(p.Weight), slack) {
 			continue
 		}
-		if fullest < 0 || int64(p.Nodes)*int64(s.places[fullest].Weight) > int64(s.places[fullest].Nodes)*int64(p.Weight) {
+		if fullest < 0 || p.Nodes*int(s.places[fullest].Weight) > s.places[fullest].Nodes*int(p.Weight) {
 			fullest = i
 		}
 	}

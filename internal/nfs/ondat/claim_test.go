@@ -1,6 +1,7 @@
 package ondat
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,8 @@ func TestClaimIsComparedWithTheVolume(t *testing.T) {
 		"terminating, and in use": {claim(terminating), true, ""},
 		"lost its PV, and in use": {claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), true, ""},
 	} {
-		got, message := f.CheckClaim(c.claim, c.hasService)
-		must.True(t, got == c.want && (message == "") == (got == ""), "%s: %s %q", name, got, message)
+		var got Refusal
+		err := f.CheckClaim(c.claim, c.hasService)
+		must.True(t, errors.As(err, &got) == (c.want != "") && got.Reason == c.want && (got.Message == "") == (c.want == ""), "%s: %v", name, err)
 	}
 }

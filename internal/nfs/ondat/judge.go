@@ -31,9 +31,8 @@ const (
 type Finding struct {
 	Volume
 	State State
-	// Reason and Message say why a volume is Ignored.
-	Reason  Reason
-	Message string
+	// Why a volume is Ignored.
+	Why Refusal
 	// Server is the address of a Served volume's NFS server.
 	Server netip.AddrPort
 	// PV, PVC and Namespace of the volume in Kubernetes; empty where a label is missing.
@@ -132,7 +131,7 @@ func judge(v Volume) Finding {
 }
 
 func (f *Finding) ignore(reason Reason, format string, args ...any) {
-	f.State, f.Reason, f.Message, f.Server = Ignored, reason, fmt.Sprintf(format, args...), netip.AddrPort{}
+	f.State, f.Why, f.Server = Ignored, Refusal{reason, fmt.Sprintf(format, args...)}, netip.AddrPort{}
 }
 
 // short keeps messages readable: the text comes from outside.

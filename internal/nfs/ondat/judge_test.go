@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -48,11 +47,11 @@ func TestWhichVolumesCount(t *testing.T) {
 		v := volume("1", "10.0.0.1:32001")
 		c.change(&v)
 		f := Judge([]Volume{v})[0]
-		if f.State != c.state || f.Reason != c.reason || !strings.Contains(f.Message, c.message) || (f.Reason == "") != (f.Message == "") || len(f.Message) > 600 {
-			t.Errorf("%s: %s %s %q", name, f.State, f.Reason, f.Message)
+		if f.State != c.state || f.Why.Reason != c.reason || !strings.Contains(f.Why.Message, c.message) || (f.Why.Reason == "") != (f.Why.Message == "") || len(f.Why.Message) > 600 {
+			t.Errorf("%s: %s %s %q", name, f.State, f.Why.Reason, f.Why.Message)
 		}
 		must.Equal(t, f.State == Served, f.Server.IsValid(), "%s: server %s", name, f.Server)
-		must.True(t, f.Reason != InvalidLabels || f.PVC+f.PV+f.Namespace == "", "%s: an object of a bad name is looked for", name)
+		must.True(t, f.Why.Reason != InvalidLabels || f.PVC+f.PV+f.Namespace == "", "%s: an object of a bad name is looked for", name)
 	}
 }
 
@@ -63,7 +62,7 @@ func TestEndpointsThatCannotBePublished(t *testing.T) {
 		"10.0.0.1", "10.0.0.1:", "[::1]:2049", "[::]:2049", "fd00::1:2049", "[fd00::1]", "255.255.255.255:1", "224.0.0.1:1", " 10.0.0.1:1", "10.0.0.1:1 ", "None:2049",
 	} {
 		f := Judge([]Volume{volume("1", endpoint)})[0]
-		must.True(t, f.State == Ignored && f.Reason == InvalidEndpoint, "%q: %s %s", endpoint, f.State, f.Server)
+		must.True(t, f.State == Ignored && f.Why.Reason == InvalidEndpoint, "%q: %s %s", endpoint, f.State, f.Server)
 	}
 	for endpoint, want := range map[string]string{"10.0.0.1:1": "10.0.0.1:1", "[fd00::1]:65535": "[fd00::1]:65535", "[::ffff:10.0.0.1]:1": "10.0.0.1:1"} {
 		f := Judge([]Volume{volume("1", endpoint)})[0]
@@ -91,8 +90,8 @@ func TestServerBelongsToOneVolume(t *testing.T) {
 		var states []State
 		for _, f := range Judge(c.volumes) {
 			states = append(states, f.State)
-			if f.State == Ignored && f.Reason == EndpointOfTwoVolumes && !strings.Contains(f.Message, "both report NFS server 10.0.0.1:32001") {
-				t.Errorf("%s: %s", name, f.Message)
+			if f.State == Ignored && f.Why.Reason == EndpointOfTwoVolumes && !strings.Contains(f.Why.Message, "both report NFS server 10.0.0.1:32001") {
+				t.Errorf("%s: %s", name, f.Why.Message)
 			}
 		}
 		must.Equal(t, fmt.Sprint(states), c.want, "%s", name)
@@ -142,7 +141,7 @@ func TestJudgeInvariants(t *testing.T) {
 		found, seen := Judge(list), map[netip.AddrPort]bool{}
 		for i, f := range found {
 			must.True(t, f.ID == list[i].ID, "place %d: %s", i, f.ID)
-			must.True(t, (f.State == Ignored) == slices.Contains(Reasons, f.Reason), "%+v", f)
+			must.True(t, (f.State == Ignored) == slices.Contains(Reasons, f.Why.Reason), "%+v", f)
 			if f.State != Served {
 				continue
 			}
@@ -165,7 +164,7 @@ func FuzzJudge(f *testing.F) {
 		must.True(t, got.State != Served || err != nil || name == pvc || name == pv, "name %q", name)
 		ip := got.RecordedIP()
 		must.True(t, !ip.IsValid() || netip.MustParseAddrPort(MountEndpoint(ip)).Addr() == ip, "%s", ip)
-		must.True(t, len(got.Message) <= 4000, "%d bytes", len(got.Message))
+		must.True(t, len(got.Why.Message) <= 4000, "%d bytes", len(got.Why.Message))
 	})
 }
 

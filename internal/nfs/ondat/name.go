@@ -1,8 +1,6 @@
 package ondat
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -28,5 +26,5 @@ func (f Finding) ServiceName(by Naming) (string, error) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("neither PersistentVolumeClaim %s nor PersistentVolume %s has a name that a Service can have: use a name of at most 63 letters, digits and dashes that begins with a letter", f.PVC, f.PV)
+	return "", Refuse(InvalidName, "neither PersistentVolumeClaim %s nor PersistentVolume %s has a name that a Service can have: use a name of at most 63 letters, digits and dashes that begins with a letter", f.PVC, f.PV)
 }

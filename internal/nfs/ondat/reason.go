@@ -1,5 +1,7 @@
 package ondat
 
+import "fmt"
+
 // Reason why a volume is not published. They are the values of a metric's label, so
 // there are few of them (the released manager used the text of errors).
 type Reason string
@@ -32,6 +34,20 @@ const (
 	// WrongFamily: the ClusterIP is of another address family than the server.
 	WrongFamily Reason = "WrongFamily"
 )
+
+// Refusal is why a volume is not published.
+type Refusal struct {
+	Reason  Reason
+	Message string
+}
+
+// Error is the message.
+func (r Refusal) Error() string { return r.Message }
+
+// Refuse returns a Refusal.
+func Refuse(reason Reason, format string, args ...any) error {
+	return Refusal{reason, fmt.Sprintf(format, args...)}
+}
 
 // Reasons are all of them.
 var Reasons = []Reason{

@@ -11,7 +11,7 @@ import (
 
 // notes explain how to change backends that spec.backends does not list.
 func (s *State) notes(c nfs.Change) []string {
-	var notes []string
+	notes := []string{}
 	listed := map[netip.AddrPort]bool{}
 	for _, b := range s.Service.Backends {
 		listed[b.Addr] = true
@@ -36,6 +36,3 @@ func (s *State) notes(c nfs.Change) []string {
 	}
 	return notes
 }
-
-// Problems of the service's spec, as admission would report them.
-func (s *State) Problems() nfs.Problems { return s.problems }

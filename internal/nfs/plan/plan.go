@@ -1,60 +1,80 @@
 package plan
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
-// Plan is what a change of backends would do.
+// Plan is what a change of backends would do. Its JSON is what `fairlead nfs plan -o json` prints: fields are added,
+// never renamed or removed; lists are whole, and never null.
 type Plan struct {
+	Service  string       `json:"service"`
+	Exposure nfs.Exposure `json:"exposure"`
+	Outcome  Outcome      `json:"outcome"`
 	// Backends now and then, sorted by address.
-	Backends []Backend
+	Backends []Backend `json:"backends"`
 	// Slots that are pointed to another backend, by index.
-	Slots []assign.SlotMove
+	Slots []assign.SlotMove `json:"slots"`
 	// Moves of nodes, by name.
-	Moves []Move
+	Moves []Move `json:"moves"`
 	// Notes name the steps that are not edits of spec.backends.
-	Notes []string
+	Notes []string `json:"notes"`
 }
 
 // Backend as it is and as it would be.
 type Backend struct {
-	Now, Then *nfs.Member // nil: it is not there
-	// NodesNow, and NodesThen once all moves are done.
-	NodesNow, NodesThen int
-}
-
-// Addr is the backend's address.
-func (b Backend) Addr() netip.AddrPort {
-	if b.Now != nil {
-		return b.Now.Addr
-	}
-	return b.Then.Addr
+	Address netip.AddrPort `json:"address"`
+	// Change: added, removed, drained, weighed, or empty.
+	Change string `json:"change"`
+	Health string `json:"health"`
+	Weight int32  `json:"weight"`
+	Drain  bool   `json:"drain"`
+	// NodesNow is the number of nodes now, NodesThen the number after all moves.
+	NodesNow  int `json:"nodesNow"`
+	NodesThen int `json:"nodesThen"`
 }
 
 // Move is a node that leaves its backend.
 type Move struct {
-	Node   string
-	Reason assign.Reason
+	Node string `json:"node"`
 	// From is not valid where the node's address leads nowhere; To where no backend takes it.
-	From, To netip.AddrPort
+	From   netip.AddrPort `json:"from"`
+	To     netip.AddrPort `json:"to"`
+	Reason assign.Reason  `json:"reason"`
 	// Remount: the node keeps its mount of From until its volumes are detached.
 	// Otherwise its address is pointed to To, and the mount keeps working.
-	Remount bool
+	Remount bool `json:"remount"`
 	// Pending: the node has to leave From with or without the change.
-	Pending bool
+	Pending bool `json:"pending"`
+	// How the node moves, in words.
+	How string `json:"how"`
 }
 
-// Waits reports whether the move waits for the node to unmount, or for an open backend.
-func (m Move) Waits() bool { return m.Remount || !m.To.IsValid() }
+// waits reports whether the move waits for the node to unmount, or for an open backend.
+func (m Move) waits() bool { return m.Remount || !m.To.IsValid() }
 
-// Outcome of a plan.
+func (m Move) how() string {
+	waits := "waits: "
+	if m.Pending {
+		waits = "waits, with or without the change: "
+	}
+	switch {
+	case !m.To.IsValid():
+		return waits + "no server takes the node"
+	case m.Remount:
+		return waits + "the node must remount; delete its pods that use the volumes"
+	}
+	return "at once, without a remount"
+}
+
+// Outcome of a plan: whether nothing moves, all moves are done at once, or some wait. Moves that are pending without the
+// change do not count.
 type Outcome string
 
 // Outcomes, as fairlead plan has them.
@@ -63,19 +83,6 @@ const (
 	Now     Outcome = "now"
 	Waits   Outcome = "waits"
 )
-
-// Outcome reports whether nothing moves, all moves are done at once, or some wait.
-// Moves that are pending without the change do not count.
-func (p Plan) Outcome() Outcome {
-	own := slices.DeleteFunc(slices.Clone(p.Moves), func(m Move) bool { return m.Pending })
-	switch {
-	case slices.ContainsFunc(own, Move.Waits):
-		return Waits
-	case len(own)+len(p.Slots) > 0:
-		return Now
-	}
-	return Nothing
-}
 
 // Change plans a change of the service's backends. New backends count as healthy.
 // It reports all problems of the change: those of nfs.Change.Apply, and those that
@@ -89,26 +96,40 @@ func (s *State) Change(c nfs.Change) (Plan, nfs.Problems) {
 	}
 	plan := s.to(after)
 	plan.Notes = s.notes(c)
+	pending := map[string]bool{}
 	if len(c.Add)+len(c.Drain)+len(c.Remove)+len(c.Weights) > 0 {
-		pending := map[string]bool{}
 		for _, m := range s.to(s.members).Moves {
-			pending[m.Node] = m.Waits()
+			pending[m.Node] = m.waits()
 		}
-		for i, m := range plan.Moves {
-			plan.Moves[i].Pending = pending[m.Node] && m.Waits()
+	}
+	for i := range plan.Moves {
+		m := &plan.Moves[i]
+		m.Pending = pending[m.Node] && m.waits()
+		m.How = m.how()
+		switch {
+		case m.Pending:
+		case m.waits():
+			plan.Outcome = Waits
+		case plan.Outcome == Nothing:
+			plan.Outcome = Now
 		}
+	}
+	if plan.Outcome == Nothing && len(plan.Slots) > 0 {
+		plan.Outcome = Now
 	}
 	return plan, nil
 }
 
 // to plans the change to other members.
 func (s *State) to(after []nfs.Member) Plan {
-	plan := Plan{}
-	before := s.placements()
-	slots, stable := slices.Clone(s.slots), s.object.Status.Backend
+	plan := Plan{
+		Service: s.object.Namespace + "/" + s.object.Name, Exposure: s.Service.Exposure, Outcome: Nothing, Slots: []assign.SlotMove{}, Moves: []Move{},
+	}
+	before := s.pool.Nodes()
+	slots, stable := slices.Clone(s.Slots), s.object.Status.Backend
 	switch s.Service.Exposure {
 	case nfs.PerNodeStable:
-		plan.Slots = assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.SlotRules())
+		plan.Slots = append(plan.Slots, assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.SlotRules())...)
 		for _, m := range plan.Slots {
 			if m.Slot == len(slots) {
 				slots = append(slots, assign.Slot{})
@@ -116,12 +137,14 @@ func (s *State) to(after []nfs.Member) Plan {
 			slots[m.Slot].Backend = m.To
 		}
 	case nfs.Stable:
-		stable = s.choose(after)
+		stable = addrText(spec.ChooseStable(s.object, after))
 	}
-	then := assign.NewPool(s.Service.Slack)
-	then.SetTargets(s.targets(after, slots, stable))
-	then.Rebuild(s.nodes)
-	plan.Moves = repointed(before, then, after)
+	then := s.poolOf(after, slots, stable)
+	for name, now := range then.Nodes() {
+		if from := before[name].Backend; now.Backend.IsValid() && now.Backend != from && assign.Leaves(after, now.Backend) == "" {
+			plan.Moves = append(plan.Moves, Move{Node: name, Reason: repointed(after, from), From: from, To: now.Backend})
+		}
+	}
 	rest := then.Plan()
 	for _, m := range rest.Moves {
 		plan.Moves = append(plan.Moves, Move{Node: m.Node, Reason: m.Reason, From: before[m.Node].Backend, To: m.To, Remount: !s.repoints(m.FromAddress)})
@@ -133,92 +156,52 @@ func (s *State) to(after []nfs.Member) Plan {
 
 // repoints reports whether Fairlead can point an address to another backend.
 func (s *State) repoints(address string) bool {
-	if s.Service.Exposure == nfs.Stable {
-		return address != "" && address == spec.Published(s.object.Status.Address, s.Service.Port)
-	}
-	return s.slot(address) >= 0
+	_, slot := s.slotOf[address]
+	return slot || s.Service.Exposure == nfs.Stable && address == spec.Published(s.object.Status.Address, s.Service.Port)
 }
 
-func (s *State) placements() map[string]assign.Placement {
-	all := map[string]assign.Placement{}
-	for name, at := range s.pool.Nodes() {
-		all[name] = at
+// repointed is why an address that nodes have mounted no longer leads to a backend.
+func repointed(after []nfs.Member, from netip.AddrPort) assign.Reason {
+	reason := assign.Excess
+	if slices.ContainsFunc(after, func(m nfs.Member) bool { return m.Addr == from && m.Health == nfs.Failing }) {
+		reason = assign.Down
 	}
-	return all
-}
-
-// repointed are the nodes whose address leads to another backend that keeps them.
-func repointed(before map[string]assign.Placement, then *assign.Pool, after []nfs.Member) []Move {
-	var moves []Move
-	for name, now := range then.Nodes() {
-		from := before[name].Backend
-		if !now.Backend.IsValid() || now.Backend == from || leaves(after, now.Backend) != "" {
-			continue
-		}
-		reason := leaves(after, from)
-		if i := slices.IndexFunc(after, func(m nfs.Member) bool { return m.Addr == from }); reason == "" && after[i].Health == nfs.Failing {
-			reason = assign.Down
-		} else if reason == "" {
-			reason = assign.Excess
-		}
-		moves = append(moves, Move{Node: name, Reason: reason, From: from, To: now.Backend})
-	}
-	return moves
-}
-
-// choose is the backend that the Stable address would point to.
-func (s *State) choose(after []nfs.Member) string {
-	var family publish.Family
-	if a, err := netip.ParseAddr(s.object.Status.Address); err == nil {
-		family = publish.FamilyOf(a)
-	}
-	current, _ := netip.ParseAddrPort(s.object.Status.Backend)
-	choice := publish.ChooseStable(s.object.Namespace+"/"+s.object.Name, family, current, after)
-	if !choice.Backend.IsValid() {
-		return ""
-	}
-	return choice.Backend.String()
+	return cmp.Or(assign.Leaves(after, from), reason)
 }
 
 // admission reports what admission would newly find in the spec with the added backends.
 func (s *State) admission(c nfs.Change) nfs.Problems {
 	changed := s.object.DeepCopy()
-	for _, b := range c.Add {
-		changed.Spec.Backends = append(changed.Spec.Backends, spec.FromBackend(b))
-	}
+	changed.Spec.Backends = append(changed.Spec.Backends, c.Add...)
 	_, found := spec.Read(changed)
-	var problems nfs.Problems
-	for _, p := range found {
+	return slices.DeleteFunc(found, func(p nfs.Problem) bool {
 		// Problems of the added backends are already reported as add[…].
-		if !slices.Contains(s.problems, p) && !strings.HasPrefix(p.Field, "spec.backends[") {
-			problems = append(problems, p)
-		}
-	}
-	return problems
+		return slices.Contains(s.Problems, p) || strings.HasPrefix(p.Field, "spec.backends[")
+	})
 }
 
 func (s *State) backends(after []nfs.Member, then []assign.Load) []Backend {
-	byAddr := map[netip.AddrPort]*Backend{}
-	get := func(a netip.AddrPort) *Backend {
-		if byAddr[a] == nil {
-			byAddr[a] = &Backend{}
-		}
-		return byAddr[a]
-	}
+	list := []Backend{}
 	for _, l := range s.pool.Loads() {
-		b := get(l.Addr)
-		b.Now, b.NodesNow = &l.Member, l.Nodes
-	}
-	for _, m := range after {
-		get(m.Addr).Then = &m
+		b := Backend{Address: l.Addr, Change: "removed", Health: l.Health.String(), Weight: l.Weight, Drain: l.Drain, NodesNow: l.Nodes}
+		if i := slices.IndexFunc(after, func(m nfs.Member) bool { return m.Addr == l.Addr }); i >= 0 {
+			b.Change = ""
+			switch m := after[i]; {
+			case m.Drain && !l.Drain:
+				b.Change = "drained"
+			case m.Weight != l.Weight:
+				b.Change = "weighed"
+			}
+		}
+		list = append(list, b)
 	}
 	for _, l := range then {
-		get(l.Addr).NodesThen = l.Nodes
+		i := slices.IndexFunc(list, func(b Backend) bool { return b.Address == l.Addr })
+		if i < 0 {
+			i, list = len(list), append(list, Backend{Address: l.Addr, Change: "added"})
+		}
+		list[i].Health, list[i].Weight, list[i].Drain, list[i].NodesThen = l.Health.String(), l.Weight, l.Drain, l.Nodes
 	}
-	var list []Backend
-	for _, b := range byAddr {
-		list = append(list, *b)
-	}
-	slices.SortFunc(list, func(a, b Backend) int { return a.Addr().Compare(b.Addr()) })
+	slices.SortFunc(list, func(a, b Backend) int { return a.Address.Compare(b.Address) })
 	return list
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -86,7 +85,7 @@ func (p Plan) text() string {
 		words = append(words, text)
 	}
 	for _, b := range p.Backends {
-		words = append(words, fmt.Sprintf("%s=%d>%d", short(b.Addr().String()), b.NodesNow, b.NodesThen))
+		words = append(words, fmt.Sprintf("%s=%d>%d", short(b.Address.String()), b.NodesNow, b.NodesThen))
 	}
 	return strings.Join(words, ", ")
 }
@@ -103,14 +102,14 @@ func TestChanges(t *testing.T) {
 		outcome  Outcome
 	}{
 		"nothing":                {nfs.PerNode, nfs.Change{}, ".1=2>2, .2=2>2", Nothing},
-		"a server more":          {nfs.PerNode, nfs.Change{Add: []nfs.BackendSpec{{Address: "10.0.0.3"}}}, ".1=2>2, .2=2>2, .3=0>0", Nothing},
+		"a server more":          {nfs.PerNode, nfs.Change{Add: []v1alpha1.NFSBackend{{Address: "10.0.0.3"}}}, ".1=2>2, .2=2>2, .3=0>0", Nothing},
 		"a drain":                {nfs.PerNode, nfs.Change{Drain: []string{"10.0.0.1"}}, "node-0 .1>.2 Draining remount, node-2 .1>.2 Draining remount, .1=2>0, .2=2>4", Waits},
 		"a removal":              {nfs.PerNode, nfs.Change{Remove: []string{"10.0.0.1"}}, "node-0 .1>.2 Gone remount, node-2 .1>.2 Gone remount, .1=2>0, .2=2>4", Waits},
-		"a replacement":          {nfs.PerNode, nfs.Change{Add: []nfs.BackendSpec{{Address: "10.0.0.3"}}, Remove: []string{"10.0.0.1:2049"}}, "node-0 .1>.3 Gone remount, node-2 .1>.3 Gone remount, .1=2>0, .2=2>2, .3=0>2", Waits},
+		"a replacement":          {nfs.PerNode, nfs.Change{Add: []v1alpha1.NFSBackend{{Address: "10.0.0.3"}}, Remove: []string{"10.0.0.1:2049"}}, "node-0 .1>.3 Gone remount, node-2 .1>.3 Gone remount, .1=2>0, .2=2>2, .3=0>2", Waits},
 		"all drain":              {nfs.PerNode, nfs.Change{Drain: []string{"10.0.0.1", "10.0.0.2"}}, "node-0 .1>none Draining remount, node-1 .2>none Draining remount, node-2 .1>none Draining remount, node-3 .2>none Draining remount, .1=2>2, .2=2>2", Waits},
 		"slots: nothing":         {nfs.PerNodeStable, nfs.Change{}, ".1=2>2, .2=2>2", Nothing},
 		"slots: a drain":         {nfs.PerNodeStable, nfs.Change{Drain: []string{"10.0.0.1"}}, "slot 0 .1>.2, slot 2 .1>.2, slot 4 .1>.2, slot 6 .1>.2, node-0 .1>.2 Draining, node-2 .1>.2 Draining, .1=2>0, .2=2>4", Now},
-		"slots: a server more":   {nfs.PerNodeStable, nfs.Change{Add: []nfs.BackendSpec{{Address: "10.0.0.3"}}}, "slot 6 .1>.3, slot 7 .2>.3, slot 8 none>.3, slot 9 none>.1, slot 10 none>.2, slot 11 none>.3, .1=2>2, .2=2>2, .3=0>0", Now},
+		"slots: a server more":   {nfs.PerNodeStable, nfs.Change{Add: []v1alpha1.NFSBackend{{Address: "10.0.0.3"}}}, "slot 6 .1>.3, slot 7 .2>.3, slot 8 none>.3, slot 9 none>.1, slot 10 none>.2, slot 11 none>.3, .1=2>2, .2=2>2, .3=0>0", Now},
 		"slots: all are removed": {nfs.PerNodeStable, nfs.Change{Remove: []string{"10.0.0.1", "10.0.0.2"}}, "node-0 .1>none Gone, node-1 .2>none Gone, node-2 .1>none Gone, node-3 .2>none Gone, .1=2>0, .2=2>0", Waits},
 		"one address: a removal": {nfs.Stable, nfs.Change{Remove: []string{"10.0.0.1"}}, "node-0 .1>.2 Gone, node-1 .1>.2 Gone, node-2 .1>.2 Gone, node-3 .1>.2 Gone, .1=4>0, .2=0>4", Now},
 		"one address: the other": {nfs.Stable, nfs.Change{Remove: []string{"10.0.0.2"}}, ".1=4>4, .2=0>0", Nothing},
@@ -118,8 +117,8 @@ func TestChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := service(test.exposure, 2, 8)
 			plan := change(t, s, attached(4, addressesOf(s)...), test.change)
-			if got := plan.text(); got != test.want || plan.Outcome() != test.outcome {
-				t.Errorf("got  %s: %s\nwant %s: %s", plan.Outcome(), got, test.outcome, test.want)
+			if got := plan.text(); got != test.want || plan.Outcome != test.outcome {
+				t.Errorf("got  %s: %s\nwant %s: %s", plan.Outcome, got, test.outcome, test.want)
 			}
 		})
 	}
@@ -130,21 +129,21 @@ func TestMovesThatArePendingDoNotCount(t *testing.T) {
 	s := service(nfs.PerNode, 3, 0)
 	s.Status.Backends[0].Drain = true
 	attachments := attached(3, addressesOf(s)...)
-	if plan := change(t, s, attachments, nfs.Change{}); plan.Outcome() != Waits || plan.Moves[0].Pending {
-		t.Errorf("without a change: %s, %+v", plan.Outcome(), plan.Moves)
+	if plan := change(t, s, attachments, nfs.Change{}); plan.Outcome != Waits || plan.Moves[0].Pending {
+		t.Errorf("without a change: %s, %+v", plan.Outcome, plan.Moves)
 	}
-	if plan := change(t, s, attachments, nfs.Change{Weights: map[string]int32{"10.0.0.2": 2}}); plan.Outcome() != Nothing || !plan.Moves[0].Pending {
-		t.Errorf("another weight: %s, %+v", plan.Outcome(), plan.Moves)
+	if plan := change(t, s, attachments, nfs.Change{Weights: map[string]int32{"10.0.0.2": 2}}); plan.Outcome != Nothing || !plan.Moves[0].Pending {
+		t.Errorf("another weight: %s, %+v", plan.Outcome, plan.Moves)
 	}
-	if plan := change(t, s, attachments, nfs.Change{Drain: []string{"10.0.0.2"}}); plan.Outcome() != Waits || !plan.Moves[0].Pending || plan.Moves[1].Pending {
-		t.Errorf("another drain: %s, %+v", plan.Outcome(), plan.Moves)
+	if plan := change(t, s, attachments, nfs.Change{Drain: []string{"10.0.0.2"}}); plan.Outcome != Waits || !plan.Moves[0].Pending || plan.Moves[1].Pending {
+		t.Errorf("another drain: %s, %+v", plan.Outcome, plan.Moves)
 	}
 }
 
 func TestChangesThatAdmissionWouldRefuse(t *testing.T) {
 	s := service(nfs.PerNodeStable, 2, 4)
 	_, problems := Read(s, nil).Change(nfs.Change{
-		Add: []nfs.BackendSpec{{Address: "fd00::1"}, {Address: "x"}, {Address: "10.0.0.1"}}, Drain: []string{"10.0.0.9"}, Remove: []string{"y"}, Weights: map[string]int32{"10.0.0.1": 0},
+		Add: []v1alpha1.NFSBackend{{Address: "fd00::1"}, {Address: "x"}, {Address: "10.0.0.1"}}, Drain: []string{"10.0.0.9"}, Remove: []string{"y"}, Weights: map[string]int32{"10.0.0.1": 0},
 	})
 	var fields []string
 	for _, p := range problems {
@@ -191,7 +190,7 @@ func TestExplain(t *testing.T) {
 	state := Read(s, attachments)
 	var got []string
 	for _, n := range state.Explain() {
-		got = append(got, fmt.Sprintf("%s %d %d %s", n.Name, n.Slot, n.Volumes, n.Why))
+		got = append(got, fmt.Sprintf("%s %d %d %s", n.Node, ptr.Deref(n.Slot, -1), n.Volumes, n.Why))
 	}
 	want := []string{
 		"node-0 0 2 slot 0 points to it; in the node's zone; its volumes have different addresses until they are detached",
@@ -199,8 +198,8 @@ func TestExplain(t *testing.T) {
 		"node-2 -1 1 its address leads to no backend: the node gets one when it mounts again",
 	}
 	must.Equal(t, got, want, "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	if state.Nodes() != 3 || state.Slots()[0].Nodes != 1 || state.Loads()[0].Nodes != 1 {
-		t.Errorf("%d nodes, slots %v, loads %v", state.Nodes(), state.Slots(), state.Loads())
+	if len(state.Explain()) != 3 || state.Slots[0].Nodes != 1 || state.Loads()[0].Nodes != 1 {
+		t.Errorf("%d nodes, slots %v, loads %v", len(state.Explain()), state.Slots, state.Loads())
 	}
 }
 
@@ -217,12 +216,12 @@ func TestDrainMovesOnlyNodesOfTheBackend(t *testing.T) {
 		nodes := 0
 		for _, b := range plan.Backends {
 			nodes += b.NodesThen
-			if b.Addr() == drained && (b.NodesThen != 0 || b.NodesNow != len(plan.Moves)) {
+			if b.Address == drained && (b.NodesThen != 0 || b.NodesNow != len(plan.Moves)) {
 				t.Fatalf("%d nodes of %d stay, %d move", b.NodesThen, b.NodesNow, len(plan.Moves))
 			}
 		}
-		if nodes != state.Nodes() {
-			t.Fatalf("%d nodes, then %d", state.Nodes(), nodes)
+		if nodes != len(state.Explain()) {
+			t.Fatalf("%d nodes, then %d", len(state.Explain()), nodes)
 		}
 		for _, m := range plan.Moves {
 			if m.From != drained || !m.To.IsValid() || m.To == drained || m.Remount != (exposure == nfs.PerNode) {

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,15 @@ func FamilyOf(a netip.Addr) Family {
 // Frontend is one address under which clients reach the service, and where it points.
 type Frontend struct {
 	// Name of the Kubernetes Service.
-	Name string
+	Namespace, Name string
+	// Service is the value of ServiceLabel: the name of the NFSService.
+	Service string
+	// Owner of the Kubernetes Service. A Service of another owner is never adopted.
+	Owner metav1.OwnerReference
+	// Labels besides ServiceLabel.
+	Labels map[string]string
+	// Port that clients mount; backends may listen on others.
+	Port int32
 	// Slot is the index of the slot; -1 for exposure Stable.
 	Slot int
 	// ClusterIP as recorded in status; not valid before the Service exists. It
@@ -79,16 +88,14 @@ func Names(service string, exposure nfs.Exposure, slots int) []string {
 	return nil
 }
 
-// Service is what the Kubernetes Service of a frontend should be: a ClusterIP, no
-// selector, one port for NFS, and those of NFSv3. port is the port that clients mount; backends may listen on
-// others. A recorded ClusterIP is requested again.
-func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference, port int32) *corev1.Service {
-	ports := append([]corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(cmp.Or(int32(f.TargetPort), port))}},
+// Object is what the Kubernetes Service should be: a ClusterIP, no selector, one port for NFS, and those of NFSv3. A
+// recorded ClusterIP is requested again.
+func (f Frontend) Object() *corev1.Service {
+	ports := append([]corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: f.Port, TargetPort: intstr.FromInt32(cmp.Or(int32(f.TargetPort), f.Port))}},
 		version3Ports(f.MountPort)...)
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: f.Name, Labels: map[string]string{ServiceLabel: service},
-			OwnerReferences: []metav1.OwnerReference{owner},
+			Namespace: f.Namespace, Name: f.Name, Labels: f.WithLabels(map[string]string{}), OwnerReferences: []metav1.OwnerReference{f.Owner},
 		},
 		Spec: corev1.ServiceSpec{
 			Type:            corev1.ServiceTypeClusterIP,
@@ -107,4 +114,11 @@ func (f Frontend) Service(namespace, service string, owner metav1.OwnerReference
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = f.ClusterIP.String(), []string{f.ClusterIP.String()}
 	}
 	return s
+}
+
+// WithLabels adds the labels of the frontend's objects, which tell them from those of other publishers.
+func (f Frontend) WithLabels(labels map[string]string) map[string]string {
+	labels[ServiceLabel] = f.Service
+	maps.Copy(labels, f.Labels)
+	return labels
 }

@@ -45,7 +45,7 @@ func (m *stable) reconcile() {
 			m.front.Backend = s.Backend
 		}
 	}
-	m.front.Backend = ChooseStable(m.front.Name, m.front.Family(), m.front.Backend, m.members()).Backend
+	m.front.Backend = ChooseStable(m.front.Name, m.front.Family(), m.front.Backend, m.members())
 	m.unposted = m.front.Slices()
 }
 

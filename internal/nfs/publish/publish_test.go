@@ -7,12 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -53,8 +51,8 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 			want = at(c.want)
 		}
 		got := ChooseStable("files", "", now, backends(c.backends))
-		if got.Backend != want || got.Reason == "" {
-			t.Errorf("%s, now %s: %s (%s), want %s", c.backends, now, got.Backend, got.Reason, want)
+		if got != want {
+			t.Errorf("%s, now %s: %s, want %s", c.backends, now, got, want)
 		}
 	}
 }
@@ -62,14 +60,14 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 func TestStableAddressKeepsItsFamily(t *testing.T) {
 	list := backends("H")
 	list = append(list, nfs.Member{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("[fd00::1]:2049")}, Health: nfs.Healthy})
-	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list).Backend, list[1].Addr)
-	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]).Backend, netip.AddrPort{})
+	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list), list[1].Addr)
+	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]), netip.AddrPort{})
 }
 
 func TestServicesSpreadOverTheSameBackends(t *testing.T) {
 	counts := map[netip.AddrPort]int{}
 	for i := range 400 {
-		counts[ChooseStable(fmt.Sprint("service-", i), "", netip.AddrPort{}, backends("HHHH")).Backend]++
+		counts[ChooseStable(fmt.Sprint("service-", i), "", netip.AddrPort{}, backends("HHHH"))]++
 	}
 	for b, n := range counts {
 		if n < 60 || n > 140 {
@@ -103,36 +101,6 @@ func TestSlicesOfOneFrontend(t *testing.T) {
 	}
 }
 
-// Ondat's api-manager compares the first address and port only (EndpointsIsEqual).
-func TestSliceMatchesOnlyIfWhole(t *testing.T) {
-	want := Slice{Family: discoveryv1.AddressTypeIPv4, Backend: at(0)}
-	for name, change := range map[string]func(*discoveryv1.EndpointSlice){
-		"second endpoint": func(s *discoveryv1.EndpointSlice) { s.Endpoints = append(s.Endpoints, s.Endpoints[0]) },
-		"second address":  func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.1", "10.0.0.9"} },
-		"other address":   func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses = []string{"10.0.0.9"} },
-		"no endpoint":     func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil },
-		"not ready":       func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = ptr.To(false) },
-		"not serving":     func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Serving = ptr.To(false) },
-		"terminating":     func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Terminating = ptr.To(true) },
-		"port":            func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = ptr.To[int32](111) },
-		"name of port":    func(s *discoveryv1.EndpointSlice) { s.Ports[0].Name = ptr.To("") },
-		"protocol":        func(s *discoveryv1.EndpointSlice) { s.Ports[0].Protocol = ptr.To(corev1.ProtocolUDP) },
-		"second port":     func(s *discoveryv1.EndpointSlice) { s.Ports = append(s.Ports, s.Ports[0]) },
-		"family":          func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 },
-	} {
-		have := &discoveryv1.EndpointSlice{AddressType: want.Family, Endpoints: want.Endpoints(), Ports: want.Ports()}
-		if !want.Matches(have) {
-			t.Fatal("it does not match itself")
-		}
-		if change(have); want.Matches(have) {
-			t.Errorf("%s: it matches", name)
-		}
-	}
-	if !(Slice{Family: discoveryv1.AddressTypeIPv4}).Matches(&discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}) {
-		t.Error("an empty slice")
-	}
-}
-
 func TestServiceNames(t *testing.T) {
 	for exposure, want := range map[nfs.Exposure]string{nfs.Stable: "[files]", nfs.PerNode: "[]", nfs.PerNodeStable: "[files-slot-0 files-slot-1]"} {
 		must.Equal(t, fmt.Sprint(Names("files", exposure, 2)), want, "%s", exposure)
@@ -142,12 +110,12 @@ func TestServiceNames(t *testing.T) {
 var owner = metav1.OwnerReference{APIVersion: "fairlead.io/v1alpha1", Kind: "NFSService", Name: "files", UID: "1", Controller: ptr.To(true)}
 
 func frontend() Frontend {
-	return Frontend{Name: "files-slot-3", Slot: 3, ClusterIP: netip.MustParseAddr("10.96.0.1"), Backend: at(0)}
+	return Frontend{Namespace: "default", Name: "files-slot-3", Service: "files", Owner: owner, Port: 2049, Slot: 3, ClusterIP: netip.MustParseAddr("10.96.0.1"), Backend: at(0)}
 }
 
 // asCreated is what the API server makes of a Service.
 func asCreated() *corev1.Service {
-	s := frontend().Service("default", "files", owner, 2049)
+	s := frontend().Object()
 	s.UID = "2"
 	s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
 	s.Labels["team"], s.Annotations = "storage", map[string]string{"note": "kept"}
@@ -155,7 +123,7 @@ func asCreated() *corev1.Service {
 }
 
 func TestServiceIsRepaired(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	must.Equal(t, Check(asCreated(), want).Action, Keep, "as created")
 	for name, change := range map[string]func(*corev1.Service){
 		"port":         func(s *corev1.Service) { s.Spec.Ports[0].Port = 111 },
@@ -193,7 +161,7 @@ func TestServiceIsRepaired(t *testing.T) {
 }
 
 func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	have := asCreated()
 	have.OwnerReferences[0].UID = "another"
 	if got := Check(have, want); got.Action != Foreign || !strings.Contains(got.Message, "does not belong to NFSService files") {
@@ -207,7 +175,7 @@ func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
 
 // Ondat's api-manager publishes whatever address a recreated Service gets.
 func TestAddressOutlivesItsService(t *testing.T) {
-	want := frontend().Service("default", "files", owner, 2049)
+	want := frontend().Object()
 	got := Check(nil, want)
 	if got.Action != Create || got.Service.Spec.ClusterIP != "10.96.0.1" || got.Service.Spec.Selector != nil || got.Service.Spec.IPFamilies[0] != corev1.IPv4Protocol {
 		t.Errorf("got %+v", got)
@@ -222,7 +190,7 @@ func TestAddressOutlivesItsService(t *testing.T) {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}
-	first := Frontend{Name: "files", Slot: -1}.Service("default", "files", owner, 2049)
+	first := Frontend{Namespace: "default", Name: "files", Service: "files", Owner: owner, Port: 2049, Slot: -1}.Object()
 	if first.Spec.ClusterIP != "" || first.Spec.IPFamilies != nil || first.Labels[SlotLabel] != "" {
 		t.Errorf("got %+v", first.Spec)
 	}

@@ -61,22 +61,3 @@ func (s Slice) Ports() []discoveryv1.EndpointPort {
 		Name: ptr.To(PortName), Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(int32(s.Backend.Port())),
 	}}, endpointPorts(version3Ports(s.MountPort))...)
 }
-
-// Matches reports whether an EndpointSlice holds exactly this: not only that its
-// first address and port are right (as Ondat's api-manager compares, EndpointsIsEqual).
-func (s Slice) Matches(have *discoveryv1.EndpointSlice) bool {
-	want, ports := s.Endpoints(), s.Ports()
-	if have.AddressType != s.Family || len(have.Endpoints) != len(want) {
-		return false
-	}
-	for i := range want {
-		h := have.Endpoints[i]
-		if !slices.Equal(h.Addresses, want[i].Addresses) || !ptr.Deref(h.Conditions.Ready, true) ||
-			!ptr.Deref(h.Conditions.Serving, true) || ptr.Deref(h.Conditions.Terminating, false) {
-			return false
-		}
-	}
-	return slices.EqualFunc(have.Ports, ports, func(a, b discoveryv1.EndpointPort) bool {
-		return ptr.Equal(a.Name, b.Name) && ptr.Equal(a.Port, b.Port) && ptr.Deref(a.Protocol, corev1.ProtocolTCP) == *b.Protocol
-	})
-}

@@ -9,14 +9,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// Choice is the backend that a Stable address points to.
-type Choice struct {
-	// Backend is not valid if nothing should be published.
-	Backend netip.AddrPort
-	// Reason says why the address points there; for status and events.
-	Reason string
-}
-
 // ChooseStable returns the backend for a service's one address. A change breaks all clients' connections, so current stays
 // unless the address moves
 //
@@ -26,8 +18,8 @@ type Choice struct {
 //
 // If no backend is fit, current stays: it works again as soon as its server does. A Down backend is never newly chosen.
 // The service's name spreads services over the same backends. family limits the addresses to those that the ClusterIP can
-// reach; empty: any.
-func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Member) Choice {
+// reach; empty: any. The result is not valid if nothing should be published.
+func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Member) netip.AddrPort {
 	var now, best *nfs.Member
 	hash := xxhash.Sum64String(service)
 	for i := range members {
@@ -45,19 +37,12 @@ func ChooseStable(service string, family Family, current netip.AddrPort, members
 		}
 	}
 	switch {
-	case best == nil:
-		return Choice{Reason: "the service has no backend that its address can reach"}
-	case now == nil && best.Health == nfs.Down:
-		return Choice{Reason: "all backends are down"}
-	case now == nil && current.IsValid():
-		return Choice{best.Addr, "the service no longer has backend " + current.String()}
-	case now == nil:
-		return Choice{best.Addr, "first backend of the service"}
-	case moves(*now, *best):
-		return Choice{best.Addr, "backend " + current.String() + " is " + condition(*now)}
-	default:
-		return Choice{current, "backend " + current.String() + " is " + condition(*now)}
+	case best == nil, now == nil && best.Health == nfs.Down:
+		return netip.AddrPort{}
+	case now == nil, moves(*now, *best):
+		return best.Addr
 	}
+	return current
 }
 
 // moves reports whether a move from now to best is worth a reconnect of all clients.
@@ -86,12 +71,4 @@ func affinity(service uint64, m nfs.Member) uint64 {
 	x := service ^ xxhash.Sum64String(m.Addr.String())
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	return x ^ x>>27
-}
-
-func condition(m nfs.Member) string {
-	text := map[nfs.Health]string{nfs.Healthy: "healthy", nfs.Unknown: "not probed yet", nfs.Failing: "failing its probes", nfs.Down: "down"}[m.Health]
-	if m.Drain {
-		text += " and draining"
-	}
-	return text
 }

@@ -20,8 +20,8 @@ func TestServicesPublishThePortsOfVersion3(t *testing.T) {
 		2049:  "nfs 2049/TCP, rpcbind 111/TCP, rpcbind-udp 111/UDP, mountd-udp 2049/UDP", // go-nfs and others: all on one port
 		111:   "nfs 2049/TCP, rpcbind 111/TCP, rpcbind-udp 111/UDP",
 	} {
-		f := Frontend{Name: "pool", Slot: -1, Backend: at(0), MountPort: mountPort}
-		service := f.Service("storage", "pool", metav1.OwnerReference{UID: "u"}, 2049)
+		f := Frontend{Namespace: "storage", Name: "pool", Service: "pool", Owner: metav1.OwnerReference{UID: "u"}, Port: 2049, Slot: -1, Backend: at(0), MountPort: mountPort}
+		service := f.Object()
 		var ports []string
 		led := map[string]bool{} // names of ports that lead to the server
 		for _, slice := range f.Slices() {
@@ -41,11 +41,11 @@ func TestServicesPublishThePortsOfVersion3(t *testing.T) {
 }
 
 func TestProtocolOfOthersStaysWithItsPort(t *testing.T) {
-	f := Frontend{Name: "pool", Slot: -1, Backend: at(0)}
-	have := f.Service("storage", "pool", metav1.OwnerReference{UID: "u"}, 2049)
+	f := Frontend{Namespace: "storage", Name: "pool", Service: "pool", Owner: metav1.OwnerReference{UID: "u"}, Port: 2049, Slot: -1, Backend: at(0)}
+	have := f.Object()
 	have.Spec.Ports[0].AppProtocol = ptr.To("kubernetes.io/nfs")
 	f.MountPort = 20048
-	verdict := Check(have, f.Service("storage", "pool", metav1.OwnerReference{UID: "u"}, 2049))
+	verdict := Check(have, f.Object())
 	must.Equal(t, verdict.Action, Update)
 	var named []corev1.ServicePort
 	for _, p := range verdict.Service.Spec.Ports {

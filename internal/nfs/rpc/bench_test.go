@@ -138,14 +138,13 @@ func BenchmarkThousandBackends(b *testing.B) {
 }
 
 func probeThousand(b *testing.B, target Target, port uint16) {
-	const backends = 1000
-	var probes, bad, waited atomic.Int64
+	const backends, interval = 1000, 5 * time.Second
+	target.Interval = interval
+	var probes, bad atomic.Int64
 	report := func(_ int, r Result) {
 		probes.Add(1)
 		if r.Reason != Serving {
 			bad.Add(1)
-		}
-		for old := waited.Load(); int64(r.Waited) > old && !waited.CompareAndSwap(old, int64(r.Waited)); old = waited.Load() {
 		}
 	}
 	targets := map[int]Target{}
@@ -153,8 +152,8 @@ func probeThousand(b *testing.B, target Target, port uint16) {
 		target.Address = loopback(i, port)
 		targets[i] = target
 	}
-	prober := NewProber((&Client{}).Probe, report, Schedule{})
-	prober.Set(targets)
+	prober := NewProber((&Client{}).Probe, report)
+	prober.Set(all, targets)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); prober.Run(ctx) }()
@@ -162,14 +161,12 @@ func probeThousand(b *testing.B, target Target, port uint16) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	used, counted, started := cpu(b), probes.Load(), time.Now()
-	waited.Store(0)
 	for b.Loop() {
-		time.Sleep(DefaultInterval)
+		time.Sleep(interval)
 	}
 	used, counted = cpu(b)-used, probes.Load()-counted
 	b.ReportMetric(100*used.Seconds()/time.Since(started).Seconds(), "%core")
 	b.ReportMetric(float64(used.Microseconds())/float64(counted), "CPU-µs/probe")
-	b.ReportMetric(float64(time.Duration(waited.Load()).Microseconds()), "max-wait-µs")
 	b.ReportMetric(float64(bad.Load()), "failed")
 	cancel()
 	<-done

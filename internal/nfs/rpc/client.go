@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"time"
@@ -26,10 +25,6 @@ type Client struct {
 	Dial func(context.Context, netip.AddrPort) (net.Conn, error)
 	// Clock measures the timeout. nil: the real one.
 	Clock clock.WithDelayedExecution
-	// XID makes the number of a call. nil: random.
-	XID func() uint32
-	// Machine is the host name in AUTH_SYS credentials. "": fairlead.
-	Machine string
 }
 
 func (p *probe) timeout() time.Duration {
@@ -51,13 +46,6 @@ func (c *Client) clock() clock.WithDelayedExecution {
 		return c.Clock
 	}
 	return clock.RealClock{}
-}
-
-func (c *Client) xid() uint32 {
-	if c.XID != nil {
-		return c.XID()
-	}
-	return rand.Uint32()
 }
 
 // probe is one run against one target.

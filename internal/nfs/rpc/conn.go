@@ -3,6 +3,7 @@ package rpc
 import (
 	"bufio"
 	"context"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"time"
@@ -43,7 +44,7 @@ func (c *conn) call(step string, call wire.Call) (wire.Reply, *fault) {
 }
 
 func (c *conn) send(step string, call wire.Call) (xid uint32, f *fault) {
-	call.XID = c.probe.client.xid()
+	call.XID = rand.Uint32()
 	if _, err := c.net.Write(call.Record()); err != nil {
 		return 0, c.probe.callFault(c.address, step, err)
 	}

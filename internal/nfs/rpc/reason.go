@@ -63,11 +63,10 @@ const (
 func (v Verdict) String() string { return [...]string{"Unknown", "Healthy", "Unhealthy"}[v] }
 
 var (
-	healthy = []Reason{Serving, Grace, Busy, MinorVersion, Unchecked, Denied}
-	unknown = []Reason{Canceled, Invalid, Local}
-	alive   = []Reason{Failing, ExportGone, MountDown, WrongVersion}
-	dead    = []Reason{Malformed, Closed, Silent, Refused, Unreachable, DialTimeout}
-	ranking = slices.Concat(healthy, unknown, alive, dead)
+	healthy   = []Reason{Serving, Grace, Busy, MinorVersion, Unchecked, Denied}
+	unknown   = []Reason{Canceled, Invalid, Local}
+	unhealthy = []Reason{Failing, ExportGone, MountDown, WrongVersion, Malformed, Closed, Silent, Refused, Unreachable, DialTimeout}
+	ranking   = slices.Concat(healthy, unknown, unhealthy)
 )
 
 // Verdict is Unknown for reasons that are the prober's own.
@@ -75,14 +74,11 @@ func (r Reason) Verdict() Verdict {
 	switch {
 	case slices.Contains(healthy, r):
 		return Healthy
-	case slices.Contains(alive, r), slices.Contains(dead, r):
+	case slices.Contains(unhealthy, r):
 		return Unhealthy
 	}
 	return Unknown
 }
-
-// Alive reports whether the NFS server's process answered with a well-formed reply (RFC 5531), healthy or not.
-func (r Reason) Alive() bool { return slices.Contains(healthy, r) || slices.Contains(alive, r) }
 
 // rank orders reasons from best to worst.
 func (r Reason) rank() int { return slices.Index(ranking, r) }

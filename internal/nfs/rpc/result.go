@@ -24,8 +24,6 @@ type Result struct {
 	Findings []Finding
 	Started  time.Time
 	Took     time.Duration
-	// Waited is how long the probe waited for a worker of the Prober after it was due.
-	Waited time.Duration
 }
 
 // maxMessages keeps the message readable when many shares are gone.

@@ -43,7 +43,8 @@ type Target struct {
 	MountPort uint16
 	// PortMapperPort is used if MountPort is 0. 0: 111.
 	PortMapperPort uint16
-	// Interval as in Schedule, for this target. 0: that of the Schedule.
+	// Interval is the longest time from the start of one probe of a Prober to the start of the next one, as long as a
+	// worker is free and probes are shorter than that.
 	Interval time.Duration
 	// Timeout as in Client, for this target. 0: that of the Client.
 	Timeout time.Duration

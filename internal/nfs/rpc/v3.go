@@ -33,7 +33,7 @@ func (p *probe) shares3(nfs *conn) ([]Finding, *fault) {
 // share3 calls MNT, UMNT and GETATTR. UMNT only removes the server's record of the mount. It is sent before GETATTR,
 // so that the record is removed even if GETATTR is never answered.
 func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFault, nfsFault *fault) {
-	reply, f := mount.call("MNT", p.mountCall(wire.ProcedureMount, share))
+	reply, f := mount.call("MNT", mountCall(wire.ProcedureMount, share))
 	if f == nil && reply.Outcome != wire.Success {
 		f = p.mountOutcome(mount, "MNT", reply)
 	}
@@ -50,7 +50,7 @@ func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFa
 	if status != wire.OK {
 		return p.shareFinding(V3, share, "MNT", status), nil, nil
 	}
-	if xid, f := mount.send("UMNT", p.mountCall(wire.ProcedureUnmount, share)); f == nil {
+	if xid, f := mount.send("UMNT", mountCall(wire.ProcedureUnmount, share)); f == nil {
 		// A reset before the server has read the call would drop it, so the reply is awaited, whatever it is.
 		defer func() { _, _ = mount.receive("UMNT", xid) }()
 	}
@@ -61,7 +61,7 @@ func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFa
 // deny a path that is not exported, as they deny one that the prober may not mount. Without an answer it is false.
 func (p *probe) unlisted(mount *conn, share string) bool {
 	reply, f := mount.call("EXPORT", wire.Call{
-		Program: wire.ProgramMount, Version: wire.VersionMount, Procedure: wire.ProcedureExports, Credential: p.credential(),
+		Program: wire.ProgramMount, Version: wire.VersionMount, Procedure: wire.ProcedureExports, Credential: credential,
 	})
 	if f != nil || reply.Outcome != wire.Success {
 		return false
@@ -75,7 +75,7 @@ func (p *probe) unlisted(mount *conn, share string) bool {
 func (p *probe) attributes3(nfs *conn, share string, handle []byte) (finding Finding, mountFault, nfsFault *fault) {
 	reply, f := nfs.call("GETATTR", wire.Call{
 		Program: wire.ProgramNFS, Version: uint32(V3), Procedure: wire.ProcedureGetAttr,
-		Credential: p.credential(), Arguments: wire.HandleArguments(handle),
+		Credential: credential, Arguments: wire.HandleArguments(handle),
 	})
 	if f != nil {
 		return Finding{}, nil, f
@@ -90,10 +90,10 @@ func (p *probe) attributes3(nfs *conn, share string, handle []byte) (finding Fin
 	return p.shareFinding(V3, share, "GETATTR", status), nil, nil
 }
 
-func (p *probe) mountCall(procedure uint32, share string) wire.Call {
+func mountCall(procedure uint32, share string) wire.Call {
 	return wire.Call{
 		Program: wire.ProgramMount, Version: wire.VersionMount, Procedure: procedure,
-		Credential: p.credential(), Arguments: wire.PathArguments(share),
+		Credential: credential, Arguments: wire.PathArguments(share),
 	}
 }
 

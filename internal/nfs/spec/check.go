@@ -47,15 +47,6 @@ func checkZones(list []v1alpha1.NFSBackend) nfs.Problems {
 	return problems
 }
 
-// checkSlots reports numbers of slots that nfs.CheckExposure would take for the default.
-func checkSlots(slots *int32) nfs.Problems {
-	var problems nfs.Problems
-	if slots != nil && *slots == 0 {
-		problems.Add("spec.slots", "0 is out of range: write 1 to %d, or remove the field for the default", nfs.MaxSlots)
-	}
-	return problems
-}
-
 // checkName reports a name that the Services of the exposure cannot have. Their
 // names are DNS-1035 labels (v1 Service, metadata.name), and slots append their index.
 func checkName(name string, exposure nfs.Exposure) nfs.Problems {

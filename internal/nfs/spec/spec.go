@@ -65,12 +65,12 @@ func Read(s *v1alpha1.NFSService) (Service, nfs.Problems) {
 		out.Port = port(in.Port, nfs.DefaultPort)
 	}
 	var found nfs.Problems
-	out.Backends, found = nfs.ParseBackends("spec.backends", Backends(in.Backends), int32(out.Port))
+	out.Backends, found = nfs.ParseBackends("spec.backends", in.Backends, int32(out.Port))
 	problems = append(problems, found...)
 	problems = append(problems, checkZones(in.Backends)...)
 	problems = append(problems, out.readServerService(in)...)
-	problems = append(problems, checkSlots(in.Slots)...)
-	problems = append(problems, nfs.CheckExposure("spec", out.Exposure, nfs.Static, out.Slots, out.Backends)...)
+	problems = append(problems, nfs.CheckExposure("spec", out.Exposure, in.Slots)...)
+	problems = append(problems, nfs.CheckFamilies("spec.backends", out.Exposure, out.Backends)...)
 	problems = append(problems, checkName(s.Name, out.Exposure)...)
 	out.Shares, found = readShares(in.Shares)
 	problems = append(problems, found...)
@@ -88,15 +88,6 @@ func Read(s *v1alpha1.NFSService) (Service, nfs.Problems) {
 	problems = append(problems, out.readBalance(in)...)
 	problems = append(problems, out.checkMountOptions()...)
 	return out, problems
-}
-
-// Backends are the backends of a spec in the form that the domain reads.
-func Backends(list []v1alpha1.NFSBackend) []nfs.BackendSpec {
-	specs := make([]nfs.BackendSpec, len(list))
-	for i, b := range list {
-		specs[i] = nfs.BackendSpec{Address: b.Address, Port: b.Port, Weight: b.Weight, Zone: b.Zone, Drain: b.Drain}
-	}
-	return specs
 }
 
 func port(value int32, otherwise uint16) uint16 {
@@ -185,8 +176,3 @@ func (out *Service) readBalance(in v1alpha1.NFSServiceSpec) nfs.Problems {
 
 // maxSlack of NFSServiceSpec.SlackPercent.
 const maxSlack = 1000
-
-// FromBackend is the reverse of Backends, for one backend.
-func FromBackend(b nfs.BackendSpec) v1alpha1.NFSBackend {
-	return v1alpha1.NFSBackend{Address: b.Address, Port: b.Port, Weight: b.Weight, Zone: b.Zone, Drain: b.Drain}
-}

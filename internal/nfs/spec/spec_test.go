@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -177,7 +177,7 @@ func TestUpdateWarnsOfMountsThatCannotMove(t *testing.T) {
 	}
 }
 
-func TestTargetsOfStatus(t *testing.T) {
+func TestAddressesOfStatus(t *testing.T) {
 	s := service()
 	s.Status = v1alpha1.NFSServiceStatus{
 		Address: "10.96.0.1", Backend: "10.0.0.2:2049",
@@ -188,15 +188,15 @@ func TestTargetsOfStatus(t *testing.T) {
 	if len(members) != 2 || members[0].Health != nfs.Down || members[0].Weight != nfs.MaxWeight || members[1].Weight != 1 || len(slots) != 3 {
 		t.Fatalf("got %+v, %+v", members, slots)
 	}
-	for exposure, want := range map[nfs.Exposure][]string{
-		nfs.PerNode: {"10.0.0.1:2050", "10.0.0.2"}, nfs.Stable: {"", "10.96.0.1:2051"}, nfs.PerNodeStable: {"10.96.0.11:2051", "10.96.0.10:2051"},
+	for exposure, want := range map[nfs.Exposure]string{
+		nfs.PerNode: "map[10.0.0.1:2050:10.0.0.1:2050 10.0.0.2:10.0.0.2:2049]", nfs.Stable: "map[10.96.0.1:2051:10.0.0.2:2049]",
+		nfs.PerNodeStable: "map[10.96.0.10:2051:10.0.0.2:2049 10.96.0.11:2051:10.0.0.1:2050]",
 	} {
-		var got []string
-		for _, target := range Targets(exposure, &s.Status, members, slots, 2051) {
-			got = append(got, strings.Join(target.Addresses, ","))
-		}
-		must.Equal(t, got, want, "%s", exposure)
+		must.Equal(t, fmt.Sprint(Addresses(exposure, &s.Status, members, slots, 2051)), want, "%s", exposure)
 	}
+	s.Status.Unpublished, s.Status.Slots[0].Unpublished = "AddressTaken", "AddressTaken"
+	must.Equal(t, len(Addresses(nfs.Stable, &s.Status, members, slots, 2051)), 0, "an address that is not published")
+	must.Equal(t, len(Addresses(nfs.PerNodeStable, &s.Status, members, slots, 2051)), 1, "a slot that is not published")
 }
 
 func TestOnlyBackendsOfTheFamilyAreReachable(t *testing.T) {

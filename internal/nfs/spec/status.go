@@ -68,30 +68,32 @@ func familyOf(clusterIP string) publish.Family {
 	return publish.FamilyOf(a)
 }
 
-// Targets are the backends with the addresses that nodes mount, in the form of VolumeAttachments (nfs.Backend.Address).
-// service is the port that clients mount. An unpublished address leads to no backend, since another Service may have that
-// address.
-func Targets(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) []assign.Target {
+// Addresses are what nodes mount, in the form of VolumeAttachments (nfs.Backend.Address), each with its backend. service is
+// the port that clients mount. An unpublished address leads to no backend, since another Service may have that address.
+func Addresses(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) map[string]netip.AddrPort {
+	addresses := map[string]netip.AddrPort{}
 	switch exposure {
 	case nfs.PerNodeStable:
-		addresses := SlotAddresses(status, service)
-		for i, s := range status.Slots {
-			if s.Unpublished != "" {
-				addresses[i] = ""
+		for i, address := range SlotAddresses(status, service) {
+			if address != "" && status.Slots[i].Unpublished == "" {
+				addresses[address] = slots[i].Backend
 			}
 		}
-		return assign.SlotTargets(members, slots, addresses)
 	case nfs.Stable:
-		targets := make([]assign.Target, len(members))
-		for i, m := range members {
-			targets[i].Member = m
-			if address := Published(status.Address, service); address != "" && status.Unpublished == "" && m.Addr == addrPort(status.Backend) {
-				targets[i].Addresses = []string{address}
-			}
+		if address := Published(status.Address, service); address != "" && status.Unpublished == "" {
+			addresses[address] = addrPort(status.Backend)
 		}
-		return targets
+	default:
+		for _, m := range members {
+			addresses[m.Address()] = m.Addr
+		}
 	}
-	return assign.PerNodeTargets(members)
+	return addresses
+}
+
+// ChooseStable is the backend that the address of exposure Stable should point to.
+func ChooseStable(s *v1alpha1.NFSService, members []nfs.Member) netip.AddrPort {
+	return publish.ChooseStable(s.Namespace+"/"+s.Name, familyOf(s.Status.Address), addrPort(s.Status.Backend), members)
 }
 
 // Published is a ClusterIP as VolumeAttachments carry it; empty if it is none.

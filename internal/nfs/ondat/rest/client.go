@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Client of one control plane. It may be used by many goroutines.
@@ -18,7 +22,9 @@ type Client struct {
 	base    *url.URL
 	http    *http.Client
 	metrics *metrics
-	session session
+	// turn is taken by the request that logs in.
+	turn *semaphore.Weighted
+	held atomic.Pointer[token]
 }
 
 // New reads the options. It asks the control plane nothing.
@@ -32,15 +38,14 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMetrics(o.Registry)
-	return &Client{
-		options: o, base: base, metrics: m, session: newSession(),
-		http: &http.Client{
-			Transport: m.around(transport),
-			// A redirection could carry the token to another host.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	c := &Client{options: o, base: base, metrics: newMetrics(o.Registry), turn: semaphore.NewWeighted(1)}
+	c.held.Store(&token{})
+	c.http = &http.Client{
+		Transport: c.metrics.around(transport),
+		// A redirection could carry the token to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
 }
 
 // request is one call of the API.
@@ -56,31 +61,29 @@ type request struct {
 // call sends a request with a token. If the control plane does not know the token
 // any more, it logs in and sends the request once more.
 func (c *Client) call(ctx context.Context, r request, answer any) error {
-	token, err := c.token(ctx)
+	text, err := c.token(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = c.send(ctx, r, token, answer)
+	_, err = c.send(ctx, r, text, answer)
 	if !IsCode(err, http.StatusUnauthorized) {
 		return err
 	}
-	c.session.forget(token)
+	if held := c.held.Load(); held.text == text {
+		c.held.CompareAndSwap(held, new(token)) // unless there is another already
+	}
 	counted := c.metrics.helper(helperReset)
-	token, err = c.token(ctx)
+	text, err = c.token(ctx)
 	if counted(&err); err != nil {
 		return err
 	}
-	_, err = c.send(ctx, r, token, answer)
+	_, err = c.send(ctx, r, text, answer)
 	return err
 }
 
 // send sends a request once and reads the answer; nil drops it.
 func (c *Client) send(ctx context.Context, r request, token string, answer any) (http.Header, error) {
-	timeout := r.timeout
-	if timeout == 0 {
-		timeout = c.options.Timeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, c.options.Timeout))
 	defer cancel()
 	var body io.Reader
 	if r.body != nil {
@@ -106,8 +109,12 @@ func (c *Client) send(ctx context.Context, r request, token string, answer any) 
 		q.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := c.http.Do(q)
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the URL
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s at Ondat's API: %w: check ondat.apiEndpoint, and that the control plane runs", r.doing, cause(err))
+		return nil, fmt.Errorf("%s at Ondat's API: %w: check ondat.apiEndpoint, and that the control plane runs", r.doing, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
@@ -125,13 +132,4 @@ func (c *Client) send(ctx context.Context, r request, token string, answer any) 
 		return nil, fmt.Errorf("%s at Ondat's API: the answer is not what was asked for: what answers at %s %w", r.doing, c.base.Host, errAnswer)
 	}
 	return resp.Header, nil
-}
-
-// cause drops the URL that net/http puts before an error.
-func cause(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		Server: s, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
 		registry: prometheus.NewRegistry(), secret: secretOf(t, s),
 	}
-	o := Options{Endpoint: server.URL, SecretPath: w.secret, Clock: w.clock, Registry: w.registry, Timeout: 5 * time.Second, LoginTimeout: 5 * time.Second}
+	o := Options{Endpoint: server.URL, SecretPath: w.secret, Clock: w.clock, Registry: w.registry, Timeout: 5 * time.Second}
 	for _, c := range change {
 		c(&o)
 	}

@@ -17,9 +17,8 @@ import (
 
 // Defaults; the released manager's, but for the limits of bodies and of requests at a time.
 const (
-	DefaultTimeout      = 10 * time.Second
-	DefaultLoginTimeout = 20 * time.Second
-	DefaultRefresh      = time.Minute
+	DefaultTimeout = 10 * time.Second
+	DefaultRefresh = time.Minute
 	// maxBody bounds what is read of an answer: about 50,000 volumes.
 	maxBody = 64 << 20
 	// maxAtOnce namespaces are listed at a time.
@@ -35,8 +34,8 @@ type Options struct {
 	CAFile string
 	// SecretPath is a folder with the files username and password. They are read at each login.
 	SecretPath string
-	// Timeout of one request, and of a login. Zero: the default.
-	Timeout, LoginTimeout time.Duration
+	// Timeout of one request; a login may take twice as long. Zero: the default.
+	Timeout time.Duration
 	// Refresh is how old a token becomes before the client logs in again, if two
 	// thirds of its lifetime are not shorter. Zero: the default.
 	Refresh time.Duration
@@ -47,7 +46,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Timeout, o.LoginTimeout, o.Refresh = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.LoginTimeout, DefaultLoginTimeout), cmp.Or(o.Refresh, DefaultRefresh)
+	o.Timeout, o.Refresh = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Refresh, DefaultRefresh)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

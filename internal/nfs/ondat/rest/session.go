@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -16,71 +15,35 @@ const (
 	renewAgain = 5 * time.Second
 )
 
-// session is the token, which all requests share.
-type session struct {
-	// turn is taken by the request that logs in. Others wait for it only if there is no valid token (the released
-	// manager's loop waited for each: Start).
-	turn chan struct{}
-	mu   sync.Mutex
-	held token
-}
-
+// token is what all requests share. The zero token has expired.
 type token struct {
 	text string
 	// renew is when to log in again, expires when the token is of no use any more.
 	renew, expires time.Time
 }
 
-func newSession() session { return session{turn: make(chan struct{}, 1)} }
-
-func (s *session) current() token {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held
-}
-
-func (s *session) set(t token) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = t
-}
-
-// forget a token that the control plane does not accept, unless there is another already.
-func (s *session) forget(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held.text == text {
-		s.held = token{}
-	}
-}
-
 // token returns a valid token, and logs in if the token is old. While that fails, the old token serves until it expires.
+// Requests wait for another's login only if there is no valid token (the released manager's loop waited for each: Start).
 func (c *Client) token(ctx context.Context) (string, error) {
 	now := c.options.Clock.Now()
-	if held := c.session.current(); now.Before(held.renew) {
+	switch held := c.held.Load(); {
+	case now.Before(held.renew):
 		return held.text, nil
-	} else if now.Before(held.expires) {
-		select {
-		case c.session.turn <- struct{}{}:
-		default:
-			return held.text, nil // another request logs in
+	case !now.Before(held.expires):
+		if err := c.turn.Acquire(ctx, 1); err != nil {
+			return "", fmt.Errorf("waiting for the login to Ondat's API: %w", err)
 		}
-	} else {
-		select {
-		case c.session.turn <- struct{}{}:
-		case <-ctx.Done():
-			return "", fmt.Errorf("waiting for the login to Ondat's API: %w", ctx.Err())
-		}
+	case !c.turn.TryAcquire(1):
+		return held.text, nil // another request logs in
 	}
-	defer func() { <-c.session.turn }()
-	held := c.session.current()
+	defer c.turn.Release(1)
+	held := c.held.Load()
 	if now.Before(held.renew) {
 		return held.text, nil // another request has logged in meanwhile
 	}
 	text, err := c.login(ctx)
 	if err != nil && now.Before(held.expires) {
-		held.renew = c.options.Clock.Now().Add(renewAgain) // a login may hang for long
-		c.session.set(held)
+		c.held.Store(&token{held.text, c.options.Clock.Now().Add(renewAgain), held.expires}) // a login may hang for long
 		return held.text, nil
 	}
 	return text, err
@@ -97,7 +60,7 @@ func (c *Client) login(ctx context.Context) (text string, err error) {
 	asked := c.options.Clock.Now()
 	var answer userSession
 	header, err := c.send(ctx, request{
-		doing: doing, method: http.MethodPost, path: []string{"auth", "login"}, body: l, timeout: c.options.LoginTimeout, secrets: []string{l.Password},
+		doing: doing, method: http.MethodPost, path: []string{"auth", "login"}, body: l, timeout: 2 * c.options.Timeout, secrets: []string{l.Password},
 	}, "", &answer)
 	if err != nil {
 		return "", err
@@ -109,21 +72,20 @@ func (c *Client) login(ctx context.Context) (text string, err error) {
 		return "", fmt.Errorf("%s at Ondat's API: the answer has no token: what answers at %s %w", doing, c.base.Host, errAnswer)
 	}
 	life := lifetime(answer.Session.ExpiresInSeconds)
-	c.session.set(token{text: text, renew: asked.Add(min(c.options.Refresh, life*2/3)), expires: asked.Add(life)})
+	c.held.Store(&token{text, asked.Add(min(c.options.Refresh, life*2/3)), asked.Add(life)})
 	return text, nil
 }
 
 // bearer is the token of a header, with or without the word Bearer. The released
 // manager ended on one without a blank (client.go).
 func bearer(header string) string {
-	scheme, rest, ok := strings.Cut(strings.TrimSpace(header), " ")
-	switch {
-	case ok && strings.EqualFold(scheme, "bearer"):
-		return strings.TrimSpace(rest)
-	case ok, strings.EqualFold(scheme, "bearer"):
-		return ""
+	switch words := strings.Fields(header); {
+	case len(words) == 1 && !strings.EqualFold(words[0], "bearer"):
+		return words[0]
+	case len(words) == 2 && strings.EqualFold(words[0], "bearer"):
+		return words[1]
 	}
-	return scheme
+	return ""
 }
 
 func lifetime(seconds uint64) time.Duration {

@@ -104,7 +104,7 @@ func (w *world) hold(path string) (reached chan struct{}, release func()) {
 
 // The released manager's loop hands each call to the goroutine that logs in (Start).
 func TestSlowLoginStopsNoRequestWithAToken(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.LoginTimeout = time.Minute })
+	w := newWorld(t, func(o *Options) { o.Timeout = time.Minute })
 	w.list(t)
 	renewing, release := w.hold("/auth/login")
 	w.pass(61 * time.Second)

@@ -143,9 +143,9 @@ func TestErrorsHoldNoSecretAndAreShort(t *testing.T) {
 	}
 	for _, path := range []string{"/namespaces", "/auth/login"} {
 		w.list(t)
-		secret := w.session.current().text
+		secret := w.held.Load().text
 		if path == "/auth/login" {
-			w.session.forget(secret)
+			w.held.Store(new(token))
 			secret = w.Password
 		}
 		w.Fail(bed.Fault{Path: path, Status: http.StatusForbidden, Body: body(secret)})
@@ -192,7 +192,7 @@ func TestHungServerMeetsTheTimeout(t *testing.T) {
 	defer hung.Close()
 	defer close(release)
 	w := newWorld(t)
-	c := client(t, Options{Endpoint: hung.URL, SecretPath: w.secret, LoginTimeout: 20 * time.Millisecond})
+	c := client(t, Options{Endpoint: hung.URL, SecretPath: w.secret, Timeout: 10 * time.Millisecond})
 	if _, err := c.Volumes(t.Context()); Class(err) != "timeout" {
 		t.Errorf("got %v", err)
 	}

@@ -29,8 +29,8 @@ type volume struct {
 	NamespaceID    string            `json:"namespaceID"`
 	Labels         map[string]string `json:"labels"`
 	AttachmentType string            `json:"attachmentType"`
-	NFS            *struct {
-		ServiceEndpoint *string `json:"serviceEndpoint"`
+	NFS            struct {
+		ServiceEndpoint string `json:"serviceEndpoint"`
 	} `json:"nfs"`
 	Version string `json:"version"`
 }
@@ -38,13 +38,10 @@ type volume struct {
 // domain is the volume as package ondat has it. The namespace is the one that was
 // asked: an answer may leave it out.
 func (v volume) domain(namespaceID string) ondat.Volume {
-	d := ondat.Volume{
-		ID: v.ID, Name: v.Name, NamespaceID: namespaceID, Labels: v.Labels, AttachmentType: v.AttachmentType, Version: v.Version,
+	return ondat.Volume{
+		ID: v.ID, Name: v.Name, NamespaceID: namespaceID, Labels: v.Labels, AttachmentType: v.AttachmentType,
+		ServiceEndpoint: v.NFS.ServiceEndpoint, Version: v.Version,
 	}
-	if v.NFS != nil && v.NFS.ServiceEndpoint != nil {
-		d.ServiceEndpoint = *v.NFS.ServiceEndpoint
-	}
-	return d
 }
 
 // mountEndpoint is go-api's NfsVolumeMountEndpoint. An empty endpoint clears the

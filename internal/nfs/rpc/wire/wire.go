@@ -25,7 +25,6 @@ const (
 // Limits of RFC 1813 and RFC 7530, in bytes.
 const (
 	MaxHandle3 = 64
-	MaxHandle4 = 128
 	MaxPath    = 1024 // MNTPATHLEN
 	MaxName    = 255  // NAME_MAX of the usual file systems; the RFCs set none
 
@@ -33,5 +32,4 @@ const (
 	maxCredential = 400      // RFC 5531, opaque_auth
 	MaxRecord     = 64 << 10 // more than any reply to a probe needs
 	lastFragment  = 1 << 31  // RFC 5531, section 11
-	maxNames      = 8        // names in one COMPOUND: servers limit the operations (Linux: 16)
 )
