@@ -63,19 +63,9 @@ const drainedWithin = 15 * time.Minute
 // isDraining reports whether a healthy node was cordoned lately and has volumes without attachment on record. The end
 // of their pods is no event, and whoever cordoned the node may delete its object next.
 func (d decision) isDraining() bool {
-	return !d.Cordoned.IsZero() && d.Facts.Now.Sub(d.Cordoned) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+	return d.Node != nil && !d.Facts.Replaced && d.Facts.Now.Sub(fencing.CordonedSince(d.Node)) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return slices.Contains(d.Unattached, v.Driver)
 	})
-}
-
-// observeCordon keeps since when a node is cordoned.
-func (r *Reconciler) observeCordon(v *fencing.FenceView) {
-	if v.Node == nil || !v.Node.Spec.Unschedulable {
-		r.cordoned.Delete(v.Facts.Node.Name)
-		return
-	}
-	since, _ := r.cordoned.LoadOrStore(v.Facts.Node.Name, v.Facts.Now)
-	v.Cordoned = since.(time.Time)
 }
 
 // views reads all machines of one node name.
@@ -89,9 +79,6 @@ func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node 
 			return nil, behind
 		}
 		r.addLeaving(v)
-		if !v.Facts.Replaced {
-			r.observeCordon(v)
-		}
 	}
 	return views, err
 }

@@ -49,11 +49,19 @@ func TestUnusedVolumeIsForgotten(t *testing.T) {
 	}
 }
 
+// cordon taints node-1 as Kubernetes taints a cordoned node.
+func (w *world) cordon() *world {
+	w.Helper()
+	return w.change("node-1", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: ptr.To(metav1.NewTime(w.Clock.Now()))}}
+	})
+}
+
 // Whoever drains a node may delete its object next.
 func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
 	before := w.node("node-1")
-	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	w.cordon()
 	must.True(t, fencing.FenceNodeChanged(before, w.node("node-1")), "the cordon is no event")
 	w.look().mustWait(lookForPods, lookForPods).delete(pod)
 	for range leaving/lookForPods + 1 {
@@ -64,25 +72,22 @@ func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 
 func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 	w, _ := usesFiles(t)
-	cordon := func(cordoned bool) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Spec.Unschedulable = cordoned }
-	}
-	w.change("node-1", cordon(true))
+	w.cordon()
 	for i, step := range []struct {
 		after  time.Duration
-		change func(*corev1.Node)
+		change func() *world
 		often  bool
 	}{
 		{0, nil, true},
 		{drainedWithin - time.Second, nil, true},
 		{time.Second, nil, false},
 		{time.Hour, nil, false},
-		{0, cordon(false), false},
-		{0, cordon(true), true},
+		{0, func() *world { return w.untaint("node-1") }, false},
+		{0, w.cordon, true},
 	} {
 		w.pass(step.after)
 		if step.change != nil {
-			w.change("node-1", step.change)
+			step.change()
 		}
 		after := w.look().after
 		must.True(t, (after == lookForPods) == step.often, "step %d: checked again after %s", i, after)

@@ -22,7 +22,7 @@ import (
 )
 
 // WebhookCache holds the network records. The rules read other objects live, and
-// rarely. Holders of volumes have their own watches (WatchHolders).
+// rarely. Holders of volumes have their own watches (fencing.HolderReader).
 func WebhookCache(profiles []storage.Profile) cache.Options {
 	options := cache.Options{
 		ReaderFailOnMissingInformer: true,

@@ -3,6 +3,7 @@ package fencing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,27 +19,39 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// HolderReader reads the holders of volumes, for the gates of fencing. Caches only name the nodes that may hold a volume,
-// since the API server has no such index. The state of each node is read live.
+// HolderReader reads the holders of volumes, for the gates of fencing. Its watches only name the nodes that may hold a
+// volume, since the API server has no such index. The state of each node is read live.
 type HolderReader struct {
-	live       client.Reader
-	candidates candidates
-	// holdings are the candidates of a reader with watches of its own; nil without watches.
+	live     client.Reader
 	holdings *holdings
 	watches  []*watched
 	// all reads all nodes and records.
 	all *lists.Shared[machines]
 }
 
-// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
-func NewHolderReader(live, cached client.Reader) *HolderReader {
-	return newHolderReader(live, cachedCandidates{cached})
-}
+// errNotSynced: which nodes may hold a volume is not known yet.
+var errNotSynced = errors.New("the watches of nodes, NodeFences and VolumeAttachments have not begun yet")
 
-func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
-	r := &HolderReader{live: live, candidates: candidates}
+// NewHolderReader returns a reader whose watches Start runs.
+func NewHolderReader(live client.Reader, api client.WithWatch, protected func(driver string) bool) *HolderReader {
+	h := newHoldings()
+	r := &HolderReader{live: live, holdings: h, watches: h.watches(api, protected)}
 	r.all = lists.NewShared(r.machines)
 	return r
+}
+
+// Start watches until the context ends.
+func (r *HolderReader) Start(ctx context.Context) error {
+	var all errgroup.Group
+	for _, w := range r.watches {
+		all.Go(func() error { w.run(ctx); return nil })
+	}
+	return all.Wait()
+}
+
+// Synced reports whether all kinds have been listed once.
+func (r *HolderReader) Synced() bool {
+	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
 }
 
 const (
@@ -53,10 +66,10 @@ const (
 
 // Holders reads the machines that have or had a volume.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
-	candidates, err := r.candidates.holders(ctx, v)
-	if err != nil {
-		return nil, err
+	if !r.Synced() {
+		return nil, errNotSynced
 	}
+	candidates := r.holdings.holders(v)
 	var names map[string]map[string]bool
 	asked, both := errgroup.WithContext(ctx)
 	asked.Go(func() (err error) {
@@ -64,7 +77,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		return err
 	})
 	caughtUp := false
-	if len(candidates) > each && r.watchesMany() && v.HasManyWriters() {
+	if len(candidates) > each && r.holdings.nodes() >= manyNodes && v.HasManyWriters() {
 		asked.Go(func() (err error) {
 			caughtUp, err = NodesVersion(r.holdings.nodesVersion).caughtUp(both, r.live)
 			return err
@@ -76,14 +89,8 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if caughtUp {
 		r.leaveOutQuiet(names)
 	}
-	if len(names) > each {
-		known, err := r.candidates.nodes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(names)*share >= known {
-			return r.listed(ctx, v, names)
-		}
+	if len(names) > each && len(names)*share >= r.holdings.nodes() {
+		return r.listed(ctx, v, names)
 	}
 	holders := make([][]fence.Holder, len(names))
 	group, ctx := errgroup.WithContext(ctx)
@@ -97,7 +104,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		})
 		i++
 	}
-	err = group.Wait()
+	err := group.Wait()
 	return sortedHolders(slices.Concat(holders...)), err
 }
 
@@ -122,7 +129,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 	for _, name := range candidates {
 		add(name)
 	}
-	// Caches may lack the latest writes. Records in an incident are few, so they are read live.
+	// Watches may lack the latest writes. Records in an incident are few, so they are read live.
 	lost, err := r.unhealthy(ctx)
 	if err != nil {
 		return nil, err
@@ -139,15 +146,6 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 // manyNodes change so often that waiting for a change takes no longer than listing all nodes: each kubelet writes the
 // status every five minutes.
 const manyNodes = 1000
-
-// watchesMany reports whether the reader watches at least manyNodes.
-func (r *HolderReader) watchesMany() bool {
-	if r.holdings == nil {
-		return false
-	}
-	known, err := r.holdings.nodes(context.Background())
-	return err == nil && known >= manyNodes
-}
 
 // leaveOutQuiet removes nodes that do not block other nodes from a volume with many writers: nodes that exist,
 // have no taint, and have a Healthy record.
@@ -197,10 +195,13 @@ func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name strin
 	return sakes.Holders(v, inUse), nil
 }
 
-// namesakes reads a node and its records: the record with the node's name, those in the caches, and the given ones. inUse
+// namesakes reads a node and its records: the record with the node's name, those that the watches name, and the given ones. inUse
 // is whether the node's kubelet uses the volume, which is a unique name.
 func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
 	sakes.Node = fence.Node{Name: name}
+	if !r.Synced() {
+		return sakes, false, errNotSynced
+	}
 	var node corev1.Node
 	if there, err := get(ctx, r.live, name, &node); err != nil {
 		return sakes, false, err
@@ -209,11 +210,7 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, records map[s
 	}
 	known := map[string]bool{name: true}
 	maps.Copy(known, records)
-	cached, err := r.candidates.recordsOf(ctx, name)
-	if err != nil {
-		return sakes, false, err
-	}
-	for _, record := range cached {
+	for _, record := range r.holdings.recordsOf(name) {
 		known[record] = true
 	}
 	for _, record := range slices.Sorted(maps.Keys(known)) {

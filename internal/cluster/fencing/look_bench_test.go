@@ -52,13 +52,8 @@ func fenceReader(tb testing.TB, nodes int) *fencing.FenceReader {
 	options.Scheme = scheme
 	var reader *fencing.FenceReader
 	apiserver.StartCache(tb, server, options, func(objects cache.Cache) error {
-		indexed := fencing.NewBuckets(objects, objects)
-		reader = fencing.NewFenceReader(configured, indexed, indexed, objects).WithIndexes().SharingPods()
-		problems := []error{cluster.IndexClaims(tb.Context(), indexed), fencing.IndexHandles(tb.Context(), indexed), reader.IndexAddons(tb.Context(), objects)}
-		for _, index := range fencing.FenceIndexes() {
-			problems = append(problems, indexed.IndexField(tb.Context(), index.Object, index.Field, index.Keys))
-		}
-		return errors.Join(problems...)
+		reader = fencing.NewFenceReader(configured, objects, objects).SharingPods()
+		return errors.Join(cluster.IndexClaims(tb.Context(), objects), fencing.IndexFencing(tb.Context(), objects), reader.IndexAddons(tb.Context(), objects))
 	})
 	return reader
 }

@@ -79,7 +79,7 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 					looks++
 					return test.versions[min(looks, len(test.versions))-1]
 				}
-				nodes, err := NewFenceReader(config.Fencing{}, objects, objects, server).Live(version).allNodes(t.Context())
+				nodes, err := NewFenceReader(config.Fencing{}, objects, server).Live(version).allNodes(t.Context())
 				must.True(t, err == nil && len(nodes) == test.nodes, "got %d nodes, %v", len(nodes), err)
 				for _, n := range nodes {
 					must.True(t, n.Addresses[len(n.Addresses)-1].String() == test.want, "%s has %s, want %s", n.Name, n.Addresses, test.want)
@@ -98,7 +98,7 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	hidden.Labels[fence.PhaseLabel] = "Healthy" // by somebody else
 	cached := withHolders(t, remembering("lost", "Healthy"), remembering("back", "Fenced"), remembering("gone", "Drained"), remembering("healthy", "Healthy", "late"), hidden.DeepCopy())
 	live := withHolders(t, remembering("lost", "Fenced"), remembering("back", "Healthy"), remembering("new", "Lost"), remembering("healthy", "Healthy"), unlabelled, hidden)
-	r := NewFenceReader(config.Fencing{}, cached, cached, live).Live(nil)
+	r := NewFenceReader(config.Fencing{}, cached, live).Live(nil)
 	unsettled, err := r.unsettled(t.Context())
 	must.Do(t, err)
 	records, err := r.allRecords(t.Context(), unsettled)
