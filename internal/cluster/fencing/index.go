@@ -15,15 +15,14 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
 
-// Fields of the indexes by which a FenceReader lists. attachedVolumeName and volumeHandle have buckets as keys.
+// Fields of the indexes by which a FenceReader lists.
 const (
-	recordedNode       = "fairlead.io/node"
-	attachedNode       = "fairlead.io/attached-node"
-	attachedVolumeName = "fairlead.io/attached-volume"
-	volumeHandle       = "fairlead.io/volume-handle"
-	podNode            = "fairlead.io/pod-node"
-	selfFencer         = "fairlead.io/self-fencer"
-	driverNodeID       = "fairlead.io/driver-node-id"
+	recordedNode = "fairlead.io/node"
+	attachedNode = "fairlead.io/attached-node"
+	volumeHandle = "fairlead.io/volume-handle" // in buckets
+	podNode      = "fairlead.io/pod-node"
+	selfFencer   = "fairlead.io/self-fencer"
+	driverNodeID = "fairlead.io/driver-node-id"
 )
 
 // IndexFencing adds the indexes that a FenceReader needs to a cache, besides cluster.ClaimIndex and that of IndexAddons.
@@ -36,12 +35,6 @@ func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
 		{&storagev1.VolumeAttachment{}, attachedNode, func(o client.Object) []string {
 			return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
-		}},
-		{&storagev1.VolumeAttachment{}, attachedVolumeName, func(o client.Object) []string {
-			if name := o.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
-				return []string{bucket(*name)}
-			}
-			return nil
 		}},
 		{&corev1.PersistentVolume{}, volumeHandle, func(o client.Object) []string {
 			if csi := o.(*corev1.PersistentVolume).Spec.CSI; csi != nil {
@@ -84,8 +77,8 @@ func (r *FenceReader) IndexAddons(ctx context.Context, indexer client.FieldIndex
 // driverID is the key of a driver's name for a volume or a node.
 func driverID(driver, id string) string { return driver + "^" + id }
 
-// bucket is the key of an index with a value for each volume. An index takes some 400 bytes for each key, so volumes share
-// keys, about six at 100,000 volumes, and the reader filters.
+// bucket is a key that several volumes share, about six at 100,000 volumes: an index takes some 400 bytes for each key. The
+// reader filters.
 func bucket(key string) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key))

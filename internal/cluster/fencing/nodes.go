@@ -43,21 +43,6 @@ func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]strin
 	return names, nil
 }
 
-// AttachedNodes names the nodes that a PersistentVolume is attached to.
-func (r *FenceReader) AttachedNodes(ctx context.Context, volume string) ([]string, error) {
-	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list, client.MatchingFields{attachedVolumeName: bucket(volume)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		if name := list.Items[i].Spec.Source.PersistentVolumeName; name != nil && *name == volume {
-			names = append(names, list.Items[i].Spec.NodeName)
-		}
-	}
-	return names, nil
-}
-
 // Within reports whether a namespace is that of a protected storage system.
 func (r *FenceReader) Within(namespace string) bool {
 	return slices.ContainsFunc(r.profiles(), func(p config.FencingProfile) bool { return p.Namespace == namespace })
