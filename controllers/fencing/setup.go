@@ -34,10 +34,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
 	ours := kit.OfDriver(r.Cached.Protects)
-	unattached, err := unattachedPods(mgr)
-	if err != nil {
-		return err
-	}
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -46,9 +42,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(placed())).
 		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), kit.Changed())).
 		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
-		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), kit.Changed())).

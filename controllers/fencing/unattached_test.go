@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -96,7 +97,7 @@ func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 
 func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
-		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{fence.UnattachedLabel: "true"}}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
 	}
 	update := func(before, after *corev1.Pod) bool {
 		return placed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
@@ -109,6 +110,7 @@ func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 		"started":                {update(pending, running), true},
 		"unchanged":              {update(running, running), false},
 		"deleted":                {placed().Delete(event.DeleteEvent{Object: running}), false},
+		"not labelled":           {placed().Create(event.CreateEvent{Object: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}}), false},
 	} {
 		must.True(t, test.got == test.want, "a pod that is %s passes: %v", name, test.got)
 	}

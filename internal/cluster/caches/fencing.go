@@ -17,7 +17,7 @@ import (
 )
 
 // cacheFencing adds the objects that fencing reads. Of pods, these are only the pods of the
-// fenced storage systems and the pods that wait for a fence.
+// fenced storage systems, and the pods with volumes without attachment, which may wait for a fence.
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
 	addons := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
@@ -26,7 +26,7 @@ func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.
 			pods[p.Namespace] = cache.Config{}
 		}
 	}
-	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.GatedLabel: "true"})}
+	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.UnattachedLabel: "true"}), Transform: slimWorkloadPod}
 	kinds[&csiaddons.CSIAddonsNode{}] = cache.ByObject{Namespaces: addons}
 	kinds[&storagev1.CSINode{}] = cache.ByObject{Transform: slimCSINode}
 	kinds[&v1alpha1.NodeFence{}] = cache.ByObject{Transform: commonRecord}
@@ -55,15 +55,4 @@ func (m *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 		return &meta.RESTMapping{Scope: meta.RESTScopeNamespace}, nil
 	}
 	return m.RESTMapper.RESTMapping(kind, versions...)
-}
-
-// UnattachedPodsCache holds the node and phase of pods that may use volumes without
-// attachment. It selects them by label in all namespaces. The cache is separate, since a
-// cache has only one selector for pods of all namespaces.
-func UnattachedPodsCache() cache.Options {
-	return cache.Options{
-		ReaderFailOnMissingInformer: true,
-		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{fence.UnattachedLabel: "true"}),
-		DefaultTransform:            placedPod,
-	}
 }

@@ -7,12 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// SlimPods returns a transform that keeps the fields of storage pods, and of pods that wait for a fence, that are in use. Of
-// pods whose build depends on settings, it also keeps the fields of the build.
+// SlimPods returns a transform that keeps the fields of storage pods that are in use. Of pods whose build depends on settings,
+// it also keeps the fields of the build.
 func SlimPods(profiles []storage.Profile) func(any) (any, error) {
 	var components []labels.Selector
 	for _, p := range profiles {
@@ -66,12 +67,16 @@ func keepBuilt(slim, whole *corev1.PodSpec) {
 	slim.Containers = []corev1.Container{container}
 }
 
-// placedPod keeps the node and the phase of a pod.
-func placedPod(object any) (any, error) {
+// slimWorkloadPod keeps the place of a pod with volumes without attachment, and its gates.
+func slimWorkloadPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-			Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName}, Status: corev1.PodStatus{Phase: pod.Status.Phase},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+				Labels: kept(pod.Labels, fence.UnattachedLabel, fence.GatedLabel),
+			},
+			Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
+			Status: corev1.PodStatus{Phase: pod.Status.Phase},
 		}, nil
 	}
 	return object, nil
