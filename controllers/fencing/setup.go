@@ -30,7 +30,7 @@ const workers = 4
 // brings an event.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.statuses); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
 	ours := kit.OfDriver(r.Cached.Protects)

@@ -82,8 +82,9 @@ func (w *world) restart() *world {
 	api := w.Client
 	w.r = &Reconciler{
 		Client: api, Cached: fencing.NewFenceReader(w.config, api, api), Live: fencing.NewFenceReader(w.config, api, api), API: api,
-		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry)),
+		Events: w.Events, Clock: w.Clock, Log: w.Log,
 	}
+	w.r.metrics = testkit.Value[*metrics](w)(newMetrics(w.Registry, w.r.statuses))
 	return w
 }
 
