@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -130,7 +128,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 		add(name)
 	}
 	// Watches may lack the latest writes. Records in an incident are few, so they are read live.
-	lost, err := r.unhealthy(ctx)
+	lost, err := recordsInIncident(ctx, r.live)
 	if err != nil {
 		return nil, err
 	}
@@ -153,23 +151,6 @@ func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
 		return len(incidents) == 0 && r.holdings.isQuiet(name)
 	})
-}
-
-// unhealthy reads the NodeFences that are not Healthy, live.
-func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, error) {
-	notHealthy, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
-	if err != nil {
-		return nil, fmt.Errorf("selecting NodeFences: %w", err)
-	}
-	exists, err := labels.NewRequirement(fence.PhaseLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting NodeFences: %w", err)
-	}
-	var list v1alpha1.NodeFenceList
-	if err := r.live.List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*exists, *notHealthy)}); err != nil {
-		return nil, fmt.Errorf("listing NodeFences that are not Healthy: %w", err)
-	}
-	return list.Items, nil
 }
 
 // Present reads the machine that has a node name now, and its record.
