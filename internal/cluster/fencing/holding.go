@@ -213,7 +213,7 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 			continue
 		}
 		var list corev1.PersistentVolumeList
-		if err := r.objects.List(ctx, &list, client.MatchingFields{volumeHandle: bucket(driverID(driver, handle))}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.objects.List(ctx, &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(driver, handle))}, client.UnsafeDisableDeepCopy); err != nil {
 			return unresolved, fmt.Errorf("looking for the volume %s: %w", unique, err)
 		}
 		known := false
@@ -248,18 +248,15 @@ func attachmentName(driver, handle, node string) string {
 func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
 	var names []string
 	for _, claim := range cluster.Claims(pod) {
-		var list corev1.PersistentVolumeList
-		if err := r.objects.List(ctx, &list, client.MatchingFields{cluster.ClaimIndex: pod.Namespace + "/" + claim}); err != nil {
-			return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", pod.Namespace, claim, err)
+		volumes, err := cluster.VolumesOfClaim(ctx, r.objects, pod.Namespace, claim)
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			pv := &list.Items[i]
-			// A Released volume still names its deleted claim, and a new claim may have that name.
-			if pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound || !r.Protects(pv.Spec.CSI.Driver) {
-				continue
+		for i := range volumes {
+			if pv := &volumes[i]; r.Protects(pv.Spec.CSI.Driver) {
+				found[pv.Name] = FenceVolume(pv)
+				names = append(names, pv.Name)
 			}
-			found[pv.Name] = FenceVolume(pv)
-			names = append(names, pv.Name)
 		}
 	}
 	return names, nil

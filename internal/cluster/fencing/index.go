@@ -3,7 +3,6 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
@@ -25,7 +25,7 @@ const (
 	driverNodeID = "fairlead.io/driver-node-id"
 )
 
-// IndexFencing adds the indexes that a FenceReader needs to a cache, besides cluster.ClaimIndex and that of IndexAddons.
+// IndexFencing adds the indexes that a FenceReader needs to a cache, besides those of cluster.IndexClaims and IndexAddons.
 func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object
@@ -38,7 +38,7 @@ func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&corev1.PersistentVolume{}, volumeHandle, func(o client.Object) []string {
 			if csi := o.(*corev1.PersistentVolume).Spec.CSI; csi != nil {
-				return []string{bucket(driverID(csi.Driver, csi.VolumeHandle))}
+				return []string{cluster.Bucket(driverID(csi.Driver, csi.VolumeHandle))}
 			}
 			return nil
 		}},
@@ -76,11 +76,3 @@ func (r *FenceReader) IndexAddons(ctx context.Context, indexer client.FieldIndex
 
 // driverID is the key of a driver's name for a volume or a node.
 func driverID(driver, id string) string { return driver + "^" + id }
-
-// bucket is a key that several volumes share, about six at 100,000 volumes: an index takes some 400 bytes for each key. The
-// reader filters.
-func bucket(key string) string {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(key))
-	return strconv.FormatUint(uint64(hash.Sum32()%(1<<14)), 16)
-}

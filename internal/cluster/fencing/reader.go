@@ -24,7 +24,7 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// objects has the indexes of IndexFencing and cluster.ClaimIndex: a cache, or Scanned. live is the API server.
+	// objects has the indexes of IndexFencing and cluster.IndexClaims: a cache, or Scanned. live is the API server.
 	objects, live client.Reader
 	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
 	decides      bool
@@ -35,7 +35,7 @@ type FenceReader struct {
 	addonsIndexed *atomic.Bool
 }
 
-// NewFenceReader reads from objects by the indexes of IndexFencing and cluster.ClaimIndex, and from live what is not cached.
+// NewFenceReader reads from objects by the indexes of IndexFencing and cluster.IndexClaims, and from live what is not cached.
 func NewFenceReader(c config.Fencing, objects, live client.Reader) *FenceReader {
 	return &FenceReader{config: c, objects: objects, live: live, addonsIndexed: &atomic.Bool{}}
 }

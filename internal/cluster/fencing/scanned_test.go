@@ -30,7 +30,7 @@ func TestScannedAnswersIndexesWithOneList(t *testing.T) {
 	for _, name := range []string{"pvc-a", "pvc-b", "pvc-c"} {
 		pv := objects.CephVolume(name, rbd, "one")
 		var list corev1.PersistentVolumeList
-		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{volumeHandle: bucket(driverID(rbd, pv.Spec.CSI.VolumeHandle))}))
+		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(rbd, pv.Spec.CSI.VolumeHandle))}))
 		there := name != "pvc-c"
 		must.True(t, there == (len(list.Items) == 1) && (!there || list.Items[0].Name == name), "%s: got %d volumes", name, len(list.Items))
 	}
