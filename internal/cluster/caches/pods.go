@@ -31,9 +31,13 @@ func SlimPods(profiles []storage.Profile) func(any) (any, error) {
 				keepBuilt(&spec, &pod.Spec)
 			}
 			pod.Spec = spec
+			var statuses []corev1.ContainerStatus // of some 400 bytes each
+			if slices.ContainsFunc(profiles, func(p storage.Profile) bool { return p.Namespace == pod.Namespace }) {
+				statuses = slimStatuses(pod.Status.ContainerStatuses)
+			}
 			pod.Status = corev1.PodStatus{
 				Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
-				StartTime: pod.Status.StartTime, PodIPs: pod.Status.PodIPs, HostIPs: pod.Status.HostIPs, ContainerStatuses: slimStatuses(pod.Status.ContainerStatuses),
+				StartTime: pod.Status.StartTime, PodIPs: pod.Status.PodIPs, HostIPs: pod.Status.HostIPs, ContainerStatuses: statuses,
 			}
 		}
 		return object, nil
