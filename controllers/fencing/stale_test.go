@@ -55,6 +55,14 @@ func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
 	w.look().mustBeHealthy().mustHaveFences()
 }
 
+func TestNoLossIsRecordedOnTheCacheAlone(t *testing.T) {
+	w := newWorld(t).look()
+	lost := node("node-1", "192.168.1.1")
+	w.ready(corev1.ConditionUnknown)(lost)
+	w.stale(lost)
+	w.look().mustBeHealthy()
+}
+
 func TestOtherNodesAreReadLive(t *testing.T) {
 	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-1")).loseForGood()
 	w.stale(node("node-2", "192.168.1.2"))
