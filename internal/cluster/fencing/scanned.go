@@ -35,11 +35,11 @@ func (s *Scanned) IndexField(_ context.Context, o client.Object, field string, k
 func (s *Scanned) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
-	if o.FieldSelector == nil {
+	if o.FieldSelector == nil || len(o.FieldSelector.Requirements()) != 1 {
 		return s.Reader.List(ctx, list, options...)
 	}
-	asked := o.FieldSelector.Requirements()
-	keys := s.indexes[fmt.Sprintf("%T %s", list, asked[0].Field)]
+	asked := o.FieldSelector.Requirements()[0]
+	keys := s.indexes[fmt.Sprintf("%T %s", list, asked.Field)]
 	if keys == nil {
 		return s.Reader.List(ctx, list, options...) // the API server selects by the field
 	}
@@ -56,7 +56,7 @@ func (s *Scanned) List(ctx context.Context, list client.ObjectList, options ...c
 	}
 	found := []runtime.Object{}
 	for _, object := range s.read[kind] {
-		if slices.Contains(keys(object.(client.Object)), asked[0].Value) {
+		if slices.Contains(keys(object.(client.Object)), asked.Value) {
 			found = append(found, object.DeepCopyObject())
 		}
 	}
