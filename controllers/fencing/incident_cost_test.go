@@ -18,7 +18,7 @@ const listVersion = "1000"
 
 func TestIncidentCostsTheSameInLargeClusters(t *testing.T) {
 	var costs []string
-	for _, nodes := range []int{50, 1200} { // one page of nodes, and more
+	for _, nodes := range []int{50, 600} { // one page of nodes, and more
 		w := newWorld(t, machines(nodes)...)
 		api := w.counted()
 		cost := fmt.Sprint("fenced ", w.requestsTo(api, 40, func() {
