@@ -43,9 +43,6 @@ func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (held 
 	if err != nil || volume == nil {
 		return nil, true, err
 	}
-	if volume.Driver == "" {
-		return nil, false, nil
-	}
 	if !f.protects(volume.Driver) {
 		return nil, false, nil
 	}

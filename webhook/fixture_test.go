@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -89,21 +91,17 @@ func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 	must.Do(t, err)
 	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	for _, index := range fencing.HolderIndexes() {
-		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
-	}
-	return builder.Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
 var errDown = errors.New("the API server is down")
 
 // unreadable has kinds, by Go type, that cannot be read. Without kinds, nothing can be read.
-func unreadable(c client.WithWatch, kinds ...*string) client.Reader {
+func unreadable(c client.WithWatch, kinds ...*string) client.WithWatch {
 	broken := func(o any) bool {
 		return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k *string) bool { return *k == fmt.Sprintf("%T", o) })
 	}
-	return interceptor.NewClient(c, interceptor.Funcs{
+	return failing{c, interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if broken(o) {
 				return errDown
@@ -116,7 +114,13 @@ func unreadable(c client.WithWatch, kinds ...*string) client.Reader {
 			}
 			return c.List(ctx, o, options...)
 		},
-	})
+	})}
+}
+
+// failing is a client whose watches began before its reads failed.
+type failing struct {
+	watched client.WithWatch
+	client.WithWatch
 }
 
 // rig is the router over a cluster that is not there.
@@ -145,10 +149,21 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 // newFencing protects Rook-Ceph's volumes; alice may override gates.
 func newFencing(t testing.TB, live client.Reader) *Fencing {
 	t.Helper()
+	watched, ok := live.(client.WithWatch)
+	if f, fails := live.(failing); fails {
+		watched = f.watched
+	} else if !ok {
+		watched = fakeClient(t) // of tests without fencing
+	}
+	holders := fencing.NewHolderReader(live, watched, profiles.RookCeph().Serves)
+	go func() { _ = holders.Start(t.Context()) }()
+	for !holders.Synced() {
+		time.Sleep(time.Millisecond)
+	}
 	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nfencing: {profiles: [{name: rook-ceph}]}"))
 	must.Do(t, err)
 	return &Fencing{
-		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live), Draining: func() bool { return false },
+		Fencing: c.Fencing, Live: holders, Draining: func() bool { return false },
 		MayOverride: func(_ context.Context, user authenticationv1.UserInfo, _ string) (bool, error) {
 			return user.Username == "alice", nil
 		},

@@ -173,27 +173,29 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 // setupFencing registers the controllers of fencing. claims reports whether volumes are indexed by claim.
 func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, claims bool, log *slog.Logger) error {
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
-	indexed := fencingreads.NewBuckets(objects, mgr.GetFieldIndexer())
-	if err := fencingreads.IndexHandles(ctx, indexed); err != nil {
+	if err := fencingreads.IndexFencing(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	if !claims {
-		if err := cluster.IndexClaims(ctx, indexed); err != nil {
+		if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 	}
-	for _, index := range fencingreads.FenceIndexes() {
-		if err := indexed.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
-			return fmt.Errorf("indexing who holds volumes: %w", err)
-		}
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("building the client of the watches for volumes: %w", err)
 	}
-	cached := fencingreads.NewFenceReader(c, indexed, indexed, api).WithIndexes().SharingPods()
+	cached := fencingreads.NewFenceReader(c, objects, api).SharingPods()
+	holders := fencingreads.NewHolderReader(api, watching, cached.Protects)
+	if err := mgr.Add(holders); err != nil {
+		return fmt.Errorf("adding the watches for volumes: %w", err)
+	}
 	live := cached.Live(fencingreads.VersionOfNodes(mgr.GetCache()))
 	ask := askCeph(c.CephClients, objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	return setup(mgr,
 		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, indexed), Live: api, Events: recorder, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: holders, Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

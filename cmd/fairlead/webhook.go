@@ -184,7 +184,7 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 		return yes
 	}
 	return &webhook.Fencing{
-		Fencing: c.Fencing, Live: fencing.WatchHolders(live, live, protected),
+		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live, protected),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
 }

@@ -26,7 +26,7 @@ func (w *world) countLiveLists() *int {
 		}
 		return nil
 	}
-	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client, w.Client)
+	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client)
 	return lists
 }
 
@@ -45,18 +45,11 @@ func TestUntaintedLostNodeDelaysNoOther(t *testing.T) {
 	must.True(t, *lists != 0, "fenced on the cache")
 }
 
-// A refusal ends by an event.
-func TestRefusedNodeIsCheckedLessAndLessOften(t *testing.T) {
+func TestRefusedNodeIsCheckedOnTheCache(t *testing.T) {
 	w := newWorld(t).lose("node-1").taint("node-1", "nodeshutdown").look().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
 	lists := w.countLiveLists()
-	var last time.Duration
-	for waited := time.Duration(0); waited < time.Hour; waited += last {
-		last = w.look().mustWait(max(last, 15*time.Second), refused).after
-		w.pass(last)
-	}
-	must.True(t, last == refused && *lists == 0, "looks again after %v; listed %d times", last, *lists)
-	w.untaint("node-1").look().mustBeLost().taint("node-1", "nodeshutdown")
-	must.True(t, w.look().look().after < refused, "waits as if it were the same refusal")
+	w.look().mustWait(15*time.Second, 15*time.Second)
+	must.True(t, *lists == 0, "listed %d times", *lists)
 }
 
 func TestUnchangedAddressWakesNoReconcile(t *testing.T) {

@@ -23,16 +23,10 @@ func decide(view *fencing.FenceView) decision {
 	if d.hasNoActions() {
 		d.Status.LastError = ""
 	}
-	was, reason := view.Facts.Status, d.Status.Reason
-	switch replaceable := reason == fence.ReasonFencing || reason == fence.ReasonUnfencing; {
-	case !replaceable: // later looks read the other reasons
-	case d.Status.LastError != "":
+	// Later looks read the other reasons.
+	if replaceable := d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing; replaceable && d.Status.LastError != "" {
 		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
 		d.Status.Message = "the API server refused a write, which Fairlead tries again: " + d.Status.LastError
-	case was.Reason == fence.ReasonWriteFailed && !d.hasNoActions():
-		// An older CustomResourceDefinition drops the error. What the record says stays until the write succeeds: else each
-		// look would write the other of two reasons.
-		d.Status.Reason, d.Status.Message, d.Warning = was.Reason, was.Message, true
 	}
 	d.Status.Message = fence.Linked(d.Status.Message, d.Status.Reason)
 	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again

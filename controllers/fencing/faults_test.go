@@ -280,25 +280,3 @@ func TestLongEventsKeepTheLinkToTheirReason(t *testing.T) {
 	got := w.Events.About("..." + fence.Link(fence.ReasonNoIdentity))
 	must.True(t, len(got) == 2, "%d events link to the reason: %q", len(got), w.Events.Notes())
 }
-
-// Regression: with a CustomResourceDefinition that has no lastError, each look wrote the other of two reasons, for ever.
-func TestRefusedWriteIsReportedOnceWithoutAField(t *testing.T) {
-	w := newWorld(t).loseForGood()
-	var reasons []string
-	w.Client.Before = func(write fakeapi.Write) error {
-		if n, is := write.Object.(*v1alpha1.NodeFence); is {
-			n.Status.LastError = "" // as the API server prunes it
-			reasons = append(reasons, n.Status.Reason)
-		}
-		if write.Verb == "create" {
-			return forbid(write.Object)
-		}
-		return nil
-	}
-	w.fails(3).mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, "exceeded quota")
-	must.Equal(t, w.status().LastError, "", "the field is not pruned, so nothing is tested")
-	reasons = nil
-	w.fails(2)
-	must.Equal(t, reasons, []string{fence.ReasonWriteFailed, fence.ReasonWriteFailed}, "writes that change nothing, once for each retry")
-	w.accept().look().lookAfterCSI().mustBeFenced()
-}

@@ -18,7 +18,7 @@ const listVersion = "1000"
 
 func TestIncidentCostsTheSameInLargeClusters(t *testing.T) {
 	var costs []string
-	for _, nodes := range []int{50, 1200} { // one page of nodes, and more
+	for _, nodes := range []int{50, 600} { // one page of nodes, and more
 		w := newWorld(t, machines(nodes)...)
 		api := w.counted()
 		cost := fmt.Sprint("fenced ", w.requestsTo(api, 40, func() {
@@ -43,7 +43,7 @@ func (w *world) counted() *fakeapi.Counting {
 		return nil
 	}
 	w.r.API = api
-	w.r.Cached = fencing.NewFenceReader(w.config, w.API, w.API, api).WithIndexes()
+	w.r.Cached = fencing.NewFenceReader(w.config, w.API, api)
 	w.r.Live = w.r.Cached.Live(func(context.Context) string { return listVersion })
 	return api
 }

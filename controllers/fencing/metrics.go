@@ -1,36 +1,36 @@
 package fencing
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// metrics of all machines, by record.
+// metrics of all machines.
 type metrics struct {
+	// statuses of all records.
+	statuses           func() []v1alpha1.NodeFenceStatus
 	nodes, unfenced    *prometheus.Desc
 	notFenceable       *prometheus.Desc
 	refusals           *prometheus.CounterVec
 	fencing, unfencing prometheus.Histogram
 
 	mu sync.Mutex
-	// By record: the phase, whether volumes are held without a fence, whether a healthy node could not
-	// be fenced, since when the node has the taint, and since when the node is being unfenced.
-	phases         map[string]v1alpha1.NodeFencePhase
-	holding        map[string]bool
-	exposed        map[string]bool
-	tainted        map[string]time.Time
-	unfencingSince map[string]time.Time
+	// By record: since when the node has the taint, and since when the node is being unfenced.
+	tainted, unfencingSince map[string]time.Time
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeFenceStatus) (*metrics, error) {
 	buckets := []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
 	m := &metrics{
+		statuses:     statuses,
 		nodes:        prometheus.NewDesc("fairlead_node_fences", "Nodes by the phase of their fence.", []string{"phase"}, nil),
 		unfenced:     prometheus.NewDesc("fairlead_unfenced_nodes", "Lost nodes that are not fenced and whose volumes are held.", nil, nil),
 		notFenceable: prometheus.NewDesc("fairlead_not_fenceable_nodes", "Healthy nodes that could not be fenced if they were lost.", nil, nil),
@@ -43,7 +43,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "Time from the decision to readmit a node until the node is readmitted.", Buckets: buckets,
 		}),
-		phases: map[string]v1alpha1.NodeFencePhase{}, holding: map[string]bool{}, exposed: map[string]bool{}, tainted: map[string]time.Time{}, unfencingSince: map[string]time.Time{},
+		tainted: map[string]time.Time{}, unfencingSince: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
@@ -67,21 +67,32 @@ var refusals = []string{
 // notHeld are the reasons with which no volume is held without a fence.
 var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
 
-// set keeps the state of a record.
-func (m *metrics) set(record string, s v1alpha1.NodeFenceStatus) {
-	m.phases[record] = s.Phase
-	m.holding[record] = (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
-	m.exposed[record] = s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable
+// isHeld reports whether the volumes of a lost node are held without a fence.
+func isHeld(s v1alpha1.NodeFenceStatus) bool {
+	return (s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing) && !slices.Contains(notHeld, s.Reason)
 }
 
-// observe keeps the phase of a node, and since when the node has the taint.
+// statuses of all records in the cache. Before this controller leads, there are none: else each replica would count them.
+func (r *Reconciler) statuses() []v1alpha1.NodeFenceStatus {
+	if r.started.Load() == nil {
+		return nil
+	}
+	var list v1alpha1.NodeFenceList
+	if err := r.Client.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
+		r.Log.Error("could not list NodeFences", "error", err)
+	}
+	all := make([]v1alpha1.NodeFenceStatus, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, list.Items[i].Status)
+	}
+	return all
+}
+
+// observe keeps since when the node has the taint.
 func (r *Reconciler) observe(d decision) {
 	m, node, name := r.metrics, d.Facts.Node, d.Facts.Record
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d.Record != nil {
-		m.set(name, d.Facts.Status)
-	}
 	if _, known := m.tainted[name]; !known && node.OutOfService && !node.Ready {
 		m.tainted[name] = d.Facts.Now
 	} else if known && !node.OutOfService {
@@ -94,7 +105,6 @@ func (m *metrics) recorded(d decision) {
 	was, is := d.Facts.Status, d.Status
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(d.Facts.Record, is)
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
@@ -117,9 +127,6 @@ func (m *metrics) recorded(d decision) {
 func (m *metrics) forgotten(record string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.phases, record)
-	delete(m.holding, record)
-	delete(m.exposed, record)
 	delete(m.tainted, record)
 	delete(m.unfencingSince, record)
 }
@@ -139,24 +146,19 @@ func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Phases without nodes are included, so that alerts can compare.
 func (m *metrics) Collect(values chan<- prometheus.Metric) {
 	sums := map[v1alpha1.NodeFencePhase]int{}
-	m.mu.Lock()
-	for _, phase := range m.phases {
-		sums[phase]++
+	unfenced, notFenceable := 0, 0
+	for _, s := range m.statuses() {
+		sums[s.Phase]++
+		if isHeld(s) {
+			unfenced++
+		}
+		if s.Phase == v1alpha1.NodeHealthy && s.Reason == fence.ReasonNotFenceable {
+			notFenceable++
+		}
 	}
-	unfenced, notFenceable := count(m.holding), count(m.exposed)
-	m.mu.Unlock()
 	for _, phase := range phases {
 		values <- prometheus.MustNewConstMetric(m.nodes, prometheus.GaugeValue, float64(sums[phase]), string(phase))
 	}
-	values <- prometheus.MustNewConstMetric(m.unfenced, prometheus.GaugeValue, unfenced)
-	values <- prometheus.MustNewConstMetric(m.notFenceable, prometheus.GaugeValue, notFenceable)
-}
-
-func count(nodes map[string]bool) (n float64) {
-	for _, counts := range nodes {
-		if counts {
-			n++
-		}
-	}
-	return n
+	values <- prometheus.MustNewConstMetric(m.unfenced, prometheus.GaugeValue, float64(unfenced))
+	values <- prometheus.MustNewConstMetric(m.notFenceable, prometheus.GaugeValue, float64(notFenceable))
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -37,14 +38,10 @@ type Reconciler struct {
 	// may share an address.
 	deciding sync.Mutex
 	metrics  *metrics
-	// idle is since when an incident has had nothing to do, by record.
-	idle sync.Map
 	// denied is when the API server last denied a mark.
 	denied atomic.Pointer[time.Time]
 	// left is since when volumes without attachment are unused, by record.
 	left sync.Map
-	// cordoned is since when a node is cordoned, by node.
-	cordoned sync.Map
 	// started is when this controller made its first look.
 	started atomic.Pointer[time.Time]
 	// seen is the last state of each Node, by name.
@@ -57,8 +54,6 @@ const (
 	// refresh is how often a healthy node is checked without an event. Its addresses are
 	// recorded as seen just as often.
 	refresh = 5 * time.Minute
-	// refused is how often, at most, a refusal is checked without an event.
-	refused = 2 * time.Minute
 	// lookForPods is how often a fenced node with pods is checked: pods are not watched.
 	lookForPods = 5 * time.Second
 	// unwatched is how often a node in an incident is checked in any case.
@@ -80,16 +75,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, err
 }
 
+// reconcile decides on the cache as long as there is nothing to do, or only a ledger or a loss to record; else on live reads.
 func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	all, err := r.look(ctx, r.Cached, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
-	}
-	if len(all) == 1 && fence.Forgets(all[0].Facts.Status, all[0].Status) && all[0].isRoutine() {
-		// A stale cache may hide that the node is lost, and that its attachment is gone for that reason.
-		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
-			return ctrl.Result{}, err
-		}
 	}
 	quiet, marks := true, false
 	var after time.Duration
@@ -97,9 +87,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.observe(d)
 		r.requestReports(ctx, d)
 		marks = r.needsMark(d) || marks
-		if quiet = quiet && d.isSettled(); quiet {
-			after = kit.Earliest(after, r.idleRequeue(d))
-		}
+		quiet = quiet && d.isSettled()
+		after = kit.Earliest(after, d.requeueAfter())
 	}
 	if quiet && !marks {
 		// If the cache is stale, an event follows.
@@ -108,24 +97,44 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{RequeueAfter: after}, nil
 	}
-	if len(all) == 1 && all[0].isJustLost() {
-		// When many nodes are lost at once, nodes to fence must not wait for nodes to record.
-		if all, err = r.look(ctx, r.Cached.WithLiveNode(), request.Name); err != nil {
+	if len(all) == 1 {
+		d := all[0]
+		if known, err := r.isKnown(ctx, d, marks); err != nil {
 			return ctrl.Result{}, err
+		} else if known {
+			return r.record(ctx, d)
 		}
 	}
-	if len(all) != 1 || !all[0].isJustLost() && (marks || !all[0].isRoutine()) {
-		return r.incident(ctx, request.Name)
+	return r.incident(ctx, request.Name)
+}
+
+// isKnown reports whether a decision on the cache may be recorded. A stale cache may hide that the node is lost, and that an
+// attachment is gone for that reason. So the Node is compared with a live read before a loss is recorded or a volume forgotten.
+// Losses do not wait for the decisions of incidents: many nodes may be lost at once.
+func (r *Reconciler) isKnown(ctx context.Context, d decision, marks bool) (bool, error) {
+	switch {
+	case d.isRoutine() && !marks && !fence.Forgets(d.Facts.Status, d.Status):
+		return true, nil
+	case d.Node == nil, !d.isJustLost() && (marks || !d.isRoutine()):
+		return false, nil
 	}
-	d := all[0]
-	r.idle.Delete(d.Facts.Record)
+	var now corev1.Node
+	if err := r.API.Get(ctx, client.ObjectKeyFromObject(d.Node), &now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return !fencing.FenceNodeChanged(d.Node, &now), nil
+}
+
+// record writes the record, or the mark that follows from the record.
+func (r *Reconciler) record(ctx context.Context, d decision) (ctrl.Result, error) {
+	var err error
 	if d.differs() {
 		err = r.write(ctx, d)
-		if isOvertaken(err) || apierrors.IsNotFound(err) {
-			return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
-		}
-	} else if err = r.mark(ctx, d); isOvertaken(err) {
-		return ctrl.Result{RequeueAfter: behind}, nil
+	} else {
+		err = r.mark(ctx, d)
+	}
+	if isOvertaken(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: behind}, nil // the cache is behind
 	}
 	r.reportKept(d)
 	return ctrl.Result{RequeueAfter: d.requeueAfter()}, err
@@ -141,25 +150,14 @@ func (r *Reconciler) look(ctx context.Context, from *fencing.FenceReader, node s
 	return all, err
 }
 
-// idleRequeue is when to look again at a node without work. The longer a refusal lasts, the longer
-// the pause: what ends a refusal is mostly an event.
-func (r *Reconciler) idleRequeue(d decision) time.Duration {
-	if !d.Refused {
-		r.idle.Delete(d.Facts.Record)
-		return d.requeueAfter()
-	}
-	since, _ := r.idle.LoadOrStore(d.Facts.Record, d.Facts.Now)
-	return min(max(d.requeueAfter(), d.Facts.Now.Sub(since.(time.Time))), refused)
-}
-
 // reports returns what the storage reports of machines about to be fenced, by record. The storage is asked before
 // other nodes have to wait for this node. Without an answer, fencing relies on the ledger. asked is false if
 // nothing is about to be fenced.
-func (r *Reconciler) reports(ctx context.Context, live *fencing.FenceReader, node string) (reports map[string]fence.Report, asked bool, err error) {
+func (r *Reconciler) reports(ctx context.Context, node string) (reports map[string]fence.Report, asked bool, err error) {
 	if r.Ask == nil {
 		return nil, true, nil
 	}
-	all, err := r.look(ctx, live, node)
+	all, err := r.look(ctx, r.Live, node)
 	reports = map[string]fence.Report{}
 	for _, d := range all {
 		if !d.asksForFence() {
@@ -174,24 +172,16 @@ func (r *Reconciler) reports(ctx context.Context, live *fencing.FenceReader, nod
 	return reports, asked, err
 }
 
-// incident decides on live reads, one node at a time, and acts. What concerns the whole cluster is read before other
-// incidents have to wait.
+// incident decides on live reads, one node at a time, and acts.
 func (r *Reconciler) incident(ctx context.Context, node string) (ctrl.Result, error) {
-	live, err := r.Live.ForIncident(ctx)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	reports, asked, err := r.reports(ctx, live, node)
+	reports, asked, err := r.reports(ctx, node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	if live, err = live.Renewed(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
 	for range rounds {
-		views, err := r.views(ctx, live, node)
+		views, err := r.views(ctx, r.Live, node)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -234,14 +224,13 @@ func (r *Reconciler) decideOne(ctx context.Context, view *fencing.FenceView, ask
 			return 0, true, err
 		}
 		if err == nil && alone && d.onlyReports() && r.mark(ctx, d) == nil {
-			return r.idleRequeue(d), false, nil // the record's event leads to what else there is to do
+			return d.requeueAfter(), false, nil // the record's event leads to what else there is to do
 		}
 		return 0, true, nil
 	}
 	if d.isSettled() && !r.needsMark(d) {
-		return r.idleRequeue(d), false, nil
+		return d.requeueAfter(), false, nil
 	}
-	r.idle.Delete(d.Facts.Record)
 	if err := r.do(ctx, d); isOvertaken(err) {
 		return 0, true, nil
 	} else if err != nil {

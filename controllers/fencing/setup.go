@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,26 +30,21 @@ const workers = 4
 // brings an event.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.statuses); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
 	ours := kit.OfDriver(r.Cached.Protects)
-	unattached, err := unattachedPods(mgr)
-	if err != nil {
-		return err
-	}
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencing.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(r.volumes())).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(placed())).
 		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), kit.Changed())).
 		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
-		WatchesRawSource(unattached).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), kit.Changed())).
@@ -122,15 +116,6 @@ func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.
 	return kit.Request(names...)
 }
 
-// ofVolume are the nodes to which a volume is attached.
-func (r *Reconciler) ofVolume(ctx context.Context, o client.Object) []reconcile.Request {
-	names, err := r.Cached.AttachedNodes(ctx, o.GetName())
-	if err != nil {
-		r.Log.Error("could not list the nodes of a volume", "volume", o.GetName(), "error", err)
-	}
-	return kit.Request(names...)
-}
-
 func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list corev1.NodeList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -170,16 +155,4 @@ func (r *Reconciler) classes() predicate.Predicate {
 		c, ok := o.(*storagev1.StorageClass)
 		return ok && r.Cached.Protects(c.Provisioner)
 	})
-}
-
-// volumes passes changes of protected volumes. A new volume is attached nowhere.
-func (r *Reconciler) volumes() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			pv, ok := e.ObjectNew.(*corev1.PersistentVolume)
-			return ok && pv.Spec.CSI != nil && r.Cached.Protects(pv.Spec.CSI.Driver) && kit.Changed().Update(e)
-		},
-	}
 }

@@ -27,7 +27,7 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 	networkFence := func(name, node string) client.Object {
 		return &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.NodeLabel: node}}}
 	}
-	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-1"), attachment("pvc-b", "node-2"),
+	w := newWorld(t,
 		record("fencing", v1alpha1.NodeFencing, "", false, "f"), record("returned", v1alpha1.NodeReturned, "", false), record("unfencing", v1alpha1.NodeUnfencing, "", false),
 		record("drained", v1alpha1.NodeDrained, "", false, "f"), record("gone", v1alpha1.NodeDrained, "", true), record("healthy", v1alpha1.NodeHealthy, fence.ReasonReady, false))
 	for name, test := range map[string]struct {
@@ -41,8 +41,6 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 		"no record":                  {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
 		"a recorded NetworkFence":    {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"drained", "fencing"}},
 		"a stray NetworkFence":       {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"drained", "fencing", "gone", "other", "returned", "unfencing"}},
-		"an attached volume":         {w.r.ofVolume(t.Context(), volume("pvc-b")), []string{"node-1", "node-2"}},
-		"a detached volume":          {w.r.ofVolume(t.Context(), volume("pvc-c")), nil},
 	} {
 		var got []string
 		for _, r := range test.got {

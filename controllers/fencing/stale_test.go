@@ -24,7 +24,7 @@ func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
 		cache.Show(o)
 	}
 	api := w.Client
-	w.r.Cached = fencing.NewFenceReader(w.config, cache, api, api)
+	w.r.Cached = fencing.NewFenceReader(w.config, cache, api)
 	return cache
 }
 
@@ -53,6 +53,14 @@ func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
 	lost.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}
 	w.stale(lost)
 	w.look().mustBeHealthy().mustHaveFences()
+}
+
+func TestNoLossIsRecordedOnTheCacheAlone(t *testing.T) {
+	w := newWorld(t).look()
+	lost := node("node-1", "192.168.1.1")
+	w.ready(corev1.ConditionUnknown)(lost)
+	w.stale(lost)
+	w.look().mustBeHealthy()
 }
 
 func TestOtherNodesAreReadLive(t *testing.T) {

@@ -2,21 +2,15 @@ package fencing
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -28,24 +22,11 @@ import (
 // cut off, and only the record then names its volume.
 const leaving = time.Minute
 
-// unattachedPods watches the pods that may use such volumes, by the label that the webhook has set.
-func unattachedPods(mgr ctrl.Manager) (source.Source, error) {
-	options := caches.UnattachedPodsCache()
-	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
-	pods, err := cache.New(mgr.GetConfig(), options)
-	if err != nil {
-		return nil, fmt.Errorf("choosing which pods to watch: %w", err)
-	}
-	if err := mgr.Add(pods); err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
-	}
-	return source.Kind(pods, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(ofPod), placed()), nil
-}
-
-// placed passes pods that get a node, and pods that start: all of their claims are bound then.
-// Deletions are ignored: they do not show whether the volume was released.
+// placed passes pods that may use such volumes, by the label that the webhook has set, when they get a node, and when they
+// start: all of their claims are bound then. Deletions are ignored: they do not show whether the volume was released.
 func placed() predicate.Predicate {
-	return predicate.Funcs{
+	labelled := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[fence.UnattachedLabel] == "true" })
+	return predicate.And(labelled, predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return len(ofPod(context.Background(), e.Object)) > 0 },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, wasPod := e.ObjectOld.(*corev1.Pod)
@@ -54,7 +35,7 @@ func placed() predicate.Predicate {
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	})
 }
 
 // drainedWithin is how long a cordoned node is checked often: some stay cordoned for months.
@@ -63,19 +44,9 @@ const drainedWithin = 15 * time.Minute
 // isDraining reports whether a healthy node was cordoned lately and has volumes without attachment on record. The end
 // of their pods is no event, and whoever cordoned the node may delete its object next.
 func (d decision) isDraining() bool {
-	return !d.Cordoned.IsZero() && d.Facts.Now.Sub(d.Cordoned) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+	return d.Node != nil && !d.Facts.Replaced && d.Facts.Now.Sub(fencing.CordonedSince(d.Node)) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return slices.Contains(d.Unattached, v.Driver)
 	})
-}
-
-// observeCordon keeps since when a node is cordoned.
-func (r *Reconciler) observeCordon(v *fencing.FenceView) {
-	if v.Node == nil || !v.Node.Spec.Unschedulable {
-		r.cordoned.Delete(v.Facts.Node.Name)
-		return
-	}
-	since, _ := r.cordoned.LoadOrStore(v.Facts.Node.Name, v.Facts.Now)
-	v.Cordoned = since.(time.Time)
 }
 
 // views reads all machines of one node name.
@@ -89,9 +60,6 @@ func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node 
 			return nil, behind
 		}
 		r.addLeaving(v)
-		if !v.Facts.Replaced {
-			r.observeCordon(v)
-		}
 	}
 	return views, err
 }

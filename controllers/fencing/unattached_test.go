@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -49,11 +50,19 @@ func TestUnusedVolumeIsForgotten(t *testing.T) {
 	}
 }
 
+// cordon taints node-1 as Kubernetes taints a cordoned node.
+func (w *world) cordon() *world {
+	w.Helper()
+	return w.change("node-1", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: ptr.To(metav1.NewTime(w.Clock.Now()))}}
+	})
+}
+
 // Whoever drains a node may delete its object next.
 func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
 	before := w.node("node-1")
-	w.change("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	w.cordon()
 	must.True(t, fencing.FenceNodeChanged(before, w.node("node-1")), "the cordon is no event")
 	w.look().mustWait(lookForPods, lookForPods).delete(pod)
 	for range leaving/lookForPods + 1 {
@@ -64,25 +73,22 @@ func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 
 func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 	w, _ := usesFiles(t)
-	cordon := func(cordoned bool) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Spec.Unschedulable = cordoned }
-	}
-	w.change("node-1", cordon(true))
+	w.cordon()
 	for i, step := range []struct {
 		after  time.Duration
-		change func(*corev1.Node)
+		change func() *world
 		often  bool
 	}{
 		{0, nil, true},
 		{drainedWithin - time.Second, nil, true},
 		{time.Second, nil, false},
 		{time.Hour, nil, false},
-		{0, cordon(false), false},
-		{0, cordon(true), true},
+		{0, func() *world { return w.untaint("node-1") }, false},
+		{0, w.cordon, true},
 	} {
 		w.pass(step.after)
 		if step.change != nil {
-			w.change("node-1", step.change)
+			step.change()
 		}
 		after := w.look().after
 		must.True(t, (after == lookForPods) == step.often, "step %d: checked again after %s", i, after)
@@ -91,7 +97,7 @@ func TestCordonedNodeIsCheckedOftenForALimitedTime(t *testing.T) {
 
 func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
-		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{fence.UnattachedLabel: "true"}}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
 	}
 	update := func(before, after *corev1.Pod) bool {
 		return placed().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
@@ -104,6 +110,7 @@ func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 		"started":                {update(pending, running), true},
 		"unchanged":              {update(running, running), false},
 		"deleted":                {placed().Delete(event.DeleteEvent{Object: running}), false},
+		"not labelled":           {placed().Create(event.CreateEvent{Object: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}}), false},
 	} {
 		must.True(t, test.got == test.want, "a pod that is %s passes: %v", name, test.got)
 	}

@@ -64,11 +64,8 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexHandles(t.Context(), &indexes),
-		(&fencing.FenceReader{}).WithIndexes().IndexAddons(t.Context(), &indexes)))
-	for _, i := range fencing.FenceIndexes() {
-		indexes = append(indexes, fakeapi.Index(i))
-	}
+	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexFencing(t.Context(), &indexes),
+		fencing.NewFenceReader(config.Fencing{}, nil, nil).IndexAddons(t.Context(), &indexes)))
 	w := &world{config: fencingOf(config.Fence)}
 	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
@@ -84,9 +81,10 @@ func (w *world) restart() *world {
 	w.NewLeader()
 	api := w.Client
 	w.r = &Reconciler{
-		Client: api, Cached: fencing.NewFenceReader(w.config, api, api, api).WithIndexes(), Live: fencing.NewFenceReader(w.config, api, api, api), API: api,
-		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry)),
+		Client: api, Cached: fencing.NewFenceReader(w.config, api, api), Live: fencing.NewFenceReader(w.config, api, api), API: api,
+		Events: w.Events, Clock: w.Clock, Log: w.Log,
 	}
+	w.r.metrics = testkit.Value[*metrics](w)(newMetrics(w.Registry, w.r.statuses))
 	return w
 }
 

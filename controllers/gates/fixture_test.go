@@ -3,6 +3,7 @@ package gates
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,9 +33,6 @@ type fixture struct {
 func newFixture(t *testing.T, more ...client.Object) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{{Object: &corev1.Pod{}, Field: fence.GatedLabel, Keys: func(o client.Object) []string { return []string{o.GetLabels()[fence.GatedLabel]} }}}
-	for _, i := range fencing.HolderIndexes() {
-		indexes = append(indexes, fakeapi.Index(i))
-	}
 	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes), more...)}
 	f.Client.Reading = func(o runtime.Object) error {
 		if _, pods := o.(*corev1.PodList); pods {
@@ -45,7 +43,11 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 	policy := fence.Policy{Storages: func(name string) (fence.StoragePolicy, bool) {
 		return fence.StoragePolicy{Mode: fence.ModeFence}, name == driver
 	}}
-	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, f.Client), Live: f.Client, Events: f.Events, Log: f.Log}
+	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, f.API, func(name string) bool { return name == driver }), Live: f.Client, Events: f.Events, Log: f.Log}
+	go func() { _ = f.r.Holders.Start(t.Context()) }()
+	for !f.r.Holders.Synced() {
+		time.Sleep(time.Millisecond)
+	}
 	return f
 }
 

@@ -37,13 +37,16 @@ type Reconciler struct {
 const (
 	// recheckAfter is when a waiting pod is checked again without an event.
 	recheckAfter = 30 * time.Second
-	// retryAfter is when a pod is checked again that was changed meanwhile.
+	// retryAfter is when a pod is checked again that was changed meanwhile, or while the watches begin.
 	retryAfter = 200 * time.Millisecond
 )
 
 // Reconcile checks one pod. Waiting pods are few, so everything is read live.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
+	if !r.Holders.Synced() {
+		return ctrl.Result{RequeueAfter: retryAfter}, nil
+	}
 	err := r.Live.Get(ctx, request.NamespacedName, &pod)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading pod %s: %w", request, err)

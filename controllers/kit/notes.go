@@ -1,6 +1,6 @@
 package kit
 
-import "github.com/fairlead-io/fairlead/internal/cluster/fencing"
+import "github.com/fairlead-io/fairlead/internal/fence"
 
 // MaxNote is the longest note of an event, in bytes.
 // Source: k8s.io/kubernetes pkg/apis/core/validation/events.go, NoteLengthLimit.
@@ -10,4 +10,4 @@ const MaxNote = 1024
 func Note(message string) string { return Clip(message, MaxNote) }
 
 // Clip cuts a message that is longer than most bytes, between two characters.
-func Clip(message string, most int) string { return fencing.Clip(message, most) }
+func Clip(message string, most int) string { return fence.Clip(message, most) }

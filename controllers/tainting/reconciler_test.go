@@ -201,7 +201,7 @@ func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t).lostLongAgo("node-1")
 			c.change(f)
-			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.Client, f.r.Live).FenceFacts(f.Clock, nil)
+			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

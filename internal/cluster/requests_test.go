@@ -132,7 +132,7 @@ func TestSlimCopiesKeepRequests(t *testing.T) {
 		var object any = o
 		switch o := o.(type) {
 		case *corev1.PersistentVolume:
-			transform = caches.SlimPersistentVolume
+			transform = caches.SlimPersistentVolumes(false)
 		case *storagev1.StorageClass:
 			transform = caches.SlimStorageClass
 		case *corev1.PersistentVolumeClaim:

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,23 +17,42 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// ClaimIndex finds a PersistentVolume by its claim, <namespace>/<name>, in the
-// controller's cache.
-const ClaimIndex = "spec.claimRef"
+// Bucket is the key of a volume in an index. Several volumes share a key, about six at 100,000 volumes, since an index takes
+// some 400 bytes for each key. The reader filters.
+func Bucket(key string) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(key))
+	return strconv.FormatUint(uint64(hash.Sum32()%(1<<14)), 16)
+}
 
-// IndexClaims adds ClaimIndex to a cache.
+const claimField = "spec.claimRef"
+
+// IndexClaims adds to a cache the index that VolumesOfClaim needs.
 func IndexClaims(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, ClaimIndex, func(o client.Object) []string {
+	err := indexer.IndexField(ctx, &corev1.PersistentVolume{}, claimField, func(o client.Object) []string {
 		pv, ok := o.(*corev1.PersistentVolume)
 		if !ok || pv.Spec.ClaimRef == nil {
 			return nil
 		}
-		return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}
+		return []string{Bucket(pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name)}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing PersistentVolumes by claim: %w", err)
 	}
 	return nil
+}
+
+// VolumesOfClaim lists the CSI volumes that are bound to a claim; they are read-only. A Released volume still names its
+// deleted claim, and a new claim may have that name.
+func VolumesOfClaim(ctx context.Context, from client.Reader, namespace, claim string) ([]corev1.PersistentVolume, error) {
+	var list corev1.PersistentVolumeList
+	if err := from.List(ctx, &list, client.MatchingFields{claimField: Bucket(namespace + "/" + claim)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pv corev1.PersistentVolume) bool {
+		ref := pv.Spec.ClaimRef
+		return ref == nil || ref.Namespace != namespace || ref.Name != claim || pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound
+	}), nil
 }
 
 // nodeField selects the pods of a node, in the API server and in the controller's cache.
@@ -64,7 +85,7 @@ func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod,
 }
 
 // Workload gathers the facts on a pod that may use volumes of the profile.
-// applied is the network that clients are on. The reader's provisioned needs ClaimIndex.
+// applied is the network that clients are on. The reader's provisioned needs the index of IndexClaims.
 func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied storage.Attachment) (storage.Workload, error) {
 	w := storage.Workload{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
@@ -104,19 +125,12 @@ func Claims(pod *corev1.Pod) []string {
 // mount returns the volume of a claim, named by its CSI volume handle. The handle equals
 // the PersistentVolume's name only if the volume was provisioned for the claim.
 func (r *Reader) mount(ctx context.Context, namespace, claim string, applied storage.Attachment) (storage.Mount, error) {
-	var list corev1.PersistentVolumeList
-	if err := r.provisioned.List(ctx, &list, client.MatchingFields{ClaimIndex: namespace + "/" + claim}, client.UnsafeDisableDeepCopy); err != nil {
-		return storage.Mount{}, fmt.Errorf("looking for the volume of claim %s/%s: %w", namespace, claim, err)
+	volumes, err := VolumesOfClaim(ctx, r.provisioned, namespace, claim)
+	if err != nil || len(volumes) == 0 {
+		return storage.Mount{}, err
 	}
-	// A Released volume still names a former claim of the same name.
-	i := slices.IndexFunc(list.Items, func(pv corev1.PersistentVolume) bool {
-		return pv.Spec.CSI != nil && pv.Status.Phase == corev1.VolumeBound
-	})
-	if i < 0 {
-		return storage.Mount{}, nil
-	}
-	pv := slimVolume(&list.Items[i])
-	m := storage.Mount{Volume: pv.handle, Driver: list.Items[i].Spec.CSI.Driver, Shared: pv.shared, Migratable: pv.migratable}
+	pv := slimVolume(&volumes[0])
+	m := storage.Mount{Volume: pv.handle, Driver: volumes[0].Spec.CSI.Driver, Shared: pv.shared, Migratable: pv.migratable}
 	if m.Driver != r.profile.Driver {
 		return m, nil
 	}

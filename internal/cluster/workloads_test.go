@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -263,9 +264,19 @@ func TestMountsOfAWorkload(t *testing.T) {
 
 func slimmed(t *testing.T, pv *corev1.PersistentVolume) client.Object {
 	t.Helper()
-	slim, err := caches.SlimPersistentVolume(pv)
+	slim, err := caches.SlimPersistentVolumes(false)(pv)
 	must.Do(t, err)
 	return slim.(client.Object)
+}
+
+func TestVolumesOfClaimShareABucket(t *testing.T) {
+	other := ""
+	for i := 0; other == "" || Bucket("default/"+other) != Bucket("default/data"); i++ {
+		other = fmt.Sprint("other-", i)
+	}
+	c := indexed(t, boundVolume("pvc-a", "a", "data"), boundVolume("pvc-b", "b", other)).Build()
+	volumes, err := VolumesOfClaim(t.Context(), c, "default", "data")
+	must.True(t, err == nil && len(volumes) == 1 && volumes[0].Name == "pvc-a", "got %+v, %v", volumes, err)
 }
 
 // An unreadable volume must not pass for a volume of another driver.

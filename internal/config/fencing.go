@@ -225,7 +225,7 @@ func parseRanges(texts []string) []netip.Prefix {
 func (f Fencing) Policy() fence.Policy {
 	return fence.Policy{
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
-		GiveUp: fence.GiveUp{After: f.GiveUp.After.Duration},
+		GiveUpAfter: f.GiveUp.After.Duration,
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
 			for _, p := range f.Profiles {
 				if p.Mode != Off && p.Storage().Serves(driver) {

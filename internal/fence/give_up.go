@@ -2,17 +2,9 @@ package fence
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
-
-// GiveUp says when a fenced and drained machine whose Node was deleted is unfenced without an operator. The zero
-// value is never: a missing Node does not prove that the machine is off.
-type GiveUp struct {
-	// After the machine was lost; 0: never.
-	After time.Duration
-}
 
 // giveUpBy names the configuration where an override names an operator.
 const giveUpBy = "fencing.giveUp"
@@ -20,7 +12,7 @@ const giveUpBy = "fencing.giveUp"
 // givenUp is the override in effect: the operator's, or one that the configuration gives.
 func (f Facts) givenUp() Override {
 	s := f.Status
-	if f.Override.Gate != "" || !f.gone() || f.Policy.GiveUp == (GiveUp{}) {
+	if f.Override.Gate != "" || !f.gone() || f.Policy.GiveUpAfter == 0 {
 		return f.Override
 	}
 	o := Override{Gate: GateUnfence, By: giveUpBy, Reason: "it was given up", Scope: Scope(s), At: f.Now}
@@ -31,7 +23,7 @@ func (f Facts) givenUp() Override {
 		return f.Override
 	}
 	age, known := f.elapsed(s.LostSince)
-	if after := f.Policy.GiveUp.After; after > 0 && known && age >= after {
+	if after := f.Policy.GiveUpAfter; known && age >= after {
 		o.Reason = fmt.Sprintf("it was lost more than %s ago", after)
 		return o
 	}
@@ -41,11 +33,11 @@ func (f Facts) givenUp() Override {
 // lookWhenGivenUp schedules a look for when the machine may be given up.
 func (f Facts) lookWhenGivenUp(step *Step) {
 	s := step.Status
-	if f.Policy.GiveUp.After == 0 || !f.gone() || s.Phase != v1alpha1.NodeDrained || s.LostSince == nil {
+	if f.Policy.GiveUpAfter == 0 || !f.gone() || s.Phase != v1alpha1.NodeDrained || s.LostSince == nil {
 		return
 	}
 	age, _ := f.elapsed(s.LostSince)
-	if wait := f.Policy.GiveUp.After - age; wait > 0 {
+	if wait := f.Policy.GiveUpAfter - age; wait > 0 {
 		step.lookAgain(wait)
 	}
 }

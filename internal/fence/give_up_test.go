@@ -11,7 +11,7 @@ import (
 // goneMachine is fenced, nothing is left on it, and its Node is deleted.
 func goneMachine(t *testing.T) *story {
 	s := fenced(t)
-	s.Policy.GiveUp = GiveUp{After: time.Hour}
+	s.Policy.GiveUpAfter = time.Hour
 	return s.deleteNode().look().wantGone()
 }
 
@@ -46,7 +46,7 @@ func TestGoneMachineIsGivenUpByConfiguration(t *testing.T) {
 // The deletion of a Node during its unfencing is another loss, and no proof that the machine is off.
 func TestMachineDeletedWhileUnfencingIsNotGivenUp(t *testing.T) {
 	s := fenced(t)
-	s.Policy.GiveUp = GiveUp{After: time.Hour}
+	s.Policy.GiveUpAfter = time.Hour
 	s.bootUntainted("boot-2").wantUnfencing().dropNode().look()
 	s.wantThat(s.Status.Phase != v1alpha1.NodeUnfencing, "the machine is not given up")
 }

@@ -47,7 +47,6 @@ func (f Facts) fencing(step *Step) {
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
 	case problem >= 0:
 		step.warn(v1alpha1.NodeFencing, refused[problem].Reason, messages(refused))
-		step.Refused = step.After == 0
 		step.lookAgain(refusedAgain)
 	case len(refused)+len(waiting) > 0:
 		f.sayWaiting(step, waiting, refused)

@@ -14,8 +14,9 @@ type Policy struct {
 	ReadyFor time.Duration
 	// Automatic: readmit a node without waiting for its taint to be removed.
 	Automatic bool
-	// GiveUp machines whose Node was deleted.
-	GiveUp GiveUp
+	// GiveUpAfter is how long after its loss a fenced and drained machine whose Node was deleted is unfenced without an operator;
+	// 0: never. A missing Node does not prove that the machine is off.
+	GiveUpAfter time.Duration
 	// Storages by driver. A driver without a StoragePolicy is not protected.
 	Storages func(driver string) (StoragePolicy, bool)
 }

@@ -24,6 +24,16 @@ func Few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
+// Clip shortens a message to a maximum of bytes, without splitting a character.
+func Clip(message string, maximum int) string {
+	const more = "..."
+	message = strings.ToValidUTF8(message, "?")
+	if len(message) <= maximum {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maximum-len(more)], "") + more
+}
+
 // reasonsPage has a heading for each reason.
 const reasonsPage = "docs/fencing.md"
 

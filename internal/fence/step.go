@@ -21,8 +21,6 @@ type Step struct {
 	Forget bool
 	// Warning: an operator should look at the reason.
 	Warning bool
-	// Refused: Fairlead can do nothing more until an operator acts.
-	Refused bool
 	// After is when to look again without an event; 0: never.
 	After time.Duration
 }

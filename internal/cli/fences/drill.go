@@ -90,12 +90,11 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 
 // drillFacts are the facts of the controller, read live.
 func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node string, now clock.PassiveClock) (fence.Facts, error) {
-	paged := lists.NewLive(live)
-	volumes := fencing.NewScanned(paged)
-	if err := errors.Join(cluster.IndexClaims(ctx, volumes), fencing.IndexHandles(ctx, volumes)); err != nil {
+	objects := fencing.NewScanned(lists.NewLive(live))
+	if err := errors.Join(cluster.IndexClaims(ctx, objects), fencing.IndexFencing(ctx, objects)); err != nil {
 		return fence.Facts{}, err
 	}
-	facts, err := fencing.NewFenceReader(c, paged, volumes, live).FenceFacts(now, nil)(ctx, node)
+	facts, err := fencing.NewFenceReader(c, objects, live).FenceFacts(now, nil)(ctx, node)
 	if lists.NotInstalled(err) {
 		return facts, ErrNotInstalled
 	}

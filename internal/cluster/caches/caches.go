@@ -2,14 +2,12 @@ package caches
 
 import (
 	"maps"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,7 +20,7 @@ import (
 )
 
 // WebhookCache holds the network records. The rules read other objects live, and
-// rarely. Holders of volumes have their own watches (WatchHolders).
+// rarely. Holders of volumes have their own watches (fencing.HolderReader).
 func WebhookCache(profiles []storage.Profile) cache.Options {
 	options := cache.Options{
 		ReaderFailOnMissingInformer: true,
@@ -39,17 +37,13 @@ func WebhookCache(profiles []storage.Profile) cache.Options {
 // the few fields in use of the cluster's volumes and nodes. The cache grows with
 // nodes and storage objects, not with pods.
 func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.Options, error) {
-	nodes, volumes, classes := SlimNode, SlimPersistentVolume, SlimStorageClass
-	if fencing.On() {
-		nodes, volumes, classes = FencedNode, FencedVolume(fencing.CephClients.Mode != config.Off), FencedClass
-	}
 	options := cache.Options{
 		ReaderFailOnMissingInformer: false,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:                {Transform: nodes},
-			&corev1.PersistentVolume{}:    {Transform: volumes},
-			&storagev1.StorageClass{}:     {Transform: classes},
+			&corev1.Node{}:                {Transform: SlimNode},
+			&corev1.PersistentVolume{}:    {Transform: SlimPersistentVolumes(fencing.On() && fencing.CephClients.Mode != config.Off)},
+			&storagev1.StorageClass{}:     {Transform: SlimStorageClass},
 			&storagev1.VolumeAttachment{}: {Transform: SlimVolumeAttachment},
 		},
 	}
@@ -63,7 +57,7 @@ func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.
 		cacheFencing(options.ByObject, pods, fencing)
 	}
 	if len(pods) > 0 { // an empty map would select all namespaces
-		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods}
+		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods, Transform: SlimPods(profiles)}
 	}
 	return options, nil
 }
@@ -78,7 +72,7 @@ func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache
 		}
 		services[p.Namespace] = cache.Config{LabelSelector: labels.NewSelector().Add(*labelled)}
 		deployments[p.Namespace] = cache.Config{LabelSelector: labels.SelectorFromSet(p.ManagedLabels)}
-		pods[p.Namespace] = cache.Config{Transform: SlimPods(profiles)}
+		pods[p.Namespace] = cache.Config{}
 	}
 	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
 	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
@@ -111,91 +105,3 @@ func inNamespaces(profiles []storage.Profile) map[string]cache.Config {
 	}
 	return namespaces
 }
-
-// The slim copies are read-only: writing one back would drop fields.
-
-func SlimPersistentVolume(object any) (any, error) {
-	if pv, ok := object.(*corev1.PersistentVolume); ok {
-		annotations := volumeAnnotations(pv.Annotations)
-		pv.ObjectMeta = slimMeta(pv)
-		pv.Annotations = annotations
-		slim := corev1.PersistentVolumeSpec{AccessModes: pv.Spec.AccessModes, StorageClassName: common(pv.Spec.StorageClassName)}
-		if ref := pv.Spec.ClaimRef; ref != nil {
-			slim.ClaimRef = &corev1.ObjectReference{Namespace: common(ref.Namespace), Name: ref.Name, UID: ref.UID}
-		}
-		if csi := pv.Spec.CSI; csi != nil {
-			slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: common(csi.Driver), VolumeHandle: csi.VolumeHandle}
-			for _, key := range []string{longhorn.MigratableAttribute, longhorn.EngineAttribute} {
-				if value, ok := csi.VolumeAttributes[key]; ok {
-					if slim.CSI.VolumeAttributes == nil {
-						slim.CSI.VolumeAttributes = map[string]string{}
-					}
-					slim.CSI.VolumeAttributes[key] = value
-				}
-			}
-		}
-		pv.Spec = slim
-		pv.Status = corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}
-	}
-	return object, nil
-}
-
-// ClaimMetadata is an object to read a claim's metadata into. Clusters have many claims, so only metadata is read.
-func ClaimMetadata() *metav1.PartialObjectMetadata {
-	var claim metav1.PartialObjectMetadata
-	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(storage.ClaimKind))
-	return &claim
-}
-
-func SlimMetadata(object any) (any, error) {
-	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		o.ObjectMeta = metav1.ObjectMeta{
-			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
-			Annotations: volumeAnnotations(o.Annotations),
-		}
-	}
-	return object, nil
-}
-
-func SlimStorageClass(object any) (any, error) {
-	if c, ok := object.(*storagev1.StorageClass); ok {
-		return &storagev1.StorageClass{
-			ObjectMeta:  metav1.ObjectMeta{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Annotations: volumeAnnotations(c.Annotations)},
-			Provisioner: c.Provisioner,
-		}, nil
-	}
-	return object, nil
-}
-
-// volumeAnnotations returns the annotations that request a per-volume network; nil if there are none.
-func volumeAnnotations(annotations map[string]string) map[string]string {
-	var kept map[string]string
-	for _, key := range storage.VolumeAnnotations() {
-		if value, ok := annotations[key]; ok {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
-func SlimVolumeAttachment(object any) (any, error) {
-	if va, ok := object.(*storagev1.VolumeAttachment); ok {
-		va.ObjectMeta, va.Status = slimMeta(va), storagev1.VolumeAttachmentStatus{}
-		va.Spec.Attacher, va.Spec.NodeName = common(va.Spec.Attacher), common(va.Spec.NodeName)
-	}
-	return object, nil
-}
-
-// slimMeta keeps the identity and the times of an object.
-func slimMeta(o metav1.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
-	}
-}
-
-// common returns a text that many objects share: equal texts use the same memory.
-func common(text string) string { return unique.Make(text).Value() }

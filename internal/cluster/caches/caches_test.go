@@ -97,20 +97,31 @@ func TestFencingCachesOnlyListableKinds(t *testing.T) {
 	}
 }
 
-// Of a pod that may use a volume without attachment, the record of its node needs only the place.
+// Of a pod that may use a volume without attachment, only its place and its gates are needed.
 func TestPlacedPodsAreCachedSlim(t *testing.T) {
-	options := caches.UnattachedPodsCache()
-	if !options.DefaultLabelSelector.Matches(labels.Set{fence.UnattachedLabel: "true"}) || options.DefaultLabelSelector.Matches(labels.Set{"app": "x"}) {
-		t.Errorf("selects %s", options.DefaultLabelSelector)
+	options, err := caches.ControllerCache(nil, config.Fencing{Profiles: []config.FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: config.Fence}}})
+	must.Do(t, err)
+	var workloads cache.Config
+	for o, by := range options.ByObject {
+		if _, pods := o.(*corev1.Pod); pods {
+			workloads = by.Namespaces[metav1.NamespaceAll]
+		}
 	}
-	got, err := options.DefaultTransform(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2", Annotations: map[string]string{"a": "b"}},
-		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "web"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Message: "fine"},
+	if !workloads.LabelSelector.Matches(labels.Set{fence.UnattachedLabel: "true"}) || workloads.LabelSelector.Matches(labels.Set{"app": "x"}) {
+		t.Errorf("selects %s", workloads.LabelSelector)
+	}
+	marks, gates := map[string]string{fence.UnattachedLabel: "true", fence.GatedLabel: "true"}, []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
+	got, err := workloads.Transform(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2", Annotations: map[string]string{"a": "b"},
+			Labels: map[string]string{"app": "web", fence.UnattachedLabel: "true", fence.GatedLabel: "true"},
+		},
+		Spec:   corev1.PodSpec{NodeName: "node-1", SchedulingGates: gates, Containers: []corev1.Container{{Name: "web"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Message: "fine"},
 	})
 	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2"},
-		Spec:       corev1.PodSpec{NodeName: "node-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1", ResourceVersion: "2", Labels: marks},
+		Spec:       corev1.PodSpec{NodeName: "node-1", SchedulingGates: gates}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("keeps %+v, %v", got, err)

@@ -98,8 +98,8 @@ func MarkReport(n *csiaddons.CSIAddonsNode, bootID string) ([]byte, error) {
 func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityKey, namespace string) (clientID string, cidrs []string, err error) {
 	nodeID, owners := cmp.Or(s.nodeIDs[id.driver], s.view.Facts.Node.Name), owners(s.pods[namespace])
 	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
-	if r.indexed && r.addonsIndexed.Load() {
-		options = append(options, client.MatchingFields{driverNodeID: FenceHandle(id.driver, nodeID)})
+	if r.addonsIndexed.Load() {
+		options = append(options, client.MatchingFields{driverNodeID: driverID(id.driver, nodeID)})
 	}
 	var nodes csiaddons.CSIAddonsNodeList
 	if err := r.objects.List(ctx, &nodes, options...); err != nil && !lists.NotInstalled(err) {
@@ -149,7 +149,7 @@ func owners(pods []corev1.Pod) map[types.UID]bool {
 // without NetworkFenceClasses fence by driver and Secret.
 func (r *FenceReader) networkFences(ctx context.Context, which ...client.ListOption) (all []fence.NetworkFence, missing bool, err error) {
 	var list csiaddons.NetworkFenceList
-	if err := r.records.List(ctx, &list, which...); lists.NotInstalled(err) {
+	if err := r.fresh().List(ctx, &list, which...); lists.NotInstalled(err) {
 		return nil, true, nil
 	} else if err != nil {
 		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)

@@ -48,7 +48,7 @@ func (r *FenceReader) secret(ctx context.Context, s ledgerSources, id identityKe
 		return nil, nil
 	}
 	var list corev1.PersistentVolumeList
-	if err := r.volumes.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	var first *fence.Volume

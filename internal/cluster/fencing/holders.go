@@ -3,14 +3,13 @@ package fencing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -18,27 +17,39 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// HolderReader reads the holders of volumes, for the gates of fencing. Caches only name the nodes that may hold a volume,
-// since the API server has no such index. The state of each node is read live.
+// HolderReader reads the holders of volumes, for the gates of fencing. Its watches only name the nodes that may hold a
+// volume, since the API server has no such index. The state of each node is read live.
 type HolderReader struct {
-	live       client.Reader
-	candidates candidates
-	// holdings are the candidates of a reader with watches of its own; nil without watches.
+	live     client.Reader
 	holdings *holdings
 	watches  []*watched
 	// all reads all nodes and records.
 	all *lists.Shared[machines]
 }
 
-// NewHolderReader returns a reader over the API server and a cache with the indexes of HolderIndexes.
-func NewHolderReader(live, cached client.Reader) *HolderReader {
-	return newHolderReader(live, cachedCandidates{cached})
-}
+// errNotSynced: which nodes may hold a volume is not known yet.
+var errNotSynced = errors.New("the watches of nodes, NodeFences and VolumeAttachments have not begun yet")
 
-func newHolderReader(live client.Reader, candidates candidates) *HolderReader {
-	r := &HolderReader{live: live, candidates: candidates}
+// NewHolderReader returns a reader whose watches Start runs.
+func NewHolderReader(live client.Reader, api client.WithWatch, protected func(driver string) bool) *HolderReader {
+	h := newHoldings()
+	r := &HolderReader{live: live, holdings: h, watches: h.watches(api, protected)}
 	r.all = lists.NewShared(r.machines)
 	return r
+}
+
+// Start watches until the context ends.
+func (r *HolderReader) Start(ctx context.Context) error {
+	var all errgroup.Group
+	for _, w := range r.watches {
+		all.Go(func() error { w.run(ctx); return nil })
+	}
+	return all.Wait()
+}
+
+// Synced reports whether all kinds have been listed once.
+func (r *HolderReader) Synced() bool {
+	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
 }
 
 const (
@@ -53,10 +64,10 @@ const (
 
 // Holders reads the machines that have or had a volume.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
-	candidates, err := r.candidates.holders(ctx, v)
-	if err != nil {
-		return nil, err
+	if !r.Synced() {
+		return nil, errNotSynced
 	}
+	candidates := r.holdings.holders(v)
 	var names map[string]map[string]bool
 	asked, both := errgroup.WithContext(ctx)
 	asked.Go(func() (err error) {
@@ -64,7 +75,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		return err
 	})
 	caughtUp := false
-	if len(candidates) > each && r.watchesMany() && v.HasManyWriters() {
+	if len(candidates) > each && r.holdings.nodes() >= manyNodes && v.HasManyWriters() {
 		asked.Go(func() (err error) {
 			caughtUp, err = NodesVersion(r.holdings.nodesVersion).caughtUp(both, r.live)
 			return err
@@ -76,14 +87,8 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if caughtUp {
 		r.leaveOutQuiet(names)
 	}
-	if len(names) > each {
-		known, err := r.candidates.nodes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(names)*share >= known {
-			return r.listed(ctx, v, names)
-		}
+	if len(names) > each && len(names)*share >= r.holdings.nodes() {
+		return r.listed(ctx, v, names)
 	}
 	holders := make([][]fence.Holder, len(names))
 	group, ctx := errgroup.WithContext(ctx)
@@ -97,7 +102,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		})
 		i++
 	}
-	err = group.Wait()
+	err := group.Wait()
 	return sortedHolders(slices.Concat(holders...)), err
 }
 
@@ -122,8 +127,8 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 	for _, name := range candidates {
 		add(name)
 	}
-	// Caches may lack the latest writes. Records in an incident are few, so they are read live.
-	lost, err := r.unhealthy(ctx)
+	// Watches may lack the latest writes. Records in an incident are few, so they are read live.
+	lost, err := recordsInIncident(ctx, r.live)
 	if err != nil {
 		return nil, err
 	}
@@ -140,38 +145,12 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 // status every five minutes.
 const manyNodes = 1000
 
-// watchesMany reports whether the reader watches at least manyNodes.
-func (r *HolderReader) watchesMany() bool {
-	if r.holdings == nil {
-		return false
-	}
-	known, err := r.holdings.nodes(context.Background())
-	return err == nil && known >= manyNodes
-}
-
 // leaveOutQuiet removes nodes that do not block other nodes from a volume with many writers: nodes that exist,
 // have no taint, and have a Healthy record.
 func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
 		return len(incidents) == 0 && r.holdings.isQuiet(name)
 	})
-}
-
-// unhealthy reads the NodeFences that are not Healthy, live.
-func (r *HolderReader) unhealthy(ctx context.Context) ([]v1alpha1.NodeFence, error) {
-	notHealthy, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
-	if err != nil {
-		return nil, fmt.Errorf("selecting NodeFences: %w", err)
-	}
-	exists, err := labels.NewRequirement(fence.PhaseLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting NodeFences: %w", err)
-	}
-	var list v1alpha1.NodeFenceList
-	if err := r.live.List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*exists, *notHealthy)}); err != nil {
-		return nil, fmt.Errorf("listing NodeFences that are not Healthy: %w", err)
-	}
-	return list.Items, nil
 }
 
 // Present reads the machine that has a node name now, and its record.
@@ -197,10 +176,13 @@ func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name strin
 	return sakes.Holders(v, inUse), nil
 }
 
-// namesakes reads a node and its records: the record with the node's name, those in the caches, and the given ones. inUse
+// namesakes reads a node and its records: the record with the node's name, those that the watches name, and the given ones. inUse
 // is whether the node's kubelet uses the volume, which is a unique name.
 func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
 	sakes.Node = fence.Node{Name: name}
+	if !r.Synced() {
+		return sakes, false, errNotSynced
+	}
 	var node corev1.Node
 	if there, err := get(ctx, r.live, name, &node); err != nil {
 		return sakes, false, err
@@ -209,11 +191,7 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, records map[s
 	}
 	known := map[string]bool{name: true}
 	maps.Copy(known, records)
-	cached, err := r.candidates.recordsOf(ctx, name)
-	if err != nil {
-		return sakes, false, err
-	}
-	for _, record := range cached {
+	for _, record := range r.holdings.recordsOf(name) {
 		known[record] = true
 	}
 	for _, record := range slices.Sorted(maps.Keys(known)) {

@@ -14,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -35,9 +34,7 @@ func ofCeph(driver string) bool { return profiles.RookCeph().Serves(driver) }
 func withHolders(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())).WithObjects(objects...)
-	for _, index := range HolderIndexes() {
-		builder = builder.WithIndex(index.Object, index.Field, index.Keys)
-	}
+	must.Do(t, IndexFencing(t.Context(), fenceIndexes{builder}))
 	return builder.Build()
 }
 
@@ -54,27 +51,24 @@ func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
 	return n
 }
 
-// waysToFindHolders over the API server and what caches have of it: with the controller's cache, and with watches.
-func waysToFindHolders(t *testing.T) map[string]func(live, cached client.Client) *HolderReader {
-	return map[string]func(live, cached client.Client) *HolderReader{
-		"cache": func(live, cached client.Client) *HolderReader { return NewHolderReader(live, cached) },
-		"watches": func(live, cached client.Client) *HolderReader {
-			r := WatchHolders(nil, live, ofCeph)
-			for _, w := range r.watches {
-				w.api = listsOnly{cached}
-				list := testkit.Value[runtime.Object](t)(w.list(t.Context()))
-				testkit.Must(t, w.Replace(nil, list.(client.ObjectList).GetResourceVersion()))
-			}
-			return r
-		},
+// watching reads from the API server; its watches show what another client has.
+func watching(t *testing.T, live client.Reader, watched client.WithWatch) *HolderReader {
+	t.Helper()
+	r := NewHolderReader(live, watched, ofCeph)
+	for _, w := range r.watches {
+		list := testkit.Value[runtime.Object](t)(w.list(t.Context()))
+		testkit.Must(t, w.Replace(nil, list.(client.ObjectList).GetResourceVersion()))
 	}
+	return r
 }
 
-// listsOnly is a client that is never asked to watch.
-type listsOnly struct{ client.Client }
-
-func (listsOnly) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-	return nil, errors.New("not asked")
+func TestHoldersAreUnknownUntilWatchesHaveBegun(t *testing.T) {
+	c := withHolders(t)
+	r := NewHolderReader(c, c, ofCeph)
+	_, err := r.Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd})
+	must.True(t, errors.Is(err, errNotSynced), "got %v", err)
+	_, _, err = r.Present(t.Context(), "n")
+	must.True(t, errors.Is(err, errNotSynced), "got %v", err)
 }
 
 func TestHoldersAreFoundByEveryTrace(t *testing.T) {
@@ -97,11 +91,9 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		}
 		return found
 	}
-	for way, reader := range waysToFindHolders(t) {
-		must.Equal(t, names(reader(c, c)), []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"}, way)
-		// Nodes in an incident are also found with empty caches.
-		must.Equal(t, names(reader(c, withHolders(t))), []string{"gone"}, "%s, with empty caches", way)
-	}
+	must.Equal(t, names(watching(t, c, c)), []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"})
+	// Nodes in an incident are found without the watches.
+	must.Equal(t, names(watching(t, c, withHolders(t))), []string{"gone"}, "with empty watches")
 }
 
 // A restore makes a PersistentVolume of another name for the same image.
@@ -109,11 +101,9 @@ func TestHoldersAreFoundByHandle(t *testing.T) {
 	lost, well := remembering("lost", "Lost", "pv-a"), remembering("well", "Healthy", "pv-a")
 	lost.Status.Volumes[0].VolumeHandle, well.Status.Volumes[0].VolumeHandle = "h", "h"
 	c := withHolders(t, lost, well, using("well"))
-	for way, reader := range waysToFindHolders(t) {
-		for cached, want := range map[client.Client]int{c: 2, withHolders(t): 1} {
-			holders, err := reader(c, cached).Holders(t.Context(), fence.Volume{Name: "restored", Driver: rbd, Handle: "h"})
-			must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "lost" && holders[0].Record == "lost", "%s: got %+v, %v", way, holders, err)
-		}
+	for watched, want := range map[client.WithWatch]int{c: 2, withHolders(t): 1} {
+		holders, err := watching(t, c, watched).Holders(t.Context(), fence.Volume{Name: "restored", Driver: rbd, Handle: "h"})
+		must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "lost" && holders[0].Record == "lost", "got %+v, %v", holders, err)
 	}
 }
 
@@ -126,14 +116,12 @@ func TestHoldersAreReadLive(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
 	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
-	for way, reader := range waysToFindHolders(t) {
-		holders, err := reader(live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
-		must.True(t, err == nil && len(holders) == 2, "%s: got %+v, %v", way, holders, err)
-		h := holders[0]
-		must.True(t, h.Node.Name == "gone" && !h.Node.Exists && h.Status.Phase == "", "%s: got %+v", way, h)
-		if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
-			t.Errorf("%s: got %+v", way, h)
-		}
+	holders, err := watching(t, live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
+	must.True(t, err == nil && len(holders) == 2, "got %+v, %v", holders, err)
+	h := holders[0]
+	must.True(t, h.Node.Name == "gone" && !h.Node.Exists && h.Status.Phase == "", "got %+v", h)
+	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -167,7 +155,7 @@ func TestOneReadsAllNodesAtATime(t *testing.T) {
 	}
 	c := withHolders(t, objects...)
 	live := heavy{c, &atomic.Int32{}, &atomic.Int32{}, make(chan bool)}
-	reader, volume := NewHolderReader(live, c), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"}
+	reader, volume := watching(t, live, c), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"}
 	var all errgroup.Group
 	for range 10 {
 		all.Go(func() error {
@@ -215,7 +203,7 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 			}
 			c := withHolders(t, objects...)
 			live := &fakeapi.Counting{WithWatch: c}
-			holders, err := NewHolderReader(live, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
+			holders, err := watching(t, live, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
 			must.True(t, err == nil && len(holders) == test.holders, "got %d holders (%v)", len(holders), err)
 			reads := map[string]int{}
 			for _, r := range live.Requests() {
@@ -236,7 +224,7 @@ func TestVolumesOfClaims(t *testing.T) {
 	}
 	c := withHolders(t, objects.Claim("bound", "pv-a"), objects.Claim("unbound", ""), objects.Claim("lost", "nothing"), objects.CephVolume("pv-a", rbd, "a"),
 		driver("no", ptr.To(false)), driver("yes", ptr.To(true)), driver("unsaid", nil))
-	r := NewHolderReader(c, c)
+	r := watching(t, c, c)
 	for name, bound := range map[string]bool{"bound": true, "unbound": false, "lost": false, "gone": false} {
 		v, err := r.BoundVolume(t.Context(), "default", name)
 		must.True(t, err == nil && (v != nil) == bound && (!bound || v.Name == "pv-a"), "%s: got %v, %v", name, v, err)

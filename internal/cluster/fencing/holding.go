@@ -47,12 +47,12 @@ func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node s
 // attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
 // then never missed.
 func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
-	attached, err := r.attachedTo(ctx, r.objects, name, r.by(attachedNode, name)...)
+	attached, err := r.attachedTo(ctx, r.objects, name, client.MatchingFields{attachedNode: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, err
 	}
 	node := &corev1.Node{}
-	found, err := get(ctx, r.nodes, name, node)
+	found, err := get(ctx, r.fresh(), name, node)
 	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
 		// No volumesInUse is left to check a stale cache against. A deleted node gets no new attachments, so one live read is
 		// enough.
@@ -71,7 +71,7 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 		return nil, nil, err
 	}
 	node, sakes.Node = &corev1.Node{}, fence.Node{Name: name}
-	if found, err := get(ctx, r.nodes, name, node); err != nil || !found {
+	if found, err := get(ctx, r.live, name, node); err != nil || !found {
 		return attached, node, err
 	}
 	sakes.Node = FenceNode(node)
@@ -188,7 +188,7 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 	if _, known := found[name]; known {
 		return nil
 	}
-	for _, from := range []client.Reader{r.volumes, r.live} {
+	for _, from := range []client.Reader{r.objects, r.live} {
 		var pv corev1.PersistentVolume
 		there, err := get(ctx, from, name, &pv)
 		if err != nil {
@@ -213,13 +213,16 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 			continue
 		}
 		var list corev1.PersistentVolumeList
-		if err := r.volumes.List(ctx, &list, client.MatchingFields{HandleIndex: FenceHandle(driver, handle)}); err != nil {
+		if err := r.objects.List(ctx, &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(driver, handle))}, client.UnsafeDisableDeepCopy); err != nil {
 			return unresolved, fmt.Errorf("looking for the volume %s: %w", unique, err)
 		}
+		known := false
 		for i := range list.Items {
-			found[list.Items[i].Name] = FenceVolume(&list.Items[i])
+			if csi := list.Items[i].Spec.CSI; csi != nil && csi.Driver == driver && csi.VolumeHandle == handle {
+				found[list.Items[i].Name], known = FenceVolume(&list.Items[i]), true
+			}
 		}
-		if len(list.Items) > 0 {
+		if known {
 			continue
 		}
 		var va storagev1.VolumeAttachment
@@ -245,18 +248,15 @@ func attachmentName(driver, handle, node string) string {
 func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
 	var names []string
 	for _, claim := range cluster.Claims(pod) {
-		var list corev1.PersistentVolumeList
-		if err := r.volumes.List(ctx, &list, client.MatchingFields{cluster.ClaimIndex: pod.Namespace + "/" + claim}); err != nil {
-			return nil, fmt.Errorf("looking for the volume of claim %s/%s: %w", pod.Namespace, claim, err)
+		volumes, err := cluster.VolumesOfClaim(ctx, r.objects, pod.Namespace, claim)
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			pv := &list.Items[i]
-			// A Released volume still names its deleted claim, and a new claim may have that name.
-			if pv.Spec.CSI == nil || pv.Status.Phase != corev1.VolumeBound || !r.Protects(pv.Spec.CSI.Driver) {
-				continue
+		for i := range volumes {
+			if pv := &volumes[i]; r.Protects(pv.Spec.CSI.Driver) {
+				found[pv.Name] = FenceVolume(pv)
+				names = append(names, pv.Name)
 			}
-			found[pv.Name] = FenceVolume(pv)
-			names = append(names, pv.Name)
 		}
 	}
 	return names, nil

@@ -15,6 +15,7 @@ import (
 
 // holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
 // names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many.
+// Holdings decide nothing: each named node is read live.
 type holdings struct {
 	seed maphash.Seed
 	// version is the resource version that the watch of Nodes has reached.
@@ -149,8 +150,8 @@ func (h *holdings) replace(k kind, all []*shown) {
 	}
 }
 
-// holders implements candidates.
-func (h *holdings) holders(_ context.Context, v fence.Volume) (names []string, _ error) {
+// holders names the nodes that may have or had a volume.
+func (h *holdings) holders(v fence.Volume) (names []string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if v.Name != "" {
@@ -163,21 +164,21 @@ func (h *holdings) holders(_ context.Context, v fence.Volume) (names []string, _
 			names = append(names, t.node.Value())
 		}
 	}
-	return names, nil
+	return names
 }
 
-// recordsOf implements candidates.
-func (h *holdings) recordsOf(_ context.Context, node string) ([]string, error) {
+// recordsOf names the records of the machines that have or had a node's name.
+func (h *holdings) recordsOf(node string) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return slices.Clone(h.records[node]), nil
+	return slices.Clone(h.records[node])
 }
 
-// nodes implements candidates.
-func (h *holdings) nodes(context.Context) (int, error) {
+// nodes counts all nodes.
+func (h *holdings) nodes() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return len(h.shown[ofNodes]), nil
+	return len(h.shown[ofNodes])
 }
 
 // isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is its own and

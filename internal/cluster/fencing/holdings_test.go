@@ -87,8 +87,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				}
 			}
 			got := map[string]bool{}
-			names, _ := h.holders(t.Context(), fence.Volume{Name: v, Driver: rbd, Handle: v})
-			for _, name := range names {
+			for _, name := range h.holders(fence.Volume{Name: v, Driver: rbd, Handle: v}) {
 				got[name] = true
 			}
 			must.True(t, maps.Equal(got, want), "volume %s: got %v, want %v", v, got, want)
@@ -101,12 +100,12 @@ func TestHoldingsFollowChanges(t *testing.T) {
 					want = append(want, o.GetName())
 				}
 			}
-			got, _ := h.recordsOf(t.Context(), node)
+			got := h.recordsOf(node)
 			slices.Sort(got)
 			slices.Sort(want)
 			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)
 		}
-		if known, _ := h.nodes(t.Context()); known != len(shown[ofNodes]) || left == 0 && len(h.volumes) > 0 {
+		if known := h.nodes(); known != len(shown[ofNodes]) || left == 0 && len(h.volumes) > 0 {
 			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(shown[ofNodes]), len(h.volumes))
 		}
 	})
@@ -138,7 +137,7 @@ func TestQuietNodesAreLeftOut(t *testing.T) {
 		"without label":      {[]client.Object{node, hidden}, false},
 	} {
 		c := withHolders(t, test.objects...)
-		r := waysToFindHolders(t)["watches"](c, c)
+		r := watching(t, c, c)
 		names, incident := map[string]map[string]bool{"n": nil}, map[string]map[string]bool{"n": {"n": true}}
 		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
 			r.leaveOutQuiet(*of)

@@ -279,7 +279,7 @@ func TestCopiesForFencing(t *testing.T) {
 	node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + rbd + "^a"}
 	node.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Value: "fairlead"}}
 	want := FenceNode(node)
-	slim, err := caches.FencedNode(node.DeepCopy())
+	slim, err := caches.SlimNode(node.DeepCopy())
 	must.Do(t, err)
 	got := slim.(*corev1.Node)
 	if !FenceNode(got).ReadyChanged.Equal(want.ReadyChanged) || FenceNode(got).Machine != want.Machine || !FenceNode(got).OwnTaint || !slices.Equal(FenceNode(got).Addresses, want.Addresses) ||
@@ -291,34 +291,30 @@ func TestCopiesForFencing(t *testing.T) {
 	pv.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Name: "x"}
 	block := corev1.PersistentVolumeBlock
 	pv.Spec.VolumeMode = &block
-	if slim, err = caches.FencedVolume(true)(pv.DeepCopy()); err != nil {
+	if slim, err = caches.SlimPersistentVolumes(true)(pv.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || !v.Block || v.Secret == nil || v.Attributes["pool"] != "p" || v.Attributes["secretive"] != "" || slim.(*corev1.PersistentVolume).Spec.CSI.ControllerExpandSecretRef != nil {
 		t.Errorf("got %+v", v)
 	}
-	if slim, err = caches.FencedVolume(false)(pv.DeepCopy()); err != nil {
+	if slim, err = caches.SlimPersistentVolumes(false)(pv.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	v := FenceVolume(slim.(*corev1.PersistentVolume))
 	must.True(t, v.ClusterID == "one" && v.Secret != nil && v.Attributes["pool"] == "", "where Ceph is not asked: got %+v", v)
-	slim, err = caches.SlimPersistentVolume(pv.DeepCopy())
-	must.True(t, err == nil && FenceVolume(slim.(*corev1.PersistentVolume)).ClusterID == "", "kept for those who do not fence: %+v (%v)", slim, err)
 	class := objects.CephClass("block", rbd, "one", "s")
-	if slim, err = caches.FencedClass(class.DeepCopy()); err != nil || classSecret(slim.(*storagev1.StorageClass)) == nil || storageClassIdentity(slim.(*storagev1.StorageClass)).clusterID != "one" {
+	if slim, err = caches.SlimStorageClass(class.DeepCopy()); err != nil || classSecret(slim.(*storagev1.StorageClass)) == nil || storageClassIdentity(slim.(*storagev1.StorageClass)).clusterID != "one" {
 		t.Errorf("got %+v (%v)", slim, err)
 	}
 }
 
 // A pod of a storage system's own namespace may wait for a fence, too.
 func TestCopiesOfPodsKeepTheirGates(t *testing.T) {
-	for name, transform := range map[string]func(any) (any, error){"storage": caches.StoragePod, "components": caches.SlimPods(nil), "gated": caches.GatedPod} {
-		pod := objects.ClientPod("x", "node-1", func(p *corev1.Pod) {
-			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
-		})
-		slim, err := transform(pod)
-		must.True(t, err == nil && len(slim.(*corev1.Pod).Spec.SchedulingGates) == 1, "%s: got %+v (%v)", name, slim, err)
-	}
+	pod := objects.ClientPod("x", "node-1", func(p *corev1.Pod) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
+	})
+	slim, err := caches.SlimPods(nil)(pod)
+	must.True(t, err == nil && len(slim.(*corev1.Pod).Spec.SchedulingGates) == 1, "got %+v (%v)", slim, err)
 }
 
 // A volume may be attached before the cache has seen its PersistentVolume.

@@ -85,18 +85,23 @@ func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) err
 	return lists.NewLive(r.live).List(ctx, cached)
 }
 
-// unsettled reads the records of all machines in an incident, live: they keep addresses blocked. The label is written
-// before the incident is recorded, and changed after the incident is over.
+// unsettled are the records of all machines in an incident, if the reader decides: they keep addresses blocked.
 func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, error) {
 	if !r.decides {
 		return nil, nil
 	}
+	return recordsInIncident(ctx, r.live)
+}
+
+// recordsInIncident reads the records that are not Healthy, live. The label is written before an incident is recorded, and
+// changed after the incident is over.
+func recordsInIncident(ctx context.Context, live client.Reader) ([]v1alpha1.NodeFence, error) {
 	not, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
 	if err != nil {
 		return nil, err
 	}
 	var list v1alpha1.NodeFenceList
-	if err := lists.NewLive(r.live).List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*not)}); err != nil {
+	if err := lists.NewLive(live).List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*not)}); err != nil {
 		return nil, fmt.Errorf("listing the NodeFences of machines in an incident: %w", err)
 	}
 	return list.Items, nil

@@ -5,44 +5,40 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
+// CordonedSince is when Kubernetes tainted a node because it is cordoned (v1.36: pkg/controller/util/node,
+// SwapNodeControllerTaint); zero if the node is not cordoned.
+func CordonedSince(node *corev1.Node) time.Time {
+	for _, t := range node.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}
+
 // FenceNodeChanged reports whether a Node changed in what fencing reads. Cordoning counts, since a drain mostly follows.
 func FenceNodeChanged(was, is *corev1.Node) bool {
-	return was.Spec.Unschedulable != is.Spec.Unschedulable || !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
+	return !CordonedSince(was).Equal(CordonedSince(is)) || !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
 }
 
 // NodesByID names the nodes that may have a driver's node ID: those whose CSINode has it, and the node of that name.
 func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]string, error) {
 	var list storagev1.CSINodeList
-	if err := r.objects.List(ctx, &list, r.by(driverNodeID, FenceHandle(driver, id))...); err != nil {
+	if err := r.objects.List(ctx, &list, client.MatchingFields{driverNodeID: driverID(driver, id)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing CSINodes: %w", err)
 	}
 	names := []string{id}
 	for i := range list.Items {
-		if slices.ContainsFunc(list.Items[i].Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver && d.NodeID == id }) {
-			names = append(names, list.Items[i].Name)
-		}
-	}
-	return names, nil
-}
-
-// AttachedNodes names the nodes that a PersistentVolume is attached to.
-func (r *FenceReader) AttachedNodes(ctx context.Context, volume string) ([]string, error) {
-	var list storagev1.VolumeAttachmentList
-	if err := r.objects.List(ctx, &list, r.by(heldVolume, volume)...); err != nil {
-		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		if name := list.Items[i].Spec.Source.PersistentVolumeName; name != nil && *name == volume {
-			names = append(names, list.Items[i].Spec.NodeName)
-		}
+		names = append(names, list.Items[i].Name)
 	}
 	return names, nil
 }

@@ -80,6 +80,10 @@ func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {
 	return v
 }
 
+// maxMessage limits a message of another program in a record, in bytes. A record may have
+// many messages, and events repeat them.
+const maxMessage = 512
+
 // FenceObject is what fencing reads of a NetworkFence.
 func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 	f := fence.NetworkFence{
@@ -87,7 +91,7 @@ func FenceObject(n *csiaddons.NetworkFence) fence.NetworkFence {
 		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil,
 		Class: n.Spec.NetworkFenceClassName, Driver: n.Spec.Driver, Parameters: n.Spec.Parameters, CIDRs: n.Spec.CIDRs,
 		Unfenced: n.Spec.FenceState == csiaddons.Unfenced,
-		Result:   n.Status.Result, Message: Clip(n.Status.Message, maxMessage),
+		Result:   n.Status.Result, Message: fence.Clip(n.Status.Message, maxMessage),
 	}
 	if s := n.Spec.Secret; s != nil {
 		f.Secret = &v1alpha1.SecretReference{Name: s.Name, Namespace: s.Namespace}

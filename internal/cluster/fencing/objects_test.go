@@ -1,10 +1,13 @@
 package fencing
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -29,5 +32,14 @@ func TestOwnerOfOutOfServiceTaint(t *testing.T) {
 		if node.OutOfService != test.outOfService || node.OwnTaint != test.own || node.OthersTaint != test.others {
 			t.Errorf("%s: out of service %t, Fairlead's %t, others' %t", name, node.OutOfService, node.OwnTaint, node.OthersTaint)
 		}
+	}
+}
+
+// A driver may quote the whole output of a command. Records stay small.
+func TestDriverMessageIsCut(t *testing.T) {
+	said := strings.Repeat("ä", 100_000)
+	got := FenceObject(&csiaddons.NetworkFence{Status: csiaddons.NetworkFenceStatus{Result: "Failed", Message: said}}).Message
+	if len(got) > maxMessage || len(got) < maxMessage-8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "ä...") {
+		t.Fatalf("got %d bytes: %q", len(got), got)
 	}
 }

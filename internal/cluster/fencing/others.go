@@ -23,7 +23,6 @@ import (
 
 // surroundings are what a fence could hurt: the other nodes, and the storage's pods.
 type surroundings struct {
-	read  time.Time
 	nodes []fence.Node
 	pods  *podsAround
 }
@@ -42,7 +41,6 @@ func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err err
 		return s, err
 	}
 	s.pods, err = r.podsAround(ctx)
-	s.read = time.Now() // the duration of the read does not count: another read would take as long
 	return s, err
 }
 
@@ -105,20 +103,17 @@ func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
 
 // addOthers gathers what a fence could hurt: the other machines, and the storage's servers.
 func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
-	f, once := &v.Facts, r.once
-	if once == nil {
-		now, err := r.surroundings(ctx)
-		if err != nil {
-			return err
-		}
-		once = &now
+	f := &v.Facts
+	around, err := r.surroundings(ctx)
+	if err != nil {
+		return err
 	}
 	records, err := r.allRecords(ctx, v.unsettled)
 	if err != nil {
 		return err
 	}
-	f.Servers, f.SelfFencing = once.pods.servers, once.pods.selfFencing
-	nodes, near := r.near(f, once, records)
+	f.Servers, f.SelfFencing = around.pods.servers, around.pods.selfFencing
+	nodes, near := r.near(f, &around, records)
 	var theirs []fence.Record
 	for i := range near {
 		theirs = append(theirs, FenceRecord(&near[i]))
@@ -126,7 +121,7 @@ func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
 	f.Others = f.OthersOf(fence.Machines(nodes, theirs))
 	for i := range f.Others {
 		if n := f.Others[i].Node; n.Exists {
-			f.Others[i].ClientAddresses = once.pods.clients[n.Name]
+			f.Others[i].ClientAddresses = around.pods.clients[n.Name]
 		}
 	}
 	return nil
@@ -145,18 +140,15 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
 	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, r.objects, p.Namespace, r.by(podNode, node)...)
+		pods, err := r.storagePods(ctx, r.objects, p.Namespace, client.MatchingFields{podNode: node})
 		if err != nil {
 			return nil, nil, err
 		}
-		fencers := pods
-		if r.indexed {
-			if fencers, err = r.storagePods(ctx, r.objects, p.Namespace, r.by(selfFencer, "true")...); err != nil {
-				return nil, nil, err
-			}
+		fencers, err := r.storagePods(ctx, r.objects, p.Namespace, client.MatchingFields{selfFencer: "true"})
+		if err != nil {
+			return nil, nil, err
 		}
-		selfFencing[p.Name] = firstOf(fencers)
-		byNamespace[p.Namespace] = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != node })
+		selfFencing[p.Name], byNamespace[p.Namespace] = firstOf(fencers), pods
 	}
 	return byNamespace, selfFencing, nil
 }

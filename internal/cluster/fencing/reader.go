@@ -24,48 +24,24 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// nodes reads the node itself, records reads NodeFences and NetworkFences, and objects reads all else. Each is a cache
-	// or the API server.
-	nodes, records, objects client.Reader
+	// objects has the indexes of IndexFencing and cluster.IndexClaims: a cache, or Scanned. live is the API server.
+	objects, live client.Reader
 	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
 	decides      bool
 	nodesVersion NodesVersion
-	// once is one read of the whole cluster, kept for one incident; nil: each look reads.
-	once *surroundings
 	// shared has the pods that another look has read; nil: each look reads.
 	shared *atomic.Pointer[podsAround]
-	// volumes is the cache with ClaimIndex and HandleIndex. A cache suffices: the fields that are read of a PersistentVolume
-	// never change.
-	volumes client.Reader
-	// live is the API server. The pods of a node are not cached.
-	live client.Reader
-	// indexed: objects is a cache with FenceIndexes. addonsIndexed: it also has the index of IndexAddons.
-	indexed       bool
+	// addonsIndexed: objects also has the index of IndexAddons.
 	addonsIndexed *atomic.Bool
 }
 
-// NewFenceReader reads everything from objects, a cache or the API server.
-// volumes is a cache with ClaimIndex and HandleIndex, and live the API server.
-func NewFenceReader(c config.Fencing, objects, volumes, live client.Reader) *FenceReader {
-	return &FenceReader{config: c, nodes: objects, records: objects, objects: objects, volumes: volumes, live: live}
+// NewFenceReader reads from objects by the indexes of IndexFencing and cluster.IndexClaims, and from live what is not cached.
+func NewFenceReader(c config.Fencing, objects, live client.Reader) *FenceReader {
+	return &FenceReader{config: c, objects: objects, live: live, addonsIndexed: &atomic.Bool{}}
 }
 
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
-
-// WithIndexes is the same reader, over a cache with FenceIndexes.
-func (r *FenceReader) WithIndexes() *FenceReader {
-	indexed := *r
-	indexed.indexed, indexed.addonsIndexed = true, &atomic.Bool{}
-	return &indexed
-}
-
-// WithLiveNode is the same reader, but it asks the API server whether the node is lost.
-func (r *FenceReader) WithLiveNode() *FenceReader {
-	fresh := *r
-	fresh.nodes = r.live
-	return &fresh
-}
 
 // Live is the same reader for decisions that may do harm. It reads live: the node, NetworkFences, the records of machines
 // in an incident, and the addresses of all nodes. Other reads may be stale:
@@ -73,29 +49,17 @@ func (r *FenceReader) WithLiveNode() *FenceReader {
 //     attachments. A stale attachment only holds its volume for longer. See attachedAndNode for the exceptions.
 //   - Addresses of a Ready node from csi-addons and pods: they are as old as the last report in any case.
 func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
-	live := r.WithLiveNode()
-	live.records, live.decides, live.nodesVersion = r.live, true, nodes
-	return live
+	live := *r
+	live.decides, live.nodesVersion = true, nodes
+	return &live
 }
 
-// ForIncident is the same reader with one read of the whole cluster, except records. It is not for concurrent use.
-func (r *FenceReader) ForIncident(ctx context.Context) (*FenceReader, error) {
-	once, err := r.surroundings(ctx)
-	if err != nil {
-		return nil, err
+// fresh reads the node itself, NodeFences and NetworkFences.
+func (r *FenceReader) fresh() client.Reader {
+	if r.decides {
+		return r.live
 	}
-	reader := *r
-	reader.once = &once
-	return &reader, nil
-}
-
-// Renewed is the same reader with a new read of the cluster, if the last one is older than sharedFor: asking Ceph, or
-// other incidents, may have taken long.
-func (r *FenceReader) Renewed(ctx context.Context) (*FenceReader, error) {
-	if r.once != nil && time.Since(r.once.read) < sharedFor {
-		return r, nil
-	}
-	return r.ForIncident(ctx)
+	return r.objects
 }
 
 // FenceView is what the cluster shows of one machine.
@@ -110,8 +74,6 @@ type FenceView struct {
 	Unproved []*csiaddons.CSIAddonsNode
 	// Leaving: the node will soon release some of its volumes.
 	Leaving bool
-	// Cordoned is when the node was first seen cordoned; zero if it is not.
-	Cordoned time.Time
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
 	// volumes on the node, and its attachments.
@@ -189,12 +151,12 @@ type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 // has the node's name, and later ones have a label.
 func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	var first v1alpha1.NodeFence
-	found, err := get(ctx, r.records, name, &first)
+	found, err := get(ctx, r.fresh(), name, &first)
 	if err != nil {
 		return nil, err
 	}
 	var labelled v1alpha1.NodeFenceList
-	if err := r.objects.List(ctx, &labelled, r.labelled(name)); err != nil {
+	if err := r.objects.List(ctx, &labelled, client.MatchingFields{recordedNode: name}); err != nil {
 		return nil, fmt.Errorf("listing the NodeFences of node %s: %w", name, err)
 	}
 	if r.decides {
@@ -218,14 +180,6 @@ func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.N
 	return records, nil
 }
 
-// labelled selects the NodeFences of a node: by an index of a cache, or by their label.
-func (r *FenceReader) labelled(node string) client.ListOption {
-	if r.indexed {
-		return client.MatchingFields{recordedNode: node}
-	}
-	return client.MatchingLabels{fence.NodeLabel: fence.LabelValue(node)}
-}
-
 // NodeOfFence is the node name of a NodeFence's machine.
 func NodeOfFence(n *v1alpha1.NodeFence) string {
 	return cmp.Or(n.Status.NodeName, n.Labels[fence.NodeLabel], n.Name)
@@ -245,10 +199,6 @@ var ErrNodeGone = errors.New("is gone")
 // could hurt, and the clients of its volumes.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
-		r, err := r.ForIncident(ctx)
-		if err != nil {
-			return fence.Facts{}, err
-		}
 		views, err := r.Views(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err

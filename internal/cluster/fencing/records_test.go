@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Two machines have had one name. The index of a cache and the label find the same records.
+// Two machines have had one name.
 func TestRecordsOfNodeNameAreFound(t *testing.T) {
 	first, second, of11 := remembering("node-1", "Drained", "pv-a"), remembering("node-1-2", "Healthy", "pv-b"), remembering("node-11", "Healthy")
 	second.Labels[fence.NodeLabel], second.Status.NodeName, second.Status.Ordinal = "node-1", "node-1", 1
@@ -25,12 +25,11 @@ func TestRecordsOfNodeNameAreFound(t *testing.T) {
 		want  []string
 		taken bool
 	}{
-		"by label":        {NewFenceReader(config.Fencing{}, c, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
-		"by index":        {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes(), "node-1", []string{"node-1", "node-1-2"}, false},
-		"live":            {NewFenceReader(config.Fencing{}, c, c, c).WithIndexes().Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
-		"of one machine":  {NewFenceReader(config.Fencing{}, c, c, c), "node-11", []string{"node-11"}, false},
-		"of none":         {NewFenceReader(config.Fencing{}, c, c, c), "node-3", nil, false},
-		"of another node": {NewFenceReader(config.Fencing{}, c, c, c), "node-2", nil, true},
+		"of two machines": {NewFenceReader(config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
+		"live":            {NewFenceReader(config.Fencing{}, c, c).Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
+		"of one machine":  {NewFenceReader(config.Fencing{}, c, c), "node-11", []string{"node-11"}, false},
+		"of none":         {NewFenceReader(config.Fencing{}, c, c), "node-3", nil, false},
+		"of another node": {NewFenceReader(config.Fencing{}, c, c), "node-2", nil, true},
 	} {
 		sakes := fence.Namesakes{}
 		unsettled, err := test.unsettled(t.Context())
@@ -64,15 +63,13 @@ func TestHoldersOfNodeNameAreItsMachines(t *testing.T) {
 			t.Errorf("%s: got %+v", name, holders)
 		}
 	}
-	for name, cached := range map[string]client.Client{"known": live, "unknown": withHolders(t)} {
-		for way, reader := range waysToFindHolders(t) {
-			r, v := reader(live, cached), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
-			holders, err := r.Holders(t.Context(), v)
-			check(t, name+", "+way, holders, err)
-			holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})
-			check(t, name+", "+way+", all listed", holders, err)
-		}
+	for name, watched := range map[string]client.WithWatch{"known": live, "unknown": withHolders(t)} {
+		r, v := watching(t, live, watched), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
+		holders, err := r.Holders(t.Context(), v)
+		check(t, name, holders, err)
+		holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})
+		check(t, name+", all listed", holders, err)
 	}
-	n, record, err := NewHolderReader(live, live).Present(t.Context(), "n")
+	n, record, err := watching(t, live, live).Present(t.Context(), "n")
 	must.True(t, err == nil && n.Name == "n" && record.Name == "n-2", "got %+v, %+v, %v", n, record, err)
 }

@@ -3,7 +3,6 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,23 +10,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Scanned answers lists by an index without a cache: it reads all objects of a kind once, and filters them. It is for
-// commands that end soon.
+// Scanned answers lists by an index without a cache: it reads all objects of a kind in a namespace once, and filters
+// them. It is for commands that end soon.
 type Scanned struct {
 	client.Reader
+	// indexes by type of list and field.
 	indexes map[string]client.IndexerFunc
-	// read are the objects of each kind that was listed by an index.
-	read map[reflect.Type][]runtime.Object
+	// read are the objects that were listed by an index, by type of list and namespace.
+	read map[string][]runtime.Object
 }
 
 // NewScanned returns a reader over the API server.
 func NewScanned(live client.Reader) *Scanned {
-	return &Scanned{Reader: live, indexes: map[string]client.IndexerFunc{}, read: map[reflect.Type][]runtime.Object{}}
+	return &Scanned{Reader: live, indexes: map[string]client.IndexerFunc{}, read: map[string][]runtime.Object{}}
 }
 
-// IndexField implements client.FieldIndexer. Two kinds must not share a field with different keys.
-func (s *Scanned) IndexField(_ context.Context, _ client.Object, field string, keys client.IndexerFunc) error {
-	s.indexes[field] = keys
+// IndexField implements client.FieldIndexer.
+func (s *Scanned) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	s.indexes[fmt.Sprintf("%TList %s", o, field)] = keys
 	return nil
 }
 
@@ -35,23 +35,20 @@ func (s *Scanned) IndexField(_ context.Context, _ client.Object, field string, k
 func (s *Scanned) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(options)
-	if o.FieldSelector == nil {
+	if o.FieldSelector == nil || len(o.FieldSelector.Requirements()) != 1 {
 		return s.Reader.List(ctx, list, options...)
 	}
-	asked := o.FieldSelector.Requirements()
-	if len(asked) != 1 || s.indexes[asked[0].Field] == nil {
+	asked := o.FieldSelector.Requirements()[0]
+	keys := s.indexes[fmt.Sprintf("%T %s", list, asked.Field)]
+	if keys == nil {
 		return s.Reader.List(ctx, list, options...) // the API server selects by the field
 	}
-	kind := reflect.TypeOf(list)
+	kind := fmt.Sprintf("%T %s", list, o.Namespace)
 	if _, known := s.read[kind]; !known {
-		all, ok := reflect.New(kind.Elem()).Interface().(client.ObjectList)
-		if !ok {
-			return fmt.Errorf("%T is no list", list)
-		}
-		if err := s.Reader.List(ctx, all); err != nil {
+		if err := s.Reader.List(ctx, list, client.InNamespace(o.Namespace)); err != nil {
 			return err
 		}
-		objects, err := meta.ExtractList(all)
+		objects, err := meta.ExtractList(list)
 		if err != nil {
 			return err
 		}
@@ -59,7 +56,7 @@ func (s *Scanned) List(ctx context.Context, list client.ObjectList, options ...c
 	}
 	found := []runtime.Object{}
 	for _, object := range s.read[kind] {
-		if object, ok := object.(client.Object); ok && slices.Contains(s.indexes[asked[0].Field](object), asked[0].Value) {
+		if slices.Contains(keys(object.(client.Object)), asked.Value) {
 			found = append(found, object.DeepCopyObject())
 		}
 	}

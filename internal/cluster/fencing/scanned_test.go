@@ -26,11 +26,11 @@ func TestScannedAnswersIndexesWithOneList(t *testing.T) {
 			return c.List(ctx, list, options...)
 		}}).Build()
 	s := NewScanned(live)
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), s), IndexHandles(t.Context(), s)))
+	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), s), IndexFencing(t.Context(), s)))
 	for _, name := range []string{"pvc-a", "pvc-b", "pvc-c"} {
 		pv := objects.CephVolume(name, rbd, "one")
 		var list corev1.PersistentVolumeList
-		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{HandleIndex: FenceHandle(rbd, pv.Spec.CSI.VolumeHandle)}))
+		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(rbd, pv.Spec.CSI.VolumeHandle))}))
 		there := name != "pvc-c"
 		must.True(t, there == (len(list.Items) == 1) && (!there || list.Items[0].Name == name), "%s: got %d volumes", name, len(list.Items))
 	}

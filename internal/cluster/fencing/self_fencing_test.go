@@ -26,7 +26,7 @@ func TestArgumentsThatEnableCephCSIFencing(t *testing.T) {
 		pod := objects.ClientPod("csi-rbdplugin", "node-1", func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Name: "driver-registrar"}, {Name: "csi-rbdplugin", Command: test.command, Args: test.args}}
 		})
-		slim, err := caches.StoragePod(pod.DeepCopy())
+		slim, err := caches.SlimPods(nil)(pod.DeepCopy())
 		must.Do(t, err)
 		if caches.FencesItself(pod) != test.fences || caches.FencesItself(slim.(*corev1.Pod)) != test.fences {
 			t.Errorf("%q %q: got %t, %t of the cache's copy", test.command, test.args, caches.FencesItself(pod), caches.FencesItself(slim.(*corev1.Pod)))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -160,24 +159,10 @@ func (w *watched) UpdateResourceVersion(version string) {
 	}
 }
 
-// WatchHolders returns a reader with watches of its own, which Start runs.
-func WatchHolders(api client.WithWatch, live client.Reader, protected func(driver string) bool) *HolderReader {
-	h := newHoldings()
-	r := newHolderReader(live, h)
-	r.holdings, r.watches = h, h.watches(api, protected)
-	return r
-}
-
-// Start watches until the context ends.
-func (r *HolderReader) Start(ctx context.Context) error {
-	var all errgroup.Group
-	for _, w := range r.watches {
-		all.Go(func() error { w.run(ctx); return nil })
+// volumeKeys are the keys of a volume on record: its PersistentVolume, and its unique name.
+func volumeKeys(v v1alpha1.HeldVolume) []string {
+	if v.VolumeHandle == "" {
+		return []string{v.PersistentVolume}
 	}
-	return all.Wait()
-}
-
-// Synced reports whether all kinds have been listed once.
-func (r *HolderReader) Synced() bool {
-	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
+	return []string{v.PersistentVolume, fence.UniqueName(v.Driver, v.VolumeHandle)}
 }

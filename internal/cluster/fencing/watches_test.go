@@ -43,7 +43,7 @@ func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 	listening := httptest.NewServer(server)
 	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme})
 	must.Do(t, err)
-	reader := fencing.WatchHolders(slow{api}, api, func(driver string) bool { return driver == apiserver.CephDriver })
+	reader := fencing.NewHolderReader(api, slow{api}, func(driver string) bool { return driver == apiserver.CephDriver })
 	must.True(t, !reader.Synced(), "synced before anything was listed")
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -59,10 +59,10 @@ func (w fenceWorld) reader(t *testing.T) *FenceReader {
 	byNode := fakeapi.PodsByNode()
 	builder.WithIndex(byNode.Object, byNode.Field, byNode.Keys)
 	builder.WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), fenceIndexes{builder}), IndexHandles(t.Context(), fenceIndexes{builder})))
+	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), fenceIndexes{builder}), IndexFencing(t.Context(), fenceIndexes{builder})))
 	c, p := builder.Build(), w.profile
 	p.Name, p.Mode, p.Namespace = "rook-ceph", config.Fence, cmp.Or(p.Namespace, "rook-ceph")
-	return NewFenceReader(config.Fencing{Profiles: []config.FencingProfile{p}}, c, c, c)
+	return NewFenceReader(config.Fencing{Profiles: []config.FencingProfile{p}}, c, c)
 }
 
 func (w fenceWorld) facts(t *testing.T, node string) *FenceView {
