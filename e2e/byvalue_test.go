@@ -138,7 +138,7 @@ func reportedOn(pod *corev1.Pod, attachment string) string {
 	if err != nil {
 		return err.Error()
 	}
-	addresses, err := storage.ReportedAddresses(pod.Annotations, a)
+	addresses, err := invariants.ReportedAddresses(pod.Annotations, a)
 	if err != nil || len(addresses) == 0 {
 		return fmt.Sprintf("none: %v", err)
 	}

@@ -242,7 +242,7 @@ func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return storage.ReportedAddresses(server.Annotations, attachment)
+	return invariants.ReportedAddresses(server.Annotations, attachment)
 }
 
 // takeAddress gives another pod the address that has just become free on a node.

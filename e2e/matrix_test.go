@@ -64,7 +64,7 @@ func (c *cluster) checkRow(volume, want, domain string) {
 	attachment, err := storage.ParseAttachment(want)
 	c.must(err)
 	c.eventually("addresses of both families", 10*time.Second, func() error {
-		addresses, err := storage.ReportedAddresses(c.server(volume).Annotations, attachment)
+		addresses, err := invariants.ReportedAddresses(c.server(volume).Annotations, attachment)
 		if err != nil || len(addresses) != 2 || !addresses[0].Is4() || !addresses[1].Is6() {
 			return fmt.Errorf("reported: %v, %v", addresses, err)
 		}

@@ -141,7 +141,7 @@ func (c *cluster) mustServe(volume, network string) {
 // hasAddresses wants the fixed addresses reported for the volume's server.
 func (c *cluster) hasAddresses(network storage.Attachment) error {
 	server := c.server("pvc-own")
-	addresses, err := storage.ReportedAddresses(server.Annotations, network)
+	addresses, err := invariants.ReportedAddresses(server.Annotations, network)
 	if got := fmt.Sprint(addresses); err != nil || got != "[192.168.60.10 fd00:60::10]" {
 		return fmt.Errorf("reported: %s, %v", got, err)
 	}

@@ -20,7 +20,7 @@ func (s *state) reported() map[string]bool {
 			continue
 		}
 		for _, network := range requests(server.Annotations) {
-			addresses, err := storage.ReportedAddresses(server.Annotations, network)
+			addresses, err := ReportedAddresses(server.Annotations, network)
 			if err != nil {
 				continue
 			}
@@ -92,4 +92,13 @@ func published(s *state, o client.Object) []string {
 		addresses[i] = object.Labels[profile.VolumeLabel] + " " + addresses[i]
 	}
 	return addresses
+}
+
+// ReportedAddresses returns the addresses that Multus reports for the attachment of a pod with the annotations.
+func ReportedAddresses(annotations map[string]string, a storage.Attachment) ([]netip.Addr, error) {
+	reported, err := storage.ReportedInterfaces(annotations)
+	if err != nil {
+		return nil, err
+	}
+	return storage.AddressesOn(reported, a)
 }

@@ -34,7 +34,7 @@ func serverWithoutClients(s *state, e event) []string {
 					found = append(found, fmt.Sprintf("server %s is on %s, and client %s does not ask for it", server.Name, network, c.Name))
 					continue
 				}
-				addresses, err := storage.ReportedAddresses(c.Annotations, network)
+				addresses, err := ReportedAddresses(c.Annotations, network)
 				if server == pod && ready(c) && (err != nil || len(addresses) == 0) {
 					found = append(found, fmt.Sprintf("server %s is created on %s, where client %s has no address", server.Name, network, c.Name))
 				}

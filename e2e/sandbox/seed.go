@@ -100,7 +100,7 @@ func (s *Sandbox) applySeed(ctx context.Context, name string) error {
 func (s *Sandbox) WaitClients(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var ds appsv1.DaemonSet
-		if err := s.Client.Get(ctx, cluster.DaemonSetKey(longhorn.Profile()), &ds); err != nil {
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 		return ds.Status.ObservedGeneration >= ds.Generation && int(ds.Status.NumberReady) == len(s.State.Nodes), nil

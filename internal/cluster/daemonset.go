@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -14,11 +13,6 @@ import (
 
 // StrategyAnnotation is storage.StrategyAnnotation.
 const StrategyAnnotation = storage.StrategyAnnotation
-
-// DaemonSetKey is the namespace and name of the clients' DaemonSet.
-func DaemonSetKey(p storage.Profile) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.Namespace, Name: p.ClientDaemonSet}
-}
 
 // daemonSetFacts are the facts on the clients' DaemonSet; ds is nil if there is none.
 func (r *Reader) daemonSetFacts(ds *appsv1.DaemonSet) rollout.DaemonSet {

@@ -33,21 +33,8 @@ func ReportedInterfaces(annotations map[string]string) ([]Reported, error) {
 	return reported, nil
 }
 
-// ReportedAddresses returns the addresses that Multus reports for the
-// attachment: the network *and* the interface must match. It returns none
-// while Multus has not reported it; the pod's own address is never a stand-in.
-func ReportedAddresses(annotations map[string]string, a Attachment) ([]netip.Addr, error) {
-	if a.IsZero() {
-		return nil, nil
-	}
-	reported, err := ReportedInterfaces(annotations)
-	if err != nil {
-		return nil, err
-	}
-	return AddressesOn(reported, a)
-}
-
-// AddressesOn returns the addresses that are reported for the attachment.
+// AddressesOn returns the addresses that are reported for the attachment: the network *and* the interface must match. It
+// returns none while Multus has not reported it; the pod's own address is never a stand-in.
 func AddressesOn(reported []Reported, a Attachment) ([]netip.Addr, error) {
 	if a.IsZero() {
 		return nil, nil

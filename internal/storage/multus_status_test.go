@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestReportedAddresses(t *testing.T) {
 			if test.oldStatus != "" {
 				annotations[oldNetworkStatusAnnotation] = test.oldStatus
 			}
-			addresses, err := ReportedAddresses(annotations, test.of)
+			addresses, err := addressesOf(annotations, test.of)
 			var got []string
 			for _, a := range addresses {
 				got = append(got, a.String())
@@ -46,4 +47,12 @@ func TestReportedAddresses(t *testing.T) {
 			must.True(t, text(err) == test.problem && slices.Equal(got, test.want), "got %v, %v; want %v, %s", got, err, test.want, test.problem)
 		})
 	}
+}
+
+func addressesOf(annotations map[string]string, a Attachment) ([]netip.Addr, error) {
+	reported, err := ReportedInterfaces(annotations)
+	if err != nil {
+		return nil, err
+	}
+	return AddressesOn(reported, a)
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -100,7 +99,7 @@ func (l Longhorn) updateNetworks(ctx context.Context, gate func(context.Context)
 		return err
 	}
 	var ds appsv1.DaemonSet
-	if err := l.client.Get(ctx, cluster.DaemonSetKey(longhorn.Profile()), &ds); err != nil {
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds); err != nil {
 		return fmt.Errorf("reading the CSI plugin's DaemonSet: %w", err) // so nothing is applied until the driver is deployed
 	}
 	rwx, wanted := l.release.RWXAnnotation(values), release.CNIAnnotation(values[release.StorageNetwork], release.StorageInterface)
