@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // serverWithoutClients: a server is on a network only while every client that may
