@@ -26,7 +26,7 @@ func (r *Reconciler) stepNetwork(ctx context.Context, facts plan.Facts, made pla
 	step := made.Network
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	kind, object := r.written(facts.Rollout, step)
-	err := r.doNetwork(ctx, facts.Rollout, made)
+	err := r.doNetwork(ctx, facts, made)
 	switch {
 	case err == nil:
 		if object != nil {
@@ -66,14 +66,15 @@ func (r *Reconciler) serviceNamed(name string) *corev1.Service {
 }
 
 // doNetwork carries out the plan's step of the network. The state that was decided on is the write's precondition.
-func (r *Reconciler) doNetwork(ctx context.Context, facts rollout.Rollout, made plan.Plan) error {
+func (r *Reconciler) doNetwork(ctx context.Context, all plan.Facts, made plan.Plan) error {
+	facts := all.Rollout
 	switch step := made.Network; step.Action {
 	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
 		return r.recordStep(ctx, facts, step)
 	case rollout.UpdateTemplate:
 		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
 	case rollout.RestartClients:
-		return r.restartClient(ctx, facts.Record, step.Clients[0], made.Settings)
+		return r.restartClient(ctx, all, step.Clients[0], made.Settings)
 	case rollout.ResumeTemplate:
 		ds := r.clientDaemonSet()
 		return r.patch(ctx, ds, func() error {
@@ -129,15 +130,20 @@ func (r *Reconciler) patch(ctx context.Context, object client.Object, change fun
 }
 
 // restartClient deletes a client pod. It counts for the settings that are not applied, and choose its network if the pod is on
-// another network, or else build its template. A restart for a per-volume network counts for no setting.
-func (r *Reconciler) restartClient(ctx context.Context, record rollout.Record, c storage.Client, settings []plan.SettingPlan) error {
+// another network, or else build its template. A default that was in effect before, and a per-volume network, do not count.
+func (r *Reconciler) restartClient(ctx context.Context, facts plan.Facts, c storage.Client, settings []plan.SettingPlan) error {
+	record := facts.Rollout.Record
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
 	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
 	}
 	for _, s := range settings {
-		if on := c.IsOn(record.Clients); !s.Applied && (!on && s.ChoosesNetwork || on && buildsClients(r.Profile, s.Name, s.Value.Text)) {
+		last := facts.Reported[s.Name].Rolled
+		if s.Applied || s.Value.Source == catalog.SourceDefault && (last == nil || *last == s.Value.Text) {
+			continue
+		}
+		if on := c.IsOn(record.Clients); !on && s.ChoosesNetwork || on && buildsClients(r.Profile, s.Name, s.Value.Text) {
 			r.metrics.restarts.WithLabelValues(string(s.Name), clientKind).Inc()
 		}
 	}

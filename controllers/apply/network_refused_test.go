@@ -9,12 +9,17 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -169,5 +174,56 @@ func TestMalformedRecordIsReportedAndKept(t *testing.T) {
 			f.comeToRest()
 			f.wantApplied()
 		})
+	}
+}
+
+const toleration = "a=b:NoSchedule"
+
+// tolerates reports whether the CSI plugin's template has the toleration.
+func (f *fixture) tolerates() bool {
+	return slices.ContainsFunc(f.daemonSet().Spec.Template.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "a" })
+}
+
+// Regression: with many refused Services one was always due, and its refusal kept each look from other work.
+func TestDueRefusalDelaysNoComponent(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v"), setting(catalog.TaintToleration, toleration))
+	f.refuse("create Service/v")
+	for range 4 {
+		f.Must(f.reconcile())
+		f.Pass(2 * mostRefusal / 3)
+	}
+	must.True(t, f.tolerates(), "the template is not written; the roll-out is %+v", f.rollout().Status)
+}
+
+// Regression: a deleted Service with a finalizer of others kept each look from reports and from other work.
+func TestTerminatingServiceDelaysNoComponent(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v", func(s *corev1.Service) { s.Finalizers = []string{"example.io/theirs"} }))
+	for range 4 {
+		f.Must(f.reconcile())
+	}
+	must.True(t, f.rollout().Status.Replacing != "" && f.service("v").DeletionTimestamp != nil, "the Service does not terminate: %+v", f.rollout().Status)
+	f.Must(f.Create(t.Context(), setting(catalog.TaintToleration, toleration)))
+	for range 4 {
+		f.Must(f.reconcile())
+	}
+	must.True(t, f.tolerates(), "the template is not written")
+}
+
+// Regression: a live list of networks that failed once left the roll-out without a next look.
+func TestFailedLiveListOfNetworksIsRetried(t *testing.T) {
+	f := newFixture(t, netOne)
+	f.comeToRest()
+	live := f.API.Client()
+	live.Reading = func(o runtime.Object) error {
+		if o.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
+			return errNo
+		}
+		return nil
+	}
+	f.r.Live = cluster.NewReader(profile, live, live)
+	f.choose(netTwo)
+	for range 3 {
+		result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
+		must.True(t, err == nil && result.RequeueAfter > 0, "next look in %s, %v", result.RequeueAfter, err)
 	}
 }

@@ -107,8 +107,8 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 			facts, made, err := f.r.look(t.Context(), f.r.Live, nil)
 			f.Must(err)
 			facts.Rollout.Record.Clients = netTwo
-			f.Must(f.r.restartClient(t.Context(), facts.Rollout.Record, storage.Client{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on}, made.Settings))
-			if err := f.r.restartClient(t.Context(), facts.Rollout.Record, storage.Client{Pod: "gone", UID: "x", Node: "node-2", Network: test.on}, made.Settings); !kit.IsStale(err) {
+			f.Must(f.r.restartClient(t.Context(), facts, storage.Client{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on}, made.Settings))
+			if err := f.r.restartClient(t.Context(), facts, storage.Client{Pod: "gone", UID: "x", Node: "node-2", Network: test.on}, made.Settings); !kit.IsStale(err) {
 				t.Errorf("a pod that is gone: %v", err)
 			}
 			for _, setting := range test.want {

@@ -65,7 +65,7 @@ type Reconciler struct {
 // failure is the last error of a setting, and its component: success at another component does not clear it.
 type failure struct{ component, text string }
 
-// Reconcile takes at most one step.
+// Reconcile takes at most one step of the network and one on a component.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.wake = 0
 	missing := r.ensureObjects(ctx)
@@ -154,18 +154,16 @@ func (r *Reconciler) look(ctx context.Context, reader *cluster.Reader, refused [
 	return facts, made, nil
 }
 
-// stepLive decides on live facts and takes one step: of the network, else on a component. If the step of the network
-// fails, it delays no component.
+// stepLive decides on live facts. It takes at most one step of the network and one on a component: neither delays the other.
 func (r *Reconciler) stepLive(ctx context.Context) error {
 	facts, made, err := r.look(ctx, r.Live, r.refusals.held(r.Clock.Now()))
 	if err != nil {
 		return err
 	}
+	r.wakeIn(made.After)
 	var failed error
 	if made.Network.Action != rollout.Nothing {
-		if failed = r.stepNetwork(ctx, facts, made); failed == nil {
-			return nil
-		}
+		failed = r.stepNetwork(ctx, facts, made)
 	}
 	return errors.Join(failed, r.workLive(ctx, facts, made))
 }

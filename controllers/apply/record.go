@@ -26,9 +26,13 @@ func (r *Reconciler) keepRecord(ctx context.Context, facts rollout.Rollout) (wro
 		return false, nil // its creation is an event
 	case record.Unknown:
 		return r.adopt(ctx)
-	case record.Replacing != "":
-		return r.resumeReplacing(ctx, record)
-	case !r.Applies && facts.Invalid == nil:
+	}
+	if record.Replacing != "" {
+		if wrote, err := r.resumeReplacing(ctx, record); wrote || err != nil {
+			return wrote, err
+		}
+	}
+	if !r.Applies && facts.Invalid == nil {
 		return r.follow(ctx, facts)
 	}
 	return false, nil

@@ -51,16 +51,19 @@ func (l *refusals) remove(kind catalog.BlockerKind, name string) (was refused) {
 	return was
 }
 
-// known are the refused writes, and when the next of them is to be tried; 0 is now or never. A write that was due long ago is not
-// wanted any more.
+// known are the refused writes, and when the next of them is to be tried or forgotten; 0 is never. A write that was due long ago
+// is not wanted any more.
 func (l *refusals) known(now time.Time) (known []rollout.Refusal, next time.Duration) {
 	for _, r := range append(refusals(nil), *l...) {
 		left := r.next.Sub(now)
-		if left < -mostRefusal {
+		if left <= 0 {
+			left += mostRefusal
+		}
+		if left <= 0 {
 			l.remove(r.Kind, r.Name)
 			continue
 		}
-		known, next = append(known, r.Refusal), kit.Earliest(next, max(left, 0))
+		known, next = append(known, r.Refusal), kit.Earliest(next, left)
 	}
 	return known, next
 }

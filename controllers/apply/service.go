@@ -74,9 +74,9 @@ func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record)
 	}
 	err := r.finishReplacing(ctx)
 	switch {
-	case kit.IsConflict(err): // the conflicting write is an event
+	case kit.IsConflict(err): // the conflicting write is an event, and so is the end of a Service that terminates
 		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
-		return true, nil
+		return false, nil
 	case kit.IsRefused(err):
 		r.refuse(catalog.BlockedByService, r.serviceNamed(record.Replacing), err)
 		r.wakeIn(workAfterRefusal)

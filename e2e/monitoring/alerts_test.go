@@ -28,7 +28,7 @@ const healthy = `
 	fairlead_admission_requests_total{rule="longhorn/settings",outcome="error",reason="facts unavailable"} 0x2000
 	fairlead_admission_requests_total{rule="longhorn/settings",outcome="error",reason="bad review"} 0+1x2000
 	fairlead_admission_requests_total{rule="longhorn/settings",outcome="allowed",reason="accepted"} 0+5x2000
-	controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="rollout"} 0x2000
+	controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="apply-longhorn"} 0x2000
 	fairlead_setting_pending_since_seconds{profile="longhorn",setting="priority-class",pod="controller-0"} 0x2000
 	fairlead_settings_unknown{profile="longhorn"} 0x2000
 	fairlead_dead_mounts{profile="longhorn",reason="OptedOut"} 0x2000
@@ -60,7 +60,7 @@ var trouble = map[string]struct {
 	"FairleadWebhookDown":        {`fairlead_admission_duration_seconds_count{rule="longhorn/settings"} 1x10`, 30 * time.Minute},
 	"FairleadControllerDown":     {`leader_election_master_status{job="fairlead-system/fairlead",pod="controller-0"} 1x10 0x1990`, 30 * time.Minute},
 	"FairleadWebhookErrors":      {`fairlead_admission_requests_total{rule="longhorn/settings",outcome="error",reason="facts unavailable"} 0x5 1x1990`, 10 * time.Minute},
-	"FairleadReconcileErrors":    {`controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="rollout"} 0+2x2000`, 40 * time.Minute},
+	"FairleadReconcileErrors":    {`controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="apply-longhorn"} 0+2x2000`, 40 * time.Minute},
 	"FairleadSettingPending":     {`fairlead_setting_pending_since_seconds{profile="longhorn",setting="priority-class",pod="controller-0"} 60x2000`, 24*time.Hour + 3*time.Minute},
 	"FairleadSettingsUnknown":    {`fairlead_settings_unknown{profile="longhorn"} 2x2000`, 70 * time.Minute},
 	"FairleadDeadMounts":         {`fairlead_dead_mounts{profile="longhorn",reason="OptedOut"} 1x2000`, 10 * time.Minute},

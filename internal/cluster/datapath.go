@@ -24,7 +24,7 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 		return f, err
 	}
 	if f.Rollout.Invalid != nil {
-		f.Rollout.Desired = f.Rollout.Record.Servers
+		f.Rollout.Desired, f.Rollout.Invalid = f.Rollout.Record.Servers, nil
 	}
 	if err := r.addRequests(ctx, &f.Rollout); err != nil {
 		return f, err

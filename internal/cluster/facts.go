@@ -13,7 +13,7 @@ import (
 // FactsOptions choose how facts are gathered.
 type FactsOptions struct {
 	Now time.Time
-	// Policy, as in settings.Rollout.
+	// Policy of roll-outs, from the configuration.
 	Policy rollout.Policy
 	// VolumeNetworks: volumes may have per-volume networks, and their requests are read.
 	VolumeNetworks bool

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -172,8 +173,13 @@ func valuesOf(ours []v1alpha1.Setting, theirs []longhorn.Setting) (own, system m
 // NetworkKind is the kind that Multus reads networks from.
 var NetworkKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
 
+// networksTimeout limits the list of networks. A cache that can't list them would wait without end.
+const networksTimeout = 5 * time.Second
+
 // networks returns the NetworkAttachmentDefinitions of the cluster. Without Multus there are none.
 func (r *Reader) networks(ctx context.Context) (map[storage.Network]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, networksTimeout)
+	defer cancel()
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind + "List"))
 	if err := r.objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {

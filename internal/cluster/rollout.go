@@ -18,8 +18,8 @@ func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, e
 	return f, err
 }
 
-// rollout reads the record first, as it is the precondition of steps. It reads volumes after the pods: a volume that is attached
-// meanwhile counts as attached.
+// rollout reads the record before the pods, as it is the precondition of steps. It reads volumes after the pods: a volume that
+// is attached meanwhile counts as attached.
 func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog.Values, now time.Time) (f rollout.Rollout, pods storagePods, err error) {
 	f.Now, f.MountsFromHost = now, r.profile.MountsFromHost
 	f.Desired, f.Invalid = catalog.SharedVolumeNetwork(values, r.profile)

@@ -201,7 +201,7 @@ func (m *maker) missingNetwork(attachment string) []catalog.Blocker {
 	if m.Rollout.Networks == nil || m.Rollout.Networks[a.Network] {
 		return nil
 	}
-	m.recheckIn(rollout.MissingNetworkRetry) // without Multus, networks cannot be watched
+	m.recheckIn(rollout.MissingNetworkRetry) // without networks, none is watched
 	return m.sharedBlocker(catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
 		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or change %s", a.Network, catalog.StorageNetwork)})
 }

@@ -81,13 +81,13 @@ func Next(r Rollout) Step {
 	if r.Invalid != nil {
 		return Step{Phase: PhaseInvalid, Message: fmt.Sprintf("not applied until the value is corrected: %v", r.Invalid)}
 	}
-	if r.Unlisted != "" && r.UsesNetworks() {
-		s := Step{After: MissingNetworkRetry}
-		return s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByNetwork, Name: r.Desired.Network.String(), Message: "NetworkAttachmentDefinitions cannot be listed: " + r.Unlisted}})
-	}
 	r = r.indexed()
 	s := Step{Total: r.DaemonSet.Wanted}
 	s.Updated = max(0, s.Total-len(r.outdated())-r.missing())
+	if r.Unlisted != "" && r.UsesNetworks() {
+		s.After = MissingNetworkRetry
+		return s.wait(PhaseWaiting, []catalog.Blocker{{Kind: catalog.BlockedByNetwork, Name: "all", Message: "NetworkAttachmentDefinitions cannot be listed: " + r.Unlisted}})
+	}
 	// First stop new servers on networks that a client is not on.
 	if keep := r.volumeServersToKeep(); !slices.Equal(keep, r.Record.VolumeServers) {
 		// The step still reports the state of the default network.

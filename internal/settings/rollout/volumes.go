@@ -20,8 +20,8 @@ type Progress struct {
 // chooseNetworkFirst is why per-volume networks need a default network.
 const chooseNetworkFirst = "the settings choose no network for RWX volumes, so CSI plugin pods mount from the host's network and reach no other: choose a network first"
 
-// MissingNetworkRetry is when to look for a missing network again. Networks cannot be watched, since
-// their kind may not be installed.
+// MissingNetworkRetry is when to look for a missing network again. Networks are watched only once there are some: their kind
+// may not be installed.
 const MissingNetworkRetry = 30 * time.Second
 
 // nextVolumes returns the next step of per-volume networks, once the default network is settled. The
