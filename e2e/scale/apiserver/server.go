@@ -132,7 +132,7 @@ func (s *Server) Change(resource, name string, change func(runtime.Object) runti
 	s.put(k, change(k.objects["/"+name]))
 }
 
-// Advance counts a write that nobody watches, such as of a kubelet's lease.
+// Advance counts a write that is not watched, such as of a kubelet's lease.
 func (s *Server) Advance() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
