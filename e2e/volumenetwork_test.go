@@ -13,7 +13,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	facts "github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
@@ -84,7 +83,7 @@ func TestVolumeNetwork(t *testing.T) {
 		c.get(longhorn.Profile().ClientDaemonSet, &ds)
 		left, err := storage.VolumeAttachments(ds.Spec.Template.Annotations[storage.NetworksAnnotation], namespace)
 		c.must(err)
-		_, paused := ds.Annotations[facts.StrategyAnnotation]
+		_, paused := ds.Annotations[storage.StrategyAnnotation]
 		return fmt.Sprintf("networks %v, paused: %v", left, paused)
 	})
 	c.waitApplied(common)

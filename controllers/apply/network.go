@@ -79,7 +79,7 @@ func (r *Reconciler) doNetwork(ctx context.Context, all plan.Facts, made plan.Pl
 		ds := r.clientDaemonSet()
 		return r.patch(ctx, ds, func() error {
 			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
-			delete(ds.Annotations, cluster.StrategyAnnotation)
+			delete(ds.Annotations, storage.StrategyAnnotation)
 			return nil
 		})
 	case rollout.ReplaceServices:

@@ -11,9 +11,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// StrategyAnnotation is storage.StrategyAnnotation.
-const StrategyAnnotation = storage.StrategyAnnotation
-
 // daemonSetFacts are the facts on the clients' DaemonSet; ds is nil if there is none.
 func (r *Reader) daemonSetFacts(ds *appsv1.DaemonSet) rollout.DaemonSet {
 	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
@@ -42,7 +39,7 @@ func (r *Reader) daemonSetFacts(ds *appsv1.DaemonSet) rollout.DaemonSet {
 // OwnStrategy returns the installer's update strategy, also while the DaemonSet is paused.
 func OwnStrategy(ds *appsv1.DaemonSet) appsv1.DaemonSetUpdateStrategy {
 	var strategy appsv1.DaemonSetUpdateStrategy
-	if paused(ds) && json.Unmarshal([]byte(ds.Annotations[StrategyAnnotation]), &strategy) == nil {
+	if paused(ds) && json.Unmarshal([]byte(ds.Annotations[storage.StrategyAnnotation]), &strategy) == nil {
 		return strategy
 	}
 	return ds.Spec.UpdateStrategy
@@ -58,7 +55,7 @@ func Pause(ds *appsv1.DaemonSet) error {
 	if ds.Annotations == nil {
 		ds.Annotations = map[string]string{}
 	}
-	ds.Annotations[StrategyAnnotation] = string(strategy)
+	ds.Annotations[storage.StrategyAnnotation] = string(strategy)
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 	return nil
 }
@@ -66,7 +63,7 @@ func Pause(ds *appsv1.DaemonSet) error {
 // paused also checks the strategy: an installer that overwrites the strategy
 // leaves the annotation behind.
 func paused(ds *appsv1.DaemonSet) bool {
-	_, kept := ds.Annotations[StrategyAnnotation]
+	_, kept := ds.Annotations[storage.StrategyAnnotation]
 	return kept && ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 }
 

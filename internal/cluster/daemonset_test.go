@@ -37,7 +37,7 @@ func TestDaemonSetFacts(t *testing.T) {
 		return func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations = map[string]string{key: value} }
 	}
 	paused := func(ds *appsv1.DaemonSet) {
-		ds.Annotations[StrategyAnnotation] = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`
+		ds.Annotations[storage.StrategyAnnotation] = `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":2}}`
 		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 	}
 	a, b := objects.Network("a", "lhnet1"), objects.Network("b", "lhnet2")
