@@ -31,6 +31,7 @@ func TestFairleadDown(t *testing.T) {
 	c.stopFairlead()
 
 	c.run("blocks no pod, node or namespace", func(t *testing.T, c *cluster) {
+		pod := c.clients()[0] // chosen before node-while-down can have one, which would be deleted with the node
 		for _, o := range []client.Object{
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "while-down"}},
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-while-down"}},
@@ -40,9 +41,15 @@ func TestFairleadDown(t *testing.T) {
 			c.must(c.create(o))
 		}
 		c.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-while-down"}})
-		pod := c.clients()[0]
 		c.delete(&pod)
-		c.waitIs("CSI plugin pods", 20*time.Second, 3, func() any { return len(c.clients()) })
+		c.eventually("the CSI plugin pod is replaced", 20*time.Second, func() error {
+			for _, client := range c.clients() {
+				if client.Spec.NodeName == pod.Spec.NodeName && client.UID != pod.UID {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s has no new CSI plugin pod", pod.Spec.NodeName)
+		})
 		c.delete(serverPod("while-down"), client.GracePeriodSeconds(0))
 	})
 	c.run("refuses changes of settings", func(t *testing.T, c *cluster) {
