@@ -3,6 +3,7 @@ package beside
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,6 +119,10 @@ func (c *Cluster) MountableOn(ctx context.Context, volume, node string) error {
 	}
 	if state != "running" {
 		return fmt.Errorf("ShareManager %s is %s", volume, state)
+	}
+	// Simulated servers run at once; real ones wait for the volume.
+	if state, err = c.Text(ctx, "Volume", volume, "status", "state"); err != nil || state != "attached" {
+		return errors.Join(err, fmt.Errorf("the server runs, and volume %s is %s", volume, state))
 	}
 	var service corev1.Service
 	if err := c.Client.Get(ctx, key(volume), &service); err != nil {

@@ -27,7 +27,8 @@ func TestSharedVolumeIsServed(t *testing.T) {
 }
 
 // waitAttachment waits until Kubernetes has a volume attached on the workloads' node, and Longhorn
-// has the ticket of its CSI driver; or until both are gone.
+// has the ticket of its CSI driver; or until Kubernetes' attachment and all tickets are gone. Longhorn
+// and Fairlead take a volume with any ticket for attached, the one of its share manager too.
 func (s scene) waitAttachment(volume string, attached bool) error {
 	return s.Eventually(s.ctx, fmt.Sprintf("%s to be attached by the CSI driver: %v", volume, attached), attachTimeout, func() error {
 		var list storagev1.VolumeAttachmentList
@@ -43,9 +44,9 @@ func (s scene) waitAttachment(volume string, attached bool) error {
 		if err := s.Client.Get(s.ctx, key(volume), tickets); err != nil {
 			return err
 		}
-		_, found, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets", standin.TicketID(volume, s.Manager.pod.Spec.NodeName))
-		if err == nil && found != attached {
-			err = fmt.Errorf("the ticket of the CSI driver is there: %v", found)
+		all, _, err := unstructured.NestedMap(tickets.Object, "spec", "attachmentTickets")
+		if _, found := all[standin.TicketID(volume, s.Manager.pod.Spec.NodeName)]; err == nil && (attached && !found || !attached && len(all) > 0) {
+			err = fmt.Errorf("attachment tickets of Longhorn: %v", all)
 		}
 		return err
 	})
