@@ -1,6 +1,7 @@
 package mutators
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -44,11 +45,19 @@ func TestUpdateIsPausedUnderMounts(t *testing.T) {
 		"created: no pods yet":        {daemonSet("", rolling, needs("2")), nil, onNetwork, upToDate},
 
 		"restored while Fairlead restarts clients": {daemonSet(kept, rolling, plain), daemonSet(kept, onDeletion, plain), rollout.Record{}, restored},
-		"restored, annotation removed":             {daemonSet("", rolling, plain), daemonSet(kept, onDeletion, plain), rollout.Record{}, restored},
+		"restored, annotation removed":             {daemonSet("", rolling, `{}`), daemonSet(kept, onDeletion, `{}`), rollout.Record{}, restored},
 		"the user chose OnDelete":                  {daemonSet("", rolling, plain), daemonSet("", onDeletion, plain), rollout.Record{}, noNetwork},
 		"not paused":                               {daemonSet(kept, rolling, plain), daemonSet(kept, rolling, plain), rollout.Record{}, noNetwork},
 		"the template opts out":                    {daemonSet(kept, rolling, optOut), daemonSet(kept, onDeletion, optOut), rollout.Record{}, noNetwork},
 	} {
 		test.want.check(t, name, MutateClientTemplate(*test.is, test.was, inLonghorn, test.record))
 	}
+	was := daemonSet("", rolling, needs("1"))
+	both := changed
+	both.reason, both.detail = ReasonNetworkAdded, "kube-system/storage-net@lhnet1: only Fairlead's controller changes the networks of a template; "+changed.detail
+	both.patch = strings.TrimSuffix(addTemplateNetworks, "]") + "," + changed.patch[1:]
+	both.check(t, "networks removed, and changed", MutateClientTemplate(*daemonSet("", rolling, plain), was, inLonghorn, onNetwork))
+	onHost := daemonSet("", rolling, `{"spec":{"hostNetwork":true}}`)
+	changed.check(t, "moved to the host network", MutateClientTemplate(*onHost, was, inLonghorn, onNetwork),
+		"on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet1")
 }

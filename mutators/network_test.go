@@ -64,6 +64,8 @@ func TestClientPod(t *testing.T) {
 		"first value not applied": {networks(networkText), storage.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, recorded, removal}},
 		"only other networks":     {networks("y@net1"), storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 		"unreadable":              {networks("[{"), storageNet, ruling{Skipped, ReasonUnreadable, unreadable, ""}},
+		"opted out, no network":   {`{"metadata":{"annotations":{"fairlead.io/opt-out":"true","k8s.v1.cni.cncf.io/networks":"y@net1"}}}`, storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"host, no network":        {`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"y@net1"}},"spec":{"hostNetwork":true}}`, storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 		"unreadable, no network":  {networks("[{"), storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 	} {
 		test.want.check(t, name, MutateClientPod(view[ClientPod](t, test.pod), inLonghorn, rollout.Record{Clients: test.clients}))
@@ -111,6 +113,8 @@ func TestServerPod(t *testing.T) {
 		"Service follows the clients":    {service: &storage.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Clients: storageNet}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
 		"Service opts out":               {service: &storage.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, record: rollout.Record{}, want: ruling{Unchanged, ReasonOptOut, "annotation fairlead.io/opt-out of Service pvc-a", ""}},
 		"Service has a cluster IP":       {service: &storage.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, record: rollout.Record{Clients: storageNet, Servers: storageNet}, want: ruling{Unchanged, ReasonNoNetwork, "Service pvc-a is for the cluster network", ""}},
+		"Service has one, no record":     {service: &storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, record: rollout.Record{Unknown: true}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
+		"Service has none, no record":    {service: &storage.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Unknown: true}, want: ruling{Unchanged, ReasonNotRecorded, "", ""}},
 		"no Service":                     {service: nil, record: rollout.Record{Clients: backupNet, Servers: storageNet}, want: ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: " + noService, newAnnotations}},
 		"no Service, only clients on it": {service: nil, record: rollout.Record{Clients: storageNet}, want: ruling{Unchanged, ReasonNoNetwork, noService, ""}},
 	} {
@@ -198,7 +202,7 @@ func TestClientTemplateUpdateKeepsItsNetworks(t *testing.T) {
 		return view[ClientTemplate](t, `{"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{"metadata":{"labels":{"a":"b"}`+networks+`}}}}`)
 	}
 	const why = "only Fairlead's controller changes the networks of a template"
-	on, other := storageNet.String(), backupNet.String()
+	on, other, team := storageNet.String(), backupNet.String(), teamNet.String()
 	for name, test := range map[string]struct {
 		was, is string
 		clients storage.Attachment
@@ -209,6 +213,9 @@ func TestClientTemplateUpdateKeepsItsNetworks(t *testing.T) {
 		"removed":                    {on, "", storageNet, ruling{Mutated, ReasonNetworkAdded, on + ": " + why, newTemplateAnnotations}},
 		"replaced":                   {on, other, storageNet, ruling{Mutated, ReasonNetworkReplaced, on + ": " + why, addTemplateNetworks}},
 		"unchanged":                  {on, on, storage.Attachment{}, ruling{Unchanged, ReasonUpToDate, "requests " + on, ""}},
+		"other network removed":      {"y@net1," + on, on, storageNet, ruling{Unchanged, ReasonUpToDate, "requests " + on, ""}},
+		"per-volume network removed": {on + "," + team, on, storageNet, ruling{Mutated, ReasonNetworkAdded, team + ": " + why, `[{"op":"add","path":` + templateNetworks + `,"value":"` + on + "," + team + `"}]`}},
+		"stored one is unreadable":   {"[{", on, storageNet, ruling{Unchanged, ReasonUnreadable, "the networks of the stored template could not be read", ""}},
 		"other network added":        {"", "y@net1", storageNet, ruling{Unchanged, ReasonNoNetwork, why, ""}},
 	} {
 		was := template(test.was)

@@ -65,7 +65,7 @@ func TestService(t *testing.T) {
 		"headless by a value not applied, labelled by a policy": {service: `{"metadata":{"labels":{"cost-center":"x","longhorn.io/share-manager":"pvc-a"}},"spec":{"clusterIP":"None"}}`,
 			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/spec/clusterIP"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/share-manager":"pvc-a"}}`)},
 		"headless, without labels of Longhorn": {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
-		"headless with its own selector":       {service: `{"metadata":{"labels":{"a":"b"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"headless with its own selector":       {service: `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"clusterIP":"None","selector":{"c":"d"}}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
 		"headless by a value not applied, opted out": {service: `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"},"annotations":{"fairlead.io/opt-out":"true"}},"spec":{"clusterIP":"None"}}`,
 			want: skip(ReasonOptOut, "annotation fairlead.io/opt-out keeps the Service headless, though no network is applied")},
 		"no network": {service: `{"spec":{"type":"NodePort"}}`, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},

@@ -24,6 +24,7 @@ func TestShareManager(t *testing.T) {
 		"address, now headless":               {"nfs://10.43.0.9/pvc-a", headless, ruling{Mutated, ReasonEndpoint, fqdn + " instead of nfs://10.43.0.9/pvc-a", replace(fqdn)}},
 		"name, Service with address":          {fqdn, address, ruling{Mutated, ReasonEndpoint, "nfs://10.43.0.9/pvc-a instead of " + fqdn, replace("nfs://10.43.0.9/pvc-a")}},
 		"None, Service with address":          {"nfs://None/pvc-a", address, ruling{Mutated, ReasonEndpoint, "nfs://10.43.0.9/pvc-a instead of nfs://None/pvc-a", replace("nfs://10.43.0.9/pvc-a")}},
+		"None, Service without an address":    {"nfs://None/pvc-a", &storage.Service{Name: "pvc-a"}, ruling{Mutated, ReasonEndpoint, fqdn + " instead of nfs://None/pvc-a", replace(fqdn)}},
 		"IPv6":                                {"nfs://fd00::9/pvc-a", &storage.Service{Volume: "pvc-a", ClusterIP: "fd00::9"}, ruling{Mutated, ReasonEndpoint, "nfs://[fd00::9]/pvc-a instead of nfs://fd00::9/pvc-a", replace("nfs://[fd00::9]/pvc-a")}},
 		"up to date, headless":                {fqdn, headless, ruling{Unchanged, ReasonUpToDate, fqdn, ""}},
 		"up to date, address":                 {"nfs://10.43.0.9/pvc-a", address, ruling{Unchanged, ReasonUpToDate, "nfs://10.43.0.9/pvc-a", ""}},
@@ -33,6 +34,18 @@ func TestShareManager(t *testing.T) {
 	} {
 		sm := view[ShareManager](t, `{"metadata":{"name":"pvc-a"},"status":{"endpoint":"`+test.endpoint+`"}}`)
 		test.want.check(t, name, MutateShareManager(sm, "longhorn-system", test.service, "corp.example"))
+	}
+}
+
+func TestSettingStatusIsHeld(t *testing.T) {
+	const held = "waits for pvc-a"
+	for applied, want := range map[string]ruling{
+		"true":  {Mutated, ReasonNotAppliedYet, held, `[{"op":"replace","path":"/status/applied","value":false}]`},
+		"false": {Unchanged, ReasonUpToDate, "", ""},
+	} {
+		status := view[SettingStatus](t, `{"status":{"applied":`+applied+`}}`)
+		want.check(t, applied, MutateSettingStatus(status, held))
+		ruling{Unchanged, ReasonUpToDate, "", ""}.check(t, "not held", MutateSettingStatus(status, ""))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestGateWorkloadPod(t *testing.T) {
 		"held":                         {`{}`, held, false, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
 		"labels and another gate":      {`{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGates":[{"name":"other"}]}}`, held, false, `[{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"},{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"fairlead.io/fence"}}]`},
 		"label alone":                  {`{"metadata":{"labels":{"fairlead.io/gated":"true"}}}`, held, false, `[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
-		"gated already":                {`{"metadata":{"labels":{"fairlead.io/gated":"true"}},"spec":{"schedulingGates":[{"name":"fairlead.io/fence"}]}}`, held, false, `null`},
+		"gated already":                {`{"metadata":{"labels":{"fairlead.io/gated":"true"}},"spec":{"schedulingGates":[{"name":"fairlead.io/fence"},{"name":"other"}]}}`, held, false, `null`},
 		"on a node":                    {`{"spec":{"nodeName":"node-2"}}`, held, false, `null`},
 		"held, unattached":             {`{}`, held, true, `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true","fairlead.io/unattached-volumes":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
 		"held, unattached, labels":     {`{"metadata":{"labels":{"a":"b"}}}`, held, true, `[{"op":"add","path":"/metadata/labels/fairlead.io~1unattached-volumes","value":"true"},{"op":"add","path":"/metadata/labels/fairlead.io~1gated","value":"true"},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`},
@@ -31,7 +31,7 @@ func TestGateWorkloadPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			result := GateWorkloadPod(view[WorkloadPod](t, test.pod), test.held, test.unattached)
 			got := string(encode(t, result.Patch))
-			must.True(t, got == test.want, "got %s", got)
+			must.True(t, got == test.want && (result.Outcome == Mutated) == (got != "null"), "%s: got %s", result.Outcome, got)
 			must.Equal(t, len(result.Warnings) == 1 && strings.Contains(result.Warnings[0], "kubectl describe nodefence node-1"), strings.Contains(test.want, "schedulingGates"), "warning in %v", result.Warnings)
 		})
 	}
