@@ -14,7 +14,7 @@ var both = []storage.Attachment{backupNet, storageNet}
 func TestNetworkInUse(t *testing.T) {
 	const (
 		prefix  = "network kube-system/storage-net is in use by longhorn: "
-		users   = prefix + "setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 3 RWX volumes (pvc-a, pvc-b, pvc-c); "
+		users   = prefix + "setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 4 RWX volumes (pvc-a, pvc-b, pvc-c, and 1 more); "
 		changed = "pods keep the old configuration until they restart"
 		deleted = "pods that request the network do not start until it is created again"
 	)
@@ -27,7 +27,7 @@ func TestNetworkInUse(t *testing.T) {
 				{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
 				{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
 			},
-			Servers: []storage.Server{{Volume: "pvc-c", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
+			Servers: []storage.Server{{Volume: "pvc-d", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
 		},
 	}
 	strictInUse := inUse

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,7 +65,8 @@ func TestUpdatesOfNFSServices(t *testing.T) {
 		"port, mounted nowhere": {func(s *NFSService) { s.Spec.Port = 2050 }, false, ""},
 	} {
 		updated := nfsService("", test.change)
-		must.Equal(t, fields(ValidateNFSService(updated, &old, test.mounted).Problems), test.field, "%s", name)
+		v := ValidateNFSService(updated, &old, test.mounted)
+		must.Check(t, fields(v.Problems) == test.field && (v.Reason == ReasonValid) == (test.field == ""), "%s: got %+v", name, v)
 		must.Equal(t, updated.ChangesPort(old), strings.HasPrefix(name, "port"), "%s: changes the port", name)
 	}
 }
@@ -81,10 +83,10 @@ func TestDrainOfMountedBackendWarns(t *testing.T) {
 func TestDeletionOfMountedServiceNamesNodes(t *testing.T) {
 	var use NFSServiceUse
 	for i := range 7 {
-		use.Mounts = append(use.Mounts, NFSMount{Node: fmt.Sprintf("node-%d", i/2), PersistentVolume: fmt.Sprintf("pv-%d", i)})
+		use.Mounts = append(use.Mounts, NFSMount{Node: fmt.Sprintf("node-%d", i%4), PersistentVolume: fmt.Sprintf("pv-%d", i)})
 	}
 	checkVerdict(t, ValidateNFSServiceDeletion(nfsService(""), use), ReasonNFSServiceInUse, []string{
-		"status.nodes: Forbidden: volumes of NFSService storage/files are attached to 4 nodes: node-0 (pv-0), node-0 (pv-1), node-1 (pv-2), and 4 more. " +
+		"status.nodes: Forbidden: volumes of NFSService storage/files are attached to 4 nodes: node-0 (pv-0), node-1 (pv-1), node-2 (pv-2), and 4 more. " +
 			"Their mounts would hang without its addresses. Delete the pods that use these volumes, wait until the VolumeAttachments are gone, then delete the NFSService; fairlead nfs storage/files lists the nodes",
 	}, nil)
 	checkVerdict(t, ValidateNFSServiceDeletion(nfsService(""), NFSServiceUse{Volumes: []string{"pv-a"}}), ReasonValid, nil, []string{
@@ -126,7 +128,8 @@ func TestNFSVolumes(t *testing.T) {
 		"subdir without names":  {nfsVolume(attributes{"share": "/a", "subdir": "${pvc.metadata.name}"}), service, "spec.csi.volumeAttributes[subdir]", ""},
 		"version 3, no service": {nfsVolume(attributes{"share": "/a"}, "vers=3,nolock"), nil, "", "NFSv3 needs an NFSService"},
 		"no service":            {nfsVolume(attributes{"share": "/a"}), nil, "", "there is no NFSService storage/files"},
-		"share is not probed":   {nfsVolume(attributes{"share": "/ab"}), service, "", `share "/ab" is not probed`},
+		"share is not probed":   {nfsVolume(attributes{"share": "/ab"}), service, "", `share "/ab" is not probed: NFSService storage/files names "/a"; add`},
+		"no share is named":     {nfsVolume(attributes{"share": "/ab"}), &v1alpha1.NFSService{Spec: v1alpha1.NFSServiceSpec{Backends: service.Spec.Backends}}, "", ""},
 		"server is ignored":     {nfsVolume(attributes{"share": "/a", "server": "10.0.0.9"}), service, "", "is ignored"},
 		"only for reading":      {reading(nil, "ReadOnlyMany"), service, "", "does not make mounts read-only"},
 		"read and write":        {reading(nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
@@ -141,7 +144,10 @@ func TestNFSVolumes(t *testing.T) {
 		warnings := strings.Join(v.Warnings, "\n")
 		must.Check(t, fields(v.Problems) == test.fields && strings.Contains(warnings, test.warned) && (test.warned != "" || warnings == ""),
 			"%s: got %v, warnings %q", name, v.Problems, warnings)
+		must.Check(t, (v.Reason == ReasonNoNFSService) == (test.service == nil) && (len(v.Warnings) == 2) == (name == "version 3, no service"), "%s: got %+v", name, v)
 	}
+	unknown := ValidateNFSVolume(nfsVolume(attributes{"share": "/a"}), nil, NFSVolumeFacts{Service: service, KeyProblem: errors.New("no name")})
+	must.Equal(t, fields(unknown.Problems), "spec.csi.volumeAttributes["+volume.ServiceAttribute+"]", "key unknown")
 }
 
 func TestStatdAllowsLocksOfVersion3(t *testing.T) {

@@ -78,7 +78,7 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one incident. Try again once the node is %s (kubectl get nodefence %s)",
 			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
-	case requestChanged && !recordChanged && record != "" && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
+	case !recordChanged && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"the override was used before: give a new reason, and do not keep the annotation in files that are applied again"))
 	case record == "":

@@ -41,7 +41,7 @@ func TestOverrideOfGates(t *testing.T) {
 		fairleads = "is written by Fairlead's mutating webhook"
 		isRecord  = "is Fairlead's record of overrides"
 	)
-	mine := overrideRecord("attach", "alice", incident)
+	mine, longest := overrideRecord("attach", "alice", incident), strings.Repeat("x", 512)
 	open, closed := opened("attach", incident), map[string]string{fence.OverriddenAnnotation: mine}
 	for name, test := range map[string]struct {
 		is, was map[string]string
@@ -58,7 +58,9 @@ func TestOverrideOfGates(t *testing.T) {
 		"unknown gate":                      {is: overrideAnnotations("everything: it burnt", mine), refused: malformed},
 		"no reason":                         {is: overrideAnnotations("attach: ", mine), refused: malformed},
 		"empty":                             {is: overrideAnnotations("", mine), was: open, refused: malformed},
-		"reason too long":                   {is: overrideAnnotations("attach: "+strings.Repeat("x", 513), mine), refused: "may not be more than 512"},
+		"reason too long":                   {is: overrideAnnotations("attach: "+longest+"x", mine), refused: "may not be more than 512"},
+		"reason of the greatest length":     {is: overrideAnnotations("attach: "+longest, strings.ReplaceAll(mine, "it burnt", longest)), warns: "gate attach of node node-1 is open"},
+		"new request, old record":           {is: overrideAnnotations("attach: again", mine), was: open, refused: fairleads},
 		"user without the verb":             {is: open, mayNot: true, refused: `alice may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io`},
 		"in another user's name":            {is: overrideAnnotations("attach: it burnt", overrideRecord("attach", "bob", incident)), refused: fairleads},
 		"of another incident":               {is: opened("attach", "node-1-1"), refused: fairleads},
@@ -75,7 +77,7 @@ func TestOverrideOfGates(t *testing.T) {
 			v := ValidateNodeFence(n, &old, NodeFenceFacts{User: "alice", MayOverride: !test.mayNot})
 			checkRefused(t, v, ReasonOverride, test.refused)
 			warned := strings.Join(v.Warnings, "; ")
-			must.Check(t, strings.Contains(warned, test.warns) && (test.warns == "") == (warned == ""), "warned %q", warned)
+			must.Check(t, strings.Contains(warned, test.warns) && (test.warns == "") == (warned == "") && (v.Reason == ReasonOverridden) == (warned != ""), "%s: warned %q", v.Reason, warned)
 		})
 	}
 }
@@ -103,6 +105,8 @@ func TestLabelsAndFinalizerBelongToController(t *testing.T) {
 		return n
 	}
 	fenced := overridden(labelled("Fenced", record), v1alpha1.Fence{Name: "fairlead-node-1-a"}, v1alpha1.Fence{Name: "fairlead-node-1-b"})
+	unopened := fenced
+	unopened.Metadata.Annotations = nil
 	var unlabelled NodeFence
 	unlabelled.Metadata.Finalizers = []string{"others/too"}
 	for name, test := range map[string]struct {
@@ -116,6 +120,9 @@ func TestLabelsAndFinalizerBelongToController(t *testing.T) {
 		"finalizer added":                      {is: labelled("Fenced", record), was: labelled("Fenced"), refused: "kubectl annotate --overwrite nodefence "},
 		"finalizer removed, overridden":        {is: overridden(labelled("Fenced")), was: overridden(labelled("Fenced", record))},
 		"finalizer removed, overridden, fence": {is: overridden(labelled("Fenced")), was: fenced, refused: "stays until the node is unfenced (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},
+		"finalizer added, overridden":          {is: overridden(labelled("Fenced", record)), was: overridden(labelled("Fenced")), refused: "belongs to Fairlead's controller"},
+		"finalizer removed, fence":             {is: labelled("Fenced"), was: unopened, refused: "belongs to Fairlead's controller"},
+		"no finalizer, overridden, fence":      {is: overridden(labelled("Fenced")), was: overridden(labelled("Fenced"), v1alpha1.Fence{Name: "fairlead-node-1-a"})},
 		"another finalizer added":              {is: labelled("Fenced", record, "others/too"), was: labelled("Fenced", record)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +131,9 @@ func TestLabelsAndFinalizerBelongToController(t *testing.T) {
 		})
 	}
 	checkRefused(t, ValidateNodeFence(labelled("Lost"), nil, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, label)
+	was, is := labelled("Fenced"), labelled("Lost")
+	is.Metadata.Annotations = opened("attach", incident)
+	checkRefused(t, ValidateNodeFence(is, &was, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, label)
 }
 
 func TestRecordOfMountedVolumeIsKept(t *testing.T) {
@@ -149,7 +159,7 @@ func TestRecordIsKeptDuringIncident(t *testing.T) {
 			// csi-addons still has to unfence the node.
 			n.Status.Fences = []v1alpha1.Fence{{Name: "fairlead-node-1-a", State: v1alpha1.FenceUnfencing}}
 			v := ValidateNodeFenceDeletion(n)
-			must.Check(t, len(v.Problems) == 1 && (gate != fence.GateUnfence || strings.Contains(v.Problems[0].Detail, "(NetworkFence fairlead-node-1-a)")),
+			must.Check(t, len(v.Problems) == 1 && (gate != fence.GateUnfence && v.Problems[0].Field == "status.phase" || strings.Contains(v.Problems[0].Detail, "(NetworkFence fairlead-node-1-a)")),
 				"%s, gate %s, fenced: got %v", phase, gate, v.Problems)
 		}
 	}

@@ -26,6 +26,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		was, is  string
 		managers []catalog.Component
 		detached bool
+		starting bool // another volume
 		refused  bool
 	}{
 		"to another network":            {was: a, is: b, managers: busy(onA), refused: true},
@@ -35,6 +36,9 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		"waiting change is taken back":  {was: b, is: a, managers: busy(onA)},
 		"no volume is attached":         {was: a, is: b, managers: busy(onA), detached: true},
 		"volume has no instance yet":    {was: a, is: b, managers: idle, refused: true},
+		"another volume runs":           {was: a, is: b, managers: append(slices.Clone(idle), manager("instance-manager-2", "", "pvc-other-e-0")), refused: true},
+		"another volume has none yet":   {was: a, is: b, managers: elsewhere, starting: true, refused: true},
+		"another component is on it":    {was: a, is: b, managers: []catalog.Component{{Kind: catalog.BackingImageManager, Built: idle[0].Built}}},
 		"volume runs elsewhere":         {was: a, is: b, managers: elsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,11 +48,14 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 			if !test.detached {
 				facts.Rollout.Volumes = []storage.Volume{webVolume}
 			}
+			if test.starting {
+				facts.Rollout.Volumes = []storage.Volume{{Name: "pvc-0", Attached: true}, webVolume}
+			}
 			v := ValidateSetting(settingOf(catalog.StorageNetwork, test.is), nil, facts)
 			if refused := v.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(v.Problems) > 0) {
 				t.Fatalf("%s: %v", v.Reason, v.Problems)
 			}
-			must.True(t, !test.refused || strings.Contains(v.Problems[0].Detail, "in instance-manager-1 at once, before the value is applied. Attached: pvc-117d3553 (node-2, pod default/web-0); stop the workloads"),
+			must.True(t, !test.refused || strings.Contains(v.Problems[0].Detail, "in instance-manager-1 at once, before the value is applied. Attached: ") && strings.Contains(v.Problems[0].Detail, "pvc-117d3553 (node-2, pod default/web-0)"),
 				"%v", v.Problems)
 		})
 	}

@@ -22,6 +22,7 @@ func TestLeavingNetworkWarnsOfFailingMounts(t *testing.T) {
 	}{
 		"served on the network":         {"true", "false", onNetwork, true, true},
 		"served on the cluster network": {"true", "false", onCluster, true, false},
+		"mounts are there already":      {"false", "false", onNetwork, true, false},
 		"detached":                      {"true", "false", onNetwork, false, false},
 		"enabled: clients reach both":   {"false", "true", onCluster, true, false},
 	} {

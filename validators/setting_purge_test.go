@@ -24,6 +24,7 @@ func TestRegressionKeepingAndCleaningUpContradict(t *testing.T) {
 	}{
 		"kept and cleaned up":         {setting: disable, value: "true", cleanUp: "1", reason: ReasonContradicts, problems: []string{notKept}},
 		"kept and not cleaned up":     {setting: disable, value: "true", cleanUp: "0", reason: ReasonValid},
+		"not kept any more":           {setting: disable, value: "false", cleanUp: "1", disabled: "true", reason: ReasonValid},
 		"cleaned up and kept":         {setting: cleanUp, value: "true", disabled: "1", reason: ReasonContradicts, problems: []string{kept}},
 		"cleaned up and not kept":     {setting: cleanUp, value: "true", disabled: "false", reason: ReasonValid},
 		"not cleaned up and kept":     {setting: cleanUp, value: "false", disabled: "true", reason: ReasonValid},

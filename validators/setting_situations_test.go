@@ -67,6 +67,9 @@ var (
 	// strict refuses networks that do not exist. None does.
 	strict = with("strict, network missing", func(c *cluster) { c.MissingPolicy = Refuse })
 
+	noNode        = with("no node", func(c *cluster) { c.Nodes = nil })
+	effectOmitted = with("effects omitted", func(c *cluster) { c.OmitEffect = true })
+
 	// networkSet: storage-network is set, and waits for an attached v1 volume.
 	networkSet = with("storage network waits", func(c *cluster) {
 		attached.change(c)

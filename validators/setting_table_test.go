@@ -6,7 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -42,6 +46,8 @@ const (
 	oneNodeMatches    = "accepted; 1 backing image manager and 2 instance managers restart one by one now; waiting: no node accepts pods of csi-attacher (on node-1: the node has taint dedicated=storage:NoSchedule: remove the taint, or change taint-toleration). Then 4 Deployments and 2 DaemonSets roll"
 	noNodeMatches     = `accepted; waiting: no node has the labels "rack:z": label nodes, or change system-managed-components-node-selector. Then 4 Deployments and 2 DaemonSets roll`
 	kept              = "storage-network still waits for 2 instance managers in use: the change restarts none of them, since Fairlead's webhook stops longhorn from deleting their pods"
+	nodesDown         = "accepted; 4 Deployments and 2 DaemonSets roll now; waiting: backing image manager backing-image-manager-1 on node-1 cannot restart while its node is down: start the node, or remove it from the cluster, and 6 more. Then 1 backing image manager and 6 instance managers restart one by one"
+	malformedEndpoint = `not applied until the value is corrected: invalid value of setting endpoint-network-for-rwx-volume: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 	malformed         = `not applied until the value is corrected: invalid value of setting storage-network: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 )
 
@@ -115,11 +121,18 @@ var settingTable = slices.Concat(
 		applies("kube-system/backup-net", onNetwork, clientsRestart, networkRestarts),
 		applies("kube-system/storage-net", malformedRWXNetwork, clientsRestart, networkRestarts),
 		valid("kube-system/storage-net", onNetwork),
+		valid("kube-system/storage-net", networkSet),
 		valid("kube-system/storage-net", guarding),
+		waits("kube-system/storage-net", with("RWX network to be corrected, CSI plugin on the host network", func(c *cluster) {
+			malformedRWXNetwork.change(c)
+			c.Rollout.DaemonSet.HostNetwork = true
+		}), clientsOnHost, networkRestarts),
+		applies("kube-system/storage-net", with("endpoint network malformed", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "ns/" }), malformedEndpoint, networkRestarts),
 		invalid("kube-system", idle, notANetwork+inCluster+orCluster),
 		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (this cluster has none yet)"+orCluster),
+		invalid("x", networksNamed(8), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7)"+orCluster),
 		invalid("x", with("networks unknown", func(c *cluster) { c.Rollout.Networks = nil }), notANetwork+orCluster),
-		invalid("x", tenNetworks, notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)"+orCluster),
+		invalid("x", networksNamed(10), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)"+orCluster),
 		invalid(" kube-system/storage-net ", idle, `must not begin or end with white space; write "kube-system/storage-net"`),
 		invalid(" kube-system ", idle, notANetwork+inCluster+orCluster), // the advice without space would be refused in turn
 	),
@@ -142,6 +155,11 @@ var settingTable = slices.Concat(
 	changes(own, "endpoint-network-for-rwx-volume",
 		applies("kube-system/backup-net", idle, clientsRestart),
 		applies("kube-system/backup-net", attached, clientsRestart),
+		applies("kube-system/backup-net", with("no setting of Fairlead", func(c *cluster) { c.OwnValues = nil }), clientsRestart),
+		applies("kube-system/backup-net", with("clients on the network", func(c *cluster) { c.Rollout.Record.Clients = backupNet }), clientsRestart),
+		applies("kube-system/backup-net", with("servers on the network", func(c *cluster) { c.Rollout.Record.Servers = backupNet }), clientsRestart),
+		waits("kube-system/backup-net", with("record unreadable", func(c *cluster) { c.Rollout.Record.Problem = "it is unreadable" }), "not applied now: it is unreadable"),
+		valid("kube-system/backup-net", effectOmitted),
 		waits("kube-system/backup-net", attachedRWX, clientsWait),
 		applies("kube-system/backup-net", gatedByNode, clientsByNode),
 		waits("kube-system/storage-net", endpointSet, clientsWait),
@@ -158,6 +176,15 @@ var settingTable = slices.Concat(
 		applies("dedicated=storage:NoSchedule", idle, allRestart),
 		waits("dedicated=storage:NoSchedule", attached, allWait),
 		waits(":", attachedV2, allWaitForV2),
+		applies(":", with("no taint", func(c *cluster) {
+			for name, node := range c.Nodes {
+				node.Taints = nil
+				c.Nodes[name] = node
+			}
+		}), allRestart),
+		waits("disk:NoSchedule", noNode, nodesDown),
+		valid("disk:NoSchedule", with("toleration of no taint", func(c *cluster) { c.SystemValues[catalog.TaintToleration] = "disk:NoSchedule" })),
+		valid("dedicated=storage:NoSchedule", effectOmitted),
 		applies("disk:NoSchedule;dedicated:", idle, "no node has a taint that disk:NoSchedule tolerates: check the spelling", allRestart),
 		invalid("dedicated", idle, `must be <key>[=<value>]:<effect>, separated by ";", like dedicated=storage:NoSchedule;maintenance:NoExecute, or "" for none: "dedicated" must have one ":"`),
 	),
@@ -165,6 +192,12 @@ var settingTable = slices.Concat(
 		applies("disktype:ssd", idle, allRestart),
 		waits("disktype:ssd", attached, allWait),
 		waits("rack:a", idle, `components that restart on node-2, node-3 do not start there again: label the nodes with "rack:a" first, unless components are to leave these nodes`, oneNodeMatches),
+		waits("rack:a", with("node without storage", func(c *cluster) {
+			node := c.Nodes["node-3"]
+			node.Storage = false
+			c.Nodes["node-3"] = node
+		}), `components that restart on node-2 do not start there again: label the nodes with "rack:a" first, unless components are to leave these nodes`, oneNodeMatches),
+		waits("rack:z", noNode, nodesDown),
 		waits("rack:z", idle, `no node has the labels "rack:z": components that restart have no node to run on; label nodes first`, noNodeMatches),
 		invalid("disktype", idle, `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none: "disktype" must have one ":"`),
 	),
@@ -175,6 +208,11 @@ var settingTable = slices.Concat(
 		refused(ReasonNoSuchClass, "fast", idle, `value: Invalid value: "fast": there is no PriorityClass of this name (in this cluster: longhorn-critical, system-cluster-critical, system-node-critical), so no pod with it would start; create the PriorityClass first`),
 		invalid("Fast!", idle, `must be the name of a PriorityClass, like longhorn-critical, or "" for none`),
 		valid("longhorn-critical", idle),
+		valid("longhorn-critical", with("class deleted", func(c *cluster) { delete(c.Classes, "longhorn-critical") })),
+		valid("system-node-critical", with("also in Fairlead's group", func(c *cluster) { c.OwnValues[catalog.PriorityClass] = "x" }),
+			`not applied until the value is corrected: settings.fairlead.io priority-class has value "x", but longhorn has this setting itself: set it in settings.longhorn.io. Clear the value in settings.fairlead.io`),
+		applies("system-node-critical", malformedRWXNetwork, allRestart),
+		applies("system-node-critical", with("network chosen", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net" }), allRestart),
 	),
 	changes(system, "guaranteed-instance-manager-cpu",
 		applies("20", idle, oneEngineRestarts),
@@ -195,6 +233,10 @@ var settingTable = slices.Concat(
 		refused(ReasonEngineInUse, "false", attached, "value: Forbidden: the v1 data engine can't be switched off while 1 of its volumes is attached: pvc-1 (node-1, pod default/db-0); stop the workloads that use the volume, then try again"),
 		refused(ReasonEngineInUse, "false", manyAttached, manyAttachedV1),
 		applies("false", attachedV2, oneEngineRemoved),
+		valid("true", with("off, volume attached", func(c *cluster) {
+			attached.change(c)
+			c.SystemValues[catalog.V1DataEngine] = "false"
+		})),
 		waits("false", detaching, v1RemovalWaits),
 		invalid("off", idle, notASwitch),
 	),
@@ -251,16 +293,17 @@ var settingTable = slices.Concat(
 	changes(own, string(catalog.AutoDeletePod), valid("false", idle)),
 
 	// Not in the catalog.
-	changes(system, "backup-target", valid("nfs://there", idle)),
-	changes(own, "priority-clas", refused(ReasonUnknown, "x", idle, `metadata.name: Unsupported value: "priority-clas": supported values: `+everyName())),
+	changes(system, "backup-target", valid("nfs://there", idle), valid("true", with("snapshots kept", func(c *cluster) { c.SystemValues[catalog.DisableSnapshotPurge] = "true" }))),
+	changes(own, string(catalog.AutoCleanup), refused(ReasonUnknown, "true", idle, unknownSettingNamed(catalog.AutoCleanup))),
+	changes(own, "priority-clas", refused(ReasonUnknown, "x", idle, unknownSettingNamed("priority-clas"))),
 )
 
-func everyName() string {
+func unknownSettingNamed(name catalog.Name) string {
 	var names []string
 	for _, d := range catalog.All() {
 		names = append(names, fmt.Sprintf("%q", d.Name))
 	}
-	return strings.Join(names, ", ")
+	return fmt.Sprintf("metadata.name: Unsupported value: %q: supported values: %s", name, strings.Join(names, ", "))
 }
 
 func TestSettingTable(t *testing.T) {
@@ -362,6 +405,9 @@ func TestSettingDeletionTable(t *testing.T) {
 		setInOwnGroup(c, "true")
 	})
 	probeSet := with("value set", func(c *cluster) { c.OwnValues[catalog.EngineImageProbePeriod] = "10" })
+	probeRolled := with("value null, and still built", func(c *cluster) {
+		c.Reported[catalog.EngineImageProbePeriod] = plan.Reported{Rolled: ptr.To("10")}
+	})
 	for _, row := range []settingRow{
 		{setting: "guaranteed-instance-manager-cpu", group: system, in: attached, reason: ReasonNotDeletable, problems: []string{noDeletion}},
 		{setting: "backup-target", group: system, in: idle, reason: ReasonValid},
@@ -372,6 +418,7 @@ func TestSettingDeletionTable(t *testing.T) {
 			warnings: []string{`storage-network-for-rwx-volume-enabled is "false" from now on (the default)`, clientsWait}},
 		{setting: "storage-network-for-rwx-volume-enabled", group: own, in: ownDefault, reason: ReasonValid},
 		{setting: "engine-image-pod-liveness-probe-period", group: own, in: probeSet, reason: ReasonNotDeletable, problems: []string{inUse}},
+		{setting: "engine-image-pod-liveness-probe-period", group: own, in: probeRolled, reason: ReasonNotDeletable, problems: []string{inUse}},
 		{setting: "engine-image-pod-liveness-probe-period", group: own, in: idle, reason: ReasonValid},
 		{setting: "unknown", group: own, in: idle, reason: ReasonValid},
 	} {
@@ -381,6 +428,20 @@ func TestSettingDeletionTable(t *testing.T) {
 			checkVerdict(t, ValidateSettingDeletion(row.setting, facts), row.reason, row.problems, row.warnings)
 		})
 	}
+}
+
+func TestClearedSettingFallsBack(t *testing.T) {
+	facts := with("on the network of Fairlead's setting", func(c *cluster) {
+		c.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net"
+		c.Rollout.Record = rollout.Record{Clients: backupNet, Servers: backupNet}
+	}).facts()
+	facts.Own = true
+	cleared := settingOf(catalog.EndpointNetworkForRWX, "")
+	cleared.Value = nil
+	checkVerdict(t, ValidateSetting(cleared, nil, facts), ReasonApplies, nil, []string{clientsRestart})
+	cleared = settingOf(catalog.AutoCleanup, "")
+	cleared.Value = nil
+	checkVerdict(t, ValidateSetting(cleared, nil, idle.facts()), ReasonValid, nil, nil)
 }
 
 // Longhorn deletes by itself the settings that a later version replaces.
@@ -406,9 +467,11 @@ func TestVolumesRefuseOnlyADataEngineOff(t *testing.T) {
 	}
 }
 
-var tenNetworks = with("ten networks", func(c *cluster) {
-	c.Rollout.Networks = map[storage.Network]bool{}
-	for i := range 10 {
-		c.Rollout.Networks[storage.Network{Namespace: "ns", Name: fmt.Sprint(9 - i)}] = true
-	}
-})
+func networksNamed(n int) situation {
+	return with(fmt.Sprint(n, " networks"), func(c *cluster) {
+		c.Rollout.Networks = map[storage.Network]bool{}
+		for i := range n {
+			c.Rollout.Networks[storage.Network{Namespace: "ns", Name: fmt.Sprint(i)}] = true
+		}
+	})
+}

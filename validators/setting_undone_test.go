@@ -26,6 +26,9 @@ func TestWarnsOfValuesThatTheNextStartUndoes(t *testing.T) {
 		"empty, for one that may be":   {catalog.StorageNetwork, "kube-system/storage-net", defaults{"storage-network": ""}, false, true},
 		"the same, spelled otherwise":  {catalog.TaintToleration, "b=c:NoExecute;a=b:NoSchedule", defaults{"taint-toleration": "a=b:NoSchedule; b=c:NoExecute"}, false, false},
 		"a malformed value is refused": {catalog.StorageNetwork, "storage-net", defaults{"storage-network": "kube-system/backup-net"}, false, false},
+		"a class that does not exist":  {catalog.PriorityClass, "fast", defaults{"priority-class": "longhorn-critical"}, false, false},
+		"another value, with default":  {catalog.GuaranteedCPU, "20", defaults{"guaranteed-instance-manager-cpu": "30"}, false, true},
+		"empty, for one that can't be": {catalog.GuaranteedCPU, "20", defaults{"guaranteed-instance-manager-cpu": ""}, false, false},
 		"Fairlead's own setting":       {catalog.EndpointNetworkForRWX, "kube-system/storage-net", defaults{"endpoint-network-for-rwx-volume": "kube-system/backup-net"}, true, false},
 	} {
 		facts := idle.facts()

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -46,6 +47,21 @@ func TestVolumeNetwork(t *testing.T) {
 	holder := func(who string, on storage.Attachment, addresses, mac string) IdentityHolder {
 		return IdentityHolder{who, on.Network, storage.Identity{Addresses: addresses, MAC: mac}}
 	}
+	strictly := func(f *facts) { f.MissingPolicy = Refuse }
+	concerned := func(volume storage.Volume) func(*facts) {
+		return func(f *facts) { f.Concerned = []storage.Volume{volume} }
+	}
+	otherServed := func(f *facts) {
+		served(f)
+		f.Rollout.Services[0].Volume = "pvc-b"
+	}
+	servedByDefault := func(f *facts) {
+		served(f)
+		f.Rollout.Services[0].Recorded = storageNet
+	}
+	claimHeld := func(f *facts) {
+		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []IdentityHolder{holder("pvc-b", storageNet, "10.0.0.9", "")}
+	}
 	type texts = []string
 	for name, test := range map[string]struct {
 		kind, mode  string // default: a ReadWriteMany claim
@@ -58,9 +74,19 @@ func TestVolumeNetwork(t *testing.T) {
 		"servers may be on the network":    {annotations: all, change: ready, reason: ReasonValid},
 		"addresses on the default network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonValid},
 		"network of a class":               {kind: storage.ClassKind, annotations: team, change: ready, reason: ReasonValid},
+		"network is there, strict":         {annotations: team, change: readyAnd(strictly), reason: ReasonValid},
+		"networks unknown":                 {annotations: team, change: readyAnd(func(f *facts) { f.Rollout.Networks = nil }), reason: ReasonValid},
+		"effect omitted":                   {annotations: team, change: func(f *facts) { f.OmitEffect = true }, reason: ReasonValid},
+		"default network, by name":         {annotations: annotations{network: ""}, change: func(f *facts) { f.Rollout.Record = rollout.Record{} }, reason: ReasonValid},
+		"no request":                       {mode: "ReadWriteOnce", reason: ReasonValid},
+		"no request, address taken":        {change: claimHeld, reason: ReasonValid},
+		"class of another volume":          {kind: storage.ClassKind, annotations: team, change: readyAnd(concerned(storage.Volume{Name: "pvc-a", Attached: true})), reason: ReasonValid},
+		"detached":                         {annotations: team, change: readyAnd(concerned(storage.Volume{Name: "pvc-a", Shared: true})), reason: ReasonValid},
 		"driver unknown":                   {annotations: annotations{network: "kube-system/storage-net"}, change: func(f *facts) { f.Driver = "" }, reason: ReasonValid},
 		"attached where it is to be":       {annotations: team, change: readyAnd(served), reason: ReasonValid},
 		"attached":                         {annotations: team, change: readyAnd(attached), reason: ReasonPending, warnings: texts{detach}},
+		"another volume is on it":          {annotations: team, change: readyAnd(otherServed), reason: ReasonPending, warnings: texts{detach}},
+		"attached, clients have to join":   {annotations: team, change: servedByDefault, reason: ReasonPending, warnings: texts{joins, detach}},
 		"request removed while attached":   {change: served, reason: ReasonPending, warnings: texts{detach}},
 		"clients have to join":             {annotations: team, reason: ReasonPending, warnings: texts{joins}},
 		"network missing":                  {annotations: annotations{network: "team-y/nfs"}, reason: ReasonPending, warnings: texts{missing}},
@@ -70,6 +96,8 @@ func TestVolumeNetwork(t *testing.T) {
 				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: annotations{network: "team-y/nfs"}}
 			}},
 		"network not permitted": {annotations: annotations{network: "kube-system/secret"}, reason: ReasonNetworkNotPermitted,
+			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
+		"network not permitted, driver unknown": {annotations: annotations{network: "kube-system/secret"}, change: func(f *facts) { f.Driver = "" }, reason: ReasonNetworkNotPermitted,
 			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
 		"network not permitted, and missing": {annotations: annotations{network: "team-z/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNetworkNotPermitted,
 			problems: texts{onNetwork + "Forbidden: team-z/nfs: " + storage.NotPermitted}},
@@ -102,6 +130,8 @@ func TestVolumeNetwork(t *testing.T) {
 
 		"another driver": {annotations: team, change: func(f *facts) { f.Driver = "ebs.csi.aws.com" }, reason: ReasonNoEffect,
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
+		"another driver, network not permitted": {annotations: annotations{network: "kube-system/secret"}, change: func(f *facts) { f.Driver = "ebs.csi.aws.com" }, reason: ReasonNoEffect,
+			warnings: texts{noEffect + "PersistentVolumeClaim default/data belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
 		"not ReadWriteMany": {annotations: team, mode: "ReadWriteOnce", reason: ReasonNoEffect,
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data is not ReadWriteMany, so no server pod serves it over NFS"}},
 		"migratable": {annotations: team, change: func(f *facts) { f.Concerned = []storage.Volume{{Name: "pvc-a"}} }, reason: ReasonNoEffect,
@@ -111,18 +141,18 @@ func TestVolumeNetwork(t *testing.T) {
 				f.Volume, f.Claim.Annotations = f.Claim, annotations{network: "kube-system/storage-net"}
 			},
 			warnings: texts{noEffect + `PersistentVolumeClaim default/data names "kube-system/storage-net", and takes precedence`}},
-		"addresses on the cluster network": {annotations: annotations{address: "10.0.0.9"}, change: func(f *facts) { f.Rollout.Record = rollout.Record{} }, reason: ReasonNoEffect,
+		"addresses on the cluster network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
+			change: func(f *facts) {
+				f.Rollout.Record, f.Holders = rollout.Record{}, []IdentityHolder{holder("pvc-b", storage.Attachment{}, "10.0.0.9", "")}
+			},
 			warnings: texts{noEffect + "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in fairlead.io/volume-network"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o VolumeObject
 			o.Metadata.Namespace, o.Metadata.Name, o.Metadata.Annotations = "default", "data", test.annotations
-			if o.Spec.AccessModes = []string{"ReadWriteMany"}; test.mode != "" {
-				o.Spec.AccessModes = []string{test.mode}
-			}
-			kind := storage.ClaimKind
-			if test.kind != "" {
-				kind = test.kind
+			kind := cmp.Or(test.kind, storage.ClaimKind)
+			if kind != storage.ClassKind {
+				o.Spec.AccessModes = []string{cmp.Or(test.mode, "ReadWriteMany")}
 			}
 			f := facts{
 				Claim:  storage.RequestSource{Kind: storage.ClaimKind, Namespace: "default", Name: "data", Annotations: test.annotations},
