@@ -15,7 +15,9 @@ func TestNodeOrder(t *testing.T) {
 		r.Clients = append(r.Clients, client("node-3", clusterNet), client("node-4", netOne))
 		big, small := attached("pvc-a", "node-1"), attached("pvc-b", "node-2")
 		big.Workloads, small.Workloads = []string{"default/web-1", "default/web-0"}, []string{"default/db-0"}
-		r.Volumes = []storage.Volume{big, small, {Name: "rwo", Attached: true, Nodes: []string{"node-3"}}}
+		detached := attached("pvc-c", "node-3")
+		detached.Attached = false
+		r.Volumes = []storage.Volume{big, small, detached, {Name: "rwo", Attached: true, Nodes: []string{"node-3"}}}
 		return r
 	}
 	for name, test := range map[string]struct {
@@ -30,6 +32,14 @@ func TestNodeOrder(t *testing.T) {
 		got := NodeOrder(test.rollout)
 		must.Check(t, reflect.DeepEqual(got, test.want), "%s:\ngot  %+v\nwant %+v", name, got, test.want)
 	}
+	everywhere := busy(GateNode)
+	everywhere.Volumes = []storage.Volume{attached("pvc-b"), attached("pvc-a", "node-1")}
+	for i := range everywhere.Volumes {
+		everywhere.Volumes[i].Workloads = []string{"default/web-0"}
+	}
+	turns := NodeOrder(everywhere)
+	must.Equal(t, turns[2], NodeTurn{Node: "node-1", Pod: "csi-node-1", Volumes: []string{"pvc-a", "pvc-b"}, Workloads: []string{"default/web-0"}})
+	must.Equal(t, turns[1].Volumes, []string{"pvc-b"}, "attached to an unknown node")
 	begun := busy(GateCluster)
 	begun.Record.Clients = netOne
 	must.Equal(t, len(NodeOrder(begun)), 3, "nodes, once begun by cluster")

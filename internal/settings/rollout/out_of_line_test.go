@@ -13,6 +13,9 @@ func TestFindOutOfLine(t *testing.T) {
 	asks := func(node, network string) OutOfLine {
 		return OutOfLine{catalog.BlockedByClient, "csi-" + node, "asks for " + network + " instead of " + one + "; restarted when no RWX volume is attached on " + node}
 	}
+	lacks := func(node string) OutOfLine {
+		return OutOfLine{catalog.BlockedByClient, "csi-" + node, "does not ask for team-x/nfs; restarted when no RWX volume is attached on " + node}
+	}
 	onCluster := func(volume, waits string) OutOfLine {
 		return OutOfLine{catalog.BlockedByService, volume, "still uses the cluster network instead of " + one + "; " + waits}
 	}
@@ -34,8 +37,18 @@ func TestFindOutOfLine(t *testing.T) {
 			objects([]storage.Service{service("v", netOne)}, server("v", netTwo))(r)
 			r.Servers[0].Networks = r.DaemonSet.Networks
 		}, nil},
-		"terminating client":   {func(r *Rollout) { r.Clients[1].Network, r.Clients[1].Terminating = clusterNet, true }, nil},
-		"clients that opt out": {func(r *Rollout) { r.Clients[1].Network, r.DaemonSet.OptOut = clusterNet, true }, nil},
+		"client without a per-volume network": {func(r *Rollout) { r.Record.VolumeClients = []storage.Attachment{netX} }, []OutOfLine{lacks("node-1"), lacks("node-2")}},
+		"headless Service without a network": {func(r *Rollout) {
+			r.Record = Record{}
+			r.Clients = nil
+			r.Services = []storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}
+		}, []OutOfLine{{catalog.BlockedByService, "v", "is headless, and no network is applied: nothing is published for it; " + whenServerIsGone}}},
+		"Service with another address": {func(r *Rollout) {
+			r.Volumes, r.Services = []storage.Volume{{Name: "v", Shared: true, Request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9"}}}}, []storage.Service{service("v", netOne)}
+		}, []OutOfLine{{catalog.BlockedByService, "v", "still has other addresses than its volume asks for; " + whenServerIsGone}}},
+		"server on the network without a Service": {objects(nil, server("v", netOne)), nil},
+		"terminating client":                      {func(r *Rollout) { r.Clients[1].Network, r.Clients[1].Terminating = clusterNet, true }, nil},
+		"clients that opt out":                    {func(r *Rollout) { r.Clients[1].Network, r.DaemonSet.OptOut = clusterNet, true }, nil},
 		"Service of an attached volume": {func(r *Rollout) {
 			v := attached("v", "node-1", "node-2")
 			v.Workloads = []string{"default/web-0"}

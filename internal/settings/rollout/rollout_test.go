@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -186,13 +187,14 @@ func TestBlockersNameWorkloads(t *testing.T) {
 
 func TestNext(t *testing.T) {
 	const (
-		leaves   = "new servers go to the cluster network"
-		astray   = leaves + " until every client is back"
-		onServer = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
-		onSvc    = "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"
-		optsOut  = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
-		admitted = "waiting until 12:00:06 UTC for late Services"
-		lost     = "started without the network of its template: check whether another webhook removes it"
+		leaves    = "new servers go to the cluster network"
+		astray    = leaves + " until every client is back"
+		onServer  = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
+		onSvc     = "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"
+		optsOut   = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
+		admitted  = "waiting until 12:00:06 UTC for late Services"
+		abandoned = "CSI plugin pods return to the cluster network: not all of them have joined kube-system/one@lhnet1, which the settings no longer choose"
+		lost      = "started without the network of its template: check whether another webhook removes it"
 	)
 	daemonSet := func(message string) Step { return waits(blocker(catalog.BlockedByDaemonSet, "csi", message)) }
 	headless := storage.Service{Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone}
@@ -213,12 +215,41 @@ func TestNext(t *testing.T) {
 		"applied on the cluster network":   {onCluster, nil, applied("the cluster network")},
 		"applied while a client is down":   {onOne, func(r *Rollout) { r.Clients[0].Ready = false }, applied("kube-system/one")},
 		"applied without a storage system": {func() Rollout { return Rollout{Now: noon} }, nil, Step{Applied: true, Phase: PhaseApplied, Message: "RWX volumes are on the cluster network"}},
+		"invalid value":                    {onOne, func(r *Rollout) { r.Invalid = errors.New("no network") }, Step{Phase: PhaseInvalid, Message: "not applied until the value is corrected: no network"}},
+		"networks can't be listed": {onOne, func(r *Rollout) { r.Unlisted = "a timeout" },
+			with(waits(blocker(catalog.BlockedByNetwork, "all", "NetworkAttachmentDefinitions cannot be listed: a timeout")), func(s *Step) { s.After = MissingNetworkRetry })},
+		"networks can't be listed, and none is used":  {onCluster, func(r *Rollout) { r.Unlisted = "a timeout" }, applied("the cluster network")},
+		"applied: Services are on the network":        {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []storage.Service{leftA} }, applied("kube-system/one")},
+		"applied: pods of an older template may stay": {onOne, func(r *Rollout) { r.Clients[0].Revision = "6" }, applied("kube-system/one")},
+		"applied: a client has lost its address": {onOne, func(r *Rollout) { r.Clients[0].Reported = false },
+			applied("kube-system/one; CSI plugin pod csi-node-1 on node-1 has no address on the network: Multus reports none")},
+		"applied: a client that is down has no address": {onOne, func(r *Rollout) { r.Clients[0].Ready, r.Clients[0].Reported = false, false }, applied("kube-system/one")},
+		"applied: a Service that opts out stays": {onOne, func(r *Rollout) {
+			r.Volumes, r.Services = attachedA, []storage.Service{service("pvc-a", clusterNet)}
+			r.Services[0].OptOut = true
+		}, applied("kube-system/one")},
 		"applied: attached volumes follow when next attached": {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []storage.Service{service("pvc-a", clusterNet)} },
 			applied("kube-system/one; still to be reattached: pvc-a")},
 
 		"disabling: servers leave first, with attached volumes": {onOne, func(r *Rollout) { r.Desired, r.Volumes = clusterNet, attachedA }, serversTo(clusterNet, leaves)},
 		"changing: servers leave first":                         {onOne, func(r *Rollout) { r.Desired = netTwo }, serversTo(clusterNet, leaves)},
-		"changing: servers stay while a volume is attached":     {onOne, func(r *Rollout) { r.Desired, r.Volumes = netTwo, attachedA }, waits(gate...)},
+		"changing: servers do not return before late Services are stored": {onOne, func(r *Rollout) {
+			r.Desired, r.Record.Servers, r.Record.ServersSince = netTwo, clusterNet, noon.Add(-4*time.Second)
+		},
+			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) { s.After = 6 * time.Second })},
+		"changing: servers do not return while a client is down": {
+			onOne, func(r *Rollout) {
+				r.Desired, r.Record.Servers, r.Volumes, r.Clients[0].Ready = netTwo, clusterNet, attachedA, false
+			}, waits(gate...)},
+		"changing: Services of idle volumes follow meanwhile": {onOne, func(r *Rollout) {
+			r.Desired, r.Volumes, r.Services = netTwo, attachedA, []storage.Service{service("pvc-b", clusterNet)}
+		}, with(waits(gate...), func(s *Step) { s.Action, s.Services = ReplaceServices, []storage.Service{service("pvc-b", clusterNet)} })},
+		"changing: the present network is deleted": {onOne, func(r *Rollout) {
+			r.Desired, r.Record.Servers, r.Volumes, r.Networks = netTwo, clusterNet, attachedA, networkSet([]storage.Network{netTwo.Network})
+		}, Step{Action: RecordClients, Phase: PhaseRolling, Updated: 2, Total: 2, Message: abandoned}},
+		"disabling: servers do not return while a volume is attached": {onOne, disable(func(r *Rollout) { r.Volumes = attachedA }), waits(gate...)},
+		"disabling: DaemonSet opts out":                               {onOne, disable(func(r *Rollout) { r.DaemonSet.OptOut = true }), daemonSet(optsOut)},
+		"changing: servers stay while a volume is attached":           {onOne, func(r *Rollout) { r.Desired, r.Volumes = netTwo, attachedA }, waits(gate...)},
 		"changing: servers return when a volume is attached before clients leave": {
 			onOne, func(r *Rollout) { r.Desired, r.Record.Servers, r.Volumes = netTwo, clusterNet, attachedA },
 			with(serversTo(netOne, "the change waits: new servers stay on the network that every client is on"), func(s *Step) { s.Blockers = gate })},
@@ -234,7 +265,16 @@ func TestNext(t *testing.T) {
 				r.Desired, r.Volumes = netTwo, attachedA
 				r.Clients[1].Network, r.Clients[1].Ready = netOne, false
 			}, Step{Action: RecordClients, Phase: PhaseRolling, Total: 2,
-				Message: "CSI plugin pods return to the cluster network: not all of them have joined kube-system/one@lhnet1, which the settings no longer choose"}},
+				Message: abandoned}},
+		"enabling: another network is chosen, and the DaemonSet opts out": {
+			enabling, func(r *Rollout) { r.Desired, r.DaemonSet.OptOut = netTwo, true }, with(daemonSet(optsOut), func(s *Step) { s.Updated = 0 })},
+		"enabling: another network is chosen, and a server is there": {enabling, func(r *Rollout) {
+			r.Desired, r.Servers = netTwo, []storage.Server{server("pvc-a", netOne)}
+		}, with(waits(serverA), func(s *Step) { s.Action, s.Clients, s.Updated = RestartClients, enabling().Clients[:1], 0 })},
+		"enabling: clients restart for another setting afterwards": {
+			onCluster, func(r *Rollout) { r.Desired, r.DaemonSet.Paused, r.DaemonSet.Revision = netOne, true, "8" }, with(clientsTo(netOne), func(s *Step) { s.Updated = 0 })},
+		"enabling: a client is on another network": {
+			onCluster, func(r *Rollout) { r.Desired, r.Clients[0].Network = netOne, netTwo }, with(clientsTo(netOne), func(s *Step) { s.Updated = 1 })},
 		"enabling: clients do not return while Services may still be stored that were admitted with the network": {
 			enabling, func(r *Rollout) { r.Desired, r.Record.ServersSince = netTwo, noon.Add(-4*time.Second) },
 			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) {
@@ -294,8 +334,31 @@ func TestNext(t *testing.T) {
 		"rolling: one client, below maxUnavailable":  {enabling, func(r *Rollout) { r.DaemonSet.MaxUnavailable = 5 }, restarts(enabling().Clients[0])},
 		"rolling: a missing pod uses the budget": {enabling, func(r *Rollout) { r.Clients = r.Clients[1:] },
 			rolling(0, Nothing, blocker(catalog.BlockedByClient, "csi", "1 CSI plugin pod missing"))},
-		"rolling: a terminating pod uses the budget": {enabling, func(r *Rollout) { r.Clients[0].Terminating = true }, rolling(0, Nothing, pod("node-1", "is still terminating"))},
-		"rolling: a lost node's pod is left alone":   {enabling, func(r *Rollout) { r.Clients[0].Ready, r.Clients[0].Lost = false, true }, restarts(enabling().Clients[1])},
+		"rolling: a terminating pod uses the budget":             {enabling, func(r *Rollout) { r.Clients[0].Terminating = true }, rolling(0, Nothing, pod("node-1", "is still terminating"))},
+		"rolling: an unready pod on the network uses the budget": {enabling, func(r *Rollout) { r.Clients[0] = unready(onOne().Clients[0]) }, rolling(1, Nothing, down)},
+		"rolling: a terminating pod does not restart":            {enabling, func(r *Rollout) { r.Clients[0].Terminating, r.DaemonSet.MaxUnavailable = true, 2 }, restarts(enabling().Clients[1])},
+		"rolling: the first node, in any order of pods":          {enabling, func(r *Rollout) { slices.Reverse(r.Clients) }, restarts(enabling().Clients[0])},
+		"rolling: the first of two unready pods": {enabling, func(r *Rollout) { r.Clients[0].Ready, r.Clients[1].Ready = false, false },
+			restarts(unready(enabling().Clients[0]))},
+		"rolling: unknown revision of the template": {enabling, func(r *Rollout) {
+			r.DaemonSet.Revision, r.Clients[0].Revision, r.Clients[1] = "", "", onOne().Clients[1]
+		}, with(restarts(enabling().Clients[0]), func(s *Step) {
+			s.Message, s.Updated, s.Clients[0].Revision = "1 of 2 CSI plugin pods on the network", 0, ""
+		})},
+		"rolling back: a pod is still on the network, and a server": {onCluster, func(r *Rollout) {
+			r.Clients[0].Network, r.Clients[0].Revision, r.DaemonSet.Paused, r.Servers = netOne, "6", true, []storage.Server{server("pvc-a", netOne)}
+		}, with(rolling(1, RestartClients), func(s *Step) {
+			s.Message, s.Clients = "1 of 2 CSI plugin pods back on the cluster network", []storage.Client{onOne().Clients[0]}
+			s.Clients[0].Revision, s.Clients[0].Reported = "6", false
+		})},
+		"rolled back: the strategy waits for an unready pod": {onCluster, func(r *Rollout) { r.DaemonSet.Paused, r.Clients[0].Ready = true, false }, with(applied("the cluster network"), func(s *Step) {
+			s.Volumes = progress(PhaseRolling, "2 of 2 CSI plugin pods of the newest template; "+down.Message, down)
+		})},
+		"applied, then on the host network":           {onOne, func(r *Rollout) { r.DaemonSet.HostNetwork = true }, daemonSet("DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false")},
+		"astray client that terminates: servers stay": {onOne, func(r *Rollout) { r.Clients[0].Network, r.Clients[0].Terminating = clusterNet, true }, rolling(1, UpdateTemplate)},
+		"no DaemonSet any more":                       {onOne, func(r *Rollout) { r.DaemonSet, r.Clients = DaemonSet{Name: "csi"}, nil }, with(daemonSet("DaemonSet csi does not exist: check that the storage system is installed"), func(s *Step) { s.Updated, s.Total = 0, 0 })},
+		"servers on another network than clients":     {onOne, func(r *Rollout) { r.Record.Clients = netTwo }, with(serversTo(clusterNet, astray), func(s *Step) { s.Updated = 0 })},
+		"rolling: a lost node's pod is left alone":    {enabling, func(r *Rollout) { r.Clients[0].Ready, r.Clients[0].Lost = false, true }, restarts(enabling().Clients[1])},
 		"rolling: a lost node's terminating pod does not use the budget": {enabling, func(r *Rollout) {
 			r.Clients[0].Ready, r.Clients[0].Terminating, r.Clients[0].Lost = false, true, true
 		}, restarts(enabling().Clients[1])},

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -165,6 +166,19 @@ func TestNextForVolumeNetworks(t *testing.T) {
 			updated(1, volumeStep(RecordVolumeServers, progress(PhaseSwitching, servers+"team-y/nfs"), netY))},
 		"astray template: servers leave": {onVolumeNetworks(true, netX, netY), func(r *Rollout) { r.DaemonSet.VolumeNetworks = y },
 			volumeStep(RecordVolumeServers, progress(PhaseSwitching, servers+"team-y/nfs"), netY)},
+		"settings choose a network: clients mount in their pods": {onVolumeNetworks(true, netX), func(r *Rollout) { r.MountsFromHost = true }, volumeStep(Nothing, Progress{})},
+		"astray client that terminates: servers stay": {onVolumeNetworks(true, netX), func(r *Rollout) {
+			r.Clients[0].VolumeNetworks, r.Clients[0].Terminating = nil, true
+		}, updated(1, volumeStep(UpdateTemplate, progress(PhaseRolling, strings.TrimSuffix("1 of "+onX, "; "))))},
+		"a client is down: servers stay": {onVolumeNetworks(true, netX), func(r *Rollout) { r.Clients[0].Ready = false }, volumeStep(Nothing, Progress{})},
+		"refused replacement of a volume's Service": {onVolumeNetworks(true, netX), func(r *Rollout) {
+			r.Services = []storage.Service{service("pvc-of-team-x", netOne)}
+			r.Record.Refused = []Refusal{{Kind: catalog.BlockedByService, Name: "pvc-of-team-x", Message: "a policy says no"}}
+		}, volumeStep(Nothing, waitProgress("", blocker(catalog.BlockedByService, "pvc-of-team-x", "a policy says no")))},
+		"attached with another address": {onVolumeNetworks(true), func(r *Rollout) {
+			r.Volumes, r.Services = []storage.Volume{attached("pvc-a", "node-1")}, []storage.Service{service("pvc-a", netOne)}
+			r.Volumes[0].Request.Identity.Addresses = "10.0.0.9"
+		}, volumeStep(Nothing, progress("", "still to be reattached for their networks: pvc-a"))},
 		"leaving: servers first, with attached volumes": {onVolumeNetworks(true, netX), func(r *Rollout) {
 			r.Volumes, r.Services = []storage.Volume{noRequest}, []storage.Service{service("pvc-a", netX)}
 		}, with(reattachA, func(s *Step) { s.Action, s.Volumes = RecordVolumeServers, progress(PhaseSwitching, servers+"none") })},

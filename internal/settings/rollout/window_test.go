@@ -65,6 +65,14 @@ func TestServersStayUntilWindowOpens(t *testing.T) {
 	if s := Next(r); s.Action != RecordServers || !s.Network.IsZero() {
 		t.Errorf("in the window: %+v", s)
 	}
+	r.Now, r.Clients[0].Ready, r.Clients[1].Ready = noon, false, false
+	must.Equal(t, Next(r).Action, RecordServers, "no client is Ready, so no restart disturbs a mount")
+}
+
+func TestSoonerWait(t *testing.T) {
+	for _, test := range [][3]time.Duration{{0, 1, 1}, {1, 0, 1}, {1, 2, 1}, {2, 1, 1}} {
+		must.Equal(t, sooner(test[0], test[1]), test[2], "%v", test)
+	}
 }
 
 func TestUnreadyClientRestartsOutsideWindows(t *testing.T) {
