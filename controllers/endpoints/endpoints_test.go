@@ -187,6 +187,12 @@ func TestChangesByOthersAreCorrected(t *testing.T) {
 	got := f.slice("ipv4")
 	must.Check(t, got.Labels["kubernetes.io/service-name"] == "v" && got.Labels["theirs"] == "x" && len(got.Endpoints) == 1 && len(got.Ports) == 1, "got %+v", got)
 	f.wantClassic("192.168.0.3")
+	change(f, "v", func(e *corev1.Endpoints) { delete(e.Labels, discoveryv1.LabelSkipMirror) })
+	f.mustReconcile()
+	must.Equal(t, f.classic().Labels[discoveryv1.LabelSkipMirror], "true")
+	change(f, "v", func(e *corev1.Endpoints) { e.OwnerReferences = nil })
+	f.mustReconcile()
+	must.Equal(t, len(f.classic().OwnerReferences), 1, "owners")
 }
 
 // overwrite lets another controller write other addresses.
@@ -339,10 +345,11 @@ func TestRecordWakesOnlyServicesThatFollowIt(t *testing.T) {
 		t.Fatalf("got %v", got)
 	}
 	before := objects.Record(netOne)
-	progress, moved := before.DeepCopy(), before.DeepCopy()
+	progress, moved, adopted := before.DeepCopy(), before.DeepCopy(), before.DeepCopy()
+	adopted.Status.Recorded = !before.Status.Recorded
 	progress.Status.Clients.Updated, progress.Status.Message = 7, "7 of 9"
 	moved.Status.Clients.Network = ""
-	for after, want := range map[*v1alpha1.NetworkRollout]bool{progress: false, moved: true} {
+	for after, want := range map[*v1alpha1.NetworkRollout]bool{progress: false, moved: true, adopted: true} {
 		must.Equal(t, isClientNetworkMoved(before, after), want, "%+v", after.Status)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -84,6 +85,9 @@ func (f *fixture) wantRelease(want bool) {
 func (f *fixture) releaseAll(address string) {
 	f.Helper()
 	f.Must(f.Create(context.Background(), mirrored("v-empty"))) // has no addresses: the release waits
+	another := mirrored("w-fairlead-ipv4")
+	another.Labels = map[string]string{discoveryv1.LabelServiceName: "w", discoveryv1.LabelManagedBy: storage.SliceManager}
+	f.Must(f.Create(context.Background(), another)) // released at once: its Service is gone
 	f.wantRelease(false)
 	f.wantDNS(address)
 	f.kubernetesMirrors()
@@ -183,6 +187,40 @@ func TestOptedOutServiceIsReleased(t *testing.T) {
 		t.Fatalf("again after %v, slice %+v", after, f.slice("ipv4"))
 	}
 	f.wantLonghornsOwner()
+}
+
+// A crash between two writes leaves one of the objects.
+func TestHalfReleasedServiceIsReleased(t *testing.T) {
+	for name, do := range map[string]func(*fixture){
+		"by the controller":  func(f *fixture) { change(f, "v", optedOut); f.mustReconcile() },
+		"when Fairlead goes": func(f *fixture) { f.wantRelease(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := serving(t, shareManager())
+			f.remove(f.slice("ipv4"))
+			do(f)
+			f.wantLonghornsOwner()
+			f = serving(t, shareManager())
+			f.remove(f.classic())
+			do(f)
+			must.True(t, f.slice("ipv4") == nil, "the slice is left")
+			f = newFixture(t, shareManager(), headless(), longhornsEndpoints("10.42.0.7"))
+			f.wantUnchanged(func() { do(f) })
+		})
+	}
+}
+
+func TestClassicObjectIsWrittenBesideAStaleCache(t *testing.T) {
+	f := serving(t)
+	f.Client.Cache.Absent(f.classic())
+	change(f, "v", func(e *corev1.Endpoints) { e.Subsets = nil })
+	f.mustReconcile()
+	f.wantClassic("192.168.0.3")
+	f.Client.Cache.Show(f.classic())
+	f.remove(f.classic())
+	change(f, "share-manager-v", reports("192.168.0.4"))
+	f.mustReconcile()
+	f.wantClassic("192.168.0.4")
 }
 
 // Kubernetes would mirror Longhorn's object with the address of the pod, beside Fairlead's slices.
