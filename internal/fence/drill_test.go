@@ -61,8 +61,12 @@ func TestDrillRefusesWhileManagerIsSilent(t *testing.T) {
 	must.Equal(t, drilled[0].Refusal.Message, "its lease is old")
 	refused := Unfenceable(s.Facts)
 	must.True(t, refused != nil && refused.Reason == ReasonUnanswered, "got %+v", refused)
+	s.SilentManager = ""
+	must.True(t, Unfenceable(s.Facts) == nil, "a healthy node can be fenced")
+	s.NoCSIAddons = true
+	must.Equal(t, Unfenceable(s.Facts).Reason, ReasonNoCSIAddons)
 	// The first reason counts.
-	s.Status.Identities = nil
+	s.SilentManager, s.Status.Identities = "its lease is old", nil
 	drilled, _ = Drill(s.Facts)
 	must.Equal(t, drilled[0].Refusal.Reason, ReasonNoIdentity)
 }

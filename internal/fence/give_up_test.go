@@ -51,6 +51,12 @@ func TestMachineDeletedWhileUnfencingIsNotGivenUp(t *testing.T) {
 	s.wantThat(s.Status.Phase != v1alpha1.NodeUnfencing, "the machine is not given up")
 }
 
+func TestGoneMachineStaysFencedByDefault(t *testing.T) {
+	s := goneMachine(t)
+	s.Policy.GiveUpAfter = 0
+	s.pass(1000 * time.Hour).look().wantGone().wantAfter(0)
+}
+
 func TestLookIsDueWhenMachineMayBeGivenUp(t *testing.T) {
 	s := goneMachine(t)
 	s.wantAfter(s.Status.LostSince.Add(time.Hour).Sub(s.Now))

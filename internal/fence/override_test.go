@@ -94,6 +94,42 @@ func FuzzOverride(f *testing.F) {
 	})
 }
 
+func TestOnlyTheUnfenceGateGivesUpALostNode(t *testing.T) {
+	earlier, later := noon.Add(-time.Minute), noon.Add(time.Minute)
+	for name, test := range map[string]struct {
+		gate string
+		node Node
+		want bool
+	}{
+		"gone":                      {GateUnfence, Node{}, true},
+		"lost before the override":  {GateUnfence, Node{Exists: true, ReadyChanged: earlier}, true},
+		"lost again":                {GateUnfence, Node{Exists: true, ReadyChanged: later}, false},
+		"Ready":                     {GateUnfence, Node{Exists: true, Ready: true, ReadyChanged: earlier}, false},
+		"gone, another gate":        {GateAttach, Node{}, false},
+		"lost before, another gate": {GateTaint, Node{Exists: true, ReadyChanged: earlier}, false},
+	} {
+		o := Override{Gate: test.gate, At: noon}
+		must.Equal(t, o.givesUp(test.node), test.want, "%s", name)
+		must.Equal(t, o.still(test.node) == o, test.gate != GateAttach || !test.node.ReadyChanged.After(noon), "%s: still", name)
+	}
+	must.Equal(t, Override{Gate: GateUnfence, At: noon}.still(Node{Exists: true, ReadyChanged: later}).Gate, GateUnfence)
+}
+
+func TestUnfenceOverrideReadmitsAtOnce(t *testing.T) {
+	for reason, waits := range map[string]func(*story){
+		ReasonTainted:  func(*story) {},
+		ReasonSettling: func(s *story) { s.taint(false) },
+		ReasonStillMounted: func(s *story) {
+			v := held("pv-1", rbd, "a")
+			v.Detached = true
+			s.taint(false).hold(v).pass(DefaultReadyFor)
+		},
+	} {
+		s := fenced(t).boot("boot-2").do(waits).look().wantPhase(v1alpha1.NodeReturned, reason)
+		s.override(GateUnfence).look().wantPhase(v1alpha1.NodeUnfencing, ReasonOverridden)
+	}
+}
+
 // An unfence override gives up the node while it stays lost. After a return, a later loss is a new incident.
 func TestReturnedNodeIsNotGivenUp(t *testing.T) {
 	for _, returned := range []bool{true, false} {

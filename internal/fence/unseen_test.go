@@ -77,3 +77,8 @@ func TestRequestedFenceOfUnknownBootIsWithdrawn(t *testing.T) {
 	s.Node = readyNamed("node-1", "boot-2")
 	s.look().withdraw().wantVolumes(1).wantHeld(true)
 }
+
+// Only the time until the loss ages an address: afterwards nobody could have reported one.
+func TestLedgerDoesNotAgeAfterTheLoss(t *testing.T) {
+	recordedLoss(t).pass(2 * DefaultMaxAge).taint(true).look().wantFencing()
+}
