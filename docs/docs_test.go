@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/testkit/metricnames"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const (
@@ -55,12 +56,8 @@ func readPages(t *testing.T) map[string]page {
 		pages[path] = page{path, string(data), fencePattern.ReplaceAllString(string(data), "")}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(pages) < 20 {
-		t.Fatalf("only %d pages were found", len(pages))
-	}
+	must.Do(t, err)
+	must.True(t, len(pages) >= 20, "only %d pages were found", len(pages))
 	return pages
 }
 
@@ -140,9 +137,7 @@ func TestMetricsInPagesExist(t *testing.T) {
 	for _, p := range readPages(t) {
 		found += served.Check(t, p.path, p.text)
 	}
-	if found < 40 {
-		t.Errorf("only %d metrics were found in the pages", found)
-	}
+	must.Check(t, found >= 40, "only %d metrics were found in the pages", found)
 }
 
 // A test that a page or the Makefile names can be found and run.
@@ -156,27 +151,19 @@ func TestNamedTestsExist(t *testing.T) {
 		code.Write(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	named := 0
 	pages := readPages(t)
 	makefile, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pages["Makefile"] = page{path: "Makefile", text: string(makefile)}
 	for _, p := range pages {
 		for _, name := range testPattern.FindAllStringSubmatch(p.text, -1) {
 			named++
-			if !strings.Contains(code.String(), "\nfunc "+name[1]) {
-				t.Errorf("%s: there is no test %s", p.path, name[1])
-			}
+			must.Check(t, strings.Contains(code.String(), "\nfunc "+name[1]), "%s: there is no test %s", p.path, name[1])
 		}
 	}
-	if named < 20 {
-		t.Errorf("only %d tests are named", named)
-	}
+	must.Check(t, named >= 20, "only %d tests are named", named)
 }
 
 func TestTableCellsAreShort(t *testing.T) {
@@ -215,14 +202,10 @@ func TestLayoutNamesEveryFolder(t *testing.T) {
 	layout := fencePattern.FindAllString(readPages(t)["docs/architecture.md"].text, -1)
 	for _, folder := range []string{"..", "../internal"} {
 		entries, err := os.ReadDir(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, entry := range entries {
 			source, err := filepath.Glob(filepath.Join(folder, entry.Name(), "*"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !entry.IsDir() || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "dist" || len(source) == 0 {
 				continue
 			}
@@ -235,13 +218,9 @@ func TestLayoutNamesEveryFolder(t *testing.T) {
 
 func TestDecisionsAreNumberedAndIndexed(t *testing.T) {
 	index, err := os.ReadFile("decisions/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	entries, err := os.ReadDir("decisions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	numbers := map[string]string{}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -256,11 +235,7 @@ func TestDecisionsAreNumberedAndIndexed(t *testing.T) {
 			t.Errorf("%s and %s have the same number", other, name)
 		}
 		numbers[name[:4]] = name
-		if !strings.Contains(string(index), "("+name+")") {
-			t.Errorf("decisions/README.md does not list %s", name)
-		}
+		must.Check(t, strings.Contains(string(index), "("+name+")"), "decisions/README.md does not list %s", name)
 	}
-	if len(numbers) < 10 {
-		t.Errorf("only %d decisions were found", len(numbers))
-	}
+	must.Check(t, len(numbers) >= 10, "only %d decisions were found", len(numbers))
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestBuildsOfTheNodeImageHaveAVersion(t *testing.T) {
@@ -19,8 +21,6 @@ func TestBuildsOfTheNodeImageHaveAVersion(t *testing.T) {
 func doc(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(data)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestPagesShowRealOutput(t *testing.T) {
@@ -13,12 +15,8 @@ func TestPagesShowRealOutput(t *testing.T) {
 		text := doc(t, page)
 		for _, name := range files {
 			output, err := os.ReadFile("../internal/cli/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(text, string(output)) {
-				t.Errorf("docs/%s does not show %s:\n%s", page, name, output)
-			}
+			must.Do(t, err)
+			must.Check(t, strings.Contains(text, string(output)), "docs/%s does not show %s:\n%s", page, name, output)
 		}
 	}
 }

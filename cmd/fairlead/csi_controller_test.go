@@ -11,15 +11,14 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestCSIControllerWithNothingToServeEnds(t *testing.T) {
 	o := &csiControllerOptions{}
 	o.ConfigFile = filepath.Join(t.TempDir(), "fairlead.yaml")
 	text := "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnfs: {mode: off}\n"
-	if err := os.WriteFile(o.ConfigFile, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(o.ConfigFile, []byte(text), 0o600))
 	if err := o.run(t.Context(), slog.New(slog.DiscardHandler)); !errors.Is(err, errNothingToServe) {
 		t.Errorf("got %v", err)
 	}
@@ -29,9 +28,7 @@ func TestCSIControllerWithNothingToServeEnds(t *testing.T) {
 func TestOndatAloneNeedsNoDefinitionOfNFSServices(t *testing.T) {
 	for mode, want := range map[config.Switch]bool{config.On: true, config.Off: false} {
 		caches, err := csiCaches(config.NFS{Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		services, nfsServices := false, false
 		for o := range caches.ByObject {
 			switch o.(type) {
@@ -41,8 +38,6 @@ func TestOndatAloneNeedsNoDefinitionOfNFSServices(t *testing.T) {
 				nfsServices = true
 			}
 		}
-		if !services || nfsServices != want {
-			t.Errorf("mode %s: Services %t, NFSServices %t", mode, services, nfsServices)
-		}
+		must.Check(t, services && nfsServices == want, "mode %s: Services %t, NFSServices %t", mode, services, nfsServices)
 	}
 }

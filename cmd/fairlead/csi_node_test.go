@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func dial(t *testing.T, path string) *grpc.ClientConn {
@@ -30,9 +32,7 @@ func dial(t *testing.T, path string) *grpc.ClientConn {
 		}
 	}
 	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -41,9 +41,7 @@ func TestCSINodeServesTheKubelet(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	dir := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	health := free.Addr().String()
 	free.Close()
 	o := &csiNodeOptions{drivers: []string{"nfs.fairlead.io", "nfs.lb.csi.storage.gke.io"}, nodeName: "node-1", kubeletDir: dir, metricsListen: "0", healthListen: health, conntrack: true}
@@ -55,9 +53,7 @@ func TestCSINodeServesTheKubelet(t *testing.T) {
 	for i, driver := range o.drivers {
 		kubelet := registerapi.NewRegistrationClient(dial(t, filepath.Join(dir, "plugins_registry", driver+"-reg.sock")))
 		info, err := kubelet.GetInfo(ctx, &registerapi.InfoRequest{})
-		if err != nil || info.GetName() != driver {
-			t.Fatalf("%v, %v", info, err)
-		}
+		must.True(t, err == nil && info.GetName() == driver, "%v, %v", info, err)
 		conn := dial(t, info.GetEndpoint())
 		if got, err := csi.NewIdentityClient(conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{}); err != nil || got.GetName() != driver {
 			t.Errorf("%v, %v", got, err)

@@ -79,9 +79,7 @@ func TestContextPicksCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: gone, contexts: [{name: gone, context: {cluster: gone}}, {name: lab, context: {cluster: lab}}],
 clusters: [{name: gone, cluster: {server: "http://127.0.0.1:1"}}, {name: lab, cluster: {server: "` + address + `"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	for _, command := range []string{"settings", "plan", "fences", "nfs", "fences drill node-1", "nfs plan a/b"} {
 		code, _, err := runOn(t, kubeconfig, command, "--context", "lab")
 		if unreachable := strings.Contains(err, "127.0.0.1:1"); unreachable || code != 0 && strings.Count(command, " ") == 0 {
@@ -119,9 +117,7 @@ func TestNoErrorSteersTerminal(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			var out, errOut strings.Builder
 			code := run(t.Context(), slices.Concat([]string{"fairlead"}, strings.Fields(command), []string{"--kubeconfig", kubeconfig}), &out, &errOut)
-			if code != 1 || !strings.Contains(errOut.String(), "fairlead: ") || out.String() != "" {
-				t.Errorf("code %d, %q, %q", code, out.String(), errOut.String())
-			}
+			must.Check(t, code == 1 && strings.Contains(errOut.String(), "fairlead: ") && out.String() == "", "code %d, %q, %q", code, out.String(), errOut.String())
 			clitest.CheckPrinted(t, errOut.String())
 		})
 	}
@@ -136,14 +132,10 @@ func TestPluginHelpSaysKubectl(t *testing.T) {
 		}
 		text := out.String()
 		if args[0] == "__complete" {
-			if !strings.Contains(text, "storage-network\n") {
-				t.Errorf("no completion: %s", text)
-			}
+			must.Check(t, strings.Contains(text, "storage-network\n"), "no completion: %s", text)
 			continue
 		}
-		if !strings.Contains(text, "kubectl fairlead") || strings.Contains(text, "\n  fairlead ") {
-			t.Errorf("%q:\n%s", args, text)
-		}
+		must.Check(t, strings.Contains(text, "kubectl fairlead") && !strings.Contains(text, "\n  fairlead "), "%q:\n%s", args, text)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -31,7 +32,5 @@ func TestLostNodeDelaysNoOtherNode(t *testing.T) {
 			}
 		})
 	}
-	if len(deleted) != 1 || deleted[0] != "csi-2" {
-		t.Errorf("restarted %q", deleted)
-	}
+	must.Check(t, len(deleted) == 1 && deleted[0] == "csi-2", "restarted %q", deleted)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The pod is replaced between the live look and its deletion.
@@ -34,12 +35,8 @@ func TestReplacedClientIsNotRestarted(t *testing.T) {
 		f.Must(f.reconcile())
 		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Status.ObservedGeneration = ds.Generation })
 	}
-	if !replaced {
-		t.Fatalf("no client was restarted: %s", f.rollout().Status.Message)
-	}
-	if f.pod() == nil {
-		t.Fatal("the replacement is gone")
-	}
+	must.True(t, replaced, "no client was restarted: %s", f.rollout().Status.Message)
+	must.True(t, f.pod() != nil, "the replacement is gone")
 }
 
 // A cache may lack an attached volume.
@@ -107,9 +104,7 @@ func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 		ds.Labels = map[string]string{"a": "b"}
 		return nil
 	})
-	if !apierrors.IsConflict(err) {
-		t.Fatalf("got %v", err)
-	}
+	must.True(t, apierrors.IsConflict(err), "got %v", err)
 }
 
 // After a crash, the status must not report Applied.

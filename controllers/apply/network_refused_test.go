@@ -114,9 +114,7 @@ func TestRefusedRecreationIsRetriedWhileOtherWorkGoesOn(t *testing.T) {
 	f.refuse("create Service/v")
 	delete(f.before, "dry-run create Service/v")
 	f.goOn(t)
-	if f.service("v") != nil || f.rollout().Status.Replacing == "" {
-		t.Fatalf("got %+v", f.rollout().Status)
-	}
+	must.True(t, f.service("v") == nil && f.rollout().Status.Replacing != "", "got %+v", f.rollout().Status)
 	f.wantRefused("v")
 	f.choose(netTwo)
 	f.goOn(t)
@@ -126,9 +124,7 @@ func TestRefusedRecreationIsRetriedWhileOtherWorkGoesOn(t *testing.T) {
 	clear(f.before)
 	f.restart()
 	f.goOn(t)
-	if f.service("v") == nil || f.rollout().Status.Replacing != "" {
-		t.Fatalf("got %+v", f.rollout().Status)
-	}
+	must.True(t, f.service("v") != nil && f.rollout().Status.Replacing == "", "got %+v", f.rollout().Status)
 }
 
 func TestRefusedClientAndTemplateAreReported(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -61,16 +62,12 @@ func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 	f.r.Live = f.r.Cached
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)
-	if watched != 0 || result.RequeueAfter != 30*time.Second {
-		t.Fatalf("watched %d times, next look in %s", watched, result.RequeueAfter)
-	}
+	must.True(t, watched == 0 && result.RequeueAfter == 30*time.Second, "watched %d times, next look in %s", watched, result.RequeueAfter)
 	installed = true
 	for range 2 {
 		f.Must(f.reconcile())
 	}
-	if watched != 1 {
-		t.Fatalf("watched %d times", watched)
-	}
+	must.True(t, watched == 1, "watched %d times", watched)
 }
 
 // fairlead_component_restarts_total counts CSI plugin pods for the settings that choose the RWX network.

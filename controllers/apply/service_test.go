@@ -5,12 +5,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -62,9 +65,7 @@ func TestCrashDuringServiceReplacementResumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			whole := newFixture(t, test.on, serviceOf("v", test.before...))
 			whole.comeToRest()
-			if whole.writes() < 3 {
-				t.Fatalf("only %d writes", whole.writes())
-			}
+			must.True(t, whole.writes() >= 3, "only %d writes", whole.writes())
 			before, after := serviceOf("v", test.before...), serviceOf("v", test.after...)
 			for n := range whole.writes() * 2 {
 				f := newFixture(t, test.on, serviceOf("v", test.before...))
@@ -74,9 +75,7 @@ func TestCrashDuringServiceReplacementResumes(t *testing.T) {
 						f.Must(err)
 					}
 				}
-				if !f.Client.Crashed() {
-					t.Fatalf("the controller does not get to write %d", n/2)
-				}
+				must.True(t, f.Client.Crashed(), "the controller does not get to write %d", n/2)
 				switch s := f.service("v"); {
 				case test.inPlace:
 				case s == nil && f.rollout().Status.Replacing == "":
@@ -140,23 +139,17 @@ func TestTerminatingServiceIsWaitedFor(t *testing.T) {
 		f.Must(f.reconcile())
 	}
 	old := f.service("v")
-	if old == nil || old.DeletionTimestamp == nil {
-		t.Fatalf("got %+v", old)
-	}
+	must.True(t, old != nil && old.DeletionTimestamp != nil, "got %+v", old)
 	f.restart()
 	f.Must(f.reconcile())
-	if f.rollout().Status.Replacing == "" {
-		t.Fatal("the replacement is forgotten")
-	}
+	must.True(t, f.rollout().Status.Replacing != "", "the replacement is forgotten")
 	before := f.writes()
 	if f.Must(f.reconcile()); f.writes()-before > 1 {
 		t.Fatalf("%d writes of one look", f.writes()-before)
 	}
 	old.Finalizers = nil
 	f.Must(f.Update(t.Context(), old))
-	if f.service("v") != nil {
-		t.Fatal("the old Service still exists")
-	}
+	must.True(t, f.service("v") == nil, "the old Service still exists")
 	f.comeToRest()
 	f.wantService(serviceOf("v", headlessOn(netOne)))
 }
@@ -181,6 +174,20 @@ func TestChangedServiceIsLeftToTheNextLook(t *testing.T) {
 	}
 	f.comeToRest()
 	f.wantService(serviceOf("v", labelled, headlessOn(netOne)))
+}
+
+func TestServiceChangedSinceTheDecisionIsLeft(t *testing.T) {
+	f := newFixture(t, netOne, serviceOf("v", headlessOn(netTwo)))
+	for what, moved := range map[string]func(*storage.Service){
+		"another version": func(s *storage.Service) { s.ResourceVersion = "0" },
+		"another object":  func(s *storage.Service) { s.UID = "before" },
+	} {
+		seen := f.r.Live.ServiceOf(f.service("v"))
+		moved(&seen)
+		err := f.r.replaceService(t.Context(), seen, rollout.Record{Clients: netOne, Servers: netOne}, storage.Request{})
+		must.True(t, apierrors.IsConflict(err), "%s: got %v", what, err)
+		f.wantService(serviceOf("v", headlessOn(netTwo)))
+	}
 }
 
 func TestUsedServiceIsNotReplaced(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // informers of a cache; those of controller-runtime's tests are for one goroutine.
@@ -129,9 +130,7 @@ func TestOnlyReboundVolumesWakeTheRollout(t *testing.T) {
 	otherClass := bound.DeepCopy()
 	otherClass.Spec.StorageClassName = "other"
 	for after, want := range map[*corev1.PersistentVolume]bool{bound.DeepCopy(): false, free: true, otherClass: true} {
-		if isRebound(bound, after) != want || isRebound(after, bound) != want {
-			t.Errorf("%+v: want %t", after.Spec, want)
-		}
+		must.Check(t, isRebound(bound, after) == want && isRebound(after, bound) == want, "%+v: want %t", after.Spec, want)
 	}
 	if !storage.AsksForNetwork(map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}) || storage.AsksForNetwork(nil) {
 		t.Error("only the annotation of a network asks for one")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -17,9 +18,7 @@ func TestGateIsRemovedOnceTheNodeIsFenced(t *testing.T) {
 	for range 2 {
 		f.mustHaveGates("other.io/gate", fence.SchedulingGate)
 	}
-	if len(f.Events.All()) != 1 || len(f.Events.About("Fencing", ": volume data was last on node node-1")) != 1 {
-		t.Fatalf("events: %q", f.Events.Notes())
-	}
+	must.True(t, len(f.Events.All()) == 1 && len(f.Events.About("Fencing", ": volume data was last on node node-1")) == 1, "events: %q", f.Events.Notes())
 	f.fenced()
 	f.mustHaveGates("other.io/gate")
 	pod := f.reconcile()
@@ -60,9 +59,7 @@ func TestPodThatChangedMeanwhileIsCheckedAgain(t *testing.T) {
 			f := newFixture(t, waiting("data"), objects.Claim("data", "data"), volume("data", driver))
 			f.beforePatch(func() { tt.change(f, testkit.Get[corev1.Pod](t, f.API, "default", "app")) })
 			f.mustHaveGates(tt.want...)
-			if len(f.Events.All()) != 0 {
-				t.Errorf("events: %q", f.Events.Notes())
-			}
+			must.Check(t, len(f.Events.All()) == 0, "events: %q", f.Events.Notes())
 			f.mustHaveGates(slices.DeleteFunc(tt.want, func(g string) bool { return g == fence.SchedulingGate })...)
 		})
 	}
@@ -105,9 +102,7 @@ func TestNamespacePodsAreListedOnlyForProtectedVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, waiting("data", "more"), objects.Claim("data", "data"), objects.Claim("more", "more"), volume("data", tt.driver), volume("more", tt.driver))
 			f.mustHaveGates("other.io/gate")
-			if f.lists != tt.lists {
-				t.Errorf("listed pods %d times, want %d", f.lists, tt.lists)
-			}
+			must.Check(t, f.lists == tt.lists, "listed pods %d times, want %d", f.lists, tt.lists)
 		})
 	}
 }
@@ -121,9 +116,7 @@ func TestReportIsForgottenWithThePod(t *testing.T) {
 	f.Must(f.Create(t.Context(), next))
 	f.reconcile()
 	f.mustRemember(1)
-	if len(f.Events.All()) != 2 {
-		t.Fatalf("no event says why the next pod of the name waits; events: %q", f.Events.Notes())
-	}
+	must.True(t, len(f.Events.All()) == 2, "no event says why the next pod of the name waits; events: %q", f.Events.Notes())
 	f.Must(f.Delete(t.Context(), next))
 	_, err := f.r.Reconcile(t.Context(), request)
 	f.Must(err)

@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestEarliestDelayIgnoresNone(t *testing.T) {
 	for want, delays := range map[time.Duration][]time.Duration{0: {0, -1}, 1: {0, 3, 1, 2}, 5: {5}} {
-		if got := Earliest(delays...); got != want {
-			t.Errorf("%v: got %d, want %d", delays, got, want)
-		}
+		must.Equal(t, Earliest(delays...), want, "%v", delays)
 	}
 }
 
@@ -48,9 +48,7 @@ func TestReportIsRepeatedOnlyWhenItChanges(t *testing.T) {
 }
 
 func TestNoteIsCutBetweenCharacters(t *testing.T) {
-	if got := Note("short"); got != "short" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, Note("short"), "short")
 	if whole := strings.Repeat("x", MaxNote); Note(whole) != whole {
 		t.Error("a note that fits was cut")
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func node(change func(*corev1.Node)) *corev1.Node {
@@ -68,9 +69,7 @@ func TestUpdatesThatPass(t *testing.T) {
 			}
 		})
 	}
-	if plain.ResourceVersion != "1" || plainRecord.Status.LastHealthy == nil {
-		t.Error("an object of the cache was changed")
-	}
+	must.Check(t, plain.ResourceVersion == "1" && plainRecord.Status.LastHealthy != nil, "an object of the cache was changed")
 }
 
 func TestObjectsThatPass(t *testing.T) {
@@ -93,9 +92,7 @@ func TestObjectsThatPass(t *testing.T) {
 		"no annotation":                {annotated, node(func(*corev1.Node) {}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.p.Create(event.CreateEvent{Object: c.object}) != c.passes || c.p.Delete(event.DeleteEvent{Object: c.object}) != c.passes {
-				t.Errorf("want %t", c.passes)
-			}
+			must.Check(t, c.p.Create(event.CreateEvent{Object: c.object}) == c.passes && c.p.Delete(event.DeleteEvent{Object: c.object}) == c.passes, "want %t", c.passes)
 		})
 	}
 }

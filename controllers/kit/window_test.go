@@ -9,6 +9,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestWindowGrowsWithTheLastLook(t *testing.T) {
@@ -17,9 +19,7 @@ func TestWindowGrowsWithTheLastLook(t *testing.T) {
 	} {
 		var w Window
 		w.lastLook.Store(int64(look))
-		if got := w.length(); got != want {
-			t.Errorf("after a look of %s: got %s, want %s", look, got, want)
-		}
+		must.Equal(t, w.length(), want, "after a look of %s", look)
 	}
 }
 
@@ -42,7 +42,5 @@ func TestBurstOfEventsMakesOneRequest(t *testing.T) {
 	got, _ := queue.Get() // blocks until the window ends
 	queue.Done(got)
 	clock.Step(most)
-	if got != request || queue.Len() != 0 {
-		t.Fatalf("got %v and %d more", got, queue.Len())
-	}
+	must.True(t, got == request && queue.Len() == 0, "got %v and %d more", got, queue.Len())
 }

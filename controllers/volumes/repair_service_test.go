@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -50,12 +51,8 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 			})
 			f.reconcile()
 			gone := f.service() == nil
-			if gone == test.stays || (f.serverUID() == "") == test.stays {
-				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
-			}
-			if !slices.Equal(f.Events.Notes(), test.want) {
-				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
-			}
+			must.Check(t, gone != test.stays && (f.serverUID() == "") != test.stays, "Service gone: %v, server pod %q", gone, f.serverUID())
+			must.Check(t, slices.Equal(f.Events.Notes(), test.want), "got events %q, want %q", f.Events.Notes(), test.want)
 		})
 	}
 }
@@ -110,12 +107,8 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 				t.Errorf("again after %v, want %v; tried %d times", after, test.after, tried)
 			}
 			gone := f.service() == nil
-			if gone == test.stays || (f.serverUID() == "") == test.stays {
-				t.Errorf("Service gone: %v, server pod %q", gone, f.serverUID())
-			}
-			if !slices.Equal(f.Events.Notes(), test.want) {
-				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
-			}
+			must.Check(t, gone != test.stays && (f.serverUID() == "") != test.stays, "Service gone: %v, server pod %q", gone, f.serverUID())
+			must.Check(t, slices.Equal(f.Events.Notes(), test.want), "got events %q, want %q", f.Events.Notes(), test.want)
 		})
 	}
 }
@@ -142,12 +135,8 @@ func TestServerWithoutServiceIsRestarted(t *testing.T) {
 			f := newFixture(t, server(), test.user)
 			f.Must(f.Delete(t.Context(), f.service()))
 			f.reconcile()
-			if (f.serverUID() != "") != test.stays {
-				t.Errorf("server pod %q", f.serverUID())
-			}
-			if !slices.Equal(f.Events.Notes(), test.want) {
-				t.Errorf("got events %q, want %q", f.Events.Notes(), test.want)
-			}
+			must.Check(t, (f.serverUID() != "") == test.stays, "server pod %q", f.serverUID())
+			must.Check(t, slices.Equal(f.Events.Notes(), test.want), "got events %q, want %q", f.Events.Notes(), test.want)
 		})
 	}
 }
@@ -156,7 +145,5 @@ func TestServerOnNetworkIsLeftBehindClusterIP(t *testing.T) {
 	f := newFixture(t, server(asksFor(netOne.String())), user())
 	change(f, "v", func(s *corev1.Service) { s.Annotations, s.Spec.ClusterIP = nil, "10.43.0.7" })
 	f.reconcile()
-	if f.serverUID() == "" {
-		t.Errorf("restarted, though clients reach the server by the cluster IP: %q", f.Events.Notes())
-	}
+	must.Check(t, f.serverUID() != "", "restarted, though clients reach the server by the cluster IP: %q", f.Events.Notes())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -287,9 +288,7 @@ func TestChangedEndpointIsNotCorrected(t *testing.T) {
 	read := f.shareManager()
 	read.Status.Endpoint = "nfs://None/v"
 	service := testkit.Value[*storage.Service](t)(f.r.Live.Service(t.Context(), "v"))
-	if err := f.r.correctEndpoint(t.Context(), read, service); err == nil {
-		t.Error("no error: the patch has no precondition")
-	}
+	must.Check(t, f.r.correctEndpoint(t.Context(), read, service) != nil, "no error: the patch has no precondition")
 	if got := f.shareManager().Status.Endpoint; got != "nfs://10.43.0.9/v" {
 		t.Errorf("Longhorn's endpoint is overwritten with %q", got)
 	}
@@ -330,7 +329,5 @@ func TestDeletedVolumeIsForgotten(t *testing.T) {
 	f.r.repairs["v"] = repair{times: 3}
 	f.Must(f.Delete(t.Context(), &longhorn.ShareManager{ObjectMeta: objects.Here("v")}))
 	f.reconcile()
-	if f.r.reports.Len() != 0 || len(f.r.repairs) != 0 {
-		t.Fatalf("got %v, %v", f.r.reports.Len(), f.r.repairs)
-	}
+	must.True(t, f.r.reports.Len() == 0 && len(f.r.repairs) == 0, "got %v, %v", f.r.reports.Len(), f.r.repairs)
 }

@@ -110,32 +110,24 @@ func TestReportCoversVolumesThatMentionTheNode(t *testing.T) {
 	var got []string
 	for _, c := range report.Clients {
 		got = append(got, fmt.Sprint(c.Volume.PersistentVolume, c.Addresses))
-		if c.Volume.Shared != (c.Volume.PersistentVolume == "shared") || c.Volume.ClusterID != "rook-ceph" {
-			t.Errorf("%+v", c.Volume)
-		}
+		must.Check(t, c.Volume.Shared == (c.Volume.PersistentVolume == "shared") && c.Volume.ClusterID == "rook-ceph", "%+v", c.Volume)
 	}
 	if want := []string{"dir[192.168.1.1]", "free[]", "mine[192.168.1.1]", "recorded[192.168.1.1 192.168.1.9]", "root[]", "shared[192.168.1.2]", "static[192.168.1.1]"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, text := range []string{"silent", "odd", `external is of Ceph cluster "external"`, "Ceph's servers"} {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("the error lacks %q: %v", text, err)
-		}
+		must.Check(t, err != nil && strings.Contains(err.Error(), text), "the error lacks %q: %v", text, err)
 	}
 	must.Equal(t, len(asked), 8, "asked about %v", asked)
 	// A server at an address of the node itself is lost with it.
-	if len(report.Servers) != 1 || fmt.Sprint(report.Servers[0].Addresses) != "[192.168.9.1]" {
-		t.Errorf("servers %v", report.Servers)
-	}
+	must.Check(t, len(report.Servers) == 1 && fmt.Sprint(report.Servers[0].Addresses) == "[192.168.9.1]", "servers %v", report.Servers)
 }
 
 func TestUnreachableServerReportsNothing(t *testing.T) {
 	var asked cephcli.Request
 	a := asker(t, &asked, nil, image("mine", corev1.ReadWriteOnce))
 	report, err := a.Report(t.Context(), facts(nil, held("mine")))
-	if err == nil || len(report.Clients) != 0 || len(asked) != 1 {
-		t.Errorf("%v, %v, asked about %v", report, err, asked)
-	}
+	must.Check(t, err != nil && len(report.Clients) == 0 && len(asked) == 1, "%v, %v, asked about %v", report, err, asked)
 }
 
 func TestEachDriverHasHalfOfTheRequest(t *testing.T) {

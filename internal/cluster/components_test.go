@@ -274,9 +274,7 @@ func TestFilesInTransitUseABackingImageManager(t *testing.T) {
 		"sent": {State: "ready", SendingReference: 1}, "ready": {State: "ready"}, "failed": {State: "failed"},
 	}
 	got := oneComponent(t, pod, images)
-	if got.Kind != catalog.BackingImageManager || !slices.Equal(got.Uses, []string{"pending", "sent", "starting", "written"}) {
-		t.Fatalf("got %+v", got)
-	}
+	must.True(t, got.Kind == catalog.BackingImageManager && slices.Equal(got.Uses, []string{"pending", "sent", "starting", "written"}), "got %+v", got)
 	_, found := got.Built[catalog.CPURequest]
 	must.True(t, !found, "only instance managers have their CPU from a setting")
 }
@@ -427,9 +425,7 @@ func TestRegressionDaemonSetIgnoresNodesThatAreDown(t *testing.T) {
 			ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}
 			ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			got := oneComponent(t, append(append([]client.Object{ds}, up...), test.pods...)...)
-			if got.Total != test.total || got.Updated != test.updated || got.Ready != test.ready {
-				t.Fatalf("got %d of %d, Ready %t", got.Updated, got.Total, got.Ready)
-			}
+			must.True(t, got.Total == test.total && got.Updated == test.updated && got.Ready == test.ready, "got %d of %d, Ready %t", got.Updated, got.Total, got.Ready)
 		})
 	}
 }

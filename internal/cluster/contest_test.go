@@ -67,9 +67,7 @@ func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
 			got := requests[test.winner]
 			must.True(t, got.Identity.Addresses == "10.0.0.9" && got.Problem == "", "winner: got %+v", got)
 			loser := all.ByVolume[test.loser]
-			if loser.Problem != loser.Asker.String()+": "+test.problem || !loser.Identity.IsZero() || loser.Network != teamX {
-				t.Errorf("loser: got %+v", loser)
-			}
+			must.Check(t, loser.Problem == loser.Asker.String()+": "+test.problem && loser.Identity.IsZero() && loser.Network == teamX, "loser: got %+v", loser)
 			must.Equal(t, all.Contested, []Contested{{loser.Asker, test.problem}}, "contested")
 			if got, err := r.Request(t.Context(), test.loser); err != nil || got != loser {
 				t.Errorf("alone: got %+v, %v", got, err)

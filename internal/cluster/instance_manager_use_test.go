@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -71,9 +72,7 @@ func TestInstanceManagerFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			got, err := readerCounting(t, &reads, test.objects...).InstanceManagerFacts(t.Context(), "im-1", "node-1")
-			if err != nil || got != test.want || reads != test.reads {
-				t.Errorf("got  %+v, %v, %d reads\nwant %+v, %d reads", got, err, reads, test.want, test.reads)
-			}
+			must.Check(t, err == nil && got == test.want && reads == test.reads, "got  %+v, %v, %d reads\nwant %+v, %d reads", got, err, reads, test.want, test.reads)
 		})
 	}
 }

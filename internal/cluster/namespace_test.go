@@ -63,9 +63,7 @@ func TestAddressesIdentifyANetworkNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one, other := workloadPod(base), workloadPod(test.pod)
 			was, is := identity(one, reportedBy(one)), identity(other, reportedBy(other))
-			if got := (storage.NetworkNamespace{Identity: was}).Has(is); got != test.same {
-				t.Fatalf("%s and %s", was, is)
-			}
+			must.True(t, (storage.NetworkNamespace{Identity: was}).Has(is) == test.same, "%s and %s", was, is)
 		})
 	}
 }

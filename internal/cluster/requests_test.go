@@ -152,9 +152,7 @@ func TestSlimCopiesKeepRequests(t *testing.T) {
 		slim = append(slim, kept.(client.Object))
 	}
 	got, err := readerOver(t, slim...).Requests(t.Context())
-	if err != nil || !reflect.DeepEqual(got.ByVolume, wantedRequests()) {
-		t.Fatalf("got  %+v, %v\nwant %+v", got.ByVolume, err, wantedRequests())
-	}
+	must.True(t, err == nil && reflect.DeepEqual(got.ByVolume, wantedRequests()), "got  %+v, %v\nwant %+v", got.ByVolume, err, wantedRequests())
 }
 
 func TestRequestsAreAdded(t *testing.T) {

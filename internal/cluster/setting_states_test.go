@@ -71,9 +71,7 @@ func TestStateOfASetting(t *testing.T) {
 				if s.Name != catalog.StorageNetworkForRWX {
 					continue
 				}
-				if s.Value.Text != test.value || string(s.Value.Source) != test.source || s.Applied != test.applied || s.Reason != test.reason {
-					t.Errorf("got %+v", s)
-				}
+				must.Check(t, s.Value.Text == test.value && string(s.Value.Source) == test.source && s.Applied == test.applied && s.Reason == test.reason, "got %+v", s)
 				must.True(t, (s.Reason == reported) != s.Since.IsZero(), "since %s", s.Since)
 			}
 		})

@@ -27,9 +27,7 @@ func TestEveryRuleOfTaintingIsConfigured(t *testing.T) {
 	got := c.Fencing.Tainting.Rules()
 	must.Equal(t, got, want)
 	for v, i := reflect.ValueOf(got), 0; i < v.NumField(); i++ {
-		if v.Field(i).IsZero() {
-			t.Errorf("%s is not configured", v.Type().Field(i).Name)
-		}
+		must.Check(t, !v.Field(i).IsZero(), "%s is not configured", v.Type().Field(i).Name)
 	}
 }
 

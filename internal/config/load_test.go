@@ -260,9 +260,7 @@ func FuzzParse(f *testing.F) {
 		}
 		must.True(t, c.ClusterDomain != "" && len(c.Profiles) != 0 && c.Networks.Missing != "" && c.Networks.InUse != "", "incomplete: %+v", c)
 		for _, p := range c.Profiles {
-			if p.Name == "" || p.Namespace == "" || p.Duties.Settings == "" || p.Duties.Pods == "" || p.Storage().Namespace != p.Namespace {
-				t.Fatalf("incomplete: %+v", p)
-			}
+			must.True(t, p.Name != "" && p.Namespace != "" && p.Duties.Settings != "" && p.Duties.Pods != "" && p.Storage().Namespace == p.Namespace, "incomplete: %+v", p)
 		}
 		written, err := yaml.Marshal(c)
 		must.Do(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
@@ -79,13 +80,9 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f := attached()
 			test.change(&f)
 			paths := Follow(f)
-			if len(paths) != 1 {
-				t.Fatalf("got %d paths", len(paths))
-			}
+			must.True(t, len(paths) == 1, "got %d paths", len(paths))
 			p := paths[0]
-			if p.State != test.state {
-				t.Errorf("state %s: %+v", p.State, p.Hops)
-			}
+			must.Check(t, p.State == test.state, "state %s: %+v", p.State, p.Hops)
 			found := test.kind == ""
 			for _, h := range p.Hops {
 				found = found || h.Kind == test.kind && strings.Contains(h.Message, test.message) && strings.HasPrefix(h.Command, test.command)
@@ -93,9 +90,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 					t.Errorf("%+v", h)
 				}
 			}
-			if !found {
-				t.Errorf("no hop %s says %q: %+v", test.kind, test.message, p.Hops)
-			}
+			must.Check(t, found, "no hop %s says %q: %+v", test.kind, test.message, p.Hops)
 		})
 	}
 }
@@ -144,9 +139,7 @@ func TestServerMayTakeTimeToStart(t *testing.T) {
 			f.Rollout.Now = now
 			test.change(&f)
 			p, _ := pathOf(f, "pvc-a")
-			if p.State != test.state {
-				t.Errorf("state %s", p.State)
-			}
+			must.Check(t, p.State == test.state, "state %s", p.State)
 			for _, h := range p.Hops {
 				if want := map[Kind]string{Addresses: test.addresses, Server: test.server}[h.Kind]; !strings.HasPrefix(h.Message, want) || want == "" && h.State != OK {
 					t.Errorf("got %+v, want %q", h, want)

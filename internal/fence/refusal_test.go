@@ -8,9 +8,7 @@ import (
 
 func TestMessagesAreLinkedOnce(t *testing.T) {
 	once := Linked("not fenced", ReasonAddressInUse)
-	if once != "not fenced; see docs/fencing.md#addressinuse" || Linked(once, ReasonAddressInUse) != once || Linked("", ReasonReady) != "" {
-		t.Errorf("got %q", once)
-	}
+	must.Check(t, once == "not fenced; see docs/fencing.md#addressinuse" && Linked(once, ReasonAddressInUse) == once && Linked("", ReasonReady) == "", "got %q", once)
 }
 
 func TestClip(t *testing.T) {

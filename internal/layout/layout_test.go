@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 const module = "github.com/fairlead-io/fairlead/"
@@ -47,9 +49,7 @@ var pure = []string{
 
 func TestImportsPointDownward(t *testing.T) {
 	files := productFiles(t)
-	if len(files) < 300 {
-		t.Fatalf("only %d files were found", len(files))
-	}
+	must.True(t, len(files) >= 300, "only %d files were found", len(files))
 	for path, file := range files {
 		from := filepath.ToSlash(filepath.Dir(path))
 		above, entry := layerOf(from)
@@ -138,8 +138,6 @@ func productFiles(t *testing.T) map[string]*ast.File {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return files
 }

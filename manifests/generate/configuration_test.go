@@ -23,9 +23,7 @@ func TestConfigurationPageMatchesTypes(t *testing.T) {
 	must.Do(t, err)
 	got, err := os.ReadFile(page)
 	must.Do(t, err)
-	if string(got) != string(want) {
-		t.Errorf("%s is not up to date: run make generate", configurationPage)
-	}
+	must.Check(t, string(got) == string(want), "%s is not up to date: run make generate", configurationPage)
 }
 
 // The defaults that comments name are those that the code sets, beside what the file here has.

@@ -4,21 +4,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestManifestsMatchProfiles(t *testing.T) {
 	files, err := render()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	compareWithFiles(t, "..", files)
 }
 
 func TestChartMatchesManifests(t *testing.T) {
 	files, err := renderChart("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	compareWithFiles(t, filepath.Join("..", "..", "charts", "fairlead", chartFolder), files)
 }
 
@@ -26,11 +24,7 @@ func compareWithFiles(t *testing.T, dir string, files map[string][]byte) {
 	t.Helper()
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("%s is not up to date: run make generate", filepath.Join(dir, name))
-		}
+		must.Do(t, err)
+		must.Check(t, string(got) == string(want), "%s is not up to date: run make generate", filepath.Join(dir, name))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The parts are installed apart, so a right in the wrong one is there for nothing.
@@ -38,9 +39,7 @@ func TestCSIControllerRightsMatchItsParts(t *testing.T) {
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
 		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services"), rule("", []string{"delete"}, "endpoints")},
 	} {
-		if got := clusterRole(t, "../components/"+file).Rules; !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, want %+v", file, got, want)
-		}
+		must.Equal(t, clusterRole(t, "../components/"+file).Rules, want, "%s", file)
 	}
 }
 
@@ -48,14 +47,10 @@ func TestCSIControllerRightsMatchItsParts(t *testing.T) {
 func TestServicesAreWrittenOnlyWhereTheRoleIsBound(t *testing.T) {
 	bound := map[string][]string{}
 	files, err := filepath.Glob("../*/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for document := range bytes.SplitSeq(data, []byte("---\n")) {
 			var b rbacv1.ClusterRoleBinding
 			if yaml.Unmarshal(document, &b) == nil && strings.HasSuffix(b.Kind, "RoleBinding") && b.RoleRef.Name == frontend.PublisherRole {
@@ -72,9 +67,7 @@ func TestServicesAreWrittenOnlyWhereTheRoleIsBound(t *testing.T) {
 // A component's images are its own: those of the base do not reach it.
 func TestImagesHaveARegistry(t *testing.T) {
 	files, err := filepath.Glob("../*/*/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	files, images := append(files, "../base/kustomization.yaml"), 0
 	for _, file := range files {
 		var k struct {
@@ -95,9 +88,7 @@ func TestImagesHaveARegistry(t *testing.T) {
 			}
 		}
 	}
-	if images < 4 {
-		t.Errorf("only %d images were found", images)
-	}
+	must.Check(t, images >= 4, "only %d images were found", images)
 }
 
 // Fairlead ends with a configuration that it does not understand.
@@ -111,9 +102,7 @@ func TestOverlayConfigurationsAreValid(t *testing.T) {
 		var m corev1.ConfigMap
 		read(t, file, &m)
 		c, err := config.Parse([]byte(m.Data["configuration.yaml"]))
-		if err != nil || !want(c) {
-			t.Errorf("%s: got %+v, %v", file, c, err)
-		}
+		must.Check(t, err == nil && want(c), "%s: got %+v, %v", file, c, err)
 	}
 }
 
@@ -127,17 +116,13 @@ func TestNamespaceIsTheSameEverywhere(t *testing.T) {
 	var base, ondat corev1.Namespace
 	read(t, "../base/namespace.yaml", &base)
 	read(t, "../overlays/ondat/namespace.yaml", &ondat)
-	if !reflect.DeepEqual(base, ondat) {
-		t.Errorf("got %+v, want %+v", ondat, base)
-	}
+	must.Check(t, reflect.DeepEqual(base, ondat), "got %+v, want %+v", ondat, base)
 }
 
 func read(t *testing.T, file string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := yaml.Unmarshal(data, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -147,9 +132,7 @@ func read(t *testing.T, file string, into any) {
 func containers(t *testing.T, file string) (list []corev1.Container) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for document := range bytes.SplitSeq(data, []byte("---\n")) {
 		var d appsv1.Deployment // a DaemonSet has its template in the same place
 		if yaml.Unmarshal(document, &d) == nil && slices.Contains([]string{"Deployment", "DaemonSet"}, d.Kind) {

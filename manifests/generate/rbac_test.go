@@ -11,6 +11,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Without these rights, the webhook leaves every volume's Service on the cluster network, and the roll-out stops.
@@ -121,28 +123,20 @@ func TestFencingMayNotWritePodsAndNodesByDefault(t *testing.T) {
 func namespacedRules(t *testing.T, file string) []rbacv1.PolicyRule {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var role rbacv1.Role
 	document, _, _ := bytes.Cut(data, []byte("---\n"))
-	if err := yaml.Unmarshal(document, &role); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(document, &role))
 	return role.Rules
 }
 
 func clusterRole(t *testing.T, file string) rbacv1.ClusterRole {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for document := range bytes.SplitSeq(data, []byte("---\n")) {
 		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal(document, &role); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(document, &role))
 		if role.Kind == "ClusterRole" {
 			return role
 		}
@@ -191,9 +185,7 @@ func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
 				continue // a patch may be a list
 			}
 			roles++
-			if role.AggregationRule != nil {
-				t.Errorf("%s: role %s has the rules of others", file, role.Name)
-			}
+			must.Check(t, role.AggregationRule == nil, "%s: role %s has the rules of others", file, role.Name)
 			for _, r := range role.Rules {
 				for _, resource := range r.Resources {
 					if strings.Contains(resource, "*") || slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy"}, resource) {
@@ -204,9 +196,7 @@ func TestNoRoleLetsRunCommandsInPods(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files < 10 || roles < 10 {
-		t.Errorf("%d files, %d roles, %v", files, roles, err)
-	}
+	must.Check(t, err == nil && files >= 10 && roles >= 10, "%d files, %d roles, %v", files, roles, err)
 }
 
 // Without these rights, the rules accept every volume, and delay every deletion.

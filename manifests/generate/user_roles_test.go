@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // No other role includes the right to override a gate.
@@ -18,19 +19,13 @@ func TestOnlyOneRoleOverridesGates(t *testing.T) {
 		"../components/fencing/user-roles.yaml": {"fairlead-fence-break-glass", "nodefences"},
 	} {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var names []string
 		for document := range bytes.SplitSeq(data, []byte("---\n")) {
 			var role rbacv1.ClusterRole
-			if err := yaml.UnmarshalStrict(document, &role); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.UnmarshalStrict(document, &role))
 			for _, rule := range role.Rules {
-				if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
-					t.Errorf("%s: verb *", role.Name)
-				}
+				must.Check(t, !slices.Contains(rule.Verbs, rbacv1.VerbAll), "%s: verb *", role.Name)
 				if slices.Contains(rule.Verbs, fence.OverrideVerb) {
 					names = append(names, role.Name)
 					if len(role.Labels) > 0 || !slices.Equal(rule.Resources, []string{want.resource}) {
@@ -39,8 +34,6 @@ func TestOnlyOneRoleOverridesGates(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(names, []string{want.role}) {
-			t.Errorf("%s: got %v", file, names)
-		}
+		must.Equal(t, names, []string{want.role}, "%s", file)
 	}
 }

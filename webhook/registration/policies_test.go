@@ -21,9 +21,7 @@ func TestPolicySelectsEveryRecordThatHoldsAVolume(t *testing.T) {
 		return v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{v}}
 	}
 	binding := FencingPolicies(profiles.All())[1].Binding
-	if binding.Name != UnwatchedVolumes {
-		t.Fatalf("the second policy is %s", binding.Name)
-	}
+	must.True(t, binding.Name == UnwatchedVolumes, "the second policy is %s", binding.Name)
 	selector, err := metav1.LabelSelectorAsSelector(binding.Spec.ParamRef.Selector)
 	must.Do(t, err)
 	for name, test := range map[string]struct {
@@ -45,9 +43,7 @@ func TestPolicySelectsEveryRecordThatHoldsAVolume(t *testing.T) {
 			t.Errorf("%s: found %t", name, found)
 		}
 	}
-	if selector.Matches(k8slabels.Set{}) {
-		t.Error("a record without a label is not Fairlead's")
-	}
+	must.Check(t, !selector.Matches(k8slabels.Set{}), "a record without a label is not Fairlead's")
 }
 
 // Two writers corrupt a volume, so the policy on Nodes fails closed. The policy on NodeFences fails open: while the API

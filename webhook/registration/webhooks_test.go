@@ -40,19 +40,11 @@ const deletionsEntry = "instance-manager-deletions.longhorn.fairlead.io"
 func TestEveryEntryIsSafe(t *testing.T) {
 	names := map[string]bool{}
 	for _, e := range entries() {
-		if names[e.Name] {
-			t.Errorf("%s exists twice", e.Name)
-		}
+		must.Check(t, !names[e.Name], "%s exists twice", e.Name)
 		names[e.Name] = true
-		if e.SideEffects == nil || *e.SideEffects != admissionregistrationv1.SideEffectClassNone {
-			t.Errorf("%s has side effects", e.Name)
-		}
-		if !slices.Equal(e.AdmissionReviewVersions, []string{"v1"}) {
-			t.Errorf("%s takes reviews of %v", e.Name, e.AdmissionReviewVersions)
-		}
-		if e.TimeoutSeconds == nil || *e.TimeoutSeconds < 1 || *e.TimeoutSeconds > 10 {
-			t.Errorf("%s may take %v s", e.Name, e.TimeoutSeconds)
-		}
+		must.Check(t, e.SideEffects != nil && *e.SideEffects == admissionregistrationv1.SideEffectClassNone, "%s has side effects", e.Name)
+		must.Check(t, slices.Equal(e.AdmissionReviewVersions, []string{"v1"}), "%s takes reviews of %v", e.Name, e.AdmissionReviewVersions)
+		must.Check(t, e.TimeoutSeconds != nil && *e.TimeoutSeconds >= 1 && *e.TimeoutSeconds <= 10, "%s may take %v s", e.Name, e.TimeoutSeconds)
 		failsClosed := e.FailurePolicy == nil || *e.FailurePolicy == admissionregistrationv1.Fail
 		if failsClosed != slices.Contains([]string{"settings.longhorn.fairlead.io", "attachments.fairlead.io", "nodefences.fairlead.io"}, e.Name) {
 			t.Errorf("%s fails closed: %v", e.Name, failsClosed)
@@ -79,18 +71,14 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 			t.Errorf("%s is for every namespace", e.Name)
 		}
 		narrowed := e.ObjectSelector != nil && len(e.ObjectSelector.MatchLabels)+len(e.ObjectSelector.MatchExpressions) > 0 || len(e.MatchConditions) > 0
-		if !narrowed {
-			t.Errorf("%s is for every object of its kind", e.Name)
-		}
+		must.Check(t, narrowed, "%s is for every object of its kind", e.Name)
 		for _, r := range e.Rules {
 			ofCluster := len(r.Resources) == 1 && slices.Contains(ofTheCluster, r.Resources[0])
 			if r.Scope == nil || (*r.Scope == admissionregistrationv1.ClusterScope) != ofCluster || *r.Scope == admissionregistrationv1.AllScopes {
 				t.Errorf("%s is for objects of the cluster", e.Name)
 			}
 			for _, word := range slices.Concat(r.APIGroups, r.APIVersions, r.Resources) {
-				if strings.Contains(word, "*") {
-					t.Errorf("%s has a wildcard: %v", e.Name, r.Rule)
-				}
+				must.Check(t, !strings.Contains(word, "*"), "%s has a wildcard: %v", e.Name, r.Rule)
 			}
 			// Nodes: only what the out-of-service taint does to them, and never in the way.
 			if slices.Contains(r.Resources, "nodes") && (*e.FailurePolicy != admissionregistrationv1.Ignore || !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Update}) ||
@@ -127,12 +115,8 @@ func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 			continue
 		}
 		selector, err := metav1.LabelSelectorAsSelector(e.NamespaceSelector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if selector.Matches(k8slabels.Set{corev1.LabelMetadataName: Namespace}) {
-			t.Errorf("%s is for %s", e.Name, Namespace)
-		}
+		must.Do(t, err)
+		must.Check(t, !selector.Matches(k8slabels.Set{corev1.LabelMetadataName: Namespace}), "%s is for %s", e.Name, Namespace)
 		// Networks are often kept in kube-system; nothing else there is Fairlead's business.
 		if !strings.HasPrefix(e.Name, "networks.") && selector.Matches(k8slabels.Set{corev1.LabelMetadataName: "kube-system"}) {
 			t.Errorf("%s is for kube-system", e.Name)
@@ -143,9 +127,7 @@ func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 func TestDangerZoneSettingsAreChecked(t *testing.T) {
 	judged := settingsOf(longhorn.Profile()).Conditions[0].Expression
 	for _, d := range catalog.DangerZone() {
-		if !strings.Contains(judged, "'"+string(d.Name)+"'") {
-			t.Errorf("%s is not in %s", d.Name, judged)
-		}
+		must.Check(t, strings.Contains(judged, "'"+string(d.Name)+"'"), "%s is not in %s", d.Name, judged)
 	}
 }
 
@@ -157,18 +139,14 @@ func TestStorageSystemMayCreateItsSettings(t *testing.T) {
 		i := slices.IndexFunc(conditions, func(c admissionregistrationv1.MatchCondition) bool {
 			return c.Name == "not-created-by-the-storage-system"
 		})
-		if i < 0 || p.ServiceAccount == "" {
-			t.Fatalf("%s: %q is not exempt in %+v", p.Name, p.ServiceAccount, conditions)
-		}
+		must.True(t, i >= 0 && p.ServiceAccount != "", "%s: %q is not exempt in %+v", p.Name, p.ServiceAccount, conditions)
 		for _, part := range []string{
 			"request.operation == 'CREATE'",                // not what its UI changes
 			"request.resource.group != 'fairlead.io'",      // not Fairlead's own settings
 			"':" + p.ServiceAccount + "'",                  // no other account
 			"'system:serviceaccount:' + request.namespace", // nor an account of that name elsewhere
 		} {
-			if !strings.Contains(conditions[i].Expression, part) {
-				t.Errorf("%s: %q is not in %s", p.Name, part, conditions[i].Expression)
-			}
+			must.Check(t, strings.Contains(conditions[i].Expression, part), "%s: %q is not in %s", p.Name, part, conditions[i].Expression)
 		}
 	}
 }
@@ -177,17 +155,13 @@ func TestStorageSystemMayCreateItsSettings(t *testing.T) {
 const requestTimeout = time.Minute
 
 func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
-	if rollout.DefaultSettle < requestTimeout {
-		t.Fatalf("settle time %s, admission and write take up to %s", rollout.DefaultSettle, requestTimeout)
-	}
+	must.True(t, rollout.DefaultSettle >= requestTimeout, "settle time %s, admission and write take up to %s", rollout.DefaultSettle, requestTimeout)
 }
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
 	entries := entriesOf(longhorn.Profile())
 	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
-	if *w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > 3 {
-		t.Errorf("policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
-	}
+	must.Check(t, *w.FailurePolicy == admissionregistrationv1.Ignore && *w.TimeoutSeconds <= 3, "policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	if len(w.Rules) != 1 || len(w.Rules[0].Operations) != 1 || w.Rules[0].Operations[0] != admissionregistrationv1.Delete || strings.Join(w.Rules[0].Resources, " ") != "pods" {
 		t.Errorf("rules %+v", w.Rules) // evictions are pods/eviction
 	}

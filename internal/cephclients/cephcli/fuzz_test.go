@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // checked is what must hold for all addresses that are read, whatever they were read from.
 func checked(t *testing.T, found []netip.Addr) {
 	t.Helper()
 	for _, ip := range found {
-		if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() || ip.Zone() != "" {
-			t.Fatalf("address %v", ip)
-		}
+		must.True(t, ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.Is4In6() && ip.Zone() == "", "address %v", ip)
 	}
 	if !slices.IsSortedFunc(found, netip.Addr.Compare) || len(slices.Compact(slices.Clone(found))) != len(found) {
 		t.Fatalf("not in order, or not once each: %v", found)
@@ -50,9 +50,7 @@ func FuzzClientLs(f *testing.F) {
 			return
 		}
 		for at, found := range mounted {
-			if at != path.Clean(at) || !path.IsAbs(at) || len(found) == 0 {
-				t.Fatalf("%q is mounted from %v", at, found)
-			}
+			must.True(t, at == path.Clean(at) && path.IsAbs(at) && len(found) != 0, "%q is mounted from %v", at, found)
 			checked(t, slices.Compact(slices.SortedFunc(slices.Values(found), netip.Addr.Compare)))
 		}
 	})
@@ -103,9 +101,7 @@ func FuzzVolume(f *testing.F) {
 			words = append(words, v.Namespace)
 		}
 		for _, w := range words {
-			if w == "" || w[0] == '-' || strings.ContainsAny(w, " \t\r\n/@:,*'\"\\$;&|<>`\x00") {
-				t.Fatalf("%q is taken", w)
-			}
+			must.True(t, w != "" && w[0] != '-' && !strings.ContainsAny(w, " \t\r\n/@:,*'\"\\$;&|<>`\x00"), "%q is taken", w)
 		}
 	})
 }

@@ -29,9 +29,7 @@ var families = map[string][2]netip.Addr{
 func TestAnswersOfARealCeph(t *testing.T) {
 	for family, nodes := range families {
 		clients, err := ParseStatus(captured(t, family, "rbd-status.json"))
-		if err != nil || !slices.Equal(clients, nodes[:1]) {
-			t.Errorf("%s: rbd status gives %v, %v", family, clients, err)
-		}
+		must.Check(t, err == nil && slices.Equal(clients, nodes[:1]), "%s: rbd status gives %v, %v", family, clients, err)
 		mounted, err := ParseClientLs(captured(t, family, "client-ls.json"))
 		must.Do(t, err)
 		for i, at := range []string{"/volumes/csi/csi-vol-1/4f2e", "/volumes/csi/csi-vol-1/4f2e-0"} {
@@ -39,9 +37,7 @@ func TestAnswersOfARealCeph(t *testing.T) {
 		}
 		for file, ranks := range map[string][]int{"mds-stat.json": {0}, "mds-stat-two.json": {0, 1}} {
 			mdss, err := ParseMDSStat(captured(t, family, file))
-			if err != nil || !slices.Equal(mdss.Ranks["cephfs"], ranks) || len(mdss.Addresses) != 2 {
-				t.Errorf("%s %s: %+v, %v", family, file, mdss, err)
-			}
+			must.Check(t, err == nil && slices.Equal(mdss.Ranks["cephfs"], ranks) && len(mdss.Addresses) == 2, "%s %s: %+v, %v", family, file, mdss, err)
 		}
 	}
 }
@@ -144,9 +140,7 @@ func TestMDSStat(t *testing.T) {
 func TestMgrMetadata(t *testing.T) {
 	found, err := ParseMgrMetadata([]byte("\n" + `[{"name":"x","addr":"10.99.0.6","addrs":"10.99.0.6:0/127","arch":"x86_64"},` +
 		`{"name":"y","addr":"2001:db8::6","addrs":"[v2:[2001:db8::6]:6800/1,v1:[2001:db8::6]:6801/1]"},{"name":"z","addrs":"10.99.0.6:0/5"}]`))
-	if err != nil || fmt.Sprint(found) != "[10.99.0.6 2001:db8::6]" {
-		t.Errorf("%v, %v", found, err)
-	}
+	must.Check(t, err == nil && fmt.Sprint(found) == "[10.99.0.6 2001:db8::6]", "%v, %v", found, err)
 	for _, text := range []string{"", "null", "{}", `[{}]`, `[{"name":"x"}]`, `[{"name":"x","addr":"10.99.0.6"}]`, `[{"name":"x","addrs":"-"}]`, "[][]"} {
 		if found, err := ParseMgrMetadata([]byte(text)); err == nil {
 			t.Errorf("%q gives %v", text, found)

@@ -25,15 +25,11 @@ func TestOddNamesAreRefused(t *testing.T) {
 			if what == "namespace" && value == "" {
 				continue // the pool's own
 			}
-			if v.Validate() == nil || (Request{"v": v}).Validate() == nil {
-				t.Errorf("%s %q is taken", what, value)
-			}
+			must.Check(t, v.Validate() != nil && (Request{"v": v}).Validate() != nil, "%s %q is taken", what, value)
 		}
 	}
 	for _, path := range []string{"", "-v", "v", "./v", "/a/../b", "/a//b", "/a/./b", "//a", "/" + strings.Repeat("a", 4096)} {
-		if (Volume{FileSystem: "f", Path: path}).Validate() == nil {
-			t.Errorf("path %q is taken", path)
-		}
+		must.Check(t, (Volume{FileSystem: "f", Path: path}).Validate() != nil, "path %q is taken", path)
 	}
 }
 
@@ -59,7 +55,5 @@ func TestRequestIsBounded(t *testing.T) {
 		must.Do(t, r.Validate())
 		r[strconv.Itoa(i)] = Volume{Pool: "p", Image: "i"}
 	}
-	if r.Validate() == nil {
-		t.Errorf("%d volumes are taken", len(r))
-	}
+	must.Check(t, r.Validate() != nil, "%d volumes are taken", len(r))
 }

@@ -35,9 +35,7 @@ func TestCommandsRunWithoutAShellAndAreBounded(t *testing.T) {
 	self, err := os.Executable()
 	must.Do(t, err)
 	output, err := Local(t.Context(), self, "as-a-command", "say", "$HOME; `id`", "--image=a b")
-	if err != nil || string(output) != "$HOME; `id`|--image=a b" {
-		t.Errorf("got %q, %v", output, err)
-	}
+	must.Check(t, err == nil && string(output) == "$HOME; `id`|--image=a b", "got %q, %v", output, err)
 	if output, err = Local(t.Context(), self, "as-a-command", "fail"); err == nil || output != nil || len(err.Error()) > 2*maxComplaint {
 		t.Errorf("got %q, %v", output, err)
 	}

@@ -21,7 +21,5 @@ func TestFenceViewersMayReadWhatDrillsRead(t *testing.T) {
 	drill(t, live, cli.OutputTable, "node-1", exitUnfenceable)
 	_, _, err := (&cli.ClientOptions{}).Configuration(t.Context(), live)
 	must.Do(t, err)
-	if !reads["pods"] || !reads["networkfences"] || len(reads) < 10 {
-		t.Errorf("the drill read only %v", reads)
-	}
+	must.Check(t, reads["pods"] && reads["networkfences"] && len(reads) >= 10, "the drill read only %v", reads)
 }

@@ -141,8 +141,6 @@ func TestRefusedNFSChanges(t *testing.T) {
 		add: []string{"server-4"}, drain: []string{"10.0.0.9"}, weight: []string{"10.0.0.1", "10.0.0.1=2", "10.0.0.1=3", "10.0.0.2=0"},
 	})
 	for _, want := range []string{"add[0]: ", "drain[0]: ", "weight[0]: ", "weight[2]: ", "weight[10.0.0.2]: "} {
-		if !errors.Is(err, errNFSChange) || !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in %v", want, err)
-		}
+		must.Check(t, errors.Is(err, errNFSChange) && strings.Contains(err.Error(), want), "no %q in %v", want, err)
 	}
 }

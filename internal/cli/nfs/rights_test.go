@@ -19,8 +19,6 @@ func TestNFSViewersMayReadWhatIsShown(t *testing.T) {
 	_, _, err := (&cli.ClientOptions{}).Configuration(t.Context(), clitest.Client(t, funcs))
 	must.Do(t, err)
 	for _, resource := range []string{"nfsservices", "persistentvolumes", "volumeattachments", "nodes", "configmaps"} {
-		if !reads[resource] {
-			t.Errorf("%s were not read: %v", resource, reads)
-		}
+		must.Check(t, reads[resource], "%s were not read: %v", resource, reads)
 	}
 }

@@ -140,23 +140,17 @@ func TestLongListsAreCutInTheTableOnly(t *testing.T) {
 		})
 	}
 	view := planFor(t, f, "priority-class=longhorn-critical")
-	if len(view.Works) != 104 || len(view.Blockers) != 101 {
-		t.Fatalf("got %d works, %d blockers", len(view.Works), len(view.Blockers))
-	}
+	must.True(t, len(view.Works) == 104 && len(view.Blockers) == 101, "got %d works, %d blockers", len(view.Works), len(view.Blockers))
 	out := output(t, view, cli.OutputTable, cli.ExitWaits)
 	for _, want := range []string{"\nand 84 more; -o json has all\n", "\nand 81 more; -o json has all\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
+		must.Check(t, strings.Contains(out, want), "%q is not in\n%s", want, out)
 	}
 }
 
 func TestOtherWaitingSettingIsNamed(t *testing.T) {
 	f := inLonghorn(clusterFacts(), catalog.PriorityClass, "urgent")
 	out := output(t, planFor(t, f, "guaranteed-instance-manager-cpu=20"), cli.OutputTable, cli.ExitWaits)
-	if !strings.Contains(out, "\nNot applied yet, with or without the change: priority-class\n") {
-		t.Errorf("got\n%s", out)
-	}
+	must.Check(t, strings.Contains(out, "\nNot applied yet, with or without the change: priority-class\n"), "got\n%s", out)
 }
 
 func TestNetworkOfSharedVolumes(t *testing.T) {
@@ -193,9 +187,7 @@ func TestNetworkMovesForAllSettingsThatChooseIt(t *testing.T) {
 		t.Errorf("got\n%s", out)
 	}
 	i := slices.IndexFunc(view.Works, func(w Work) bool { return w.Action == moveAction })
-	if i < 0 {
-		t.Fatal("the network is not moved")
-	}
+	must.True(t, i >= 0, "the network is not moved")
 	must.Equal(t, view.Works[i].Settings, []string{"storage-network", "storage-network-for-rwx-volume-enabled"})
 	must.Equal(t, view.Works[i].WaitsFor, "1 RWX volume attached: pvc-rwx")
 }
@@ -225,7 +217,5 @@ func TestRefusedChanges(t *testing.T) {
 
 func TestValuesMayHaveEqualSignsAndCommas(t *testing.T) {
 	c, err := parseChanges([]string{`taint-toleration=key=value:NoSchedule`}, nil)
-	if err != nil || *c[catalog.TaintToleration] != "key=value:NoSchedule" {
-		t.Errorf("got %v, %v", c, err)
-	}
+	must.Check(t, err == nil && *c[catalog.TaintToleration] == "key=value:NoSchedule", "got %v, %v", c, err)
 }

@@ -49,9 +49,7 @@ func TestPlanRefusesWhatTheWebhookRefuses(t *testing.T) {
 				facts.MissingPolicy = validators.Refuse
 			}
 			_, err := changesFor(t, test.set, test.unset).planned(facts)
-			if err == nil {
-				t.Fatal("the change is not refused")
-			}
+			must.True(t, err != nil, "the change is not refused")
 			clitest.Golden(t, "plan-refused-"+test.name+".txt", err.Error()+"\n")
 		})
 	}
@@ -90,9 +88,7 @@ func TestPlanAcceptsWhatTheWebhookAccepts(t *testing.T) {
 			must.Equal(t, view.Outcome, test.outcome)
 			var out strings.Builder
 			_ = show(&out, view, cli.OutputTable)
-			if !strings.Contains(out.String(), test.warns) {
-				t.Errorf("%q is not in\n%s", test.warns, out.String())
-			}
+			must.Check(t, strings.Contains(out.String(), test.warns), "%q is not in\n%s", test.warns, out.String())
 		})
 	}
 }

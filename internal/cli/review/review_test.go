@@ -43,9 +43,7 @@ func run(t *testing.T, want error, in string, args ...string) string {
 
 func contains(t *testing.T, text, want string) {
 	t.Helper()
-	if !strings.Contains(text, want) {
-		t.Errorf("%q is missing in:\n%s", want, text)
-	}
+	must.Check(t, strings.Contains(text, want), "%q is missing in:\n%s", want, text)
 }
 
 func TestDirectoryIsReviewedWithoutCluster(t *testing.T) {
@@ -136,9 +134,7 @@ func TestBadInputNamesFileAndLine(t *testing.T) {
 		"apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: b}}\n": "-:1: not a Kubernetes object",
 	} {
 		_, err := load([]string{"-"}, strings.NewReader(text))
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
+		must.Check(t, err != nil && strings.HasPrefix(err.Error(), want), "%q: %v, want %s", text, err, want)
 	}
 	if _, err := load([]string{"-"}, strings.NewReader("# nothing\n---\n")); !errors.Is(err, errNothing) {
 		t.Errorf("got %v", err)

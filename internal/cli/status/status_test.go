@@ -20,30 +20,25 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 func look(t *testing.T, funcs interceptor.Funcs, all ...client.Object) View {
 	t.Helper()
 	c, err := config.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	live := clitest.Client(t, funcs, all...)
 	target := cli.Target{Profile: c.Profiles[0], Configuration: c, Reader: cluster.NewReader(c.Profiles[0].Storage(), live, live)}
 	v, err := Read(t.Context(), []cli.Target{target}, live, clitest.Noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
 func TestStatusIsShown(t *testing.T) {
 	cluster := "lab (https://127.0.0.1:6443)"
 	fine, trouble := look(t, interceptor.Funcs{}, objects.HealthyCluster(clitest.Noon)...), look(t, interceptor.Funcs{}, objects.TroubledCluster(clitest.Noon)...)
-	if fine.State != datapath.OK || trouble.State != datapath.Wrong {
-		t.Errorf("states %s, %s", fine.State, trouble.State)
-	}
+	must.Check(t, fine.State == datapath.OK && trouble.State == datapath.Wrong, "states %s, %s", fine.State, trouble.State)
 	for name, write := range map[string]func(io.Writer) error{
 		"fine.txt": func(out io.Writer) error { writeStatus(out, fine, "fairlead", cluster, clitest.Noon); return nil },
 		"trouble.txt": func(out io.Writer) error {
@@ -57,9 +52,7 @@ func TestStatusIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := write(&out); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, write(&out))
 			clitest.Golden(t, name, out.String())
 		})
 	}
@@ -117,9 +110,7 @@ func TestExitCodeTellsStartingServerFromFailedServer(t *testing.T) {
 
 func TestEmptyClusterWaitsForController(t *testing.T) {
 	v := look(t, interceptor.Funcs{})
-	if v.State != datapath.Waiting || v.Profiles[0].Network.Phase != "Unknown" || len(v.Profiles[0].Volumes) != 0 {
-		t.Errorf("got %+v", v)
-	}
+	must.Check(t, v.State == datapath.Waiting && v.Profiles[0].Network.Phase == "Unknown" && len(v.Profiles[0].Volumes) == 0, "got %+v", v)
 }
 
 // Regression: a record that can't be read hid everything else.
@@ -150,9 +141,7 @@ func TestShellCompletesSharedVolumes(t *testing.T) {
 		cmd.SetOut(out)
 		return cmd.ExecuteContext(t.Context())
 	})
-	if !strings.HasPrefix(out, "pvc-a\npvc-b\n:") {
-		t.Errorf("got %q", out)
-	}
+	must.Check(t, strings.HasPrefix(out, "pvc-a\npvc-b\n:"), "got %q", out)
 }
 
 func TestNoValueSteersTerminalOfStatus(t *testing.T) {
@@ -173,7 +162,5 @@ func TestPlannersMayReadStatus(t *testing.T) {
 		"base": "fairlead-planner", "components/fencing": "fairlead-fence-viewer", "components/nfs": "fairlead-nfs-viewer",
 	})
 	look(t, funcs, objects.TroubledCluster(clitest.Noon)...)
-	if !reads["endpointslices"] || !reads["sharemanagers"] || !reads["nodefences"] || !reads["nfsservices"] {
-		t.Errorf("only these were read: %v", reads)
-	}
+	must.Check(t, reads["endpointslices"] && reads["sharemanagers"] && reads["nodefences"] && reads["nfsservices"], "only these were read: %v", reads)
 }

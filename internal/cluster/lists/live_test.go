@@ -69,13 +69,9 @@ func TestFactsAsReportedReadNoEngines(t *testing.T) {
 	must.Do(t, err)
 	api.Requests()
 	reported, err := paged.Facts(t.Context(), cluster.FactsOptions{AsReported: true})
-	if err != nil || !reflect.DeepEqual(reported, whole) {
-		t.Errorf("got  %+v, %v\nwant %+v", reported, err, whole)
-	}
+	must.Check(t, err == nil && reflect.DeepEqual(reported, whole), "got  %+v, %v\nwant %+v", reported, err, whole)
 	for _, request := range api.Requests() {
-		if strings.Contains(request, "Engine") || strings.Contains(request, "Replica") {
-			t.Errorf("unwanted request: %s", request)
-		}
+		must.Check(t, !strings.Contains(request, "Engine") && !strings.Contains(request, "Replica"), "unwanted request: %s", request)
 	}
 	if !slices.ContainsFunc(reported.Components, func(c catalog.Component) bool { return len(c.Uses) > 0 }) {
 		t.Error("no instance manager is in use: the comparison proves nothing")
@@ -111,9 +107,7 @@ func TestBrokenPagesAreErrors(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte(answer))
 			}, &longhorn.Volume{})
-			if err := live.List(t.Context(), &longhorn.VolumeList{}, client.InNamespace("")); err == nil {
-				t.Error("no error")
-			}
+			must.Check(t, live.List(t.Context(), &longhorn.VolumeList{}, client.InNamespace("")) != nil, "no error")
 		})
 	}
 }

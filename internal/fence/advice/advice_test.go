@@ -13,29 +13,24 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // everyReason is the value of each constant in reasons.go.
 func everyReason(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../reasons.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var all []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
 			reason, err := strconv.Unquote(text.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			all = append(all, reason)
 		}
 		return true
 	})
-	if len(all) < 30 {
-		t.Fatalf("only these reasons were found: %q", all)
-	}
+	must.True(t, len(all) >= 30, "only these reasons were found: %q", all)
 	return all
 }
 
@@ -46,14 +41,10 @@ func TestEveryReasonHasAdvice(t *testing.T) {
 			t.Errorf("%s has none", reason)
 		}
 		a := Of("node-1-x", "node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: reason})
-		if a.Next == "" || regexp.MustCompile(`\b(RECORD|NODE|LABEL|TAINT)\b`).MatchString(a.Next) {
-			t.Errorf("%s: next is %q", reason, a.Next)
-		}
+		must.Check(t, a.Next != "" && !regexp.MustCompile(`\b(RECORD|NODE|LABEL|TAINT)\b`).MatchString(a.Next), "%s: next is %q", reason, a.Next)
 	}
 	for reason := range advices {
-		if !slices.Contains(reasons, reason) {
-			t.Errorf("%s is no reason", reason)
-		}
+		must.Check(t, slices.Contains(reasons, reason), "%s is no reason", reason)
 	}
 }
 
@@ -72,12 +63,8 @@ func TestAdviceNamesNodeAndRecord(t *testing.T) {
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady}, "fairlead fences drill node-1"},
 	} {
 		got := Of("node-1-x", test.node, test.status)
-		if got.Next != test.want {
-			t.Errorf("%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got.Next, test.want)
-		}
-		if opens := strings.Contains(got.Next, "annotate"); opens != (got.OnlyIf != "") {
-			t.Errorf("%s: only if %q", got.Next, got.OnlyIf)
-		}
+		must.Check(t, got.Next == test.want, "%s %s: got\n%s\nwant\n%s", test.status.Phase, test.status.Reason, got.Next, test.want)
+		must.Check(t, strings.Contains(got.Next, "annotate") == (got.OnlyIf != ""), "%s: only if %q", got.Next, got.OnlyIf)
 	}
 }
 
@@ -86,11 +73,7 @@ func TestEveryReasonHasHeading(t *testing.T) {
 	for _, reason := range everyReason(t) {
 		file, anchor, _ := strings.Cut(fence.PageOf(reason), "#")
 		page, err := os.ReadFile("../../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if anchor != strings.ToLower(reason) || !regexp.MustCompile(`(?m)^#+ `+reason+`$`).Match(page) {
-			t.Errorf("%s has no heading %s", file, reason)
-		}
+		must.Do(t, err)
+		must.Check(t, anchor == strings.ToLower(reason) && regexp.MustCompile(`(?m)^#+ `+reason+`$`).Match(page), "%s has no heading %s", file, reason)
 	}
 }

@@ -1,6 +1,10 @@
 package profiles
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
 
 func TestDriversOfRookCeph(t *testing.T) {
 	for driver, want := range map[string]string{
@@ -18,9 +22,7 @@ func TestDriversOfRookCeph(t *testing.T) {
 		}
 	}
 	pods := RookCeph().ClientPods("rook-ceph.rbd.csi.ceph.com")
-	if len(pods) != 2 || pods[0]["app"] != "csi-rbdplugin" || pods[1]["app"] != "rook-ceph.rbd.csi.ceph.com-nodeplugin" {
-		t.Errorf("got %v", pods)
-	}
+	must.Check(t, len(pods) == 2 && pods[0]["app"] == "csi-rbdplugin" && pods[1]["app"] == "rook-ceph.rbd.csi.ceph.com-nodeplugin", "got %v", pods)
 	if again := RookCeph().ClientPods("rook-ceph.cephfs.csi.ceph.com"); again[0]["app"] != "csi-cephfsplugin" {
 		t.Errorf("got %v", again)
 	}

@@ -1,6 +1,10 @@
 package taint
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
 
 func TestOnlyFalseSwitchesOff(t *testing.T) {
 	for value, off := range map[string]bool{"false": true, " False\n": true, "true": false, "": false, "no": false} {
@@ -8,7 +12,5 @@ func TestOnlyFalseSwitchesOff(t *testing.T) {
 			t.Errorf("%q switches off: %t", value, got)
 		}
 	}
-	if IsSwitchedOff(nil) {
-		t.Error("a missing ConfigMap switches off")
-	}
+	must.Check(t, !IsSwitchedOff(nil), "a missing ConfigMap switches off")
 }

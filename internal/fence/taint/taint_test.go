@@ -253,8 +253,6 @@ func TestCheckRefusesBadRules(t *testing.T) {
 	for _, bad := range []Rules{
 		{Mode: "dry-run"}, {MaxShare: 101}, {MaxShare: -1}, {StormShare: 101}, {NotReadyFor: -1}, {StormWindow: -1}, {MaxStaleness: -1}, {MaxNodes: -1}, {StormNodes: -1},
 	} {
-		if bad.Check() == nil {
-			t.Errorf("%+v passes", bad)
-		}
+		must.Check(t, bad.Check() != nil, "%+v passes", bad)
 	}
 }

@@ -204,9 +204,7 @@ func TestNextForVolumeNetworks(t *testing.T) {
 }
 
 func TestServersWaitForEveryClient(t *testing.T) {
-	if r := onVolumeNetworks(false, netX)(); !r.reachedByAll(netX) {
-		t.Fatal("servers may not use the network")
-	}
+	must.True(t, onVolumeNetworks(false, netX)().reachedByAll(netX), "servers may not use the network")
 	for name, change := range map[string]func(*Rollout){
 		"no DaemonSet":                  func(r *Rollout) { r.DaemonSet.Found = false },
 		"unobserved template":           func(r *Rollout) { r.DaemonSet.Observed = false },

@@ -1,13 +1,15 @@
 package longhorn
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
 
 func TestVolumeOfInstance(t *testing.T) {
 	for instance, want := range map[string]string{
 		"pvc-1-e-0": "pvc-1", "pvc-1-ef-0": "pvc-1", "pvc-1-r-1a2b3c4d": "pvc-1", "data-r-e-0": "data-r", "x": "", "": "",
 	} {
-		if got := VolumeOfInstance(instance); got != want {
-			t.Errorf("%q: got %q, want %q", instance, got, want)
-		}
+		must.Equal(t, VolumeOfInstance(instance), want, "%q", instance)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestDutiesFollowTheVersion(t *testing.T) {
@@ -19,9 +20,7 @@ func TestDutiesFollowTheVersion(t *testing.T) {
 		if !ok {
 			got = "unknown"
 		}
-		if got != want {
-			t.Errorf("%q: got %s, want %s", version, got, want)
-		}
+		must.Equal(t, got, want, "%q", version)
 	}
 }
 
@@ -38,15 +37,11 @@ func versionRange(d storage.VersionDuties) string {
 // The documentation shows the table that the code goes by.
 func TestTheTableOfVersionsIsDocumented(t *testing.T) {
 	docs, err := os.ReadFile("../../../docs/reference/duties.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, row := range versions() {
 		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", versionRange(row), row.Does,
 			row.Duties[storage.DutySettings], row.Duties[storage.DutyPods], row.Duties[storage.DutyServices], row.Duties[storage.DutyEndpoints], row.Duties[storage.DutyWorkloads], row.Duties[storage.DutyRemount])
-		if !strings.Contains(string(docs), want) {
-			t.Errorf("docs/reference/duties.md lacks this entry:\n%s", want)
-		}
+		must.Check(t, strings.Contains(string(docs), want), "docs/reference/duties.md lacks this entry:\n%s", want)
 	}
 }
 

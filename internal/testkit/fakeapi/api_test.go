@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -29,9 +30,7 @@ func TestDeletionChecksPreconditions(t *testing.T) {
 		}
 	}
 	b.Must(b.Client.Delete(t.Context(), pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}))
-	if testkit.Get[corev1.Pod](t, b, "default", "a") != nil {
-		t.Error("the pod is still there")
-	}
+	must.Check(t, testkit.Get[corev1.Pod](t, b, "default", "a") == nil, "the pod is still there")
 }
 
 func TestCrashedClientWritesNothing(t *testing.T) {
@@ -68,9 +67,7 @@ func TestFrozenCacheShowsOldState(t *testing.T) {
 	b.Client.Cache = b.NewCache()
 	b.Must(b.Client.Cache.Freeze(t.Context(), nil, &corev1.NodeList{}))
 	testkit.Change(b, "", "a", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if testkit.Get[corev1.Node](t, b.Client, "", "a").Spec.Unschedulable {
-		t.Error("the cache shows a change")
-	}
+	must.Check(t, !testkit.Get[corev1.Node](t, b.Client, "", "a").Spec.Unschedulable, "the cache shows a change")
 	if b.Client.Cache.Release(); !testkit.Get[corev1.Node](t, b.Client, "", "a").Spec.Unschedulable {
 		t.Error("the cache does not catch up")
 	}
