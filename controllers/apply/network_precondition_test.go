@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -68,6 +70,18 @@ func TestRecordBeginsWithServersOnTheClientsNetwork(t *testing.T) {
 		}
 	}
 	f.wantApplied()
+}
+
+// With settings: guard, the storage system rolls out by itself.
+func TestRecordFollowsWhatTheStorageSystemRollsOut(t *testing.T) {
+	for applies, want := range map[bool]storage.Attachment{false: netTwo, true: netOne} {
+		f := newFixture(t, netOne)
+		f.r.Applies = applies
+		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations[storage.NetworksAnnotation] = netTwo.String() })
+		testkit.Change(f.Bench, profile.Namespace, "csi", func(pod *corev1.Pod) { pod.Annotations = clientPod("1", netTwo.String()).Annotations })
+		f.Must(f.reconcile())
+		must.Equal(t, f.rollout().Status.Clients.Network, want.String(), "clients, applies %t", applies)
+	}
 }
 
 func TestChangedRecordIsNotOverwritten(t *testing.T) {
