@@ -3,13 +3,19 @@ package webhook
 import (
 	"context"
 	"slices"
+	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/mutators"
+	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // node is the view of a Node whose taints change.
@@ -65,4 +71,81 @@ func (f *Fencing) nodes() admission.Rule[node] {
 			return admission.Allowed(reason), nil
 		},
 	}
+}
+
+var nodeFenceKinds = []metav1.GroupVersionKind{{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeFence"}}
+
+func nodeFenceOverrides() admission.Rule[mutators.NodeFence] {
+	return admission.Rule[mutators.NodeFence]{
+		Kinds: nodeFenceKinds,
+		Decide: func(_ context.Context, r *admission.Request[mutators.NodeFence]) (admission.Decision, error) {
+			facts := mutators.OverrideFacts{User: r.UserInfo.Username, Now: time.Now()}
+			return admission.FromMutation(mutators.RecordNodeFenceOverride(*r.Object, r.OldObject, facts)), nil
+		},
+	}
+}
+
+func (f *Fencing) nodeFences() admission.Rule[validators.NodeFence] {
+	return admission.Rule[validators.NodeFence]{
+		Deletes: true,
+		Kinds:   nodeFenceKinds,
+		Decide: func(ctx context.Context, r *admission.Request[validators.NodeFence]) (admission.Decision, error) {
+			if r.Operation == admissionv1.Delete {
+				return admission.FromVerdict(validators.ValidateNodeFenceDeletion(*r.OldObject), r.Resource, r.OldObject.Metadata.Name), nil
+			}
+			facts := validators.NodeFenceFacts{User: r.UserInfo.Username, Controller: r.UserInfo.Username == registration.ControllerUser}
+			var err error
+			if facts.MayOverride, err = f.MayOverride(ctx, r.UserInfo, r.Object.Metadata.Name); err != nil {
+				return admission.CannotJudge(err), nil
+			}
+			return admission.FromVerdict(validators.ValidateNodeFence(*r.Object, r.OldObject, facts), r.Resource, r.Object.Metadata.Name), nil
+		},
+	}
+}
+
+// workloadPods gates new pods while a lost node holds one of their volumes that Kubernetes does not attach. It fails open.
+//
+// Objects: new pods that use claims, in namespaces that opt in.
+func (f *Fencing) workloadPods() admission.Rule[mutators.WorkloadPod] {
+	return admission.Rule[mutators.WorkloadPod]{
+		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
+		Decide: func(ctx context.Context, r *admission.Request[mutators.WorkloadPod]) (admission.Decision, error) {
+			var held []mutators.HeldClaim
+			unattached := false
+			for _, claim := range r.Object.Claims() {
+				h, may, err := f.heldClaim(ctx, r.Namespace, claim)
+				if err != nil {
+					return admission.Decision{}, err
+				}
+				unattached = unattached || may
+				if h != nil {
+					held = append(held, *h)
+				}
+			}
+			return admission.FromMutation(mutators.GateWorkloadPod(*r.Object, held, unattached)), nil
+		},
+	}
+}
+
+// heldClaim is the lost node that holds the volume of a claim, or nil. unattached: Kubernetes does not attach the volume,
+// or the claim has no volume yet.
+//
+// heldClaim reads the nodes' records and not other pods of the claim: the webhook may not read pods, and the controller
+// records a pod's volumes moments after the pod got its node.
+func (f *Fencing) heldClaim(ctx context.Context, namespace, claim string) (held *mutators.HeldClaim, unattached bool, err error) {
+	volume, err := f.Live.BoundVolume(ctx, namespace, claim)
+	if err != nil || volume == nil {
+		return nil, true, err
+	}
+	if !f.protects(volume.Driver) {
+		return nil, false, nil
+	}
+	if attached, err := f.Live.Attached(ctx, volume.Driver); err != nil || attached {
+		return nil, false, err
+	}
+	h, err := f.held(ctx, *volume, "")
+	if err != nil || h == nil {
+		return nil, true, err
+	}
+	return &mutators.HeldClaim{Claim: claim, Volume: volume.Name, Node: h.Node}, true, nil
 }

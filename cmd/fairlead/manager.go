@@ -1,8 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -15,6 +23,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -77,4 +87,46 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 		}
 	}
 	return mgr, nil
+}
+
+func storageProfiles(c *config.Configuration) []storage.Profile {
+	var profiles []storage.Profile
+	for _, p := range c.Profiles {
+		profiles = append(profiles, p.Storage())
+	}
+	return profiles
+}
+
+var errObjectKey = errors.New("must be <namespace>/<name>")
+
+// objectKey parses <namespace>/<name>; "" is no object.
+func objectKey(flag, value string) (client.ObjectKey, error) {
+	if value == "" {
+		return client.ObjectKey{}, nil
+	}
+	namespace, name, found := strings.Cut(value, "/")
+	if !found || namespace == "" || name == "" {
+		return client.ObjectKey{}, fmt.Errorf("--%s %q: %w", flag, value, errObjectKey)
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// serveHTTP serves until the context ends; an empty address or 0 serves nothing.
+func serveHTTP(ctx context.Context, listen string, handler http.Handler) error {
+	if listen == "0" || listen == "" {
+		return nil
+	}
+	s := manager.Server{
+		Server:          &http.Server{Addr: listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second},
+		ShutdownTimeout: ptr.To(time.Second),
+	}
+	if err := s.Start(ctx); err != nil {
+		return fmt.Errorf("serving on %s: %w", listen, err)
+	}
+	return nil
+}
+
+// goCollector reports Go's own metrics, with the live heap: the memory in use after the last collection.
+func goCollector() prometheus.Collector {
+	return collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}))
 }

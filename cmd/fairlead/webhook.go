@@ -2,19 +2,24 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	stdlog "log"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead-io/fairlead/certs"
 	"github.com/fairlead-io/fairlead/internal/cli"
@@ -25,6 +30,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/settingsapi"
 	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -187,4 +193,21 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live, protected),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
+}
+
+// apiServer returns the server of the REST API; nil if address is empty.
+func apiServer(address string, c *config.Configuration, restConfig *rest.Config, mapper meta.RESTMapper, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*manager.Server, error) {
+	if address == "" || address == "0" {
+		return nil, nil
+	}
+	tlsConfig := &tls.Config{} // callers authenticate with tokens, not certificates
+	admission.ServingTLS(source)(tlsConfig)
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for the API: %w", err)
+	}
+	own := rest.CopyConfig(restConfig)
+	own.UserAgent = "fairlead-api/" + cli.Version
+	handler := settingsapi.NewRouter(settingsapi.Options{Profiles: storageProfiles(c), Cluster: own, Mapper: mapper, Scheme: scheme, Log: log})
+	return settingsapi.NewServer("API", listener, tlsConfig, admission.Recoverer(log)(handler), log), nil
 }

@@ -1,12 +1,15 @@
 package apply
 
 import (
+	"fmt"
+	"maps"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
@@ -84,3 +87,82 @@ func (r *Reconciler) refuse(kind catalog.BlockerKind, object client.Object, err 
 		r.Log.Warn("a write was refused", "kind", kind, "object", object.GetName(), "error", err.Error())
 	}
 }
+
+// backoff delays further changes of a component whose change was undone or refused: Fairlead does
+// not fight another writer, and a refusal delays no other component. It is kept in memory.
+type backoff map[string]attempt
+
+type attempt struct {
+	plan.Hold
+	// values in effect when the change was made
+	values            map[catalog.Name]string
+	changes, refusals int
+}
+
+// pauses after the first change, the second and so on. The last pause repeats.
+var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+// afterRefusal is the longest pause after a refusal: the cause may end at any time.
+const afterRefusal = time.Minute
+
+// record keeps a piece of work and its result.
+func (b *backoff) record(work plan.Work, facts plan.Facts, refused error) {
+	now := facts.Now
+	if *b == nil {
+		*b = backoff{}
+	}
+	maps.DeleteFunc(*b, func(_ string, a attempt) bool { return now.Sub(a.Until) > pauses[len(pauses)-1] })
+	wants, values := map[catalog.Trait]string{}, map[catalog.Name]string{}
+	for trait, want := range work.Wants {
+		wants[trait], values[want.Setting] = want.Text, facts.Values[want.Setting].Text
+	}
+	a := (*b)[work.Component.Name]
+	if !overlap(a.Wants, wants) {
+		a = attempt{} // another change
+	}
+	a.Wants, a.values = wants, values
+	if refused != nil {
+		a.refusals++
+		a.Seen, a.Until = "", now.Add(min(pauses[min(a.refusals, len(pauses))-1], afterRefusal))
+		a.Message = fmt.Sprintf("can't be changed: %s; tried again at %s", kit.Note(refused.Error()), timeOfDay(a.Until))
+	} else {
+		a.changes, a.refusals = a.changes+1, 0
+		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])
+		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it, like the storage system, an installer or a webhook; tried again at %s",
+			catalog.Count(a.changes, "time"), timeOfDay(a.Until))
+	}
+	(*b)[work.Component.Name] = a
+}
+
+// forget drops changes for values that are no longer in effect: the storage system may undo them.
+func (b backoff) forget(values catalog.Values) {
+	maps.DeleteFunc(b, func(_ string, a attempt) bool {
+		for name, text := range a.values {
+			if values[name].Text != text {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// overlap reports whether two changes share a trait: part of the first may have lasted.
+func overlap(a, b map[catalog.Trait]string) bool {
+	for trait, want := range a {
+		if other, ok := b[trait]; ok && other == want {
+			return true
+		}
+	}
+	return false
+}
+
+// holds are the changed components, which the plan leaves alone.
+func (b backoff) holds() map[string]plan.Hold {
+	held := make(map[string]plan.Hold, len(b))
+	for name, a := range b {
+		held[name] = a.Hold
+	}
+	return held
+}
+
+func timeOfDay(t time.Time) string { return t.UTC().Format("15:04:05 MST") }

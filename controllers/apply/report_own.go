@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -114,3 +115,18 @@ func (r *Reconciler) emitEvent(setting client.Object, was, is *metav1.Condition)
 	r.lastEvents[setting.GetName()] = *is
 	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", kit.Note(is.Message))
 }
+
+func appliedCondition(s plan.SettingPlan, generation int64, now time.Time) metav1.Condition {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
+		Reason: string(s.Phase), Message: kit.Clip(s.Message, maxMessage),
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	if s.Applied {
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
+
+// maxMessage is the limit of a condition's message in the API.
+const maxMessage = 32768

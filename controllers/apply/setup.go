@@ -14,13 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -67,4 +71,35 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, comesOrGoes()))
 	}
 	return nil
+}
+
+// comesOrGoes passes creations and deletions.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// watchRequests watches what may change the volumes' requests: few events of claims and
+// PersistentVolumes.
+func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler) *builder.Builder {
+	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		switch o := o.(type) {
+		case *corev1.PersistentVolume:
+			return o.Spec.CSI != nil && o.Spec.CSI.Driver == r.Profile.Driver
+		case *storagev1.StorageClass:
+			return o.Provisioner == r.Profile.Driver
+		}
+		return false
+	})
+	// Cached objects have no other annotations.
+	asks := kit.AnnotationsChanged(storage.AsksForNetwork)
+	return b.
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, soon, builder.WithPredicates(asks)).
+		Watches(&corev1.PersistentVolume{}, soon, builder.WithPredicates(driver, predicate.Or[client.Object](asks, kit.Updated(isRebound)))).
+		Watches(&storagev1.StorageClass{}, soon, builder.WithPredicates(driver, asks))
+}
+
+// isRebound reports whether a PersistentVolume has another claim or class, which may ask for it.
+func isRebound(before, after *corev1.PersistentVolume) bool {
+	was, is := before.Spec.ClaimRef, after.Spec.ClaimRef
+	return (was == nil) != (is == nil) || was != nil && *was != *is || before.Spec.StorageClassName != after.Spec.StorageClassName
 }

@@ -2,9 +2,17 @@ package kit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/mutators"
 )
 
 // CanReplace asks the API server in dry runs whether it admits the deletion of an object and the creation
@@ -19,4 +27,62 @@ func CanReplace(ctx context.Context, c client.Client, old, successor client.Obje
 		return fmt.Errorf("the replacement would be refused, so nothing is deleted: %w", err)
 	}
 	return nil
+}
+
+// KeptService is the part of a Service that outlives its replacement: all but allocated values.
+func KeptService(old *corev1.Service) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: old.Namespace, Name: old.Name, Labels: old.Labels,
+			Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
+		},
+		Spec: corev1.ServiceSpec{
+			Type: old.Spec.Type, Ports: old.Spec.Ports, Selector: old.Spec.Selector,
+			SessionAffinity: old.Spec.SessionAffinity, PublishNotReadyAddresses: old.Spec.PublishNotReadyAddresses,
+		},
+	}
+	if old.Spec.ClusterIP == corev1.ClusterIPNone {
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return service
+}
+
+// RenewedService is the Service as the storage system would create it now, shaped by the rule of the
+// webhook, which may be down.
+func RenewedService(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+	fresh := KeptService(old)
+	if fresh.Annotations == nil {
+		fresh.Annotations = map[string]string{}
+	}
+	if text, ok := fresh.Annotations[storage.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
+		if err := json.Unmarshal([]byte(text), &fresh.Spec.Selector); err != nil {
+			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
+		}
+	}
+	if len(fresh.Spec.Selector) > 0 { // without a selector, the rule restores it
+		fresh.Spec.ClusterIP = ""
+	}
+	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+		delete(fresh.Annotations, key)
+	}
+	return shaped(profile, fresh, record, request)
+}
+
+func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+	var view mutators.Service
+	var shaped corev1.Service
+	data, err := json.Marshal(service)
+	if err == nil {
+		err = json.Unmarshal(data, &view)
+	}
+	if err == nil {
+		data, err = mutators.Apply(data, mutators.MutateService(profile, view, nil, record, request).Patch)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &shaped)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shaping Service %s: %w", service.Name, err)
+	}
+	return &shaped, nil
 }

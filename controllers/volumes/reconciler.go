@@ -1,3 +1,7 @@
+// Package volumes keeps the objects of each shared volume consistent with the volume's Service,
+// also objects that were written while the webhooks were away. It corrects the endpoint, and
+// restarts a server pod that clients can't reach once no started workload uses the volume.
+// It also reports contested addresses.
 package volumes
 
 import (
@@ -8,12 +12,16 @@ import (
 	"log/slog"
 
 	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -85,5 +93,23 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 		return fmt.Errorf("correcting the endpoint of %s: %w", sm.Name, err)
 	}
 	r.Log.Info("corrected an endpoint", "volume", sm.Name, "detail", result.Detail)
+	return nil
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.repairs = map[string]repair{}
+	here := kit.InNamespace(r.Profile.Namespace)
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return kit.RequestIn(o.GetNamespace(), o.GetLabels()[r.Profile.VolumeLabel])
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("volumes-"+r.Profile.Name).
+		For(&longhorn.ShareManager{}, builder.WithPredicates(here)).
+		Watches(&corev1.Service{}, byLabel, builder.WithPredicates(here)).
+		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(here)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the volumes controller: %w", err)
+	}
 	return nil
 }

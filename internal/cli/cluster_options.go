@@ -9,12 +9,18 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // ClusterOptions are the flags of every subcommand that runs in a cluster.
@@ -117,4 +123,37 @@ func (o *ClusterOptions) RestConfig(userAgent string) (*rest.Config, error) {
 	// The API server warns of Endpoints at every write and watch.
 	c.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	return c, nil
+}
+
+// The ConfigMap of the manifests.
+const (
+	configurationMap = "fairlead"
+	configurationKey = "configuration.yaml"
+)
+
+// Configuration reads the file of --config, else the ConfigMap in the cluster, else the defaults;
+// then unread says why the ConfigMap could not be used.
+func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader) (c *config.Configuration, unread string, err error) {
+	if o.ConfigFile != "" {
+		c, err = config.Load(o.ConfigFile)
+		return c, "", err
+	}
+	var m corev1.ConfigMap
+	where := fmt.Sprintf("ConfigMap %s/%s", registration.Namespace, configurationMap)
+	err = objects.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: configurationMap}, &m)
+	switch {
+	case apierrors.IsForbidden(err):
+		unread = "you may not get " + where + ", which ClusterRoles fairlead-planner, fairlead-settings-viewer, fairlead-fence-viewer and fairlead-nfs-viewer allow there"
+	case apierrors.IsNotFound(err):
+		unread = "there is no " + where
+	case err != nil:
+		unread = err.Error()
+	default:
+		if c, err = config.Parse([]byte(m.Data[configurationKey])); err == nil {
+			return c, "", nil
+		}
+		unread = fmt.Sprintf("%s of %s: %v", configurationKey, where, err)
+	}
+	c, err = config.Load("")
+	return c, unread, err
 }

@@ -2,13 +2,19 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn/components"
+	"github.com/fairlead-io/fairlead/validators"
 )
 
 // unreadable is the value of a trait that can't be parsed: no setting has this value.
@@ -120,4 +126,93 @@ func (r *Reader) builtOnNetwork(built map[catalog.Trait]string, pod *corev1.Pod)
 	if err != nil {
 		built[catalog.StorageAttachment] = unreadable
 	}
+}
+
+// instances that engines and replicas name. Instance managers report theirs themselves, once these have started.
+func (r *Reader) instances(ctx context.Context, managers []longhorn.InstanceManager) (components.Instances, error) {
+	found := components.NewInstances(managers)
+	err := eachHere(ctx, r, &longhorn.EngineList{}, "engines", func(e *longhorn.Engine) { found.Add(e.Name, &e.Spec, &e.Status) })
+	if err != nil {
+		return found, err
+	}
+	err = eachHere(ctx, r, &longhorn.ReplicaList{}, "replicas", func(replica *longhorn.Replica) { found.Add(replica.Name, &replica.Spec, &replica.Status) })
+	return found, err
+}
+
+// InstanceManagerUses reads the current users of an instance manager.
+func (r *Reader) InstanceManagerUses(ctx context.Context, c catalog.Component) ([]string, error) {
+	var managers longhorn.InstanceManagerList
+	if err := r.listHere(ctx, &managers, "instance managers"); err != nil {
+		return nil, err
+	}
+	// Engines and replicas are written first, so they are read last.
+	instances, err := r.instances(ctx, managers.Items)
+	if err != nil {
+		return nil, err
+	}
+	manager := &longhorn.InstanceManager{} // a deleted instance manager reports nothing
+	if i := slices.IndexFunc(managers.Items, func(m longhorn.InstanceManager) bool { return m.Name == c.Name }); i >= 0 {
+		manager = &managers.Items[i]
+	}
+	return instances.In(manager, c.Name, c.Node, c.Engine), nil
+}
+
+// InstanceManagerFacts reads the facts for judging the deletion of an instance manager's pod. It reads
+// single objects only, because the deletion waits, and stops at the first that allows the deletion.
+func (r *Reader) InstanceManagerFacts(ctx context.Context, name, node string) (validators.InstanceManagerFacts, error) {
+	var facts validators.InstanceManagerFacts
+	var manager longhorn.InstanceManager
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &manager)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return facts, nil
+	}
+	if err != nil {
+		return facts, fmt.Errorf("reading instance manager %s: %w", name, err)
+	}
+	facts.Running = manager.DeletionTimestamp == nil && manager.Status.CurrentState == longhorn.InstanceRunning
+	if !facts.Running {
+		return facts, nil
+	}
+	if facts.NodeReady, err = r.nodeReady(ctx, node); err != nil || !facts.NodeReady {
+		return facts, err
+	}
+	facts.Instance, facts.Volume, err = r.attachedInstance(ctx, &manager)
+	return facts, err
+}
+
+func (r *Reader) nodeReady(ctx context.Context, name string) (bool, error) {
+	var node corev1.Node
+	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}), nil
+}
+
+// attachedInstance is the first instance that runs for an attached volume; its names are empty if there is none.
+// An instance without a volume is left over, and unused.
+func (r *Reader) attachedInstance(ctx context.Context, m *longhorn.InstanceManager) (instance, volume string, err error) {
+	looked := map[string]bool{"": true}
+	for _, instance := range components.RunningInstances(m) {
+		volume := longhorn.VolumeOfInstance(instance)
+		if looked[volume] {
+			continue
+		}
+		looked[volume] = true
+		var v longhorn.Volume
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: volume}, &v)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("reading volume %s: %w", volume, err)
+		}
+		if !v.Detached() {
+			return instance, volume, nil
+		}
+	}
+	return "", "", nil
 }

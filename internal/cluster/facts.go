@@ -2,12 +2,21 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // FactsOptions choose how facts are gathered.
@@ -77,4 +86,76 @@ func (r *Reader) addSettings(ctx context.Context, f *plan.Facts) error {
 // Reported reads the status of a Setting.
 func Reported(s *v1alpha1.Setting) plan.Reported {
 	return plan.Reported{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
+}
+
+// Rollout gathers the facts on the network of shared volumes, without the requests of volumes.
+func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, error) {
+	own, system, err := r.Values(ctx)
+	if err != nil {
+		return rollout.Rollout{}, err
+	}
+	f, _, err := r.rollout(ctx, podClasses{}, catalog.Resolve(own, system, r.profile.Name), now)
+	return f, err
+}
+
+// rollout reads the record before the pods, as it is the precondition of steps. It reads volumes after the pods: a volume that
+// is attached meanwhile counts as attached.
+func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog.Values, now time.Time) (f rollout.Rollout, pods storagePods, err error) {
+	f.Now, f.MountsFromHost = now, r.profile.MountsFromHost
+	f.Desired, f.Invalid = catalog.SharedVolumeNetwork(values, r.profile)
+	if f.Record, err = r.Record(ctx); IgnoreNoRecord(err) != nil {
+		return f, pods, err
+	}
+	if pods, err = r.storagePods(ctx, classes); err != nil {
+		return f, pods, err
+	}
+	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(r.clientDaemonSet(pods)), pods.clients, pods.servers
+	if f.Networks, err = r.networks(ctx); err != nil {
+		f.Unlisted = err.Error() // other work goes on
+	}
+	if f.Services, err = r.Services(ctx); err != nil {
+		return f, pods, err
+	}
+	f.Volumes, err = r.Volumes(ctx)
+	return f, pods, err
+}
+
+// DataPaths gathers the facts of the data paths of all shared volumes. A value in effect that is not well
+// formed counts as the recorded network.
+func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.Time) (datapath.Facts, error) {
+	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
+	var err error
+	if f.Rollout, err = r.Rollout(ctx, now); err != nil {
+		return f, err
+	}
+	if f.Rollout.Invalid != nil {
+		f.Rollout.Desired, f.Rollout.Invalid = f.Rollout.Record.Servers, nil
+	}
+	if err := r.addRequests(ctx, &f.Rollout); err != nil {
+		return f, err
+	}
+	if err := r.addPublished(ctx, f.Published); err != nil {
+		return f, err
+	}
+	return f, eachHere(ctx, r, &longhorn.ShareManagerList{}, "share managers", func(sm *longhorn.ShareManager) {
+		f.Endpoints[sm.Name], f.Failed[sm.Name] = sm.Status.Endpoint, sm.Status.State == longhorn.ShareManagerError
+	})
+}
+
+// addPublished adds the addresses of Fairlead's EndpointSlices, by Service.
+func (r *Reader) addPublished(ctx context.Context, published map[string][]netip.Addr) error {
+	err := lists.ForEach(ctx, r.objects, &discoveryv1.EndpointSliceList{}, func(s *discoveryv1.EndpointSlice) {
+		service := s.Labels[discoveryv1.LabelServiceName]
+		for _, e := range s.Endpoints {
+			for _, text := range e.Addresses {
+				if address, err := netip.ParseAddr(text); err == nil {
+					published[service] = append(published[service], address)
+				}
+			}
+		}
+	}, client.InNamespace(r.profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: storage.SliceManager})
+	if err != nil {
+		return fmt.Errorf("listing EndpointSlices: %w", err)
+	}
+	return nil
 }

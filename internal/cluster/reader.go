@@ -1,3 +1,6 @@
+// Package cluster reads the cluster: it gathers the facts that rules and plans
+// need. The same reader serves caches and live reads; whoever decides something
+// that hurts when it is wrong reads live.
 package cluster
 
 import (
@@ -7,13 +10,25 @@ import (
 	"fmt"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -203,4 +218,41 @@ func (r *Reader) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("reading the version of the storage system: %w", err)
 	}
 	return s.Value, nil
+}
+
+// DefaultSettings are the values that the storage system writes into its settings at each start, by name. Without the
+// ConfigMap, or the right to read it, there are none: they are for warnings only.
+func (r *Reader) DefaultSettings(ctx context.Context) map[string]string {
+	var given corev1.ConfigMap
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: r.profile.DefaultSettings}, &given); err != nil {
+		return nil
+	}
+	return longhorn.ParseDefaultSettings(given.Data[longhorn.DefaultSettingsKey])
+}
+
+// NewScheme returns a scheme of the kinds that Fairlead reads and writes.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme, authorizationv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, discoveryv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, schedulingv1.AddToScheme, coordinationv1.AddToScheme,
+		metav1.AddMetaToScheme, v1alpha1.AddToScheme, longhorn.AddToScheme, csiaddons.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Ensure creates an object if it does not exist. If it exists, Ensure reads it into
+// existing, an empty object of the kind.
+func Ensure(ctx context.Context, c client.Client, existing, wanted client.Object) error {
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := c.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %T %s: %w", wanted, wanted.GetName(), err)
+	}
+	return nil
 }

@@ -2,16 +2,25 @@ package settingsapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // list answers GET /v1/settings.
@@ -104,4 +113,88 @@ func (a *api) refuseReading(w http.ResponseWriter, err error) {
 	}
 	a.Log.Error("reading settings", "error", err)
 	refuse(w, http.StatusBadGateway, metav1.StatusReasonInternalError, "the settings could not be read from the API server; see Fairlead's log")
+}
+
+// change writes the value to the storage system's object of the setting if there is one, else to Fairlead's own.
+// A conditional change is refused if the object is not as it was read.
+func (c caller) change(ctx context.Context, s cluster.SettingState, value string, conditional bool) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Setting"))
+	object.SetNamespace(c.profile.Namespace)
+	object.SetName(string(s.Name))
+	revision := ""
+	switch {
+	case s.System != nil:
+		object.SetGroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))
+		revision = s.System.ResourceVersion
+	case s.Own != nil:
+		revision = s.Own.ResourceVersion
+	default:
+		object.Object["value"] = value
+		return c.client.Create(ctx, object)
+	}
+	metadata := map[string]string{}
+	if conditional {
+		metadata["resourceVersion"] = revision
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "value": value})
+	if err != nil {
+		return fmt.Errorf("writing the request: %w", err)
+	}
+	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}
+
+// DescribeAll converts states, as Describe does, and the names of unknown settings.
+func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storage.Profile) v1.SettingList {
+	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: []string{}}
+	for _, s := range states {
+		shown.Data = append(shown.Data, Describe(s, p))
+	}
+	for _, name := range unknown {
+		shown.Unknown = append(shown.Unknown, string(name))
+	}
+	return shown
+}
+
+// Describe converts the state of a setting to the JSON of the REST API and of the
+// command line.
+func Describe(s cluster.SettingState, p storage.Profile) v1.Setting {
+	shown := v1.Setting{
+		Applied: s.Applied, Name: string(s.Name), Value: s.Value.Text, Source: string(s.Value.Source), Reason: s.Reason,
+		Blockers: []v1.Blocker{}, Default: s.Default, Allowed: s.Form, DangerZone: s.DangerZone,
+		Gate: string(s.Gate), Affects: s.Affects, Profile: p.Name, Namespace: p.Namespace,
+	}
+	if !s.Since.IsZero() {
+		since := s.Since.UTC()
+		shown.Since = &since
+	}
+	for _, b := range s.Blockers {
+		shown.Blockers = append(shown.Blockers, v1.Blocker(b))
+	}
+	return shown
+}
+
+// etag combines the resource versions of Fairlead's object and of the storage
+// system's object, "-" if there is none. Each change of either object, also of a
+// status, changes the tag.
+func etag(s cluster.SettingState) string {
+	own, system := "-", "-"
+	if s.Own != nil {
+		own = s.Own.ResourceVersion
+	}
+	if s.System != nil {
+		system = s.System.ResourceVersion
+	}
+	return fmt.Sprintf("%q", own+"."+system)
+}
+
+// matches reports whether one tag of an If-Match header is the setting's tag (RFC
+// 9110, 13.1.1). A setting of the catalog always exists, so "*" matches.
+func matches(header []string, tag string) bool {
+	for candidate := range strings.SplitSeq(strings.Join(header, ","), ",") {
+		if candidate = strings.TrimSpace(candidate); candidate == "*" || candidate == tag {
+			return true
+		}
+	}
+	return false
 }

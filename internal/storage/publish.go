@@ -2,8 +2,20 @@ package storage
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+)
+
+// Marks on what Fairlead publishes.
+const (
+	// SliceManager is the value of endpointslice.kubernetes.io/managed-by on
+	// Fairlead's slices: Kubernetes' own controllers leave them alone.
+	SliceManager = "fairlead.io"
+	// EndpointsManagedBy is the label that says the same of a classic Endpoints
+	// object (k8s.io/kubernetes pkg/controller/endpoint has a value of its own for it).
+	EndpointsManagedBy = "endpoints.kubernetes.io/managed-by"
 )
 
 // Published is one address under which a volume's clients find its server.
@@ -66,3 +78,41 @@ func (s Server) interfaceOn(network Attachment) Attachment {
 // publishable leaves out addresses that no other node reaches, or that the API
 // refuses in an EndpointSlice: loopback, link-local and multicast addresses.
 func publishable(a netip.Addr) bool { return a.IsGlobalUnicast() && a.Zone() == "" }
+
+// ServiceEndpoint is the NFS URL of a volume whose Service is headless:
+// nfs://<service>.<namespace>.svc.<cluster domain>/<volume>.
+func ServiceEndpoint(service, namespace, clusterDomain, volume string) string {
+	return fmt.Sprintf("nfs://%s.%s.svc.%s/%s", service, namespace, clusterDomain, volume)
+}
+
+// addressEndpoint is the NFS URL of a volume whose Service has a cluster IP.
+func addressEndpoint(address netip.Addr, volume string) string {
+	if address.Is6() {
+		return fmt.Sprintf("nfs://[%s]/%s", address, volume)
+	}
+	return fmt.Sprintf("nfs://%s/%s", address, volume)
+}
+
+// Endpoint is the URL that follows from a volume's Service, so that the two can't
+// disagree. ok is false when the Service has neither form, for example no
+// cluster IP yet.
+func Endpoint(s Service, clusterDomain string) (url string, ok bool) {
+	if s.Headless() {
+		return ServiceEndpoint(s.Name, s.Namespace, clusterDomain, s.Volume), true
+	}
+	address, err := netip.ParseAddr(s.ClusterIP)
+	if err != nil {
+		return "", false
+	}
+	return addressEndpoint(address, s.Volume), true
+}
+
+// EndpointHost returns the host of an NFS URL, "" when it has none.
+func EndpointHost(url string) string {
+	rest, found := strings.CutPrefix(url, "nfs://")
+	if !found {
+		return ""
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.Trim(host, "[]")
+}

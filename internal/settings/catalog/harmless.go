@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -44,4 +45,14 @@ func Unknown(system map[Name]string) []Name {
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+// UnknownMessage names the unknown settings, and says what to do.
+func UnknownMessage(systemName string, unknown []Name) string {
+	names := make([]string, len(unknown))
+	for i, name := range unknown {
+		names[i] = string(name)
+	}
+	return fmt.Sprintf("%s has settings that this Fairlead does not know, perhaps of the danger zone: %s. Upgrade Fairlead: until then %[1]s alone judges and applies them",
+		systemName, FirstOf(names))
 }

@@ -121,3 +121,78 @@ type DaemonSet struct {
 func (d DaemonSet) IsOn(a storage.Attachment) bool {
 	return storage.IsOn(d.Network, d.Networks, a)
 }
+
+// rolloutIndex maps volume names to objects, so that the cost of a decision is linear in volumes.
+type rolloutIndex struct {
+	volumes  map[string]*storage.Volume // the first of a name
+	attached map[string]*storage.Volume
+	services map[string][]*storage.Service
+	served   map[string]bool
+}
+
+// indexed adds an index for one decision. The index does not follow changes of the facts.
+func (r Rollout) indexed() Rollout {
+	x := &rolloutIndex{
+		volumes: make(map[string]*storage.Volume, len(r.Volumes)), attached: make(map[string]*storage.Volume, len(r.Volumes)),
+		services: make(map[string][]*storage.Service, len(r.Services)), served: make(map[string]bool, len(r.Servers)),
+	}
+	for i := range r.Volumes {
+		v := &r.Volumes[i]
+		if _, there := x.volumes[v.Name]; !there {
+			x.volumes[v.Name] = v
+		}
+		if _, there := x.attached[v.Name]; !there && v.Attached {
+			x.attached[v.Name] = v
+		}
+	}
+	for i := range r.Services {
+		s := &r.Services[i]
+		x.services[s.Volume] = append(x.services[s.Volume], s)
+	}
+	for _, s := range r.Servers {
+		x.served[s.Volume] = true
+	}
+	r.index = x
+	return r
+}
+
+// lookup returns the index of the decision, or a temporary one.
+func (r Rollout) lookup() *rolloutIndex {
+	if r.index == nil {
+		r = r.indexed()
+	}
+	return r.index
+}
+
+// workloadsOf returns the pods that use an attached volume.
+func (x *rolloutIndex) workloadsOf(volume string) []string {
+	if v, attached := x.attached[volume]; attached {
+		return v.Workloads
+	}
+	return nil
+}
+
+// Adopt returns the first record of a cluster. Clients are on the networks of their template, and
+// servers follow as in Observe. A wrong guess delays servers, but harms no mount.
+func Adopt(d DaemonSet, clients []storage.Client) Record {
+	if !d.Found || d.Unreadable {
+		return Record{}
+	}
+	record := Observe(Rollout{DaemonSet: d, Clients: clients})
+	record.VolumeClients = d.VolumeNetworks
+	return record
+}
+
+// Observe returns the record of a cluster whose storage system rolls out by itself: servers may follow
+// once every client is on the network.
+func Observe(r Rollout) Record {
+	seen := Record{Clients: r.DaemonSet.Network, ServersSince: r.Now}
+	if r.DaemonSet.IsOn(r.Desired) { // the template may have two networks
+		seen.Clients = r.Desired
+	}
+	r.Record = seen
+	if r.DaemonSet.Found && r.DaemonSet.Observed && len(r.outdated()) == 0 && len(r.unready(seen.Clients)) == 0 {
+		seen.Servers = seen.Clients
+	}
+	return seen
+}

@@ -1,3 +1,0 @@
-// Package cabundle writes Fairlead's self-signed CA into the webhook configurations, in clusters
-// without cert-manager.
-package cabundle

@@ -1,2 +1,0 @@
-// Package plan is `fairlead plan`: the command shows the effect of settings on a cluster.
-package plan

@@ -1,3 +1,0 @@
-// Package status is `fairlead status` and `fairlead volumes`: settings in effect, what waits, and which
-// data paths are wrong, on one screen.
-package status

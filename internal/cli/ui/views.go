@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/fences"
+	"github.com/fairlead-io/fairlead/internal/cli/nfs"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
+)
+
+type overviewData struct {
+	status.View
+	Parts   []overviewProfile
+	Notes   []string
+	Now     time.Time
+	Program string
+}
+
+type overviewProfile struct {
+	status.ProfileView
+	Found []status.Finding
+	More  int
+}
+
+// overview is what `fairlead status` shows.
+func overview(s *server, _ *http.Request, now *reading) page {
+	data := overviewData{View: now.status, Notes: now.notes, Now: now.at, Program: s.program}
+	for _, p := range now.status.Profiles {
+		shown := overviewProfile{ProfileView: p, Found: p.Findings(s.program)}
+		shown.More = cut(&shown.Found)
+		data.Parts = append(data.Parts, shown)
+	}
+	return page{title: "Overview", menu: "/", live: "overview", data: data}
+}
+
+// missing is a path without a view.
+func missing(_ *server, r *http.Request, _ *reading) page {
+	return notFound("", "No view has the address "+r.URL.Path+".")
+}
+
+func notFound(menu, text string) page {
+	return page{code: http.StatusNotFound, title: "Not found", menu: menu, live: "missing", data: text}
+}
+
+type rolloutsData struct {
+	Profiles []rolloutsProfile
+	Now      time.Time
+}
+
+type rolloutsProfile struct {
+	status.ProfileView
+	Clients  bar
+	Settings []rollout
+}
+
+type rollout struct {
+	v1.Setting
+	Bars []bar
+}
+
+// rollouts shows how far the network for RWX volumes and each setting are rolled out.
+func rollouts(_ *server, _ *http.Request, now *reading) page {
+	data := rolloutsData{Now: now.at}
+	for _, p := range now.status.Profiles {
+		shown := rolloutsProfile{ProfileView: p, Clients: bar{"Clients on " + status.NetworkName(p.Network.Clients), p.Network.Updated, p.Network.Total}}
+		for _, s := range p.Waiting {
+			shown.Settings = append(shown.Settings, rollout{s, progressOf(p, s.Name)})
+		}
+		data.Profiles = append(data.Profiles, shown)
+	}
+	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: data}
+}
+
+type fencesData struct {
+	pageOf[fences.View]
+	Now time.Time
+}
+
+// allFences lists NodeFences, as `fairlead fences` does, the urgent ones first.
+func allFences(_ *server, r *http.Request, now *reading) page {
+	list := paged(r, "nodes", now.fences, func(v fences.View) []string {
+		return []string{v.Node, v.Record, v.Phase, v.Reason, v.WaitsFor}
+	})
+	return page{title: "Fences", menu: "/fences", head: "fences-head", live: "fences", data: fencesData{list, now.at}}
+}
+
+type fenceData struct {
+	Node     string
+	Machines []fences.View
+	Now      time.Time
+}
+
+// fence shows one node, as `fairlead fences NODE` does: each machine that has or had the name.
+func fence(_ *server, r *http.Request, now *reading) page {
+	data := fenceData{Node: parameter(r, "node"), Now: now.at}
+	var known []string
+	for _, v := range now.fences {
+		known = append(known, v.Node)
+		if v.Node == data.Node {
+			data.Machines = append(data.Machines, v)
+		}
+	}
+	if len(data.Machines) == 0 {
+		return notFound("/fences", fmt.Sprintf("No NodeFence is of node %q%s", data.Node, cli.DidYouMean(data.Node, known)))
+	}
+	return page{title: "Node " + data.Node, menu: "/fences", live: "fence", data: data}
+}
+
+type servicesData struct {
+	pageOf[serviceData]
+}
+
+type serviceData struct {
+	nfs.View
+	// Servers are the first backends; Hidden is the number of the others.
+	Servers []nfs.Backend
+	Hidden  int
+	// Busiest is the number of nodes on the server that has most.
+	Busiest int
+	Nodes   pageOf[nfs.Node]
+	Now     time.Time
+}
+
+func serviceOf(v nfs.View, now *reading) serviceData {
+	data := serviceData{View: v, Servers: v.Backends, Now: now.at}
+	for _, b := range v.Backends {
+		data.Busiest = max(data.Busiest, b.Nodes)
+	}
+	return data
+}
+
+// services lists NFSServices with bars of nodes per server, as `fairlead nfs` does.
+func services(_ *server, r *http.Request, now *reading) page {
+	var all []serviceData
+	for _, v := range now.services {
+		shown := serviceOf(v, now)
+		shown.Hidden = cut(&shown.Servers)
+		all = append(all, shown)
+	}
+	list := paged(r, "NFS services", all, func(s serviceData) []string { return []string{s.Service, s.Exposure, s.Address} })
+	return page{title: "NFS services", menu: "/nfs", head: "services-head", live: "services", data: servicesData{list}}
+}
+
+// service shows one NFSService with the nodes on its servers, as `fairlead nfs NAMESPACE/NAME` does.
+func service(_ *server, r *http.Request, now *reading) page {
+	name := parameter(r, "namespace") + "/" + parameter(r, "name")
+	var known []string
+	for _, v := range now.services {
+		if v.Service == name {
+			data := serviceOf(v, now)
+			data.Nodes = paged(r, "nodes", v.Nodes, func(n nfs.Node) []string { return []string{n.Node, n.Zone, n.Backend, n.Address} })
+			return page{title: "NFS service " + name, menu: "/nfs", head: "service-head", live: "service", data: data}
+		}
+		known = append(known, v.Service)
+	}
+	return notFound("/nfs", fmt.Sprintf("No NFSService has the name %q%s", name, cli.DidYouMean(name, known)))
+}
