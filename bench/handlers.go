@@ -56,7 +56,9 @@ func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, erro
 	profile := webhook.Profile{
 		Profile: longhorn.Profile(),
 		Duties:  configuration.Profiles[0].Duties,
-		Record:  func() rollout.Record { return rollout.Record{Clients: network, Servers: network} },
+		Record: func(context.Context) (rollout.Record, error) {
+			return rollout.Record{Clients: network, Servers: network}, nil
+		},
 	}
 	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
 }

@@ -6,6 +6,7 @@ package webhook_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -45,7 +46,7 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	profile := webhook.Profile{
 		Profile: longhorn.Profile(),
 		Duties:  configuration.Profiles[0].Duties,
-		Record:  func() rollout.Record { return rollout.Record{Clients: network} },
+		Record:  func(context.Context) (rollout.Record, error) { return rollout.Record{Clients: network}, nil },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
 	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)

@@ -27,7 +27,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -133,11 +132,8 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
-	p := Profile{
-		Profile: objects.Longhorn, Duties: c.Profiles[0].Duties,
-		Record: func() rollout.Record { return rollout.Record{Clients: storageNet, Servers: storageNet} },
-		Live:   cluster.NewReader(objects.Longhorn, live, live),
-	}
+	reader := cluster.NewReader(objects.Longhorn, live, live)
+	p := Profile{Profile: objects.Longhorn, Duties: c.Profiles[0].Duties, Record: reader.Record, Live: reader}
 	for _, f := range change {
 		f(c, &p)
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +22,11 @@ import (
 func TestPanicIsAnsweredAndServerKeepsServing(t *testing.T) {
 	calls := 0
 	h := newRig(t, fakeClient(t), func(_ *config.Configuration, p *Profile) {
-		p.Record = func() rollout.Record {
+		p.Record = func(context.Context) (rollout.Record, error) {
 			if calls++; calls == 1 {
 				panic("a bug")
 			}
-			return rollout.Record{Clients: storageNet}
+			return rollout.Record{Clients: storageNet}, nil
 		}
 	})
 	status, message := h.post(clientPodsPath, podReview("{}"))

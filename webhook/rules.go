@@ -23,8 +23,8 @@ type Profile struct {
 	Duties config.Duties
 	// Policy of rollouts.
 	Policy rollout.Policy
-	// Record is the network record from the cache: it may be a moment old.
-	Record func() rollout.Record
+	// Record reads the network record.
+	Record func(context.Context) (rollout.Record, error)
 	// Live reads from the API server.
 	Live *cluster.Reader
 	// OmitEffect: there is no cluster, so no component is known. Warnings do not say what a change does to components.
@@ -34,9 +34,12 @@ type Profile struct {
 func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
 	return admission.Rule[mutators.ClientPod]{
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
-		Decide: func(_ context.Context, r *admission.Request[mutators.ClientPod]) (admission.Decision, error) {
-			// A stale record does no harm: the template has the network too, and the controller restarts a pod without it.
-			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.interfaces(r.Namespace), p.Record())), nil
+		Decide: func(ctx context.Context, r *admission.Request[mutators.ClientPod]) (admission.Decision, error) {
+			record, err := p.record(ctx)
+			if err != nil {
+				return admission.Decision{}, err
+			}
+			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.interfaces(r.Namespace), record)), nil
 		},
 	}
 }
@@ -48,7 +51,7 @@ func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 			if r.Name != p.ClientDaemonSet {
 				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: "not the client DaemonSet"}), nil
 			}
-			record, err := p.liveRecord(ctx)
+			record, err := p.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
@@ -69,7 +72,7 @@ func (p Profile) serverPods() admission.Rule[mutators.ServerPod] {
 					return admission.Decision{}, err
 				}
 			}
-			record, err := p.liveRecord(ctx)
+			record, err := p.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
@@ -83,7 +86,7 @@ func (p Profile) services() admission.Rule[mutators.Service] {
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Service"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.Service]) (admission.Decision, error) {
 			// Live: rollout.DefaultSettle relies on it.
-			record, err := p.liveRecord(ctx)
+			record, err := p.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
@@ -115,9 +118,9 @@ func (p Profile) shareManagers(clusterDomain string) admission.Rule[mutators.Sha
 	}
 }
 
-// liveRecord reads the record. It is empty until the controller has written one.
-func (p Profile) liveRecord(ctx context.Context) (rollout.Record, error) {
-	record, err := p.Live.Record(ctx)
+// record is empty until the controller has written one.
+func (p Profile) record(ctx context.Context) (rollout.Record, error) {
+	record, err := p.Record(ctx)
 	if errors.Is(err, cluster.ErrNotRecorded) {
 		return record, nil
 	}

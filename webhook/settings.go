@@ -98,7 +98,7 @@ func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 	if err != nil || value.IsZero() {
 		return "", nil
 	}
-	record, err := p.liveRecord(ctx)
+	record, err := p.record(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -17,19 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead-io/fairlead/certs"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -113,12 +110,6 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	cacheOptions := caches.WebhookCache(storageProfiles(configuration))
-	cacheOptions.Scheme = scheme
-	objects, err := cache.New(restConfig, cacheOptions)
-	if err != nil {
-		return fmt.Errorf("building the cache: %w", err)
-	}
 	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("building the client: %w", err)
@@ -132,23 +123,18 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	// Requests are still served while the webhook drains, so their dependencies outlive the serving context.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	records, err := cluster.WatchRecords(background, objects, storageProfiles(configuration))
-	if err != nil {
-		return err
-	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, records, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
-		Synced:   func() bool { return records.Synced() && (fencing == nil || fencing.Live.Synced()) },
+		Synced:   func() bool { return fencing == nil || fencing.Live.Synced() },
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return source.Start(background) })
-	group.Go(func() error { return objects.Start(background) })
 	group.Go(func() error { return serveHTTP(background, o.opsListen, admission.Ops(readiness, registry, o.pprof)) })
 	if fencing != nil {
 		group.Go(func() error { return fencing.Live.Start(background) })
@@ -166,15 +152,11 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, records *cluster.Records, lists *lists.Live) []webhook.Profile {
+func webhookProfiles(c *config.Configuration, lists *lists.Live) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
-		profile := p.Storage()
-		profiles = append(profiles, webhook.Profile{
-			Profile: profile, Duties: p.Duties, Policy: c.Policy(),
-			Record: func() rollout.Record { return records.Of(profile) },
-			Live:   cluster.NewReader(profile, lists, lists),
-		})
+		live := cluster.NewReader(p.Storage(), lists, lists)
+		profiles = append(profiles, webhook.Profile{Profile: p.Storage(), Duties: p.Duties, Policy: c.Policy(), Record: live.Record, Live: live})
 	}
 	return profiles
 }

@@ -62,7 +62,9 @@ func fairlead(t *testing.T) http.Handler {
 	must.Do(t, err)
 	profile := webhook.Profile{
 		Profile: longhorn.Profile(), Duties: c.Profiles[0].Duties,
-		Record: func() rollout.Record { return rollout.Record{Clients: network, Servers: network} },
+		Record: func(context.Context) (rollout.Record, error) {
+			return rollout.Record{Clients: network, Servers: network}, nil
+		},
 	}
 	return webhook.NewRouter(c, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }

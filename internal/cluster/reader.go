@@ -5,8 +5,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +29,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -50,102 +47,6 @@ type Reader struct {
 // disrupt, over the API server.
 func NewReader(profile storage.Profile, objects, provisioned client.Reader) *Reader {
 	return &Reader{profile, objects, provisioned}
-}
-
-// RolloutKey is the namespace and name of a profile's record.
-func RolloutKey(p storage.Profile) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
-}
-
-// ErrNotRecorded is returned until the controller has recorded the network of the cluster.
-var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
-
-// ErrMalformedRecord is returned for a record that can't be read.
-var ErrMalformedRecord = errors.New("the network record can't be read")
-
-// IgnoreNoRecord ignores a missing and an unreadable record, for readers that have other work: the record
-// that comes with the error is unknown, and says why.
-func IgnoreNoRecord(err error) error {
-	if errors.Is(err, ErrNotRecorded) || errors.Is(err, ErrMalformedRecord) {
-		return nil
-	}
-	return err
-}
-
-// Record reads the network record.
-func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
-	object, err := r.RolloutObject(ctx)
-	if apierrors.IsNotFound(err) {
-		return rollout.Record{Unknown: true}, ErrNotRecorded
-	}
-	if err != nil {
-		return rollout.Record{}, err
-	}
-	return RecordOf(object)
-}
-
-// RolloutObject reads the object of the record, to change it.
-func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
-	var object v1alpha1.NetworkRollout
-	if err := r.objects.Get(ctx, RolloutKey(r.profile), &object); err != nil {
-		return nil, fmt.Errorf("reading the network record: %w", err)
-	}
-	return &object, nil
-}
-
-// RecordOf parses the record of a NetworkRollout.
-func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
-	status := &object.Status
-	if !status.Recorded {
-		return rollout.Record{Unknown: true}, ErrNotRecorded
-	}
-	mounts := MountingOf(object).Place
-	record := rollout.Record{MountsInClients: mounts != "" && mounts != storage.InHost}
-	for _, part := range []struct {
-		field string
-		read  func() error
-	}{
-		{"clients.network", func() (err error) { record.Clients, err = storage.ParseAttachment(status.Clients.Network); return }},
-		{"servers.network", func() (err error) { record.Servers, err = storage.ParseAttachment(status.Servers.Network); return }},
-		{"clients.volumeNetworks", func() (err error) { record.VolumeClients, err = attachmentsOf(status.Clients.VolumeNetworks); return }},
-		{"servers.volumeNetworks", func() (err error) { record.VolumeServers, err = attachmentsOf(status.Servers.VolumeNetworks); return }},
-		{"replacing", func() (err error) { record.Replacing, err = nameOf(status.Replacing); return }},
-	} {
-		if err := part.read(); err != nil {
-			err = fmt.Errorf("%w: status.%s of NetworkRollout %s: %w; correct it (kubectl -n %s edit networkrollouts %s --subresource=status)",
-				ErrMalformedRecord, part.field, object.Name, err, object.Namespace, object.Name)
-			return rollout.Record{Unknown: true, Problem: err.Error()}, err
-		}
-	}
-	for _, refused := range status.Refused {
-		record.Refused = append(record.Refused, rollout.Refusal{Kind: catalog.BlockerKind(refused.Kind), Name: refused.Name, Message: refused.Message})
-	}
-	if since := status.Servers.Since; since != nil {
-		record.ServersSince = since.Time
-	}
-	return record, nil
-}
-
-// nameOf is the name of an object that is kept as JSON.
-func nameOf(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	var object metav1.PartialObjectMetadata
-	err := json.Unmarshal([]byte(text), &object)
-	return object.Name, err
-}
-
-func attachmentsOf(texts []string) ([]storage.Attachment, error) {
-	var attachments []storage.Attachment
-	for _, text := range texts {
-		a, err := storage.ParseAttachment(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", text, err)
-		}
-		attachments = append(attachments, a)
-	}
-	return storage.InOrder(attachments), nil
 }
 
 // Values reads the values of Fairlead's own settings and of the storage system's

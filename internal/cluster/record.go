@@ -2,13 +2,14 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -16,64 +17,100 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// Records caches the parsed network records of profiles, for rules that run at
-// every creation of a pod. A record may be slightly stale.
-type Records struct {
-	byProfile map[string]*atomic.Pointer[rollout.Record]
-	synced    func() bool
+// RolloutKey is the namespace and name of a profile's record.
+func RolloutKey(p storage.Profile) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
 }
 
-// WatchRecords follows the records of the profiles in the cache.
-func WatchRecords(ctx context.Context, objects cache.Cache, profiles []storage.Profile) (*Records, error) {
-	if len(profiles) == 0 {
-		return &Records{synced: func() bool { return true }}, nil
+// ErrNotRecorded is returned until the controller has recorded the network of the cluster.
+var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
+
+// ErrMalformedRecord is returned for a record that can't be read.
+var ErrMalformedRecord = errors.New("the network record can't be read")
+
+// IgnoreNoRecord ignores a missing and an unreadable record, for readers that have other work: the record
+// that comes with the error is unknown, and says why.
+func IgnoreNoRecord(err error) error {
+	if errors.Is(err, ErrNotRecorded) || errors.Is(err, ErrMalformedRecord) {
+		return nil
 	}
-	informer, err := objects.GetInformer(ctx, &v1alpha1.NetworkRollout{}, cache.BlockUntilSynced(false))
+	return err
+}
+
+// Record reads the network record.
+func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
+	object, err := r.RolloutObject(ctx)
+	if apierrors.IsNotFound(err) {
+		return rollout.Record{Unknown: true}, ErrNotRecorded
+	}
 	if err != nil {
-		return nil, fmt.Errorf("watching network records: %w", err)
+		return rollout.Record{}, err
 	}
-	records := &Records{byProfile: map[string]*atomic.Pointer[rollout.Record]{}}
-	for _, p := range profiles {
-		records.byProfile[RolloutKey(p).String()] = &atomic.Pointer[rollout.Record]{}
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    records.store,
-		UpdateFunc: func(_, object any) { records.store(object) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching network records: %w", err)
-	}
-	records.synced = registration.HasSynced
-	return records, nil
+	return RecordOf(object)
 }
 
-// store keeps the last record that could be parsed. A deleted record stays, since
-// pods are still built from the template.
-func (r *Records) store(object any) {
-	rollout, ok := object.(*v1alpha1.NetworkRollout)
-	if !ok {
-		return
+// RolloutObject reads the object of the record, to change it.
+func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
+	var object v1alpha1.NetworkRollout
+	if err := r.objects.Get(ctx, RolloutKey(r.profile), &object); err != nil {
+		return nil, fmt.Errorf("reading the network record: %w", err)
 	}
-	pointer, ok := r.byProfile[rollout.Namespace+"/"+rollout.Name]
-	if !ok {
-		return
-	}
-	if record, err := RecordOf(rollout); err == nil {
-		pointer.Store(&record)
-	}
+	return &object, nil
 }
 
-// Synced reports whether every record of the first list has been stored.
-func (r *Records) Synced() bool { return r.synced() }
-
-// Of returns the record of a profile. The record is unknown until the controller creates one.
-func (r *Records) Of(p storage.Profile) rollout.Record {
-	if pointer := r.byProfile[RolloutKey(p).String()]; pointer != nil {
-		if record := pointer.Load(); record != nil {
-			return *record
+// RecordOf parses the record of a NetworkRollout.
+func RecordOf(object *v1alpha1.NetworkRollout) (rollout.Record, error) {
+	status := &object.Status
+	if !status.Recorded {
+		return rollout.Record{Unknown: true}, ErrNotRecorded
+	}
+	mounts := MountingOf(object).Place
+	record := rollout.Record{MountsInClients: mounts != "" && mounts != storage.InHost}
+	for _, part := range []struct {
+		field string
+		read  func() error
+	}{
+		{"clients.network", func() (err error) { record.Clients, err = storage.ParseAttachment(status.Clients.Network); return }},
+		{"servers.network", func() (err error) { record.Servers, err = storage.ParseAttachment(status.Servers.Network); return }},
+		{"clients.volumeNetworks", func() (err error) { record.VolumeClients, err = attachmentsOf(status.Clients.VolumeNetworks); return }},
+		{"servers.volumeNetworks", func() (err error) { record.VolumeServers, err = attachmentsOf(status.Servers.VolumeNetworks); return }},
+		{"replacing", func() (err error) { record.Replacing, err = nameOf(status.Replacing); return }},
+	} {
+		if err := part.read(); err != nil {
+			err = fmt.Errorf("%w: status.%s of NetworkRollout %s: %w; correct it (kubectl -n %s edit networkrollouts %s --subresource=status)",
+				ErrMalformedRecord, part.field, object.Name, err, object.Namespace, object.Name)
+			return rollout.Record{Unknown: true, Problem: err.Error()}, err
 		}
 	}
-	return rollout.Record{Unknown: true}
+	for _, refused := range status.Refused {
+		record.Refused = append(record.Refused, rollout.Refusal{Kind: catalog.BlockerKind(refused.Kind), Name: refused.Name, Message: refused.Message})
+	}
+	if since := status.Servers.Since; since != nil {
+		record.ServersSince = since.Time
+	}
+	return record, nil
+}
+
+// nameOf is the name of an object that is kept as JSON.
+func nameOf(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	var object metav1.PartialObjectMetadata
+	err := json.Unmarshal([]byte(text), &object)
+	return object.Name, err
+}
+
+func attachmentsOf(texts []string) ([]storage.Attachment, error) {
+	var attachments []storage.Attachment
+	for _, text := range texts {
+		a, err := storage.ParseAttachment(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", text, err)
+		}
+		attachments = append(attachments, a)
+	}
+	return storage.InOrder(attachments), nil
 }
 
 // MountingOf reads from the NetworkRollout where clients mount volumes.

@@ -18,7 +18,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook"
 )
@@ -179,11 +178,7 @@ func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline
 		reader := cluster.NewReader(profile, f, f)
 		storages = append(storages, profile)
 		profiles = append(profiles, webhook.Profile{
-			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Live: reader, OmitEffect: offline,
-			Record: func() rollout.Record {
-				record, _ := reader.Record(ctx)
-				return record
-			},
+			Profile: profile, Duties: p.Duties, Policy: c.Policy(), Record: reader.Record, Live: reader, OmitEffect: offline,
 		})
 	}
 	reader := &nfs.Reader{Objects: f, Drivers: c.NFS.DefaultServices()}

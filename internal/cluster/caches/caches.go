@@ -19,20 +19,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// WebhookCache holds the network records. The rules read other objects live, and
-// rarely. Holders of volumes have their own watches (fencing.HolderReader).
-func WebhookCache(profiles []storage.Profile) cache.Options {
-	options := cache.Options{
-		ReaderFailOnMissingInformer: true,
-		DefaultTransform:            cache.TransformStripManagedFields(),
-		ByObject:                    map[client.Object]cache.ByObject{},
-	}
-	if len(profiles) > 0 {
-		options.ByObject[&v1alpha1.NetworkRollout{}] = cache.ByObject{Namespaces: inNamespaces(profiles)}
-	}
-	return options
-}
-
 // ControllerCache holds the objects of the storage systems, in their namespaces, and
 // the few fields in use of the cluster's volumes and nodes. The cache grows with
 // nodes and storage objects, not with pods.
