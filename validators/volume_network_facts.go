@@ -55,13 +55,5 @@ type VolumeNetworkFacts struct {
 	// OmitEffect: verdicts do not say which clients restart and when.
 	OmitEffect bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.
-	Holders []IdentityHolder
-}
-
-// IdentityHolder is a volume whose server has a fixed identity on a network.
-type IdentityHolder struct {
-	// Who names the holder: volume pvc-b (PersistentVolumeClaim default/data).
-	Who      string
-	Network  storage.Network
-	Identity storage.Identity
+	Holders []storage.Claimant
 }

@@ -43,9 +43,9 @@ func TestVolumeNetwork(t *testing.T) {
 			change(f)
 		}
 	}
-	held := func(holders ...IdentityHolder) func(*facts) { return func(f *facts) { f.Holders = holders } }
-	holder := func(who string, on storage.Attachment, addresses, mac string) IdentityHolder {
-		return IdentityHolder{who, on.Network, storage.Identity{Addresses: addresses, MAC: mac}}
+	held := func(holders ...storage.Claimant) func(*facts) { return func(f *facts) { f.Holders = holders } }
+	holder := func(who string, on storage.Attachment, addresses, mac string) storage.Claimant {
+		return storage.Claimant{Who: who, Network: on.Network, Identity: storage.Identity{Addresses: addresses, MAC: mac}}
 	}
 	strictly := func(f *facts) { f.MissingPolicy = Refuse }
 	concerned := func(volume storage.Volume) func(*facts) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -141,31 +140,10 @@ func (a *volumeFacts) concerned(requests cluster.Requests) {
 	}
 }
 
-// holders adds the addresses that other volumes and unbound claims request, and those that Services still have.
+// holders are the claimants of addresses, without the object's own volume or claim.
 func (a *volumeFacts) holders(requests cluster.Requests) {
-	record := a.facts.Rollout.Record
-	hold := func(who string, n storage.Network, identity storage.Identity) {
-		if n.IsZero() {
-			n = record.Servers.Network
-		}
-		if !identity.IsZero() {
-			a.facts.Holders = append(a.facts.Holders, validators.IdentityHolder{Who: who, Network: n, Identity: identity})
-		}
-	}
-	for volume, request := range requests.ByVolume {
-		if volume != a.volume {
-			hold(fmt.Sprintf("volume %s (%s)", volume, request.Source), request.Network, request.Identity)
-		}
-	}
-	for claim, request := range requests.Unbound {
-		if claim != a.facts.Claim.Namespace+"/"+a.facts.Claim.Name {
-			hold(storage.ClaimKind+" "+claim, request.Network, request.Identity)
-		}
-	}
-	for _, s := range a.facts.Rollout.Services {
-		if s.Volume != a.volume {
-			hold(fmt.Sprintf("volume %s (Service %s)", s.Volume, s.Name), s.Recorded.Network, s.Identity)
-		}
-	}
-	slices.SortFunc(a.facts.Holders, func(x, y validators.IdentityHolder) int { return strings.Compare(x.Who, y.Who) })
+	own := a.facts.Claim.Namespace + "/" + a.facts.Claim.Name
+	a.facts.Holders = slices.DeleteFunc(requests.Claimants(a.facts.Rollout.Record, a.facts.Rollout.Services), func(c storage.Claimant) bool {
+		return c.Volume == a.volume || c.Volume == own
+	})
 }

@@ -37,16 +37,14 @@ func (r *Contests) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	contested := map[storage.Asker]string{}
-	for _, c := range requests.Contested {
-		contested[c.Asker] = c.Problem
-		if r.reported[c.Asker] == c.Problem {
+	for asker, problem := range requests.Contested {
+		if r.reported[asker] == problem {
 			continue
 		}
-		r.Log.Warn("two volumes ask for the same address or MAC", "by", c.Asker.String(), "detail", c.Problem)
-		r.Events.Eventf(asking(c.Asker), nil, corev1.EventTypeWarning, "AddressTaken", "Look", "%s", c.Problem)
+		r.Log.Warn("two volumes ask for the same address or MAC", "by", asker.String(), "detail", problem)
+		r.Events.Eventf(asking(asker), nil, corev1.EventTypeWarning, "AddressTaken", "Look", "%s", problem)
 	}
-	r.reported = contested
+	r.reported = requests.Contested
 	return ctrl.Result{}, nil
 }
 

@@ -68,7 +68,7 @@ func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
 			must.True(t, got.Identity.Addresses == "10.0.0.9" && got.Problem == "", "winner: got %+v", got)
 			loser := all.ByVolume[test.loser]
 			must.Check(t, loser.Problem == loser.Asker.String()+": "+test.problem && loser.Identity.IsZero() && loser.Network == teamX, "loser: got %+v", loser)
-			must.Equal(t, all.Contested, []Contested{{loser.Asker, test.problem}}, "contested")
+			must.Equal(t, all.Contested, map[storage.Asker]string{loser.Asker: test.problem}, "contested")
 			if got, err := r.Request(t.Context(), test.loser); err != nil || got != loser {
 				t.Errorf("alone: got %+v, %v", got, err)
 			}

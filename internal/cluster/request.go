@@ -83,7 +83,7 @@ func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storag
 	object := caches.ClaimMetadata()
 	err := r.provisioned.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	if err == nil && (uid == "" || uid == string(object.UID)) {
-		return claimOf(object).RequestSource, nil
+		return claimOf(object), nil
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return storage.RequestSource{}, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, name, err)

@@ -27,15 +27,15 @@ type Requests struct {
 	Unbound map[string]storage.Request
 	// Classes has the networks that StorageClasses of the profile's driver name.
 	Classes map[string]storage.Network
-	// Contested are the requests whose identity another volume has. The identity is dropped from them.
-	Contested []Contested
+	// Contested says, by object, which identity another volume has. The identity is dropped from the request.
+	Contested map[storage.Asker]string
 }
 
 // Requests gathers the requests of all annotations.
 func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	all := Requests{
 		ByVolume: map[string]storage.Request{}, ClassOf: map[string]string{},
-		Unbound: map[string]storage.Request{}, Classes: map[string]storage.Network{},
+		Unbound: map[string]storage.Request{}, Classes: map[string]storage.Network{}, Contested: map[storage.Asker]string{},
 	}
 	classes, err := r.classes(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		}
 		class := classes[pv.Spec.StorageClassName]
 		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string shared by all volumes of a class
-		if request := storage.Resolve(r.profile.VolumeNetworks, claim.RequestSource, volumeSource(pv), class); request != (storage.Request{}) {
+		if request := storage.Resolve(r.profile.VolumeNetworks, claim, volumeSource(pv), class); request != (storage.Request{}) {
 			all.ByVolume[handle] = request
 		}
 	})
@@ -71,7 +71,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for key, claim := range claims {
-		all.Unbound[key] = storage.Resolve(r.profile.VolumeNetworks, claim.RequestSource, storage.RequestSource{}, storage.RequestSource{})
+		all.Unbound[key] = storage.Resolve(r.profile.VolumeNetworks, claim, storage.RequestSource{}, storage.RequestSource{})
 	}
 	return all, r.contest(ctx, &all)
 }
@@ -106,12 +106,7 @@ func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource,
 }
 
 // claimsByName has the claims with a request, by namespace/name.
-type claimsByName map[string]boundClaim
-
-type boundClaim struct {
-	storage.RequestSource
-	uid string
-}
+type claimsByName map[string]storage.RequestSource
 
 func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	var list metav1.PartialObjectMetadataList
@@ -130,21 +125,20 @@ func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 
 // of returns the claim that the PersistentVolume is bound to. A newer claim of the
 // same name has another UID and does not count.
-func (c claimsByName) of(pv *corev1.PersistentVolume) boundClaim {
+func (c claimsByName) of(pv *corev1.PersistentVolume) storage.RequestSource {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
-		return boundClaim{}
+		return storage.RequestSource{}
 	}
 	claim := c[ref.Namespace+"/"+ref.Name]
-	if ref.UID != "" && string(ref.UID) != claim.uid {
-		return boundClaim{}
+	if ref.UID != "" && string(ref.UID) != claim.UID {
+		return storage.RequestSource{}
 	}
 	return claim
 }
 
-func claimOf(o *metav1.PartialObjectMetadata) boundClaim {
-	source := storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations, UID: string(o.UID), Created: o.CreationTimestamp.Time}
-	return boundClaim{source, source.UID}
+func claimOf(o *metav1.PartialObjectMetadata) storage.RequestSource {
+	return storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations, UID: string(o.UID), Created: o.CreationTimestamp.Time}
 }
 
 func volumeSource(pv *corev1.PersistentVolume) storage.RequestSource {
@@ -155,23 +149,11 @@ func classSource(c *storagev1.StorageClass) storage.RequestSource {
 	return storage.RequestSource{Kind: storage.ClassKind, Name: c.Name, Annotations: c.Annotations}
 }
 
-// Contested is an object that requests an identity of another volume.
-type Contested struct {
-	storage.Asker
-	Problem string
-}
-
 // contest drops identities that another volume has, and reports them as problems: the volume stays on its
 // network with another address. The webhook refuses duplicates, but two may be admitted at the same moment,
 // or while no webhook answers.
 func (r *Reader) contest(ctx context.Context, all *Requests) error {
-	fixed := func(requests map[string]storage.Request) []string {
-		keys := slices.DeleteFunc(slices.Collect(maps.Keys(requests)), func(k string) bool { return requests[k].Identity.IsZero() })
-		slices.Sort(keys)
-		return keys
-	}
-	volumes, claims := fixed(all.ByVolume), fixed(all.Unbound)
-	if len(volumes)+len(claims) == 0 {
+	if len(all.Claimants(rollout.Record{}, nil)) == 0 {
 		return nil
 	}
 	record, err := r.Record(ctx)
@@ -182,34 +164,43 @@ func (r *Reader) contest(ctx context.Context, all *Requests) error {
 	if err != nil {
 		return err
 	}
+	claimants := all.Claimants(record, services)
+	for i, problem := range storage.Contest(claimants) {
+		if problem == "" || claimants[i].Holds {
+			continue
+		}
+		volume, requests := claimants[i].Volume, all.ByVolume
+		if _, bound := requests[volume]; !bound {
+			requests = all.Unbound
+		}
+		q := requests[volume]
+		q.Identity, q.Problem = storage.Identity{}, fmt.Sprintf("%s: %s", q.Asker, problem)
+		requests[volume] = q
+		all.Contested[q.Asker] = problem
+	}
+	return nil
+}
+
+// Claimants are the requests for an identity, and the Services that record one. The volume of an unbound claim is the
+// claim, by namespace/name.
+func (all Requests) Claimants(record rollout.Record, services []storage.Service) []storage.Claimant {
 	var claimants []storage.Claimant
-	claim := func(key, who string, q storage.Request) {
+	claim := func(volume, who string, q storage.Request) {
 		network := q.Network
 		if network.IsZero() {
 			network = record.Servers.Network
 		}
-		claimants = append(claimants, storage.Claimant{Volume: key, Who: who, Network: network, Identity: q.Identity, Since: q.Asker.Since})
+		if !q.Identity.IsZero() {
+			claimants = append(claimants, storage.Claimant{Volume: volume, Who: who, Network: network, Identity: q.Identity, Since: q.Asker.Since})
+		}
 	}
-	for _, v := range volumes {
+	for _, v := range slices.Sorted(maps.Keys(all.ByVolume)) {
 		claim(v, fmt.Sprintf("volume %s (%s)", v, all.ByVolume[v].Asker), all.ByVolume[v])
 	}
-	for _, c := range claims {
+	for _, c := range slices.Sorted(maps.Keys(all.Unbound)) {
 		claim(c, all.Unbound[c].Asker.String(), all.Unbound[c])
 	}
-	for i, problem := range storage.Contest(append(claimants, holders(services)...)) {
-		if i >= len(claimants) || problem == "" {
-			continue
-		}
-		requests := all.ByVolume
-		if i >= len(volumes) {
-			requests = all.Unbound
-		}
-		q := requests[claimants[i].Volume]
-		q.Identity, q.Problem = storage.Identity{}, fmt.Sprintf("%s: %s", q.Asker, problem)
-		requests[claimants[i].Volume] = q
-		all.Contested = append(all.Contested, Contested{q.Asker, problem})
-	}
-	return nil
+	return append(claimants, holders(services)...)
 }
 
 // holders returns a claimant for each Service with a recorded identity.
