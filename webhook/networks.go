@@ -65,12 +65,8 @@ type networkUse struct {
 }
 
 func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
-	own, system, err := p.Live.Values(ctx)
-	if err != nil {
-		return use, err
-	}
-	use.values = catalog.Resolve(own, system, p.Name)
-	if use.rollout, err = p.Live.Rollout(ctx, time.Now()); err != nil {
+	var err error
+	if use.rollout, use.values, err = p.Live.Rollout(ctx, time.Now()); err != nil {
 		return use, err
 	}
 	if p.Duties.ServesVolumeNetworks() {

@@ -40,7 +40,7 @@ func (r *Reconciler) keepRecord(ctx context.Context, facts rollout.Rollout) (wro
 
 // adopt begins the record with the cluster's present state.
 func (r *Reconciler) adopt(ctx context.Context) (wrote bool, _ error) {
-	facts, err := r.Live.Rollout(ctx, r.Clock.Now())
+	facts, _, err := r.Live.Rollout(ctx, r.Clock.Now())
 	if err != nil || !facts.DaemonSet.Found {
 		return false, err
 	}

@@ -173,23 +173,15 @@ func (r *Reader) InstanceManagerFacts(ctx context.Context, name, node string) (v
 	if !facts.Running {
 		return facts, nil
 	}
-	if facts.NodeReady, err = r.nodeReady(ctx, node); err != nil || !facts.NodeReady {
-		return facts, err
+	var on corev1.Node
+	if err := r.objects.Get(ctx, client.ObjectKey{Name: node}, &on); client.IgnoreNotFound(err) != nil {
+		return facts, fmt.Errorf("reading node %s: %w", node, err)
+	}
+	if facts.NodeReady = nodeReady(&on); !facts.NodeReady {
+		return facts, nil
 	}
 	facts.Instance, facts.Volume, err = r.attachedInstance(ctx, &manager)
 	return facts, err
-}
-
-func (r *Reader) nodeReady(ctx context.Context, name string) (bool, error) {
-	var node corev1.Node
-	if err := r.objects.Get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("reading node %s: %w", name, err)
-	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}), nil
 }
 
 // attachedInstance is the first instance that runs for an attached volume; its names are empty if there is none.

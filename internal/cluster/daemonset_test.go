@@ -57,11 +57,11 @@ func TestDaemonSetFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Revision: "3", Wanted: 11, MaxUnavailable: 3}
 			test.want(&want)
-			facts, err := readerOver(t, clientDaemonSet(test.change)).Rollout(t.Context(), time.Time{})
+			facts, _, err := readerOver(t, clientDaemonSet(test.change)).Rollout(t.Context(), time.Time{})
 			must.True(t, err == nil && reflect.DeepEqual(facts.DaemonSet, want), "got  %+v, %v\nwant %+v", facts.DaemonSet, err, want)
 		})
 	}
-	if got, err := readerOver(t).Rollout(t.Context(), time.Time{}); err != nil || !reflect.DeepEqual(got.DaemonSet, rollout.DaemonSet{Name: "longhorn-csi-plugin"}) {
+	if got, _, err := readerOver(t).Rollout(t.Context(), time.Time{}); err != nil || !reflect.DeepEqual(got.DaemonSet, rollout.DaemonSet{Name: "longhorn-csi-plugin"}) {
 		t.Fatalf("without a DaemonSet: got %+v, %v", got, err)
 	}
 }

@@ -88,14 +88,15 @@ func Reported(s *v1alpha1.Setting) plan.Reported {
 	return plan.Reported{Rolled: s.Status.AppliedValue, Applied: s.Status.Applied, Underway: s.Status.Underway}
 }
 
-// Rollout gathers the facts on the network of shared volumes, without the requests of volumes.
-func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, error) {
+// Rollout gathers the facts on the network of shared volumes, without the requests of volumes, and the values in effect.
+func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, catalog.Values, error) {
 	own, system, err := r.Values(ctx)
 	if err != nil {
-		return rollout.Rollout{}, err
+		return rollout.Rollout{}, nil, err
 	}
-	f, _, err := r.rollout(ctx, podClasses{}, catalog.Resolve(own, system, r.profile.Name), now)
-	return f, err
+	values := catalog.Resolve(own, system, r.profile.Name)
+	f, _, err := r.rollout(ctx, podClasses{}, values, now)
+	return f, values, err
 }
 
 // rollout reads the record before the pods, as it is the precondition of steps. It reads volumes after the pods: a volume that
@@ -125,7 +126,7 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.Time) (datapath.Facts, error) {
 	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
 	var err error
-	if f.Rollout, err = r.Rollout(ctx, now); err != nil {
+	if f.Rollout, _, err = r.Rollout(ctx, now); err != nil {
 		return f, err
 	}
 	if f.Rollout.Invalid != nil {

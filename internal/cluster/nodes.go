@@ -48,14 +48,10 @@ func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
 	n := catalog.Node{
 		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
 		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
+		Ready:      nodeReady(node),
 		Cordoned:   node.Spec.Unschedulable,
 		Labels:     node.Labels,
 		Taints:     node.Spec.Taints,
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			n.Ready = c.Status == corev1.ConditionTrue
-		}
 	}
 	if theirs != nil {
 		n.Storage, n.StorageDown, n.InstanceManagerMilliCPU = true, theirs.Down(), theirs.Spec.InstanceManagerCPURequest

@@ -52,7 +52,7 @@ func TestLookAlikePodsAreIgnored(t *testing.T) {
 	for what, owners := range lookAlikes("apps/v1", "DaemonSet", objects.Longhorn.ClientDaemonSet) {
 		t.Run("client, "+what, func(t *testing.T) {
 			r := readerOver(t, clientPod("real"), clientPod("look-alike", func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
-			facts, err := r.Rollout(t.Context(), time.Time{})
+			facts, _, err := r.Rollout(t.Context(), time.Time{})
 			here, errHere := r.ClientsOn(t.Context(), "node-1")
 			checkReal(t, podNames(append(facts.Clients, here...), func(c storage.Client) string { return c.Pod }), err, errHere)
 		})
@@ -60,7 +60,7 @@ func TestLookAlikePodsAreIgnored(t *testing.T) {
 	for what, owners := range lookAlikes("longhorn.io/v1beta2", "ShareManager", "v") {
 		t.Run("server, "+what, func(t *testing.T) {
 			r := readerOver(t, serverPod("real"), objects.With(serverPod("look-alike"), func(pod *corev1.Pod) { pod.OwnerReferences = owners }))
-			facts, err := r.Rollout(t.Context(), time.Time{})
+			facts, _, err := r.Rollout(t.Context(), time.Time{})
 			its, errIts := r.ServersOf(t.Context(), "v")
 			checkReal(t, podNames(append(facts.Servers, its...), func(s storage.Server) string { return s.Pod }), err, errIts)
 		})
