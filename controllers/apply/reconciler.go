@@ -64,7 +64,6 @@ type Reconciler struct {
 	refusals refusals
 	// wake is when to look again without an event; 0 is never.
 	wake       time.Duration
-	failures   map[catalog.Name]failure
 	warned     kit.Once[string, string]
 	lastWrites lastWrites
 	// confirmed are the last writes of `applied` to the storage system's settings.
@@ -72,9 +71,6 @@ type Reconciler struct {
 	// lastEvents are the conditions in the last events of settings.
 	lastEvents map[string]metav1.Condition
 }
-
-// failure is the last error of a setting, and its component: success at another component does not clear it.
-type failure struct{ component, text string }
 
 // Reconcile takes at most one step of the network and one on a component.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
@@ -193,17 +189,6 @@ func (r *Reconciler) workLive(ctx context.Context, facts plan.Facts, made plan.P
 	}
 	if err != nil { // a refused component delays no other
 		r.backoff.record(work, facts, err)
-	}
-	for _, name := range work.Settings {
-		if r.failures == nil {
-			r.failures = map[catalog.Name]failure{}
-		}
-		if r.failures[name].component == work.Component.Name {
-			delete(r.failures, name)
-		}
-		if err != nil {
-			r.failures[name] = failure{work.Component.Name, err.Error()}
-		}
 	}
 	return err
 }

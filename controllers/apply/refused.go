@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +98,8 @@ type attempt struct {
 	// values in effect when the change was made
 	values            map[catalog.Name]string
 	changes, refusals int
+	// failed is why the last change was refused; "" if it was not.
+	failed string
 }
 
 // pauses after the first change, the second and so on. The last pause repeats.
@@ -123,10 +126,11 @@ func (b *backoff) record(work plan.Work, facts plan.Facts, refused error) {
 	a.Wants, a.values = wants, values
 	if refused != nil {
 		a.refusals++
+		a.failed = refused.Error()
 		a.Seen, a.Until = "", now.Add(min(pauses[min(a.refusals, len(pauses))-1], afterRefusal))
 		a.Message = fmt.Sprintf("can't be changed: %s; tried again at %s", kit.Note(refused.Error()), timeOfDay(a.Until))
 	} else {
-		a.changes, a.refusals = a.changes+1, 0
+		a.changes, a.refusals, a.failed = a.changes+1, 0, ""
 		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])
 		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it, like the storage system, an installer or a webhook; tried again at %s",
 			catalog.Count(a.changes, "time"), timeOfDay(a.Until))
@@ -144,6 +148,16 @@ func (b backoff) forget(values catalog.Values) {
 		}
 		return false
 	})
+}
+
+// lastError is why a change for the setting was refused: success at another component does not clear it.
+func (b backoff) lastError(setting catalog.Name) string {
+	for _, component := range slices.Sorted(maps.Keys(b)) {
+		if _, concerns := b[component].values[setting]; concerns && b[component].failed != "" {
+			return b[component].failed
+		}
+	}
+	return ""
 }
 
 // overlap reports whether two changes share a trait: part of the first may have lasted.

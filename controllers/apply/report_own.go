@@ -72,9 +72,6 @@ func isPlannedFor(setting *v1alpha1.Setting, facts plan.Facts) bool {
 // fill writes the plan into the status. begins: a component is about to be changed for the setting.
 func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begins bool) {
 	status := &setting.Status
-	if status.EffectiveValue != plan.Value.Text {
-		delete(r.failures, plan.Name) // of the earlier value
-	}
 	if status.EffectiveValue != plan.Value.Text || status.PendingSince == nil {
 		now := r.now()
 		status.PendingSince = &now
@@ -88,11 +85,10 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begi
 	for _, p := range plan.Progress {
 		status.Components = append(status.Components, v1alpha1.ComponentProgress{Kind: string(p.Kind), Updated: int32(p.Updated), Total: int32(p.Total)})
 	}
+	status.LastError = r.backoff.lastError(plan.Name)
 	if plan.Applied {
-		status.AppliedValue, status.PendingSince = &plan.Value.Text, nil
-		delete(r.failures, plan.Name)
+		status.AppliedValue, status.PendingSince, status.LastError = &plan.Value.Text, nil, ""
 	}
-	status.LastError = r.failures[plan.Name].text
 	meta.SetStatusCondition(&status.Conditions, appliedCondition(plan, setting.Generation, r.Clock.Now()))
 }
 
