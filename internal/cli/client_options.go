@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,9 +78,7 @@ func (h *headed) Write(text []byte) (int, error) {
 type Target struct {
 	config.Profile
 	Configuration *config.Configuration
-	// Unread says why the default configuration is used, although Fairlead may use another; "" if Configuration is read.
-	Unread string
-	Reader *cluster.Reader
+	Reader        *cluster.Reader
 }
 
 // NoteDefaults tells the user that the default configuration is used, and why; nothing if the configuration was read.
@@ -135,8 +132,8 @@ func (o *ClientOptions) connect(timeout time.Duration) (client.Client, error) {
 }
 
 // Open reads the configuration and picks the profile of --profile, else the first.
-func (o *ClientOptions) Open(ctx context.Context) (Target, error) {
-	targets, _, _, err := o.OpenAll(ctx)
+func (o *ClientOptions) Open(cmd *cobra.Command) (Target, error) {
+	targets, _, _, err := o.OpenAll(cmd)
 	switch {
 	case err != nil:
 		return Target{}, err
@@ -147,12 +144,12 @@ func (o *ClientOptions) Open(ctx context.Context) (Target, error) {
 }
 
 // OpenAll is Open for every profile of the configuration, or for the one of --profile. It also returns
-// the client, and why the configuration is the default one.
-func (o *ClientOptions) OpenAll(ctx context.Context) (targets []Target, live client.Client, unread string, err error) {
+// the client, and says why the configuration is the default one.
+func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live client.Client, unread string, err error) {
 	if live, err = o.Connect(); err != nil {
 		return nil, nil, "", err
 	}
-	c, unread, err := o.Configuration(ctx, live)
+	c, unread, err := o.Configuration(cmd.Context(), live)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -165,8 +162,9 @@ func (o *ClientOptions) OpenAll(ctx context.Context) (targets []Target, live cli
 		profiles = []config.Profile{p}
 	}
 	for _, p := range profiles {
-		targets = append(targets, Target{p, c, unread, cluster.NewReader(p.Storage(), live, live)})
+		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live)})
 	}
+	NoteDefaults(cmd.ErrOrStderr(), unread)
 	return targets, live, unread, nil
 }
 

@@ -50,11 +50,10 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			p, err := o.Open(cmd.Context())
+			p, err := o.Open(cmd)
 			if err != nil {
 				return err
 			}
-			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			view, err := Read(cmd.Context(), p, changes, time.Now())
 			if err != nil {
 				return cli.Explain(err)

@@ -20,20 +20,20 @@ type planner struct {
 	then     catalog.Values
 	plan     plan.Plan
 	works    []Work
-	blockers blockerList
-	// summed has the text of blockers that works share.
-	summed map[seenBlockers]string
+	blockers []Blocker
+	// listed has the index in blockers by kind and name.
+	listed map[[2]string]int
 	// commands make the changes.
 	commands map[catalog.Name]string
-	// ahead: some work of the setting is done now; behind: some work waits.
-	ahead, behind map[catalog.Name]bool
+	// ahead: some work of the setting is done now; inTurn: some waits for its turn; behind: some waits.
+	ahead, inTurn, behind map[catalog.Name]bool
 }
 
 // viewOf returns the plan after the changes.
 func viewOf(facts plan.Facts, c Changes) View {
 	p := &planner{
-		changes: c, now: facts.Values, works: []Work{}, blockers: blockerList{all: []Blocker{}},
-		ahead: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{}, summed: map[seenBlockers]string{}, commands: map[catalog.Name]string{},
+		changes: c, now: facts.Values, works: []Work{}, blockers: []Blocker{}, listed: map[[2]string]int{}, commands: map[catalog.Name]string{},
+		ahead: map[catalog.Name]bool{}, inTurn: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{},
 	}
 	if len(c) > 0 {
 		p.rolled = plan.Make(facts)
@@ -46,7 +46,7 @@ func viewOf(facts plan.Facts, c Changes) View {
 	p.addNetwork(facts.Profile)
 	p.addWorks()
 	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
-	view.Works, view.Blockers = p.works, p.blockers.all
+	view.Works, view.Blockers = p.works, p.blockers
 	view.Outcome = view.outcome()
 	return view
 }
@@ -69,55 +69,37 @@ func nodesOf(facts plan.Facts) []Node {
 
 // addWorks adds the actions on components.
 func (p *planner) addWorks() {
+	starting := catalog.Short(p.plan.Starting)
 	for _, w := range p.plan.Now {
-		shown := p.workOf(w, whenNow, nil)
-		if w.Action != plan.UpdateComponent && len(p.plan.Starting) > 0 {
-			shown = p.workOf(w, whenTurn, p.plan.Starting)
+		if w.Action != plan.UpdateComponent && starting != "" {
+			p.add(workOf(w, whenTurn, starting), w.Settings)
+		} else {
+			p.add(workOf(w, whenNow, ""), w.Settings)
 		}
-		p.add(shown, w.Settings, p.startingFor(shown))
 	}
 	for _, w := range p.plan.Later {
-		p.add(p.workOf(w, whenLater, w.Blockers), w.Settings, w.Blockers)
+		p.add(workOf(w, whenLater, catalog.Short(w.Blockers)), w.Settings)
 	}
 }
 
-func (p *planner) startingFor(w Work) []catalog.Blocker {
-	if w.When == whenTurn {
-		return p.plan.Starting
-	}
-	return nil
-}
-
-func (p *planner) add(w Work, names []catalog.Name, blockers []catalog.Blocker) {
+func (p *planner) add(w Work, names []catalog.Name) {
 	p.works = append(p.works, w)
 	for _, name := range names {
-		if w.When == whenNow {
+		switch w.When {
+		case whenNow:
 			p.ahead[name] = true
-		} else {
+		case whenTurn:
+			p.inTurn[name] = true
+		default:
 			p.behind[name] = true
 		}
-		p.blockers.add(name, blockers)
 	}
 }
 
-// sumUp caches catalog.Short, because many works share a long list of blockers.
-func (p *planner) sumUp(blockers []catalog.Blocker) string {
-	if len(blockers) == 0 {
-		return ""
-	}
-	key := seenBlockers{first: &blockers[0], count: len(blockers)}
-	text, known := p.summed[key]
-	if !known {
-		text = catalog.Short(blockers)
-		p.summed[key] = text
-	}
-	return text
-}
-
-func (p *planner) workOf(w plan.Work, when string, blockers []catalog.Blocker) Work {
+func workOf(w plan.Work, when, waitsFor string) Work {
 	shown := Work{
 		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
-		When: when, WaitsFor: p.sumUp(blockers), Wants: map[string]string{},
+		When: when, WaitsFor: waitsFor, Wants: map[string]string{},
 	}
 	for _, name := range w.Settings {
 		shown.Settings = append(shown.Settings, string(name))
@@ -153,14 +135,20 @@ func (p *planner) addNetwork(profile storage.Profile) {
 	for _, name := range choosing {
 		w.Settings = append(w.Settings, string(name))
 	}
-	p.add(w, choosing, step.Blockers)
+	p.add(w, choosing)
+	for _, name := range choosing {
+		p.wait(name, step.Blockers)
+	}
 }
 
 // settings of the danger zone, and other settings that change.
 func (p *planner) settings() []Setting {
 	shown := []Setting{}
 	for _, s := range p.plan.Settings {
-		p.blockers.add(s.Name, s.Blockers)
+		if p.inTurn[s.Name] {
+			p.wait(s.Name, p.plan.Starting)
+		}
+		p.wait(s.Name, s.Blockers) // also those of its works
 		shown = append(shown, p.setting(s))
 	}
 	for _, d := range catalog.All() {
@@ -196,7 +184,7 @@ func (p *planner) setting(s plan.SettingPlan) Setting {
 }
 
 func (p *planner) applies(s plan.SettingPlan) string {
-	ahead, behind := p.ahead[s.Name], p.behind[s.Name] || len(s.Blockers) > 0
+	ahead, behind := p.ahead[s.Name], p.inTurn[s.Name] || p.behind[s.Name] || len(s.Blockers) > 0
 	switch {
 	case s.Phase == rollout.PhaseInvalid:
 		return appliesInvalid
@@ -228,42 +216,18 @@ func (v View) outcome() string {
 
 func valueOf(v catalog.Value) Value { return Value{v.Text, string(v.Source)} }
 
-// blockerList keeps each blocker once. Works that wait for the same volumes share one slice:
-// seen skips slices that were added before.
-type blockerList struct {
-	all   []Blocker
-	index map[[2]string]int
-	seen  map[seenBlockers]bool
-}
-
-type seenBlockers struct {
-	first *catalog.Blocker
-	count int
-	name  catalog.Name
-}
-
-func (l *blockerList) add(name catalog.Name, blockers []catalog.Blocker) {
-	if len(blockers) == 0 {
-		return
-	}
-	if l.index == nil {
-		l.index, l.seen = map[[2]string]int{}, map[seenBlockers]bool{}
-	}
-	key := seenBlockers{&blockers[0], len(blockers), name}
-	if l.seen[key] {
-		return
-	}
-	l.seen[key] = true
+// wait lists each blocker once, with the settings that wait for it.
+func (p *planner) wait(name catalog.Name, blockers []catalog.Blocker) {
 	for _, b := range blockers {
 		id := [2]string{string(b.Kind), b.Name}
-		i, known := l.index[id]
+		i, known := p.listed[id]
 		if !known {
-			i = len(l.all)
-			l.index[id] = i
-			l.all = append(l.all, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message}})
+			i = len(p.blockers)
+			p.listed[id] = i
+			p.blockers = append(p.blockers, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message}})
 		}
-		if !slices.Contains(l.all[i].Settings, string(name)) {
-			l.all[i].Settings = append(l.all[i].Settings, string(name))
+		if !slices.Contains(p.blockers[i].Settings, string(name)) {
+			p.blockers[i].Settings = append(p.blockers[i].Settings, string(name))
 		}
 	}
 }

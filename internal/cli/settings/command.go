@@ -33,11 +33,10 @@ this, if it is bound in the storage system's namespace and in fairlead-system.`,
 
 		ValidArgsFunction: cli.CompleteSettings,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := o.Open(cmd.Context())
+			p, err := o.Open(cmd)
 			if err != nil {
 				return err
 			}
-			cli.NoteDefaults(cmd.ErrOrStderr(), p.Unread)
 			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
 		},
 	}

@@ -132,11 +132,10 @@ type show func(out io.Writer, v View, now time.Time) (datapath.State, error)
 
 // run reads once, or with --watch until the command is interrupted. The exit code is that of the last reading.
 func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error {
-	targets, live, unread, err := o.OpenAll(cmd.Context())
+	targets, live, _, err := o.OpenAll(cmd)
 	if err != nil {
 		return err
 	}
-	cli.NoteDefaults(cmd.ErrOrStderr(), unread)
 	look := func(ctx context.Context) (string, datapath.State, error) {
 		now := time.Now()
 		v, err := Read(ctx, targets, live, now)

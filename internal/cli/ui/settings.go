@@ -30,7 +30,7 @@ func settings(_ *server, _ *http.Request, now *reading) page {
 	data := settingsData{Now: now.at, Form: formOf(now)}
 	for _, p := range now.status.Profiles {
 		shown := settingsProfile{Profile: p.Profile, Namespace: p.Namespace, Waiting: p.Waiting}
-		for _, s := range p.Settings() {
+		for _, s := range p.Settings {
 			if s.Applied {
 				shown.Applied = append(shown.Applied, s)
 			}
@@ -53,7 +53,7 @@ func setting(_ *server, r *http.Request, now *reading) page {
 	name, profile := parameter(r, "setting"), r.URL.Query().Get("profile")
 	var known []string
 	for _, p := range now.status.Profiles {
-		for _, s := range p.Settings() {
+		for _, s := range p.Settings {
 			known = append(known, s.Name)
 			if s.Name != name || profile != "" && profile != p.Profile {
 				continue

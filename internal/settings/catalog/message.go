@@ -14,12 +14,15 @@ const listed = 3
 // Detail lists blockers with their nodes and workloads:
 // `pvc-a (node-2, pod default/web-0), pvc-b (node-1, node-2; 5 pods)`.
 func Detail(blockers []Blocker) string {
-	return list(blockers, func(b Blocker) string {
+	var first []string
+	for _, b := range blockers[:min(len(blockers), listed)] {
+		text := b.Name
 		if users := usersOf(b); users != "" {
-			return b.Name + " (" + users + ")"
+			text += " (" + users + ")"
 		}
-		return b.Name
-	})
+		first = append(first, text)
+	}
+	return counted(first, len(blockers))
 }
 
 // usersOf names nodes and pods if they are few, otherwise the nodes and the number of pods.
@@ -48,9 +51,17 @@ func Short(blockers []Blocker) string {
 	if first.Kind != BlockedByVolume {
 		return first.Message
 	}
-	volumes := slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Kind != BlockedByVolume })
-	noun := cmp.Or(first.Noun, "RWX volume")
-	return fmt.Sprintf("%s attached: %s", Count(len(volumes), noun), list(volumes, func(b Blocker) string { return b.Name }))
+	var names []string
+	volumes := 0 // there may be thousands
+	for i := range blockers {
+		if blockers[i].Kind != BlockedByVolume {
+			continue
+		}
+		if volumes++; volumes <= listed {
+			names = append(names, blockers[i].Name)
+		}
+	}
+	return fmt.Sprintf("%s attached: %s", Count(volumes, cmp.Or(first.Noun, "RWX volume")), counted(names, volumes))
 }
 
 // Count writes a number and its noun: `1 RWX volume`, `3 RWX volumes`.
@@ -61,24 +72,17 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func list(blockers []Blocker, text func(Blocker) string) string {
-	var items []string
-	for i, b := range blockers {
-		if i == listed {
-			items = append(items, fmt.Sprintf("and %d more", len(blockers)-listed))
-			break
-		}
-		items = append(items, text(b))
-	}
-	return strings.Join(items, ", ")
-}
-
 // FirstOf lists the first names and counts the rest.
 func FirstOf(names []string) string {
-	if len(names) <= listed {
-		return strings.Join(names, ", ")
+	return counted(names[:min(len(names), listed)], len(names))
+}
+
+func counted(first []string, of int) string {
+	text := strings.Join(first, ", ")
+	if more := of - len(first); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
 	}
-	return strings.Join(names[:listed], ", ") + fmt.Sprintf(", and %d more", len(names)-listed)
+	return text
 }
 
 // Joined joins messages, without empty messages.
