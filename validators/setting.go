@@ -118,11 +118,7 @@ func unknownSetting(s Setting, facts SettingFacts) Verdict {
 	case !facts.Own:
 		return Verdict{Reason: ReasonValid} // the storage system checks it
 	}
-	var names []string
-	for _, d := range catalog.All() {
-		names = append(names, string(d.Name))
-	}
-	return refusal(ReasonUnknown, field.NotSupported(path, s.Metadata.Name, names))
+	return refusal(ReasonUnknown, field.NotSupported(path, s.Metadata.Name, catalog.Names()))
 }
 
 // changed are the facts after a change of the values of the setting's group, with the values in effect then.

@@ -126,7 +126,7 @@ func (f VolumeNetworkFacts) networkOf(request storage.Request) storage.Network {
 func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request storage.Request) string {
 	annotations := o.Metadata.Annotations
 	_, hasNetwork := annotations[storage.VolumeNetworkAnnotation]
-	self := storage.RequestSource{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
+	self := storage.Asker{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
 	switch {
 	case !storage.AsksForNetwork(annotations):
 		return ""

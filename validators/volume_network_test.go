@@ -93,7 +93,7 @@ func TestVolumeNetwork(t *testing.T) {
 		"network missing, from the class": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonPending, warnings: texts{missing},
 			change: func(f *facts) {
 				attached(f)
-				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: annotations{network: "team-y/nfs"}}
+				f.Class = storage.RequestSource{Asker: storage.Asker{Kind: storage.ClassKind, Name: "fast"}, Annotations: annotations{network: "team-y/nfs"}}
 			}},
 		"network not permitted": {annotations: annotations{network: "kube-system/secret"}, reason: ReasonNetworkNotPermitted,
 			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
@@ -103,7 +103,7 @@ func TestVolumeNetwork(t *testing.T) {
 			problems: texts{onNetwork + "Forbidden: team-z/nfs: " + storage.NotPermitted}},
 		"network of the class not permitted": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
 			change: func(f *facts) {
-				f.Class = storage.RequestSource{Kind: storage.ClassKind, Name: "fast", Annotations: annotations{network: "kube-system/secret"}}
+				f.Class = storage.RequestSource{Asker: storage.Asker{Kind: storage.ClassKind, Name: "fast"}, Annotations: annotations{network: "kube-system/secret"}}
 			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + storage.NotPermitted}},
 		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNoSuchNetwork,
 			problems: texts{onNetwork + `Invalid value: "team-y/nfs": ` + missing}},
@@ -155,7 +155,7 @@ func TestVolumeNetwork(t *testing.T) {
 				o.Spec.AccessModes = []string{cmp.Or(test.mode, "ReadWriteMany")}
 			}
 			f := facts{
-				Claim:  storage.RequestSource{Kind: storage.ClaimKind, Namespace: "default", Name: "data", Annotations: test.annotations},
+				Claim:  storage.RequestSource{Asker: storage.Asker{Kind: storage.ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.annotations},
 				Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
 				MissingPolicy: Warn,
 				Permitted:     []storage.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},

@@ -41,10 +41,11 @@ func TestMutations(t *testing.T) {
 		patch, audit string
 		warnings     []string
 	}{
-		"client pod": {clientPodsPath, podReview(`{"metadata":{"name":"csi-1"}}`), nil, added,
+		"client pod": {clientPodsPath, podReview(`{"metadata":{"name":"csi-1"}}`), onNetwork(), added,
 			"mutated: network added (kube-system/storage-net@lhnet1: recorded for clients)", nil},
-		"client pod on the network": {clientPodsPath, podReview(`{"metadata":{"annotations":` + networks + `}}`), nil, "", "", nil},
-		"client pod on the host network": {clientPodsPath, podReview(`{"metadata":{},"spec":{"hostNetwork":true}}`), nil, "",
+		"client pod on the network": {clientPodsPath, podReview(`{"metadata":{"annotations":` + networks + `}}`), onNetwork(), "", "", nil},
+		"client pod, no record":     {clientPodsPath, podReview(`{"metadata":{"name":"csi-1"}}`), nil, "", "", nil},
+		"client pod on the host network": {clientPodsPath, podReview(`{"metadata":{},"spec":{"hostNetwork":true}}`), onNetwork(), "",
 			"skipped: " + strings.Replace(onHost, ": ", " (", 1) + ")", []string{"fairlead: " + onHost}},
 		"client template": {clientTemplatePath, reviews.Of(reviews.DaemonSet, template), onNetwork(),
 			`[{"op":"add","path":"/spec/template/metadata/annotations","value":` + networks + `}]`,

@@ -84,7 +84,10 @@ func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads netw
 // sources reads the other objects that may request a network for the same volume.
 func (a *volumeFacts) sources(ctx context.Context) error {
 	live, spec, facts := a.profile.Live, a.object.Spec, &a.facts
-	self := storage.RequestSource{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name, Annotations: a.object.Metadata.Annotations}
+	self := storage.RequestSource{
+		Asker:       storage.Asker{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name},
+		Annotations: a.object.Metadata.Annotations,
+	}
 	var err error
 	class := spec.StorageClassName
 	switch a.kind {
@@ -111,7 +114,7 @@ func (a *volumeFacts) sources(ctx context.Context) error {
 			return err
 		}
 		if pv != nil && pv.Spec.CSI != nil {
-			facts.Volume = storage.RequestSource{Kind: storage.VolumeKind, Name: pv.Name, Annotations: pv.Annotations}
+			facts.Volume = cluster.SourceOf(storage.VolumeKind, pv)
 			facts.Driver, a.volume, class = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, pv.Spec.StorageClassName
 		}
 	}
@@ -130,7 +133,7 @@ func (a *volumeFacts) sources(ctx context.Context) error {
 
 // concerned adds the volumes that the change affects. A class affects its volumes without a request of their own.
 func (a *volumeFacts) concerned(requests cluster.Requests) {
-	class := storage.RequestSource{Kind: storage.ClassKind, Name: a.object.Metadata.Name}.String()
+	class := storage.Asker{Kind: storage.ClassKind, Name: a.object.Metadata.Name}.String()
 	for _, v := range a.facts.Rollout.Volumes {
 		source := requests.ByVolume[v.Name].Source
 		ofClass := a.kind == storage.ClassKind && requests.ClassOf[v.Name] == a.object.Metadata.Name && (source == "" || source == class)

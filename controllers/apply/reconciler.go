@@ -14,10 +14,12 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -196,13 +198,25 @@ func (r *Reconciler) workLive(ctx context.Context, facts plan.Facts, made plan.P
 // ensureObjects creates the record, and Fairlead's own settings without a value, to list, to patch and to report in.
 // Objects that can't be created stop no other.
 func (r *Reconciler) ensureObjects(ctx context.Context) error {
-	key := cluster.RolloutKey(r.Profile)
-	problems := []error{cluster.Ensure(ctx, r.Client, &v1alpha1.NetworkRollout{}, &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})}
+	problems := []error{r.ensure(ctx, &v1alpha1.NetworkRollout{}, r.Profile.Name)}
 	for _, d := range catalog.All() {
-		wanted := &v1alpha1.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: string(d.Name)}}
-		problems = append(problems, cluster.Ensure(ctx, r.Client, &v1alpha1.Setting{}, wanted))
+		problems = append(problems, r.ensure(ctx, &v1alpha1.Setting{}, string(d.Name)))
 	}
 	return errors.Join(problems...)
+}
+
+// ensure creates an object of a name, unless the cache has one.
+func (r *Reconciler) ensure(ctx context.Context, object client.Object, name string) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, object)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	object.SetNamespace(r.Profile.Namespace)
+	object.SetName(name)
+	if err := r.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %T %s: %w", object, name, err)
+	}
+	return nil
 }
 
 // now is the time as the API stores it, to the second.

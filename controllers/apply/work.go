@@ -40,7 +40,7 @@ func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) e
 	if err != nil {
 		return fmt.Errorf("%s %s %s: %w", strings.ToLower(string(work.Action)), work.Component.Kind, work.Component.Name, err)
 	}
-	names := joinNames(work.Settings)
+	names := strings.Join(catalog.Texts(work.Settings), ", ")
 	r.backoff.record(work, facts, nil)
 	r.metrics.worked(work)
 	r.Log.Info("did a piece of work", "action", work.Action, "kind", work.Component.Kind, "component", work.Component.Name,
@@ -55,14 +55,6 @@ func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) e
 
 var pastTense = map[plan.WorkAction]string{
 	plan.RestartComponent: "Restarted", plan.RemoveComponent: "Removed", plan.UpdateComponent: "Updated",
-}
-
-func joinNames(names []catalog.Name) string {
-	var texts []string
-	for _, n := range names {
-		texts = append(texts, string(n))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // restart deletes exactly the pod that was decided on. A pod that was idle is left alone if it runs

@@ -23,7 +23,7 @@ var ErrUnknownSetting = errors.New("no setting that Fairlead knows")
 func LookupSetting(name string) (catalog.Definition, error) {
 	d, known := catalog.Lookup(name)
 	if !known {
-		names := SettingNames()
+		names := catalog.Names()
 		if suggestion := DidYouMean(name, names); suggestion != "" {
 			return d, fmt.Errorf("%q: %w%s", name, ErrUnknownSetting, suggestion)
 		}
@@ -32,21 +32,12 @@ func LookupSetting(name string) (catalog.Definition, error) {
 	return d, nil
 }
 
-// SettingNames are the names of the catalog, in its order.
-func SettingNames() []string {
-	var names []string
-	for _, d := range catalog.All() {
-		names = append(names, string(d.Name))
-	}
-	return names
-}
-
 // CompleteSettings completes the names of settings, as a cobra.Command's ValidArgsFunction.
 func CompleteSettings(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return SettingNames(), cobra.ShellCompDirectiveNoFileComp
+	return catalog.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completionTimeout: a shell waits for the names.

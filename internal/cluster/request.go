@@ -33,7 +33,7 @@ func (r *Reader) Request(ctx context.Context, volume string) (storage.Request, e
 	if provisioner != r.profile.Driver {
 		class = storage.RequestSource{}
 	}
-	request := storage.Resolve(r.profile.VolumeNetworks, claim, volumeSource(pv), class)
+	request := storage.Resolve(r.profile.VolumeNetworks, claim, SourceOf(storage.VolumeKind, pv), class)
 	if request.Identity.IsZero() {
 		return request, nil
 	}
@@ -83,7 +83,7 @@ func (r *Reader) Claim(ctx context.Context, namespace, name, uid string) (storag
 	object := caches.ClaimMetadata()
 	err := r.provisioned.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	if err == nil && (uid == "" || uid == string(object.UID)) {
-		return claimOf(object), nil
+		return SourceOf(storage.ClaimKind, object), nil
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return storage.RequestSource{}, fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", namespace, name, err)
@@ -103,5 +103,5 @@ func (r *Reader) Class(ctx context.Context, name string) (source storage.Request
 	} else if err != nil {
 		return source, "", fmt.Errorf("reading StorageClass %s: %w", name, err)
 	}
-	return classSource(&class), class.Provisioner, nil
+	return SourceOf(storage.ClassKind, &class), class.Provisioner, nil
 }

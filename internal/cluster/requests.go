@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,7 +34,7 @@ type Requests struct {
 func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	all := Requests{
 		ByVolume: map[string]storage.Request{}, ClassOf: map[string]string{},
-		Unbound: map[string]storage.Request{}, Classes: map[string]storage.Network{}, Contested: map[storage.Asker]string{},
+		Unbound: map[string]storage.Request{}, Classes: map[string]storage.Network{},
 	}
 	classes, err := r.classes(ctx)
 	if err != nil {
@@ -61,9 +60,8 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		if _, asks := all.ByVolume[handle]; asks {
 			return
 		}
-		class := classes[pv.Spec.StorageClassName]
-		all.ClassOf[handle] = cmp.Or(class.Name, pv.Spec.StorageClassName) // one string shared by all volumes of a class
-		if request := storage.Resolve(r.profile.VolumeNetworks, claim, volumeSource(pv), class); request != (storage.Request{}) {
+		all.ClassOf[handle] = pv.Spec.StorageClassName
+		if request := storage.Resolve(r.profile.VolumeNetworks, claim, SourceOf(storage.VolumeKind, pv), classes[pv.Spec.StorageClassName]); request != (storage.Request{}) {
 			all.ByVolume[handle] = request
 		}
 	})
@@ -96,7 +94,7 @@ func (r *Reader) classes(ctx context.Context) (map[string]storage.RequestSource,
 	byName := map[string]storage.RequestSource{}
 	err := lists.ForEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
 		if class.Provisioner == r.profile.Driver {
-			byName[class.Name] = classSource(class)
+			byName[class.Name] = SourceOf(storage.ClassKind, class)
 		}
 	})
 	if err != nil {
@@ -114,7 +112,7 @@ func (r *Reader) claims(ctx context.Context) (claimsByName, error) {
 	byName := claimsByName{}
 	err := lists.ForEach(ctx, r.provisioned, &list, func(o *metav1.PartialObjectMetadata) {
 		if storage.AsksForNetwork(o.Annotations) {
-			byName[o.Namespace+"/"+o.Name] = claimOf(o)
+			byName[o.Namespace+"/"+o.Name] = SourceOf(storage.ClaimKind, o)
 		}
 	})
 	if err != nil {
@@ -137,16 +135,12 @@ func (c claimsByName) of(pv *corev1.PersistentVolume) storage.RequestSource {
 	return claim
 }
 
-func claimOf(o *metav1.PartialObjectMetadata) storage.RequestSource {
-	return storage.RequestSource{Kind: storage.ClaimKind, Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations, UID: string(o.UID), Created: o.CreationTimestamp.Time}
-}
-
-func volumeSource(pv *corev1.PersistentVolume) storage.RequestSource {
-	return storage.RequestSource{Kind: storage.VolumeKind, Name: pv.Name, Annotations: pv.Annotations, UID: string(pv.UID), Created: pv.CreationTimestamp.Time}
-}
-
-func classSource(c *storagev1.StorageClass) storage.RequestSource {
-	return storage.RequestSource{Kind: storage.ClassKind, Name: c.Name, Annotations: c.Annotations}
+// SourceOf is an object that may have a request for a volume.
+func SourceOf(kind string, o metav1.Object) storage.RequestSource {
+	return storage.RequestSource{
+		Asker:       storage.Asker{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), Since: o.GetCreationTimestamp().Time},
+		Annotations: o.GetAnnotations(),
+	}
 }
 
 // contest drops identities that another volume has, and reports them as problems: the volume stays on its
@@ -165,6 +159,7 @@ func (r *Reader) contest(ctx context.Context, all *Requests) error {
 		return err
 	}
 	claimants := all.Claimants(record, services)
+	all.Contested = map[storage.Asker]string{}
 	for i, problem := range storage.Contest(claimants) {
 		if problem == "" || claimants[i].Holds {
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -72,10 +71,6 @@ func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
 	case is(r.profile.ServerLabels) && r.profile.OwnsServer(owner, pod.Labels[r.profile.VolumeLabel]):
 		pods.servers = append(pods.servers, r.serverOf(pod))
 		pods.shareManagers = append(pods.shareManagers, r.shareManager(pod, pods.classes))
-		// Thousands have the same traits: they share one map.
-		if n := len(pods.shareManagers); n > 1 && maps.Equal(pods.shareManagers[n-1].Built, pods.shareManagers[n-2].Built) {
-			pods.shareManagers[n-1].Built = pods.shareManagers[n-2].Built
-		}
 	case is(r.profile.InstanceManagerLabels):
 		pods.instanceManagers = append(pods.instanceManagers, *pod)
 	case is(r.profile.BackingImageManagerLabels):

@@ -3,7 +3,6 @@ package config
 import (
 	"net/netip"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -135,24 +134,16 @@ func (f Fencing) Holds() bool {
 }
 
 func (f *Fencing) setDefaults() {
-	orDuration(&f.MaxAge, fence.DefaultMaxAge)
-	orDuration(&f.Returning.ReadyFor, fence.DefaultReadyFor)
+	or(&f.MaxAge.Duration, fence.DefaultMaxAge)
+	or(&f.Returning.ReadyFor.Duration, fence.DefaultReadyFor)
 	or(&f.Tainting.Mode, Off)
-	orDuration(&f.Tainting.NotReadyFor, taint.DefaultNotReadyFor)
-	if f.Tainting.MaxNodes == 0 {
-		f.Tainting.MaxNodes = taint.DefaultMaxNodes
-	}
-	if f.Tainting.MaxPercent == 0 {
-		f.Tainting.MaxPercent = taint.DefaultMaxShare
-	}
-	if f.Tainting.StormNodes == 0 {
-		f.Tainting.StormNodes = taint.DefaultStormNodes
-	}
-	if f.Tainting.StormPercent == 0 {
-		f.Tainting.StormPercent = taint.DefaultStormShare
-	}
-	orDuration(&f.Tainting.StormWindow, taint.DefaultStormWindow)
-	orDuration(&f.Tainting.MaxStaleness, taint.DefaultMaxStaleness)
+	or(&f.Tainting.NotReadyFor.Duration, taint.DefaultNotReadyFor)
+	or(&f.Tainting.MaxNodes, taint.DefaultMaxNodes)
+	or(&f.Tainting.MaxPercent, taint.DefaultMaxShare)
+	or(&f.Tainting.StormNodes, taint.DefaultStormNodes)
+	or(&f.Tainting.StormPercent, taint.DefaultStormShare)
+	or(&f.Tainting.StormWindow.Duration, taint.DefaultStormWindow)
+	or(&f.Tainting.MaxStaleness.Duration, taint.DefaultMaxStaleness)
 	for i := range f.Profiles {
 		p := &f.Profiles[i]
 		if builtIn, ok := FencedStorage(p.Name); ok {
@@ -161,12 +152,6 @@ func (f *Fencing) setDefaults() {
 		or(&p.Mode, Fence)
 	}
 	f.CephClients.setDefaults(f.Profiles)
-}
-
-func orDuration(target *metav1.Duration, value time.Duration) {
-	if target.Duration == 0 {
-		target.Duration = value
-	}
 }
 
 // FencedStorage finds a built-in profile of fencing by name.

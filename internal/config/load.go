@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -67,12 +68,8 @@ func (c *Configuration) setDefaults() {
 	or(&c.Networks.Missing, validators.Warn)
 	or(&c.Networks.InUse, validators.Warn)
 	or(&c.Networks.Gate, rollout.GateCluster)
-	if c.Networks.Settle.Duration == 0 {
-		c.Networks.Settle.Duration = rollout.DefaultSettle
-	}
-	if c.Workloads.MaxPercent == 0 {
-		c.Workloads.MaxPercent = DefaultMaxPercent
-	}
+	or(&c.Networks.Settle.Duration, rollout.DefaultSettle)
+	or(&c.Workloads.MaxPercent, DefaultMaxPercent)
 	other := len(c.Fencing.Profiles) > 0 || len(c.NFS.Drivers) > 0 || c.Ondat != nil
 	c.Fencing.setDefaults()
 	c.NFS.setDefaults()
@@ -103,10 +100,9 @@ func (c *Configuration) setDefaults() {
 	}
 }
 
-func or[T ~string](target *T, value T) {
-	if *target == "" {
-		*target = value
-	}
+// or sets a default.
+func or[T comparable](target *T, value T) {
+	*target = cmp.Or(*target, value)
 }
 
 // builtInProfile finds a built-in profile by name.

@@ -52,17 +52,15 @@ func (o *Ondat) setDefaults() {
 	}
 	or(&o.APIEndpoint, "storageos")
 	or(&o.APISecretPath, "/etc/storageos/secrets/api")
-	orDuration(&o.APIPollInterval, 5*time.Second)
-	orDuration(&o.CacheExpiryInterval, time.Minute)
-	orDuration(&o.APIRefreshInterval, rest.DefaultRefresh)
-	orDuration(&o.APIRetryInterval, 5*time.Second)
-	orDuration(&o.APITimeout, rest.DefaultTimeout)
-	orDuration(&o.K8sCreatePollInterval, time.Second)
-	orDuration(&o.K8sCreateWaitDuration, 20*time.Second)
+	or(&o.APIPollInterval.Duration, 5*time.Second)
+	or(&o.CacheExpiryInterval.Duration, time.Minute)
+	or(&o.APIRefreshInterval.Duration, rest.DefaultRefresh)
+	or(&o.APIRetryInterval.Duration, 5*time.Second)
+	or(&o.APITimeout.Duration, rest.DefaultTimeout)
+	or(&o.K8sCreatePollInterval.Duration, time.Second)
+	or(&o.K8sCreateWaitDuration.Duration, 20*time.Second)
 	or(&o.ServiceName, ondat.ByPVC)
-	if o.Concurrency == 0 {
-		o.Concurrency = 16
-	}
+	or(&o.Concurrency, 16)
 }
 
 func (o *Ondat) validate(p *problems, path *field.Path) {

@@ -146,12 +146,9 @@ func (c caller) change(ctx context.Context, s cluster.SettingState, value string
 
 // DescribeAll converts states, as Describe does, and the names of unknown settings.
 func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storage.Profile) v1.SettingList {
-	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: []string{}}
+	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: append([]string{}, catalog.Texts(unknown)...)}
 	for _, s := range states {
 		shown.Data = append(shown.Data, Describe(s, p))
-	}
-	for _, name := range unknown {
-		shown.Unknown = append(shown.Unknown, string(name))
 	}
 	return shown
 }

@@ -8,16 +8,19 @@ import (
 	"time"
 )
 
-// Asker is the object that fixes addresses or a MAC for a volume.
+// Asker is an object that requests a network, addresses or a MAC for a volume.
 type Asker struct {
 	Kind, Namespace, Name, UID string
 	// Since is when the object was created.
 	Since time.Time
 }
 
-// String is the kind and the name, as in messages.
+// String is the kind and the name: PersistentVolumeClaim default/data.
 func (a Asker) String() string {
-	return RequestSource{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}.String()
+	if a.Namespace == "" {
+		return a.Kind + " " + a.Name
+	}
+	return a.Kind + " " + a.Namespace + "/" + a.Name
 }
 
 // Claimant has or requests an identity on a network.

@@ -3,7 +3,6 @@ package storage
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Request of annotations for one volume. The zero Request leaves the volume on the default network.
@@ -21,10 +20,8 @@ type Request struct {
 
 // RequestSource is an object that may have a request for its volume. Without a name it does not exist.
 type RequestSource struct {
-	Kind, Namespace, Name string
-	Annotations           map[string]string
-	UID                   string
-	Created               time.Time
+	Asker
+	Annotations map[string]string
 }
 
 // Kinds of objects that may have a request for a volume.
@@ -33,14 +30,6 @@ const (
 	VolumeKind = "PersistentVolume"
 	ClassKind  = "StorageClass"
 )
-
-// String is the kind and the name: PersistentVolumeClaim default/data.
-func (s RequestSource) String() string {
-	if s.Namespace == "" {
-		return s.Kind + " " + s.Name
-	}
-	return s.Kind + " " + s.Namespace + "/" + s.Name
-}
 
 // NotPermitted says why a network is not in Profile.VolumeNetworks, and what to do.
 const NotPermitted = "no volume may use the network: an administrator lists it in networks.perVolume of Fairlead's configuration"
@@ -80,7 +69,7 @@ func Resolve(permitted []Network, claim, volume, class RequestSource) Request {
 			return unreadable(s, key, err)
 		}
 		if r.Identity.IsZero() && !identity.IsZero() {
-			r.Asker = Asker{s.Kind, s.Namespace, s.Name, s.UID, s.Created}
+			r.Asker = s.Asker
 		}
 		r.Identity = r.Identity.or(identity)
 		if r.Source == "" && !identity.IsZero() {

@@ -98,8 +98,8 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Resolve([]Network{netX, {"team-y", "nfs"}},
-				RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: test.claim},
-				RequestSource{Kind: VolumeKind, Name: "pv-1", Annotations: test.volume}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: test.class},
+				RequestSource{Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.claim},
+				RequestSource{Asker: Asker{Kind: VolumeKind, Name: "pv-1"}, Annotations: test.volume}, RequestSource{Asker: Asker{Kind: ClassKind, Name: "fast"}, Annotations: test.class},
 			)
 			must.True(t, got == test.want, "got  %+v\nwant %+v", got, test.want)
 		})
@@ -125,8 +125,8 @@ func FuzzResolve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, network, addresses, mac, ofClass string) {
 		permitted, _ := ParseNetwork(network)
 		r := Resolve([]Network{permitted},
-			RequestSource{Kind: ClaimKind, Namespace: "default", Name: "data", Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
-			RequestSource{}, RequestSource{Kind: ClassKind, Name: "fast", Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
+			RequestSource{Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
+			RequestSource{}, RequestSource{Asker: Asker{Kind: ClassKind, Name: "fast"}, Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
 		)
 		if r.Problem != "" {
 			must.True(t, r.Network.IsZero() && r.Identity.IsZero(), "asks though it can't be read: %+v", r)

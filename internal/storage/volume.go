@@ -2,6 +2,7 @@ package storage
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -154,15 +155,7 @@ func (c Client) Reaches(network Attachment) bool {
 
 // SortVolumes orders volumes by name, so that messages don't flicker.
 func SortVolumes(volumes []Volume) {
-	slices.SortFunc(volumes, func(a, b Volume) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Reasons why a node has no client that mounts.

@@ -99,10 +99,7 @@ func (p *planner) add(w Work, names []catalog.Name) {
 func workOf(w plan.Work, when, waitsFor string) Work {
 	shown := Work{
 		Action: string(w.Action), Kind: string(w.Component.Kind), Component: w.Component.Name, Node: w.Component.Node,
-		When: when, WaitsFor: waitsFor, Wants: map[string]string{},
-	}
-	for _, name := range w.Settings {
-		shown.Settings = append(shown.Settings, string(name))
+		Settings: catalog.Texts(w.Settings), When: when, WaitsFor: waitsFor, Wants: map[string]string{},
 	}
 	for trait, want := range w.Wants {
 		shown.Wants[string(trait)] = want.Text
@@ -128,12 +125,9 @@ func (p *planner) addNetwork(profile storage.Profile) {
 	if len(choosing) == 0 {
 		return
 	}
-	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, When: whenNow}
+	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, Settings: catalog.Texts(choosing), When: whenNow}
 	if step.Action == rollout.Nothing {
 		w.When, w.WaitsFor = whenLater, catalog.Short(step.Blockers)
-	}
-	for _, name := range choosing {
-		w.Settings = append(w.Settings, string(name))
 	}
 	p.add(w, choosing)
 	for _, name := range choosing {

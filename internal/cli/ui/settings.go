@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/plan"
 	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
 type settingsData struct {
@@ -96,7 +97,7 @@ type plannedData struct {
 }
 
 func formOf(now *reading) planForm {
-	f := planForm{Names: cli.SettingNames()}
+	f := planForm{Names: catalog.Names()}
 	for _, p := range now.status.Profiles {
 		f.Profiles = append(f.Profiles, p.Profile)
 	}

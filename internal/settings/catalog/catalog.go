@@ -82,6 +82,24 @@ var all = slices.Concat(
 	workloadFamily(),
 )
 
+// Names of all settings, in the order of display.
+func Names() []string {
+	var names []Name
+	for _, d := range all {
+		names = append(names, d.Name)
+	}
+	return Texts(names)
+}
+
+// Texts are names for messages and JSON.
+func Texts(names []Name) []string {
+	var texts []string
+	for _, n := range names {
+		texts = append(texts, string(n))
+	}
+	return texts
+}
+
 // DangerZone returns the definitions of the danger zone.
 func DangerZone() []Definition {
 	return slices.DeleteFunc(slices.Clone(all), func(d Definition) bool { return !d.DangerZone })

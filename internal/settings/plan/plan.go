@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -262,13 +263,7 @@ var order = map[catalog.ComponentKind]int{catalog.Deployment: 0, catalog.DaemonS
 func sortComponents(components []catalog.Component) []catalog.Component {
 	sorted := slices.Clone(components)
 	slices.SortStableFunc(sorted, func(a, b catalog.Component) int {
-		if a.Kind != b.Kind {
-			return order[a.Kind] - order[b.Kind]
-		}
-		if a.Node != b.Node {
-			return strings.Compare(a.Node, b.Node)
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(order[a.Kind]-order[b.Kind], strings.Compare(a.Node, b.Node), strings.Compare(a.Name, b.Name))
 	})
 	return sorted
 }

@@ -62,11 +62,8 @@ const (
 	Hugepages = corev1.ResourceName(corev1.ResourceHugePagesPrefix + "2Mi")
 )
 
-// Data engines. V1 is the engine of objects that name none.
-const (
-	EngineV1 = "v1"
-	EngineV2 = "v2"
-)
+// EngineV1 is the data engine of objects that name none.
+const EngineV1 = "v1"
 
 // VolumeOfInstance is the volume that an engine, frontend or replica was named after:
 // VOLUME-e-0, VOLUME-ef-0, VOLUME-r-1a2b3c4d.
