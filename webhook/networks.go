@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -73,4 +75,142 @@ func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
 		use.requests, err = p.Live.Requests(ctx)
 	}
 	return use, err
+}
+
+func volumeNetworks(profiles []Profile, reads networkReads, missing validators.Strictness) admission.Rule[validators.VolumeObject] {
+	return admission.Rule[validators.VolumeObject]{
+		Kinds: []metav1.GroupVersionKind{
+			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
+			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
+		},
+		Decide: func(ctx context.Context, r *admission.Request[validators.VolumeObject]) (admission.Decision, error) {
+			if !requestChanged(r) { // another annotation with Fairlead's prefix has changed
+				return admission.Allowed(validators.ReasonNotJudged), nil
+			}
+			object := *r.Object
+			object.Metadata.Namespace = r.Namespace
+			a := volumeFacts{profile: profiles[0], kind: r.Kind.Kind, object: object}
+			for _, p := range profiles {
+				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
+			}
+			a.facts.Permitted = profiles[0].VolumeNetworks
+			a.facts.OmitEffect = profiles[0].OmitEffect
+			a.facts.MissingPolicy = missing
+			if err := a.gather(ctx, profiles, reads); err != nil {
+				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
+			}
+			return admission.FromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), r.Resource, r.Name), nil
+		},
+	}
+}
+
+// requestChanged reports whether an annotation that requests a per-volume network is added, changed or removed.
+func requestChanged(r *admission.Request[validators.VolumeObject]) bool {
+	var old map[string]string
+	if r.OldObject != nil {
+		old = r.OldObject.Metadata.Annotations
+	}
+	return slices.ContainsFunc(storage.VolumeAnnotations(), func(key string) bool {
+		was, before := old[key]
+		is, now := r.Object.Metadata.Annotations[key]
+		return before != now || was != is
+	})
+}
+
+// volumeFacts reads live facts about one object that requests a network.
+type volumeFacts struct {
+	// profile of the volume's driver. Until the driver is known, the first profile.
+	profile Profile
+	kind    string
+	object  validators.VolumeObject
+	facts   validators.VolumeNetworkFacts
+	// volume of the object; "" for a class, and before the volume exists.
+	volume string
+}
+
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads networkReads) error {
+	if err := a.sources(ctx); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Driver == a.facts.Driver }); i >= 0 {
+		a.profile = profiles[i]
+	}
+	use, err := reads[a.profile.Name].Get(ctx)
+	if err != nil {
+		return err
+	}
+	a.facts.Rollout = use.rollout
+	a.concerned(use.requests)
+	a.holders(use.requests)
+	return nil
+}
+
+// sources reads the other objects that may request a network for the same volume.
+func (a *volumeFacts) sources(ctx context.Context) error {
+	live, spec, facts := a.profile.Live, a.object.Spec, &a.facts
+	self := storage.RequestSource{
+		Asker:       storage.Asker{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name},
+		Annotations: a.object.Metadata.Annotations,
+	}
+	var err error
+	class := spec.StorageClassName
+	switch a.kind {
+	case storage.ClassKind:
+		facts.Class, facts.Driver = self, a.object.Provisioner
+		return nil
+	case storage.VolumeKind:
+		facts.Volume = self
+		if spec.CSI != nil {
+			facts.Driver, a.volume = spec.CSI.Driver, spec.CSI.VolumeHandle
+		}
+		if ref := spec.ClaimRef; ref != nil {
+			if facts.Claim, err = live.Claim(ctx, ref.Namespace, ref.Name, ref.UID); err != nil {
+				return err
+			}
+		}
+	case storage.ClaimKind:
+		facts.Claim = self
+		if spec.VolumeName == "" {
+			break
+		}
+		pv, err := live.PersistentVolume(ctx, spec.VolumeName)
+		if err != nil {
+			return err
+		}
+		if pv != nil && pv.Spec.CSI != nil {
+			facts.Volume = cluster.SourceOf(storage.VolumeKind, pv)
+			facts.Driver, a.volume, class = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, pv.Spec.StorageClassName
+		}
+	}
+	source, provisioner, err := live.Class(ctx, class)
+	if err != nil {
+		return err
+	}
+	if facts.Driver == "" {
+		facts.Driver = provisioner
+	}
+	if provisioner == facts.Driver {
+		facts.Class = source
+	}
+	return nil
+}
+
+// concerned adds the volumes that the change affects. A class affects its volumes without a request of their own.
+func (a *volumeFacts) concerned(requests cluster.Requests) {
+	class := storage.Asker{Kind: storage.ClassKind, Name: a.object.Metadata.Name}.String()
+	for _, v := range a.facts.Rollout.Volumes {
+		source := requests.ByVolume[v.Name].Source
+		ofClass := a.kind == storage.ClassKind && requests.ClassOf[v.Name] == a.object.Metadata.Name && (source == "" || source == class)
+		if ofClass || a.volume != "" && v.Name == a.volume {
+			a.facts.Concerned = append(a.facts.Concerned, v)
+		}
+	}
+}
+
+// holders are the claimants of addresses, without the object's own volume or claim.
+func (a *volumeFacts) holders(requests cluster.Requests) {
+	own := a.facts.Claim.Namespace + "/" + a.facts.Claim.Name
+	a.facts.Holders = slices.DeleteFunc(requests.Claimants(a.facts.Rollout.Record, a.facts.Rollout.Services), func(c storage.Claimant) bool {
+		return c.Volume == a.volume || c.Volume == own
+	})
 }

@@ -60,7 +60,7 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 			continue
 		}
 		shown := settingsapi.Describe(s, t.Storage())
-		p.Settings = append(p.Settings, shown)
+		p.settings = append(p.settings, shown)
 		if s.Applied {
 			p.Applied++
 			continue
@@ -112,10 +112,10 @@ func progressOf(s cluster.SettingState) []Progress {
 }
 
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
-	if v.Nodes, err = fences.Read(ctx, live); errors.Is(err, fences.ErrNotInstalled) {
+	if v.nodes, err = fences.Read(ctx, live); errors.Is(err, fences.ErrNotInstalled) {
 		return nil
 	}
-	for _, n := range v.Nodes {
+	for _, n := range v.nodes {
 		if n.Phase != "" && n.Phase != string(v1alpha1.NodeHealthy) {
 			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next})
 			v.State = datapath.Worse(v.State, datapath.Waiting)

@@ -19,9 +19,12 @@ type View struct {
 	NFSServices []NFSService   `json:"nfsServices"`
 	// Notes say what could not be read, and why.
 	Notes []string `json:"notes"`
-	// Nodes are the nodes with a NodeFence, the urgent ones first; `fairlead fences -o json` has them.
-	Nodes []fences.View `json:"-"`
+	// nodes are all NodeFences; `fairlead fences -o json` has them.
+	nodes []fences.View
 }
+
+// Nodes are the nodes with a NodeFence, the urgent ones first.
+func (v View) Nodes() []fences.View { return v.nodes }
 
 // ProfileView is one storage system.
 type ProfileView struct {
@@ -36,9 +39,12 @@ type ProfileView struct {
 	Progress []Progress `json:"progress"`
 	// Volumes are the shared ones.
 	Volumes []datapath.Path `json:"volumes"`
-	// Settings of the danger zone, in the order of the catalog; `fairlead settings -o json` has them.
-	Settings []v1.Setting `json:"-"`
+	// settings of the danger zone; `fairlead settings -o json` has them.
+	settings []v1.Setting
 }
+
+// Settings of the danger zone, in the order of the catalog.
+func (p ProfileView) Settings() []v1.Setting { return p.settings }
 
 // Attached counts the volumes that are attached.
 func (p ProfileView) Attached() int {

@@ -57,7 +57,7 @@ func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error
 		return nil, cli.ExplainBy(err, roles)
 	}
 	r.notes = append(r.notes, r.status.Notes...)
-	r.fences = r.status.Nodes
+	r.fences = r.status.Nodes()
 	r.services, err = nfs.Read(ctx, s.live, s.targets[0].Configuration.NFS.DefaultServices())
 	switch {
 	case apierrors.IsForbidden(err):

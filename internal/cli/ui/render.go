@@ -18,6 +18,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/cli/status"
 )
 
@@ -62,10 +63,14 @@ func (s *server) link() string { return "http://" + s.address + "/?token=" + s.s
 //go:embed templates/*.html
 var sources embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": cli.Ago, "list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "networkNow": status.NetworkOf, "next": cli.Next,
+// templates are parsed once. Each rendering has a clone with the ages at its time.
+var templates = template.Must(template.New("").Funcs(agesAt(time.Time{})).Funcs(template.FuncMap{
+	"list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "networkNow": status.NetworkOf, "next": cli.Next,
 	"volumeLink": volumeLink, "settingLink": settingLink, "fenceLink": fenceLink, "serviceLink": serviceLink, "planLink": planLink,
-	"typed": typed,
+	"typed": typed, "progress": progressOf,
+	"clients": func(p status.ProfileView) bar {
+		return bar{"Clients on " + status.NetworkName(p.Network.Clients), p.Network.Updated, p.Network.Total}
+	},
 	"appliesState": func(applies string) string {
 		return map[string]string{"applied": "ok", "now": "ok", "invalid": "wrong"}[applies]
 	},
@@ -88,9 +93,25 @@ type bar struct {
 	Value, Most int
 }
 
-func rendered(name string, data any) (template.HTML, error) {
+func agesAt(now time.Time) template.FuncMap {
+	return template.FuncMap{
+		"ago":  func(t *time.Time) string { return cli.Ago(t, now) },
+		"note": func(v fences.Volume) string { return v.Note(now) },
+	}
+}
+
+// rendered with ages at the time of the reading.
+func rendered(name string, data any, given state) (template.HTML, error) {
+	at := time.Time{}
+	if given.reading != nil {
+		at = given.reading.at
+	}
 	var text bytes.Buffer
-	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+	t, err := templates.Clone()
+	if err == nil {
+		err = t.Funcs(agesAt(at)).ExecuteTemplate(&text, name, data)
+	}
+	if err != nil {
 		return "", fmt.Errorf("rendering %s: %w", name, err)
 	}
 	return template.HTML(text.String()), nil //nolint:gosec // html/template has escaped it
@@ -161,7 +182,7 @@ func (s *server) show(v view) http.HandlerFunc {
 }
 
 func (s *server) body(p page, given state, isOpen bool) ([]byte, error) {
-	live, err := rendered(p.live, p.data)
+	live, err := rendered(p.live, p.data, given)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +202,14 @@ func (s *server) whole(p page, live template.HTML, given state) (template.HTML, 
 	f := frame{Title: p.title, Menu: p.menu, Menus: menus, Cluster: s.cluster, Program: s.program, Still: p.still, Live: live, Version: version(live)}
 	var err error
 	if p.head != "" {
-		if f.Head, err = rendered(p.head, p.data); err != nil {
+		if f.Head, err = rendered(p.head, p.data, given); err != nil {
 			return "", err
 		}
 	}
 	if f.Freshness, err = s.freshness(given); err != nil {
 		return "", err
 	}
-	return rendered("layout", f)
+	return rendered("layout", f, given)
 }
 
 // version tells two renderings of a live part apart.
@@ -206,7 +227,7 @@ func (s *server) freshness(given state) (template.HTML, error) {
 	if given.err != nil {
 		data.Since, data.Error = clock(given.since), given.err.Error()
 	}
-	return rendered("freshness", data)
+	return rendered("freshness", data, given)
 }
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }

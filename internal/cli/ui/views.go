@@ -3,9 +3,7 @@ package ui
 import (
 	"fmt"
 	"net/http"
-	"time"
 
-	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/cli/nfs"
@@ -16,7 +14,6 @@ type overviewData struct {
 	status.View
 	Parts   []overviewProfile
 	Notes   []string
-	Now     time.Time
 	Program string
 }
 
@@ -28,7 +25,7 @@ type overviewProfile struct {
 
 // overview is what `fairlead status` shows.
 func overview(s *server, _ *http.Request, now *reading) page {
-	data := overviewData{View: now.status, Notes: now.notes, Now: now.at, Program: s.program}
+	data := overviewData{View: now.status, Notes: now.notes, Program: s.program}
 	for _, p := range now.status.Profiles {
 		shown := overviewProfile{ProfileView: p, Found: p.Findings(s.program)}
 		shown.More = cut(&shown.Found)
@@ -46,38 +43,9 @@ func notFound(menu, text string) page {
 	return page{code: http.StatusNotFound, title: "Not found", menu: menu, live: "missing", data: text}
 }
 
-type rolloutsData struct {
-	Profiles []rolloutsProfile
-	Now      time.Time
-}
-
-type rolloutsProfile struct {
-	status.ProfileView
-	Clients  bar
-	Settings []rollout
-}
-
-type rollout struct {
-	v1.Setting
-	Bars []bar
-}
-
 // rollouts shows how far the network for RWX volumes and each setting are rolled out.
 func rollouts(_ *server, _ *http.Request, now *reading) page {
-	data := rolloutsData{Now: now.at}
-	for _, p := range now.status.Profiles {
-		shown := rolloutsProfile{ProfileView: p, Clients: bar{"Clients on " + status.NetworkName(p.Network.Clients), p.Network.Updated, p.Network.Total}}
-		for _, s := range p.Waiting {
-			shown.Settings = append(shown.Settings, rollout{s, progressOf(p, s.Name)})
-		}
-		data.Profiles = append(data.Profiles, shown)
-	}
-	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: data}
-}
-
-type fencesData struct {
-	pageOf[fences.View]
-	Now time.Time
+	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: now.status.Profiles}
 }
 
 // allFences lists NodeFences, as `fairlead fences` does, the urgent ones first.
@@ -85,18 +53,17 @@ func allFences(_ *server, r *http.Request, now *reading) page {
 	list := paged(r, "nodes", now.fences, func(v fences.View) []string {
 		return []string{v.Node, v.Record, v.Phase, v.Reason, v.WaitsFor}
 	})
-	return page{title: "Fences", menu: "/fences", head: "fences-head", live: "fences", data: fencesData{list, now.at}}
+	return page{title: "Fences", menu: "/fences", head: "fences-head", live: "fences", data: list}
 }
 
 type fenceData struct {
 	Node     string
 	Machines []fences.View
-	Now      time.Time
 }
 
 // fence shows one node, as `fairlead fences NODE` does: each machine that has or had the name.
 func fence(_ *server, r *http.Request, now *reading) page {
-	data := fenceData{Node: parameter(r, "node"), Now: now.at}
+	data := fenceData{Node: parameter(r, "node")}
 	var known []string
 	for _, v := range now.fences {
 		known = append(known, v.Node)
@@ -110,10 +77,6 @@ func fence(_ *server, r *http.Request, now *reading) page {
 	return page{title: "Node " + data.Node, menu: "/fences", live: "fence", data: data}
 }
 
-type servicesData struct {
-	pageOf[serviceData]
-}
-
 type serviceData struct {
 	nfs.View
 	// Servers are the first backends; Hidden is the number of the others.
@@ -122,11 +85,10 @@ type serviceData struct {
 	// Busiest is the number of nodes on the server that has most.
 	Busiest int
 	Nodes   pageOf[nfs.Node]
-	Now     time.Time
 }
 
-func serviceOf(v nfs.View, now *reading) serviceData {
-	data := serviceData{View: v, Servers: v.Backends, Now: now.at}
+func serviceOf(v nfs.View) serviceData {
+	data := serviceData{View: v, Servers: v.Backends}
 	for _, b := range v.Backends {
 		data.Busiest = max(data.Busiest, b.Nodes)
 	}
@@ -137,12 +99,12 @@ func serviceOf(v nfs.View, now *reading) serviceData {
 func services(_ *server, r *http.Request, now *reading) page {
 	var all []serviceData
 	for _, v := range now.services {
-		shown := serviceOf(v, now)
+		shown := serviceOf(v)
 		shown.Hidden = cut(&shown.Servers)
 		all = append(all, shown)
 	}
 	list := paged(r, "NFS services", all, func(s serviceData) []string { return []string{s.Service, s.Exposure, s.Address} })
-	return page{title: "NFS services", menu: "/nfs", head: "services-head", live: "services", data: servicesData{list}}
+	return page{title: "NFS services", menu: "/nfs", head: "services-head", live: "services", data: list}
 }
 
 // service shows one NFSService with the nodes on its servers, as `fairlead nfs NAMESPACE/NAME` does.
@@ -151,7 +113,7 @@ func service(_ *server, r *http.Request, now *reading) page {
 	var known []string
 	for _, v := range now.services {
 		if v.Service == name {
-			data := serviceOf(v, now)
+			data := serviceOf(v)
 			data.Nodes = paged(r, "nodes", v.Nodes, func(n nfs.Node) []string { return []string{n.Node, n.Zone, n.Backend, n.Address} })
 			return page{title: "NFS service " + name, menu: "/nfs", head: "service-head", live: "service", data: data}
 		}
