@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -71,7 +70,7 @@ func (p Profile) settingStatus() admission.Rule[mutators.SettingStatus] {
 		Kinds: []metav1.GroupVersionKind{metav1.GroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.SettingStatus]) (admission.Decision, error) {
 			turnsApplied := r.Object.Status.Applied && (r.OldObject == nil || !r.OldObject.Status.Applied)
-			if !turnsApplied || !choosesSharedNetwork(r.Name) {
+			if d, _ := catalog.Lookup(r.Name); !turnsApplied || d.Gate != catalog.SharedVolumesDetached {
 				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: mutators.ReasonUpToDate}), nil
 			}
 			held, err := p.holdsApplied(ctx)
@@ -81,10 +80,6 @@ func (p Profile) settingStatus() admission.Rule[mutators.SettingStatus] {
 			return admission.FromMutation(mutators.MutateSettingStatus(*r.Object, held)), nil
 		},
 	}
-}
-
-func choosesSharedNetwork(name string) bool {
-	return slices.ContainsFunc(catalog.ChooseSharedNetwork(), func(d catalog.Definition) bool { return string(d.Name) == name })
 }
 
 // holdsApplied reads the facts of rollout.HoldsApplied.

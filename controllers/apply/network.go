@@ -25,44 +25,34 @@ var errUnknownAction = errors.New("unknown action")
 func (r *Reconciler) stepNetwork(ctx context.Context, facts plan.Facts, made plan.Plan) error {
 	step := made.Network
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
-	kind, object := r.written(facts.Rollout, step)
+	kind, name := written(facts.Rollout, step)
 	err := r.doNetwork(ctx, facts, made)
 	switch {
 	case err == nil:
-		if object != nil {
-			r.refusals.remove(kind, object.GetName())
-		}
+		r.refusals.remove(kind, name)
 		return nil
 	case kit.IsStale(err): // another write came first, and is the next event
 		r.Log.Info("stepped aside", "action", step.Action, "error", err.Error())
 		return nil
-	case object != nil && kit.IsRefused(err):
-		r.refuse(kind, object, err)
+	case name != "" && kit.IsRefused(err):
+		r.refuse(kind, name, err)
 		r.wakeIn(workAfterRefusal)
 		return nil
 	}
 	return fmt.Errorf("%s: %w", step.Action, err)
 }
 
-// written is the object that a step writes; nil is the record.
-func (r *Reconciler) written(facts rollout.Rollout, step rollout.Step) (catalog.BlockerKind, client.Object) {
+// written names the object that a step writes; "" is the record.
+func written(facts rollout.Rollout, step rollout.Step) (kind catalog.BlockerKind, name string) {
 	switch step.Action {
 	case rollout.UpdateTemplate, rollout.ResumeTemplate:
-		return catalog.BlockedByDaemonSet, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: facts.DaemonSet.Name}}
+		return catalog.BlockedByDaemonSet, facts.DaemonSet.Name
 	case rollout.RestartClients:
-		c := step.Clients[0]
-		return catalog.BlockedByClient, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: types.UID(c.UID)}}
+		return catalog.BlockedByClient, step.Clients[0].Pod
 	case rollout.ReplaceServices:
-		s := step.Services[0]
-		service := r.serviceNamed(s.Name)
-		service.UID = types.UID(s.UID)
-		return catalog.BlockedByService, service
+		return catalog.BlockedByService, step.Services[0].Name
 	}
-	return "", nil
-}
-
-func (r *Reconciler) serviceNamed(name string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: name}}
+	return "", ""
 }
 
 // doNetwork carries out the plan's step of the network. The state that was decided on is the write's precondition.

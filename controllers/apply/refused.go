@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
@@ -83,9 +81,9 @@ func (l *refusals) held(now time.Time) (held []rollout.Refusal) {
 }
 
 // refuse keeps a refused write of an object. The client has reported the answer at the object.
-func (r *Reconciler) refuse(kind catalog.BlockerKind, object client.Object, err error) {
-	if r.refusals.add(r.Clock.Now(), kind, object.GetName(), err) {
-		r.Log.Warn("a write was refused", "kind", kind, "object", object.GetName(), "error", err.Error())
+func (r *Reconciler) refuse(kind catalog.BlockerKind, name string, err error) {
+	if r.refusals.add(r.Clock.Now(), kind, name, err) {
+		r.Log.Warn("a write was refused", "kind", kind, "object", name, "error", err.Error())
 	}
 }
 

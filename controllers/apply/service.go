@@ -78,7 +78,7 @@ func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record)
 		r.Log.Info("stepped aside", "action", rollout.ReplaceServices, "error", err.Error())
 		return false, nil
 	case kit.IsRefused(err):
-		r.refuse(catalog.BlockedByService, r.serviceNamed(record.Replacing), err)
+		r.refuse(catalog.BlockedByService, record.Replacing, err)
 		r.wakeIn(workAfterRefusal)
 		return false, nil
 	case err == nil:

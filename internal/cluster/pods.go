@@ -18,27 +18,20 @@ import (
 // that the pods were created from (k8s.io/kubernetes pkg/controller/daemon).
 const templateGenerationLabel = "pod-template-generation"
 
-// Clients gathers the client pods.
-func (r *Reader) Clients(ctx context.Context) ([]storage.Client, error) {
+// Clients gathers the pods that the clients' DaemonSet owns.
+func (r *Reader) Clients(ctx context.Context, options ...client.ListOption) ([]storage.Client, error) {
 	var clients []storage.Client
-	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clientOf(pod)) })
+	err := r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
+		if r.profile.OwnsClient(controllerOf(pod)) {
+			clients = append(clients, r.clientOf(pod))
+		}
+	}, options...)
 	return clients, err
 }
 
 // ClientsOn gathers the client pods of one node.
 func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
-	var clients []storage.Client
-	err := r.eachClientPod(ctx, func(pod *corev1.Pod) { clients = append(clients, r.clientOf(pod)) }, client.MatchingFields{nodeField: node})
-	return clients, err
-}
-
-// eachClientPod visits the pods that the clients' DaemonSet owns.
-func (r *Reader) eachClientPod(ctx context.Context, take func(*corev1.Pod), options ...client.ListOption) error {
-	return r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
-		if r.profile.OwnsClient(controllerOf(pod)) {
-			take(pod)
-		}
-	}, options...)
+	return r.Clients(ctx, client.MatchingFields{nodeField: node})
 }
 
 func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
