@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,13 +45,19 @@ func (t *Table) Flush() error {
 	return nil
 }
 
-// WriteTable writes rows in columns.
-func WriteTable(out io.Writer, rows [][]string) {
-	t := NewTable(out)
+// WriteRows writes rows in columns below their headings.
+func WriteRows[T any](out io.Writer, rows []T, cells func(T) []string, head ...string) {
+	t := NewTable(out, head...)
 	for _, row := range rows {
-		t.Row(row...)
+		t.Row(cells(row)...)
 	}
 	_ = t.Flush() // Terminal keeps the error
+}
+
+// WriteFacts writes names with their values, without empty values.
+func WriteFacts(out io.Writer, facts [][2]string) {
+	facts = slices.DeleteFunc(facts, func(f [2]string) bool { return f[1] == "" })
+	WriteRows(out, facts, func(f [2]string) []string { return f[:] })
 }
 
 // WriteList writes a table below a blank line, and says how many rows are left out. Without rows it writes nothing.
@@ -59,11 +66,7 @@ func WriteList[T any](out io.Writer, rows []T, cells func(T) []string, head ...s
 		return
 	}
 	fmt.Fprintln(out)
-	table := [][]string{head}
-	for _, row := range rows[:min(len(rows), LongestList)] {
-		table = append(table, cells(row))
-	}
-	WriteTable(out, table)
+	WriteRows(out, rows[:min(len(rows), LongestList)], cells, head...)
 	More(out, len(rows))
 }
 

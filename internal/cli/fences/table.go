@@ -18,14 +18,12 @@ func writeFences(out io.Writer, views []View, now time.Time) {
 		fmt.Fprintln(out, "No NodeFences: fencing is not installed, or its controller does not run.")
 		return
 	}
-	rows := [][]string{{"NODE", "PHASE", "REASON", "VOLUMES", "ADDRESSES FROM", "SEEN", "LOST", "WAITS FOR"}}
-	for _, v := range views {
+	cli.WriteRows(out, views, func(v View) []string {
 		sources, seen := v.sources()
-		rows = append(rows, []string{
+		return []string{
 			v.Node, cli.OrDash(v.Phase), cli.OrDash(v.Reason), fmt.Sprint(len(v.Volumes)), sources, cli.Ago(seen, now), cli.Ago(v.LostSince, now), cli.OrDash(v.WaitsFor),
-		})
-	}
-	cli.WriteTable(out, rows)
+		}
+	}, "NODE", "PHASE", "REASON", "VOLUMES", "ADDRESSES FROM", "SEEN", "LOST", "WAITS FOR")
 }
 
 // sources of the addresses, and the oldest report of a current address.
@@ -62,16 +60,10 @@ func writeFenceHead(out io.Writer, v View, now time.Time) {
 	if record == v.Node {
 		record = ""
 	}
-	var rows [][]string
-	for _, row := range [][]string{
+	cli.WriteFacts(out, [][2]string{
 		{"Node:", v.Node}, {"NodeFence:", record}, {"Phase:", cli.OrDash(v.Phase)}, {"Reason:", cli.OrDash(v.Reason)}, {"Message:", v.Message}, {"Last error:", v.LastError},
 		{"Lost for:", lost}, {"Waits for:", cmp.Or(v.WaitsFor, "nothing")}, {"Next:", v.Next}, {"Only if:", v.OnlyIf},
-	} {
-		if row[1] != "" {
-			rows = append(rows, row)
-		}
-	}
-	cli.WriteTable(out, rows)
+	})
 }
 
 func writeFenceLists(out io.Writer, v View, now time.Time) {

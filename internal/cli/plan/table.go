@@ -42,11 +42,9 @@ func writePlanned(out io.Writer, shown []Setting) {
 	if len(shown) == 0 {
 		return
 	}
-	rows := [][]string{{"SETTING", "NOW", "THEN", "APPLIES", "REASON"}}
-	for _, s := range shown {
-		rows = append(rows, []string{s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason})
-	}
-	cli.WriteTable(out, rows)
+	cli.WriteRows(out, shown, func(s Setting) []string {
+		return []string{s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason}
+	}, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
 	for _, s := range shown {
 		for _, w := range s.Warnings {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, w)

@@ -76,16 +76,14 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 }
 
 func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) {
-	rows := [][]string{{"NAME", "VALUE", "SOURCE", "APPLIED", "SINCE", "REASON"}}
-	for _, s := range shown {
-		rows = append(rows, []string{s.Name, cli.Cell(s.Value), s.Source, fmt.Sprint(s.Applied), cli.Ago(s.Since, now), s.Reason})
-	}
-	cli.WriteTable(out, rows)
+	cli.WriteRows(out, shown, func(s v1.Setting) []string {
+		return []string{s.Name, cli.Cell(s.Value), s.Source, fmt.Sprint(s.Applied), cli.Ago(s.Since, now), s.Reason}
+	}, "NAME", "VALUE", "SOURCE", "APPLIED", "SINCE", "REASON")
 }
 
 // writeSetting shows all facts on one setting.
 func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
-	cli.WriteTable(out, [][]string{
+	cli.WriteFacts(out, [][2]string{
 		{"Name:", s.Name},
 		{"Value:", cli.Value(s.Value)},
 		{"Source:", s.Source},
@@ -101,14 +99,15 @@ func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
 	if len(s.Blockers) == 0 {
 		return
 	}
-	fmt.Fprintln(out)
-	rows := [][]string{{"BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT"}}
+	var blockers []v1.Blocker
 	for _, b := range s.Blockers {
-		row := []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace)}
 		// Several components may wait for the same, such as a maintenance window.
-		if !slices.ContainsFunc(rows, func(r []string) bool { return r[0] == row[0] && r[3] == row[3] }) {
-			rows = append(rows, row)
+		if !slices.ContainsFunc(blockers, func(o v1.Blocker) bool { return o.Kind == b.Kind && o.Name == b.Name && o.Message == b.Message }) {
+			blockers = append(blockers, b)
 		}
 	}
-	cli.WriteTable(out, rows)
+	fmt.Fprintln(out)
+	cli.WriteRows(out, blockers, func(b v1.Blocker) []string {
+		return []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace)}
+	}, "BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT")
 }

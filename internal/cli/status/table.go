@@ -70,7 +70,7 @@ func (v View) Summary() string {
 func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) {
 	fmt.Fprintln(out)
 	n := p.Network
-	cli.WriteTable(out, [][]string{
+	cli.WriteFacts(out, [][2]string{
 		{"Profile:", p.Profile + " in " + p.Namespace},
 		{"Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers))},
 		{"Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": ")},
@@ -118,40 +118,30 @@ func writeVolumes(out io.Writer, volumes []datapath.Path, cluster string) {
 		return
 	}
 	fmt.Fprintln(out)
-	rows := [][]string{{"VOLUME", "NODES", "WORKLOADS", "NETWORK", "WANTED", "SERVER", "STATE", "WAITS FOR"}}
-	for _, v := range volumes {
-		rows = append(rows, []string{
-			v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), NetworkOf(v), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), cli.OrDash(v.Reason()),
-		})
-	}
-	cli.WriteTable(out, rows)
+	cli.WriteRows(out, volumes, func(v datapath.Path) []string {
+		return []string{v.Volume, cli.List(v.Nodes), cli.List(v.Workloads), NetworkOf(v), NetworkName(v.Wanted), cli.List(v.Server), string(v.State), cli.OrDash(v.Reason())}
+	}, "VOLUME", "NODES", "WORKLOADS", "NETWORK", "WANTED", "SERVER", "STATE", "WAITS FOR")
 }
 
 // writeVolume shows the path of one volume, a line for each hop.
 func writeVolume(out io.Writer, v datapath.Path, cluster string) {
 	cli.WriteLine(out, "Cluster %s: volume %s: %s", cmp.Or(cluster, "(no name)"), v.Volume, v.State)
 	fmt.Fprintln(out)
-	facts := [][]string{
-		{"Workloads:", cli.List(v.Workloads)}, {"Nodes:", cli.List(v.Nodes)}, {"Network:", NetworkOf(v)}, {"Wanted:", NetworkName(v.Wanted)},
-	}
-	if v.WaitsFor != "" {
-		facts = append(facts, []string{"Waits for:", v.WaitsFor})
-	}
-	cli.WriteTable(out, facts)
+	cli.WriteFacts(out, [][2]string{
+		{"Workloads:", cli.List(v.Workloads)}, {"Nodes:", cli.List(v.Nodes)}, {"Network:", NetworkOf(v)}, {"Wanted:", NetworkName(v.Wanted)}, {"Waits for:", v.WaitsFor},
+	})
 	if len(v.Hops) == 0 {
 		fmt.Fprintln(out, "\nThe volume has no Service and no server: they are created when a pod uses the volume.")
 		return
 	}
 	fmt.Fprintln(out)
-	hops := [][]string{{"HOP", "NAME", "NODE", "NETWORK", "ADDRESSES", "STATE"}}
-	for _, h := range v.Hops {
+	cli.WriteRows(out, v.Hops, func(h datapath.Hop) []string {
 		network := NetworkName(h.Network)
 		if h.Kind == datapath.Endpoint {
 			network = "-"
 		}
-		hops = append(hops, []string{string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State)})
-	}
-	cli.WriteTable(out, hops)
+		return []string{string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State)}
+	}, "HOP", "NAME", "NODE", "NETWORK", "ADDRESSES", "STATE")
 	for _, h := range v.Hops {
 		if h.State != datapath.OK {
 			fmt.Fprintln(out)
