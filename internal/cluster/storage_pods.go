@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -86,16 +87,6 @@ func (r *Reader) shareManager(pod *corev1.Pod, classes podClasses) catalog.Compo
 	return c
 }
 
-// clientDaemonSet is the DaemonSet of the client pods, or nil.
-func (r *Reader) clientDaemonSet(pods storagePods) *appsv1.DaemonSet {
-	for i := range pods.daemonSets {
-		if pods.daemonSets[i].Name == r.profile.ClientDaemonSet {
-			return &pods.daemonSets[i]
-		}
-	}
-	return nil
-}
-
 // withoutLostNodes counts a DaemonSet that is not Ready again, without its pods on nodes
 // that are down. Such pods return with their nodes, and would delay a setting until then.
 // The DaemonSet controller does not count pods that do not tolerate the nodes' taints: they
@@ -133,12 +124,14 @@ func markLost(clients []storage.Client, nodes catalog.Nodes) {
 	}
 }
 
-// daemonSetFacts are the facts on the clients' DaemonSet; ds is nil if there is none.
-func (r *Reader) daemonSetFacts(ds *appsv1.DaemonSet) rollout.DaemonSet {
+// daemonSetFacts are the facts on the clients' DaemonSet, which may not exist.
+func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet) rollout.DaemonSet {
 	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
-	if ds == nil {
+	i := slices.IndexFunc(all, func(ds appsv1.DaemonSet) bool { return ds.Name == facts.Name })
+	if i < 0 {
 		return facts
 	}
+	ds := &all[i]
 	template := ds.Spec.Template
 	networks, err := storage.ManagedAttachments(template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
 	facts.Found, facts.Networks, facts.Unreadable = true, networks, err != nil

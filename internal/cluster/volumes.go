@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -39,7 +38,13 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	unnamed, err := r.persistentVolumes(ctx, slices.Collect(unknown(attached, byPV)))
+	var names []string // of PersistentVolumes that the storage system does not name
+	for name := range attached {
+		if _, known := byPV[name]; !known {
+			names = append(names, name)
+		}
+	}
+	unnamed, err := r.persistentVolumes(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -69,17 +74,6 @@ func (r *Reader) Volumes(ctx context.Context) ([]storage.Volume, error) {
 	}
 	storage.SortVolumes(volumes)
 	return volumes, err
-}
-
-// unknown returns the attached PersistentVolumes that the storage system does not name.
-func unknown(attached map[string]attachment, known map[string]int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name := range attached {
-			if _, ok := known[name]; !ok && !yield(name) {
-				return
-			}
-		}
-	}
 }
 
 func volumeOf(v *longhorn.Volume) storage.Volume {

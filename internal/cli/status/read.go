@@ -66,7 +66,11 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 			continue
 		}
 		p.Waiting = append(p.Waiting, shown)
-		p.Progress = append(p.Progress, progressOf(s)...)
+		if s.Own != nil {
+			for _, c := range s.Own.Status.Components {
+				p.Progress = append(p.Progress, Progress{string(s.Name), c.Kind, int(c.Updated), int(c.Total)})
+			}
+		}
 		p.State = datapath.Worse(p.State, datapath.Waiting)
 		if s.Value.Problem != "" {
 			p.State = datapath.Wrong
@@ -99,16 +103,6 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 		p.State = datapath.Worse(p.State, path.State)
 	}
 	return p, nil
-}
-
-func progressOf(s cluster.SettingState) []Progress {
-	var shown []Progress
-	if s.Own != nil {
-		for _, c := range s.Own.Status.Components {
-			shown = append(shown, Progress{string(s.Name), c.Kind, int(c.Updated), int(c.Total)})
-		}
-	}
-	return shown
 }
 
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
