@@ -17,11 +17,11 @@ type ClientPod struct {
 // Objects: pods with the profile's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
-func MutateClientPod(pod ClientPod, interfaces Interfaces, record rollout.Record) Result {
+func MutateClientPod(pod ClientPod, profile storage.Profile, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
-	return setNetworks("/metadata", pod.Metadata, pod.Spec, interfaces, clientNetworks(record), recordedForClients)
+	return setNetworks("/metadata", pod.Metadata, pod.Spec, profile, clientNetworks(record), recordedForClients)
 }
 
 const recordedForClients = "recorded for clients"

@@ -18,7 +18,7 @@ import (
 var (
 	storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
 	teamNet    = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
-	inLonghorn = Interfaces{Names: longhorn.Profile().Interfaces(), Namespace: "longhorn-system"}
+	inLonghorn = longhorn.Profile()
 	backupNet  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
 )
 

@@ -31,9 +31,10 @@ type PodSpec struct {
 	HostNetwork bool `json:"hostNetwork"`
 }
 
-// setNetworks sets the networks annotation under the metadata at path to exactly these places. Networks on interface names
-// that are not the profile's stay. If a place can't be added, the others are: warnings say which could not.
-func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, places []storage.Placement, why string) Result {
+// setNetworks sets the networks annotation of a pod in the profile's namespace, under the metadata at path, to exactly
+// these places. Networks on interface names that are not the profile's stay. If a place can't be added, the others are:
+// warnings say which could not.
+func setNetworks(path string, meta Metadata, spec PodSpec, profile storage.Profile, places []storage.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
 		annotations = *meta.Annotations
@@ -46,7 +47,7 @@ func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, place
 	case spec.HostNetwork:
 		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", named(places)))
 	}
-	merged, err := storage.KeepManaged(annotations.Networks, pod.Namespace, pod.Names, attachments(places)...)
+	merged, err := storage.KeepManaged(annotations.Networks, profile.Namespace, profile.Interfaces(), attachments(places)...)
 	if err != nil {
 		if len(places) == 0 {
 			return unchanged(ReasonNoNetwork, why)
@@ -57,7 +58,7 @@ func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, place
 	var added []storage.Placement
 	var failed []Result
 	for _, p := range places {
-		more, err := storage.AddPlacement(merged, pod.Namespace, p)
+		more, err := storage.AddPlacement(merged, profile.Namespace, p)
 		if err != nil {
 			failed = append(failed, cannotAdd(p, err))
 		} else if more != merged {
@@ -81,14 +82,6 @@ func setNetworks(path string, meta Metadata, spec PodSpec, pod Interfaces, place
 		return unchanged(ReasonNoNetwork, why)
 	}
 	return unchanged(ReasonUpToDate, "requests "+named(places))
-}
-
-// Interfaces of a profile in pods of a namespace.
-type Interfaces struct {
-	// Names of the interfaces that belong to the profile.
-	Names []string
-	// Namespace of the pod, and of networks that name none.
-	Namespace string
 }
 
 func cannotAdd(p storage.Placement, err error) Result {

@@ -39,7 +39,7 @@ func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.interfaces(r.Namespace), record)), nil
+			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.Profile, record)), nil
 		},
 	}
 }
@@ -55,7 +55,7 @@ func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.interfaces(r.Namespace), record)), nil
+			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.Profile, record)), nil
 		},
 	}
 }
@@ -76,7 +76,7 @@ func (p Profile) serverPods() admission.Rule[mutators.ServerPod] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateServerPod(*r.Object, p.interfaces(r.Namespace), service, record)), nil
+			return admission.FromMutation(mutators.MutateServerPod(*r.Object, p.Profile, service, record)), nil
 		},
 	}
 }
@@ -125,10 +125,6 @@ func (p Profile) record(ctx context.Context) (rollout.Record, error) {
 		return record, nil
 	}
 	return record, err
-}
-
-func (p Profile) interfaces(namespace string) mutators.Interfaces {
-	return mutators.Interfaces{Names: p.Profile.Interfaces(), Namespace: namespace}
 }
 
 // instanceManagerDeletions keeps the storage system from deleting an instance manager that serves an attached volume. It

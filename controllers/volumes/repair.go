@@ -87,7 +87,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 		Networks: pod.Annotations[storage.NetworksAnnotation], OptOut: pod.Annotations[storage.OptOutAnnotation],
 	}
 	view.Spec.HostNetwork = pod.Spec.HostNetwork
-	return &pod, mutators.MutateServerPod(view, mutators.Interfaces{Names: r.Profile.Interfaces(), Namespace: pod.Namespace}, service, record), nil
+	return &pod, mutators.MutateServerPod(view, r.Profile, service, record), nil
 }
 
 // waitForWorkload is how long the repair must wait for a started workload; 0 is no wait.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -37,12 +38,12 @@ type taintedNode struct {
 
 func hostileReviews() map[string]hostileReview {
 	on := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
-	record, interfaces := rollout.Record{Clients: on, Servers: on}, mutators.Interfaces{Names: []string{"lhnet1"}, Namespace: "longhorn-system"}
+	record, profile := rollout.Record{Clients: on, Servers: on}, longhorn.Profile()
 	clientPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
-		return FromMutation(mutators.MutateClientPod(*r.Object, interfaces, record))
+		return FromMutation(mutators.MutateClientPod(*r.Object, profile, record))
 	})
 	serverPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
-		return FromMutation(mutators.MutateServerPod(*r.Object, interfaces, nil, record))
+		return FromMutation(mutators.MutateServerPod(*r.Object, profile, nil, record))
 	})
 	workloadPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
 		r.Object.Claims()
