@@ -15,7 +15,7 @@ import (
 
 // reportEvents emits events, logs and metrics of what the pass found and did.
 func (p *pass) reportEvents(recorded, now []metav1.Condition) {
-	for _, c := range p.takeChanges() {
+	for _, c := range p.changes {
 		p.Log.Info("the health of a backend changed", "service", p.key.String(), "backend", c.Backend, "from", c.From, "to", c.To, "error", c.Error)
 		switch {
 		case c.To == nfs.Down:
@@ -24,6 +24,7 @@ func (p *pass) reportEvents(recorded, now []metav1.Condition) {
 			p.event(corev1.EventTypeNormal, "BackendHealthy", "Probe", fmt.Sprintf("backend %s answers again", c.Backend))
 		}
 	}
+	p.changes = nil
 	for _, m := range p.moves {
 		p.metrics.moves.WithLabelValues(p.key.Namespace, p.key.Name, m.reason).Inc()
 		p.Log.Info("moved", "service", p.key.String(), "what", m.what, "reason", m.reason, "from", m.from, "to", m.to, "nodes", m.nodes)

@@ -114,11 +114,11 @@ func (f *fixture) probe(results map[string]string) {
 	f.Helper()
 	f.Clock.Step(time.Second)
 	for backend, message := range results {
-		reason := rpc.Serving
+		verdict := rpc.Healthy
 		if message != "" {
-			reason = rpc.Silent
+			verdict = rpc.Unhealthy
 		}
-		f.r.observe(key, netip.MustParseAddrPort(backend+":2049"), rpc.Result{Reason: reason, Message: message, Started: f.Clock.Now()})
+		f.r.observe(key, netip.MustParseAddrPort(backend+":2049"), rpc.Result{Verdict: verdict, Message: message, Started: f.Clock.Now()})
 	}
 	f.Clock.Step(gather)
 }

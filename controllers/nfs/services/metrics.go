@@ -46,13 +46,13 @@ func newMetrics(r *Reconciler, registry prometheus.Registerer) (*metrics, error)
 		}
 	}
 	for _, v := range []rpc.Verdict{rpc.Unknown, rpc.Healthy, rpc.Unhealthy} {
-		m.probes.WithLabelValues(v.String()) // so that the first one is an increase
+		m.probes.WithLabelValues(string(v)) // so that the first one is an increase
 	}
 	return m, nil
 }
 
 func (m *metrics) probed(result rpc.Result) {
-	m.probes.WithLabelValues(result.Reason.Verdict().String()).Observe(result.Took.Seconds())
+	m.probes.WithLabelValues(string(result.Verdict)).Observe(result.Took.Seconds())
 }
 
 // expect shows the moves of a service from zero, so that the first move is an increase.

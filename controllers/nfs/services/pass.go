@@ -53,7 +53,7 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 	if !ready {
 		return 0, nil // an event follows
 	}
-	p.members = p.update(p.now, p.spec.Health, backends, p.service.Status.Backends)
+	p.members = p.update(p.now, p.spec.Health, backends)
 	p.setTargets(p.key, p.members, p.spec)
 	next := p.service.Status.DeepCopy()
 	p.decide(next)

@@ -33,11 +33,9 @@ func intervalOf(s health.Settings) time.Duration {
 func (r *Reconciler) setTargets(service types.NamespacedName, members []nfs.Member, by spec.Service) {
 	targets := map[probed]rpc.Target{}
 	for _, m := range members {
-		t := rpc.Target{Address: m.Addr, Shares: by.Shares, MountPort: by.MountPort, Interval: intervalOf(by.Health), Timeout: by.Health.Timeout}
-		for _, v := range by.Versions {
-			t.Versions = append(t.Versions, rpc.Version(v))
+		targets[probed{service, m.Addr}] = rpc.Target{
+			Address: m.Addr, Versions: by.Versions, Shares: by.Shares, MountPort: by.MountPort, Interval: intervalOf(by.Health), Timeout: by.Health.Timeout,
 		}
-		targets[probed{service, m.Addr}] = t
 	}
 	r.prober.Set(func(key probed) bool { return key.service == service }, targets)
 }

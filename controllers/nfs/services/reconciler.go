@@ -36,7 +36,7 @@ type Reconciler struct {
 	Observer *pools.Observer
 	Servers  Servers
 	Events   events.EventRecorder
-	Clock    clock.WithDelayedExecution
+	Clock    clock.PassiveClock
 	Log      *slog.Logger
 
 	// parallel is how many Services of a service are written at once; 0: defaultParallel.
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, fmt.Errorf("reading NFSService %s: %w", request, err)
 	}
-	s := r.stateOf(request.NamespacedName, service.UID)
+	s := r.stateOf(request.NamespacedName, &service)
 	if s.isStale(service.ResourceVersion) {
 		return ctrl.Result{RequeueAfter: settle}, nil
 	}
@@ -84,16 +84,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // stateOf returns what is kept of a service. A recreated service starts without state.
-func (r *Reconciler) stateOf(key types.NamespacedName, uid types.UID) *state {
+func (r *Reconciler) stateOf(key types.NamespacedName, service *v1alpha1.NFSService) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.states == nil {
 		r.states = map[types.NamespacedName]*state{}
 	}
-	if s := r.states[key]; s != nil && s.uid == uid {
+	if s := r.states[key]; s != nil && s.uid == service.UID {
 		return s
 	}
-	r.states[key] = newState(uid)
+	r.states[key] = newState(service)
 	r.metrics.expect(key)
 	return r.states[key]
 }
@@ -113,20 +113,11 @@ func (r *Reconciler) observe(key types.NamespacedName, backend netip.AddrPort, r
 	r.mu.Lock()
 	s := r.states[key]
 	r.mu.Unlock()
-	verdict := result.Reason.Verdict()
-	if s == nil || verdict == rpc.Unknown {
+	if s == nil || result.Verdict == rpc.Unknown {
 		return
 	}
-	at := health.Result{Backend: backend, At: result.Started.Add(result.Took)}
-	if verdict == rpc.Unhealthy {
-		at.Error = kit.Clip(result.Message, maxError)
-	}
-	if s.add(at) {
-		r.Clock.AfterFunc(gather, func() {
-			if s.flush() {
-				r.ask(key, 0)
-			}
-		})
+	if s.observe(health.Result{Backend: backend, At: result.Started.Add(result.Took), Error: kit.Clip(result.Message, maxError)}) {
+		r.ask(key, gather)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -50,6 +52,20 @@ func TestFailoverKeepsTheAddress(t *testing.T) {
 	must.Equal(t, f.noted("Warning BackendDown", first, "does not answer"), true, "events %v", f.Events.Notes())
 	f.healthy("10.0.0.1", "10.0.0.2", "10.0.0.3")
 	must.Equal(t, f.published("pool"), []string{second}, "after the return of %s", first)
+}
+
+func TestEventsOutliveFailedPass(t *testing.T) {
+	f := running(t, "Stable", 2)
+	first, failed := f.published("pool")[0], false
+	f.Client.Before = func(fakeapi.Write) error {
+		if failed {
+			return nil
+		}
+		failed = true
+		return apierrors.NewConflict(schema.GroupResource{Resource: "nfsservices"}, key.Name, errBehind)
+	}
+	f.kill(first)
+	must.True(t, failed && f.noted("Warning BackendDown", first), "events %v", f.Events.Notes())
 }
 
 // mount.nfs asks all of these ports before it mounts NFSv3.

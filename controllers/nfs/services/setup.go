@@ -76,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // prepare connects the parts and registers the metrics.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
-	r.prober = rpc.NewProber((&rpc.Client{}).Probe, func(key probed, result rpc.Result) { r.observe(key.service, key.backend, result) })
+	r.prober = rpc.NewProber(rpc.Probe, func(key probed, result rpc.Result) { r.observe(key.service, key.backend, result) })
 	r.metrics, err = newMetrics(r, registry)
 	return err
 }

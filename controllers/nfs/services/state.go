@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
@@ -23,16 +25,24 @@ type state struct {
 	wrote string
 	// counted is when nodes were last reported.
 	counted time.Time
-
-	mu      sync.Mutex // guards what follows: probes report at any time
-	table   *health.Table
-	pending []health.Result
+	// changes of health that are not reported yet: a pass may fail before its report.
 	changes []health.Change
-	// flushing: a flush of pending results is scheduled.
-	flushing bool
+
+	mu    sync.Mutex // guards the table: probes report at any time
+	table *health.Table
 }
 
-func newState(uid types.UID) *state { return &state{uid: uid} }
+// newState begins with the health that the status records.
+func newState(service *v1alpha1.NFSService) *state {
+	parsed, _ := spec.Read(service)
+	s := &state{uid: service.UID, table: health.NewTable(parsed.Health)}
+	for _, b := range service.Status.Backends {
+		if addr, err := netip.ParseAddrPort(b.Address); err == nil {
+			s.table.Restore(addr, nfs.ParseHealth(b.Health), ptr.Deref(b.Since, metav1.Time{}).Time, b.LastError)
+		}
+	}
+	return s
+}
 
 // isStale reports whether an object is older than the last status written.
 func (s *state) isStale(version string) bool {
@@ -43,22 +53,14 @@ func (s *state) isStale(version string) bool {
 	return err == nil && order < 0
 }
 
-// update brings the table in line with backends and settings, and returns the
-// members. Health is restored from status where the table does not know a backend.
-func (s *state) update(now time.Time, settings health.Settings, backends []nfs.Backend, recorded []v1alpha1.NFSBackendStatus) []nfs.Member {
+// update brings the table in line with backends and settings, and decides on their health. It returns the members.
+func (s *state) update(now time.Time, settings health.Settings, backends []nfs.Backend) []nfs.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.table == nil
-	if first {
-		s.table = health.NewTable(settings)
-	}
 	s.table.SetSettings(settings)
 	addresses := make([]netip.AddrPort, len(backends))
 	for i, b := range backends {
 		addresses[i] = b.Addr
-	}
-	if first {
-		s.restore(recorded)
 	}
 	s.changes = append(s.changes, s.table.SetBackends(now, addresses)...)
 	members := make([]nfs.Member, len(backends))
@@ -68,73 +70,11 @@ func (s *state) update(now time.Time, settings health.Settings, backends []nfs.B
 	return members
 }
 
-func (s *state) restore(recorded []v1alpha1.NFSBackendStatus) {
-	for _, b := range recorded {
-		addr, err := netip.ParseAddrPort(b.Address)
-		if err != nil {
-			continue
-		}
-		since := time.Time{}
-		if b.Since != nil {
-			since = b.Since.Time
-		}
-		s.table.Restore(addr, nfs.ParseHealth(b.Health), since, b.LastError)
-	}
-}
-
-// add keeps the result of a probe. It reports whether the caller must schedule flush.
-func (s *state) add(result health.Result) bool {
+// observe counts the result of a probe, and reports whether a pass should follow.
+func (s *state) observe(result health.Result) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending = append(s.pending, result)
-	due := !s.flushing
-	s.flushing = true
-	return due
-}
-
-// flush passes pending results to the table together, so that the order in which probes ended decides nothing. It reports
-// whether the status must change.
-func (s *state) flush() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	results := s.pending
-	s.pending, s.flushing = nil, false
-	if s.table == nil {
-		return false
-	}
-	before := map[netip.AddrPort]string{}
-	for _, r := range results {
-		before[r.Backend] = s.errorOf(r.Backend)
-	}
-	changes := s.table.Observe(results...)
-	s.changes = append(s.changes, changes...)
-	if len(changes) > 0 {
-		return true
-	}
-	for backend, text := range before {
-		if s.errorOf(backend) != text {
-			return true
-		}
-	}
-	return false
-}
-
-// errorOf is the error of a backend's last probes; empty while they succeed.
-func (s *state) errorOf(backend netip.AddrPort) string {
-	record, _ := s.table.Record(backend)
-	if record.Failures == 0 {
-		return ""
-	}
-	return record.LastError
-}
-
-// takeChanges returns the changes of health that are not reported yet.
-func (s *state) takeChanges() []health.Change {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changes := s.changes
-	s.changes = nil
-	return changes
+	return s.table.Observe(result)
 }
 
 func (s *state) guard() health.Guard {

@@ -61,10 +61,9 @@ func (p *pass) describe(status *v1alpha1.NFSServiceStatus, nodes map[netip.AddrP
 		record, _ := p.table.Record(m.Addr)
 		b := v1alpha1.NFSBackendStatus{
 			Address: m.Addr.String(), Source: string(m.Source), Weight: m.Weight, Zone: m.Zone, Drain: m.Drain,
-			// The health that this pass decided on: a later change has a pass of its own.
-			Health: m.Health.String(), Nodes: int32(nodes[m.Addr]), LastError: p.errorOf(m.Addr),
+			Health: m.Health.String(), Nodes: int32(nodes[m.Addr]), LastError: record.Error(),
 		}
-		if !record.Since.IsZero() && record.Health == m.Health {
+		if !record.Since.IsZero() {
 			b.Since = &metav1.Time{Time: record.Since.UTC().Truncate(time.Second)}
 		}
 		if m.Health == nfs.Healthy {

@@ -98,7 +98,7 @@ func TestBackendsAreNeverAllOut(t *testing.T) {
 			"a round of probes": func(t *rapid.T) {
 				m.now = m.now.Add(time.Second)
 				success := rapid.SliceOfN(rapid.SampledFrom([]bool{true, false, false}), len(m.backends), len(m.backends)).Draw(t, "success")
-				m.observe(success, m.backends...)
+				m.observe(t, success, m.backends...)
 			},
 			"the same again": func(t *rapid.T) {
 				m.now = m.now.Add(time.Second)
@@ -106,25 +106,28 @@ func TestBackendsAreNeverAllOut(t *testing.T) {
 				for _, b := range m.backends {
 					success = append(success, len(m.results[b]) > 0 && m.inARow(b, true) > 0)
 				}
-				m.observe(success, m.backends...)
+				m.observe(t, success, m.backends...)
 			},
 			"one probe": func(t *rapid.T) {
 				m.now = m.now.Add(time.Second)
-				m.observe([]bool{rapid.Bool().Draw(t, "success")}, rapid.SampledFrom(m.backends).Draw(t, "backend"))
+				m.observe(t, []bool{rapid.Bool().Draw(t, "success")}, rapid.SampledFrom(m.backends).Draw(t, "backend"))
 			},
 		})
 	})
 }
 
-func (m *model) observe(success []bool, backends ...netip.AddrPort) {
-	var results []Result
+// observe probes backends. Without news, nothing changes.
+func (m *model) observe(t *rapid.T, success []bool, backends ...netip.AddrPort) {
+	news := false
 	for i, b := range backends {
 		m.results[b] = append(m.results[b], success[i])
 		r := Result{Backend: b, At: m.now}
 		if !success[i] {
 			r.Error = "no answer"
 		}
-		results = append(results, r)
+		news = m.table.Observe(r) || news
 	}
-	m.table.Observe(results...)
+	if changes := m.table.SetBackends(m.now, m.backends); len(changes) > 0 && !news {
+		t.Fatalf("no news, and %v", changes)
+	}
 }

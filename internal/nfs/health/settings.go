@@ -1,11 +1,7 @@
 package health
 
 import (
-	"encoding/binary"
-	"net/netip"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
@@ -50,19 +46,3 @@ func (s Settings) Check(field string) nfs.Problems {
 
 // maxDown is how many of total backends may be Down at once: never all of them.
 func (s Settings) maxDown(total int) int { return max(0, min(total*s.MaxEjected/100, total-1)) }
-
-// Wait is the time from one probe of a backend to the next: four fifths of the
-// interval up to the interval, so that the probes of many backends spread out
-// and none is later than the interval. It is the same for the same backend and round.
-func (s Settings) Wait(backend netip.AddrPort, round uint64) time.Duration {
-	var key [26]byte
-	address := backend.Addr().As16()
-	copy(key[:], address[:])
-	binary.BigEndian.PutUint16(key[16:], backend.Port())
-	binary.BigEndian.PutUint64(key[18:], round)
-	jitter := s.Interval / 5
-	if jitter <= 0 {
-		return s.Interval
-	}
-	return s.Interval - time.Duration(xxhash.Sum64(key[:])%uint64(jitter))
-}

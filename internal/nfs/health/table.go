@@ -31,11 +31,18 @@ type Record struct {
 	LastError string
 }
 
+// Error of the last probes; empty while they succeed.
+func (r Record) Error() string {
+	if r.Failures == 0 {
+		return ""
+	}
+	return r.LastError
+}
+
 // Change of one backend's health.
 type Change struct {
 	Backend  netip.AddrPort
 	From, To nfs.Health
-	At       time.Time
 	// Error of the last failed probe; empty if To is Healthy.
 	Error string
 }
@@ -61,8 +68,9 @@ func (t *Table) Restore(backend netip.AddrPort, health nfs.Health, since time.Ti
 	t.records[backend] = r
 }
 
-// SetBackends adds new backends as Unknown, and forgets missing ones. If all remaining backends are Down, all become
-// Failing.
+// SetBackends adds new backends as Unknown, forgets missing ones, and decides on the health of all by the results since the
+// last call: results of one outage are judged together. If all remaining backends are Down, all become Failing. The changes
+// are sorted by backend.
 func (t *Table) SetBackends(now time.Time, backends []netip.AddrPort) []Change {
 	before := t.records
 	t.records = make(map[netip.AddrPort]*Record, len(backends))
@@ -72,30 +80,31 @@ func (t *Table) SetBackends(now time.Time, backends []netip.AddrPort) []Change {
 	return t.settle(now)
 }
 
-// SetSettings changes the settings. They count from the next result on.
+// SetSettings changes the settings. They count from the next SetBackends on.
 func (t *Table) SetSettings(settings Settings) { t.settings = settings }
 
-// Observe takes results of probes and returns the changes, sorted by backend. Pass the results of one round in one call: the
-// order in which probes ended then decides nothing. Results of unknown backends, and results that are not newer than the
-// backend's last one, are ignored.
-func (t *Table) Observe(results ...Result) []Change {
-	var now time.Time
-	for _, result := range results {
-		r := t.records[result.Backend]
-		if r == nil || !result.At.After(r.LastProbe) {
-			continue
-		}
-		r.LastProbe = result.At
-		if result.At.After(now) {
-			now = result.At
-		}
-		if result.Error == "" {
-			r.Failures, r.Successes = 0, r.Successes+1
-		} else {
-			r.Failures, r.Successes, r.LastError = r.Failures+1, 0, result.Error
-		}
+// Observe counts the result of a probe. It reports news: SetBackends may change the health of a backend now, or the error of
+// the backend's probes changed. Results of unknown backends, and results that are not newer than the backend's last one, are
+// ignored.
+func (t *Table) Observe(result Result) bool {
+	r := t.records[result.Backend]
+	if r == nil || !result.At.After(r.LastProbe) {
+		return false
 	}
-	return t.settle(now)
+	before := r.Error()
+	r.LastProbe = result.At
+	if result.Error == "" {
+		r.Failures, r.Successes = 0, r.Successes+1
+	} else {
+		r.Failures, r.Successes, r.LastError = r.Failures+1, 0, result.Error
+	}
+	return r.Failures == t.settings.Failures || t.hasRecovered(r) && r.Health != nfs.Healthy || r.Error() != before
+}
+
+func (t *Table) hasFailed(r *Record) bool { return r.Failures >= t.settings.Failures }
+
+func (t *Table) hasRecovered(r *Record) bool {
+	return r.Successes >= t.settings.Successes || r.Successes > 0 && r.Health == nfs.Unknown
 }
 
 // settle derives health from the counts: first it returns backends, then it takes backends out.
@@ -106,11 +115,7 @@ func (t *Table) settle(now time.Time) []Change {
 		if r.Health == to {
 			return
 		}
-		change := Change{Backend: b, From: r.Health, To: to, At: now}
-		if to != nfs.Healthy {
-			change.Error = r.LastError
-		}
-		changes = append(changes, change)
+		changes = append(changes, Change{Backend: b, From: r.Health, To: to, Error: r.Error()})
 		r.Health, r.Since = to, now
 	}
 	var failing []netip.AddrPort
@@ -118,11 +123,11 @@ func (t *Table) settle(now time.Time) []Change {
 	for _, b := range t.Backends() {
 		r := t.records[b]
 		switch {
-		case r.Successes >= t.settings.Successes, r.Successes > 0 && r.Health == nfs.Unknown:
+		case t.hasRecovered(r):
 			set(b, nfs.Healthy)
 		case r.Health == nfs.Down:
 			down++
-		case r.Failures >= t.settings.Failures:
+		case t.hasFailed(r):
 			failing = append(failing, b)
 		}
 	}

@@ -26,18 +26,18 @@ func servers(n int) []netip.AddrPort {
 // + succeeds, - fails, . is not probed.
 func rounds(t *Table, list []netip.AddrPort, from int, words ...string) (changes []Change) {
 	for i, word := range words {
-		var results []Result
+		at := begin.Add(time.Duration(from+i) * time.Second)
 		for b, c := range word {
-			r := Result{Backend: list[b], At: begin.Add(time.Duration(from+i) * time.Second)}
+			r := Result{Backend: list[b], At: at}
 			switch c {
 			case '.':
 				continue
 			case '-':
 				r.Error = "no answer"
 			}
-			results = append(results, r)
+			t.Observe(r)
 		}
-		changes = append(changes, t.Observe(results...)...)
+		changes = append(changes, t.SetBackends(at, t.Backends())...)
 	}
 	return changes
 }
@@ -85,11 +85,11 @@ func TestChangesSayWhatAndWhy(t *testing.T) {
 	table.SetBackends(begin, list)
 	got := rounds(table, list, 1, "+++", "+-+", "+-+", "+-+", "+++", "+++")
 	want := fmt.Sprint([]Change{
-		{list[0], nfs.Unknown, nfs.Healthy, begin.Add(1 * time.Second), ""},
-		{list[1], nfs.Unknown, nfs.Healthy, begin.Add(1 * time.Second), ""},
-		{list[2], nfs.Unknown, nfs.Healthy, begin.Add(1 * time.Second), ""},
-		{list[1], nfs.Healthy, nfs.Down, begin.Add(4 * time.Second), "no answer"},
-		{list[1], nfs.Down, nfs.Healthy, begin.Add(6 * time.Second), ""},
+		{list[0], nfs.Unknown, nfs.Healthy, ""},
+		{list[1], nfs.Unknown, nfs.Healthy, ""},
+		{list[2], nfs.Unknown, nfs.Healthy, ""},
+		{list[1], nfs.Healthy, nfs.Down, "no answer"},
+		{list[1], nfs.Down, nfs.Healthy, ""},
 	})
 	must.Equal(t, fmt.Sprint(got), want, "got %v", got)
 	r, ok := table.Record(list[1])
@@ -103,7 +103,8 @@ func TestLateAndForeignResultsAreIgnored(t *testing.T) {
 	table.SetBackends(begin, list[:1])
 	rounds(table, list, 5, "+")
 	for range 5 {
-		table.Observe(Result{list[0], begin.Add(time.Second), "late"}, Result{list[1], begin.Add(time.Hour), "foreign"})
+		news := table.Observe(Result{list[0], begin.Add(time.Second), "late"}) || table.Observe(Result{list[1], begin.Add(time.Hour), "foreign"})
+		must.True(t, !news, "they are news")
 	}
 	if r, _ := table.Record(list[0]); r.Failures != 0 {
 		t.Errorf("a late result counts: %+v", r)
@@ -174,30 +175,24 @@ func TestKnownBackendsKeepTheirRecords(t *testing.T) {
 	must.Equal(t, state(table, list[:3]), "DHH")
 }
 
-func TestWaitIsAtMostTheInterval(t *testing.T) {
-	s, seen := DefaultSettings(), map[time.Duration]bool{}
-	for _, b := range servers(100) {
-		for round := range uint64(10) {
-			w := s.Wait(b, round)
-			if w > s.Interval || w < s.Interval*4/5 {
-				t.Fatalf("%s", w)
-			}
-			if w != s.Wait(b, round) {
-				t.Fatal("it differs for the same backend and round")
-			}
-			seen[w] = true
-		}
-	}
-	if len(seen) < 900 {
-		t.Errorf("%d different waits of 1000", len(seen))
-	}
-}
-
 func TestSettingsReportAllProblems(t *testing.T) {
 	if p := DefaultSettings().Check("spec.health"); len(p) > 0 {
 		t.Errorf("defaults: %v", p)
 	}
 	if p := (Settings{MaxEjected: 101, Timeout: time.Second}).Check("spec.health"); len(p) != 5 || p[2].Field != "spec.health.maxEjected" {
 		t.Errorf("got %v", p)
+	}
+}
+
+func TestErrorsOfProbesAreNews(t *testing.T) {
+	table, list := NewTable(DefaultSettings()), servers(2)
+	table.SetBackends(begin, list)
+	for i, c := range []struct {
+		text string
+		news bool
+	}{{"", true}, {"", false}, {"refused", true}, {"refused", false}, {"silent", true}, {"silent", false}, {"", true}, {"", true}, {"", false}} {
+		at := begin.Add(time.Duration(i+1) * time.Second)
+		must.Equal(t, table.Observe(Result{list[0], at, c.text}), c.news, "result %d", i)
+		table.SetBackends(at, list)
 	}
 }

@@ -94,15 +94,14 @@ func TestStableHasOneAddressThatIsNotDead(t *testing.T) {
 		}
 		probe := func(*rapid.T) {
 			m.now = m.now.Add(time.Second)
-			var results []health.Result
 			for _, b := range m.table.Backends() {
 				r := health.Result{Backend: b, At: m.now}
 				if !m.alive[b] {
 					r.Error = "no answer"
 				}
-				results = append(results, r)
+				m.table.Observe(r)
 			}
-			m.table.Observe(results...)
+			m.table.SetBackends(m.now, m.table.Backends())
 		}
 		backend := func(t *rapid.T) netip.AddrPort { return rapid.SampledFrom(pool).Draw(t, "backend") }
 		t.Repeat(map[string]func(*rapid.T){

@@ -95,18 +95,18 @@ func BenchmarkProbe(b *testing.B) {
 		name   string
 		target Target
 	}{
-		{"NULL", Target{Versions: []Version{V3}}},
-		{"share", Target{Versions: []Version{V3}, Shares: []string{"/"}, MountPort: port}},
+		{"NULL", Target{Versions: []int32{V3}}},
+		{"share", Target{Versions: []int32{V3}, Shares: []string{"/"}, MountPort: port}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
-			client, i := &Client{Dial: dialAndReset}, 0
+			i := 0
 			before := cpu(b)
 			for b.Loop() {
 				i++
 				c.target.Address = loopback(i%1000, port)
-				result := client.Probe(b.Context(), c.target)
-				must.True(b, result.Reason == Serving, "%v", result.Message)
+				result := askWith(b, c.target, dialAndReset)
+				must.True(b, result.Verdict == Healthy, "%v", result.Message)
 			}
 			each := float64((cpu(b) - before).Microseconds()) / float64(i)
 			b.ReportMetric(each, "CPU-µs/probe")
@@ -130,20 +130,20 @@ func dialAndReset(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 // The server answers NULL for any version.
 func BenchmarkThousandBackends(b *testing.B) {
 	port := startChild(b)
-	b.Run("NULL v3", func(b *testing.B) { probeThousand(b, Target{Versions: []Version{V3}}, port) })
-	b.Run("NULL v3 and v4", func(b *testing.B) { probeThousand(b, Target{Versions: []Version{V3, V4}}, port) })
+	b.Run("NULL v3", func(b *testing.B) { probeThousand(b, Target{Versions: []int32{V3}}, port) })
+	b.Run("NULL v3 and v4", func(b *testing.B) { probeThousand(b, Target{Versions: []int32{V3, V4}}, port) })
 	b.Run("share v3", func(b *testing.B) {
-		probeThousand(b, Target{Versions: []Version{V3}, Shares: []string{"/"}, MountPort: port}, port)
+		probeThousand(b, Target{Versions: []int32{V3}, Shares: []string{"/"}, MountPort: port}, port)
 	})
 }
 
 func probeThousand(b *testing.B, target Target, port uint16) {
 	const backends, interval = 1000, 5 * time.Second
-	target.Interval = interval
+	target.Interval, target.Timeout = interval, time.Second
 	var probes, bad atomic.Int64
 	report := func(_ int, r Result) {
 		probes.Add(1)
-		if r.Reason != Serving {
+		if r.Verdict != Healthy {
 			bad.Add(1)
 		}
 	}
@@ -152,7 +152,7 @@ func probeThousand(b *testing.B, target Target, port uint16) {
 		target.Address = loopback(i, port)
 		targets[i] = target
 	}
-	prober := NewProber((&Client{}).Probe, report)
+	prober := NewProber(Probe, report)
 	prober.Set(all, targets)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})

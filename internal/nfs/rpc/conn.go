@@ -3,6 +3,7 @@ package rpc
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -20,8 +21,8 @@ type conn struct {
 	unwatch func() bool
 }
 
-func (p *probe) dial(address netip.AddrPort) (*conn, *fault) {
-	connection, err := p.client.dialer(p.target)(p.ctx, address)
+func (p *probe) connect(address netip.AddrPort) (*conn, error) {
+	connection, err := p.dial(p.ctx, address)
 	if err != nil {
 		return nil, p.dialFault(address, err)
 	}
@@ -35,30 +36,32 @@ func (c *conn) close() {
 }
 
 // call makes one call and waits for its reply. The probe's context bounds both. Step names the call in messages.
-func (c *conn) call(step string, call wire.Call) (wire.Reply, *fault) {
-	xid, f := c.send(step, call)
-	if f != nil {
-		return wire.Reply{}, f
-	}
-	return c.receive(step, xid)
-}
-
-func (c *conn) send(step string, call wire.Call) (xid uint32, f *fault) {
+func (c *conn) call(step string, call wire.Call) (wire.Reply, error) {
 	call.XID = rand.Uint32()
 	if _, err := c.net.Write(call.Record()); err != nil {
-		return 0, c.probe.callFault(c.address, step, err)
+		return wire.Reply{}, c.probe.callFault(c.address, step, err)
 	}
-	return call.XID, nil
-}
-
-func (c *conn) receive(step string, xid uint32) (wire.Reply, *fault) {
 	record, err := wire.ReadRecord(c.reader)
 	if err != nil {
 		return wire.Reply{}, c.probe.callFault(c.address, step, err)
 	}
-	reply, err := wire.ParseReply(record, xid)
+	reply, err := wire.ParseReply(record, call.XID)
 	if err != nil {
 		return wire.Reply{}, malformed(c.address, step, err)
 	}
 	return reply, nil
+}
+
+// results makes a call to MOUNT or the port mapper, and returns what it gives back.
+func (c *conn) results(step string, call wire.Call) ([]byte, error) {
+	reply, err := c.call(step, call)
+	switch {
+	case err != nil:
+		return nil, err
+	case reply.Outcome == wire.AuthError:
+		return nil, errDenied
+	case reply.Outcome != wire.Success:
+		return nil, fmt.Errorf("%s answered %s to %s", c.address, reply.Outcome, step)
+	}
+	return reply.Results, nil
 }

@@ -20,11 +20,11 @@ func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
 	script := answers(t, nil, func(request) ([]byte, bool) { return success(0, 0, 2, 24, 0, 15, 0), true })
 	address := startScript(t, func(c net.Conn) { ports <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Port(); script(c) })
 	for shares, want := range map[string]bool{"": false, "/data": true} {
-		target := Target{Address: address, Versions: []Version{V4}}
+		target := Target{Address: address, Versions: []int32{V4}}
 		if shares != "" {
 			target.Shares = []string{shares}
 		}
-		expect(t, ask(t, target), Serving)
+		expect(t, ask(t, target), fine)
 		port := <-ports
 		must.True(t, (port < 1024) == (want && permitted), "share %q was looked up from port %d", shares, port)
 	}

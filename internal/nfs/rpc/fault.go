@@ -14,73 +14,57 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
 
-// fault is a step without a usable reply. Steps that depend on that step are skipped.
-type fault struct {
-	reason  Reason
-	message string
-}
-
-func (f *fault) Error() string { return f.message }
-
-// errTimeout is the cause with which a probe's context ends at its own deadline.
-var errTimeout = errors.New("the probe's time is over")
-
-// endOf returns how the context ended: by its deadline or by the caller. ok is false while the context has not ended.
-func endOf(ctx context.Context, err error) (reason Reason, ok bool) {
-	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(cause, errTimeout), errors.Is(cause, context.DeadlineExceeded):
-		return Silent, true
-	case cause != nil:
-		return Canceled, true
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT): // the kernel's, or of an own Dial
-		return Silent, true
-	}
-	return "", false
-}
+// errOwn: the prober itself failed, or was stopped, which says nothing about the server.
+var errOwn = errors.New("the prober is at fault")
 
 // unreachable are the errors of connect(2) that come from routers and firewalls.
-var unreachable = []syscall.Errno{
+var unreachable = []error{
 	syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN, syscall.ENOPROTOOPT,
 }
 
-func (p *probe) dialFault(address netip.AddrPort, err error) *fault {
-	say := func(reason Reason, format string, args ...any) *fault {
-		return &fault{reason, fmt.Sprintf("%s %s", address, fmt.Sprintf(format, args...))}
-	}
-	if end, ok := endOf(p.ctx, err); ok && end == Canceled {
-		return say(Canceled, "was not probed: the probe was canceled")
-	} else if ok {
-		return say(DialTimeout, "accepted no connection in time (timeout %s): the node is down, packets are dropped, or the server stopped accepting", p.timeout())
+func (p *probe) dialFault(address netip.AddrPort, err error) error {
+	is := func(kinds ...error) bool {
+		return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 	}
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return say(Refused, "refused the connection: no server listens there")
-	case slices.ContainsFunc(unreachable, func(e syscall.Errno) bool { return errors.Is(err, e) }):
-		return say(Unreachable, "can't be reached: %v", plain(err))
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
-		return say(Closed, "reset the connection while it was opened")
+	case p.canceled():
+		return fmt.Errorf("%s was not probed: the probe was canceled: %w", address, errOwn)
+	case p.late(err):
+		return fmt.Errorf("%s accepted no connection in time (timeout %s): the node is down, packets are dropped, or the server stopped accepting", address, p.Timeout)
+	case is(syscall.ECONNREFUSED):
+		return fmt.Errorf("%s refused the connection: no server listens there", address)
+	case is(unreachable...):
+		return fmt.Errorf("%s can't be reached: %w", address, plain(err))
+	case is(syscall.ECONNRESET, syscall.ECONNABORTED):
+		return fmt.Errorf("%s reset the connection while it was opened", address)
 	}
-	return say(Local, "was not probed, since the prober can't open connections: %v", plain(err))
+	return fmt.Errorf("%s was not probed, since the prober can't open connections: %w: %w", address, plain(err), errOwn)
 }
 
 // callFault is for errors of writing a call or reading its reply. Step names the procedure.
-func (p *probe) callFault(address netip.AddrPort, step string, err error) *fault {
-	say := func(reason Reason, format string, args ...any) *fault {
-		return &fault{reason, fmt.Sprintf("%s %s", address, fmt.Sprintf(format, args...))}
+func (p *probe) callFault(address netip.AddrPort, step string, err error) error {
+	switch {
+	case wire.IsBadRecord(err):
+		return fmt.Errorf("%s does not speak RPC (%s): %w; another service may have the port", address, step, err)
+	case p.canceled():
+		return fmt.Errorf("%s was not probed to the end: the probe was canceled: %w", address, errOwn)
+	case p.late(err):
+		return fmt.Errorf("%s accepted the connection and did not answer %s in time (timeout %s): the server hangs or is stopped", address, step, p.Timeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s closed the connection before its reply to %s was complete", address, step)
 	}
-	if wire.IsBadRecord(err) {
-		return say(Malformed, "does not speak RPC (%s): %v; another service may have the port", step, err)
-	}
-	if end, ok := endOf(p.ctx, err); ok && end == Canceled {
-		return say(Canceled, "was not probed to the end: the probe was canceled")
-	} else if ok {
-		return say(Silent, "accepted the connection and did not answer %s in time (timeout %s): the server hangs or is stopped", step, p.timeout())
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return say(Closed, "closed the connection before its reply to %s was complete", step)
-	}
-	return say(Closed, "broke the connection before its reply to %s was complete: %v", step, plain(err))
+	return fmt.Errorf("%s broke the connection before its reply to %s was complete: %w", address, step, plain(err))
+}
+
+// canceled reports whether the caller ended the probe.
+func (p *probe) canceled() bool {
+	cause := context.Cause(p.ctx)
+	return cause != nil && !errors.Is(cause, context.DeadlineExceeded)
+}
+
+// late reports whether the time is over. The dialer and the kernel may notice before the context does.
+func (p *probe) late(err error) bool {
+	return p.ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT)
 }
 
 // plain is an error without the ends of the connection: the prober's port differs from
@@ -93,6 +77,6 @@ func plain(err error) error {
 	return err
 }
 
-func malformed(address netip.AddrPort, step string, err error) *fault {
-	return &fault{Malformed, fmt.Sprintf("%s gave a malformed reply to %s: %v; another service may have the port", address, step, err)}
+func malformed(address netip.AddrPort, step string, err error) error {
+	return fmt.Errorf("%s gave a malformed reply to %s: %w; another service may have the port", address, step, err)
 }

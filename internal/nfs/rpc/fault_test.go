@@ -13,29 +13,14 @@ import (
 	"testing"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // generous is more than any probe on loopback takes, where the time is not what is tested.
 const generous = 30 * time.Second
 
-// probeUntil probes with a clock that jumps to the timeout once the server says so.
-func probeUntil(t *testing.T, target Target, hung <-chan struct{}) Result {
-	t.Helper()
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-hung:
-			clock.Step(time.Second)
-		case <-done:
-		}
-	}()
-	return (&Client{Timeout: time.Second, Clock: clock}).Probe(t.Context(), target)
-}
+// short is the timeout of probes that have to wait for it.
+const short = 200 * time.Millisecond
 
 func TestHalfDeadServersAreClassified(t *testing.T) {
 	hang := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
@@ -43,66 +28,54 @@ func TestHalfDeadServersAreClassified(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply []byte
 		then  func(c net.Conn)
-		want  Reason
+		want  outcome
 	}{
-		"accepts and never answers": {nil, hang, Silent},
-		"half a reply, then silent": {half, hang, Silent},
-		"closes at once":            {nil, nil, Closed},
-		"half a reply, then ends":   {half, nil, Closed},
-		"resets":                    {nil, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, Closed},
-		"is a web server":           {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), hang, Malformed},
-		"answers another call":      {be(1<<31|24, 0, 1, 0, 0, 0, 0), hang, Malformed},
-		"reply of too few bytes":    {be(1 << 31), hang, Malformed},
+		"accepts and never answers": {nil, hang, silent},
+		"half a reply, then silent": {half, hang, silent},
+		"closes at once":            {nil, nil, closed},
+		"half a reply, then ends":   {half, nil, closed},
+		"resets":                    {nil, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, closed},
+		"is a web server":           {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), hang, badReply},
+		"answers another call":      {be(1<<31|24, 0, 1, 0, 0, 0, 0), hang, badReply},
+		"reply of too few bytes":    {be(1 << 31), hang, badReply},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hung := make(chan struct{}, 1)
 			address := startScript(t, func(conn net.Conn) {
 				_, _ = io.ReadFull(conn, call)
 				_, _ = conn.Write(c.reply)
-				if c.want == Silent {
-					hung <- struct{}{}
-				}
 				if c.then != nil {
 					c.then(conn)
 				}
 			})
-			result := probeUntil(t, Target{Address: address, Versions: []Version{V3, V4}, Shares: []string{"/data"}}, hung)
-			if result.Reason != c.want || len(result.Findings) != 1 {
-				t.Errorf("got %s (%s), want %s", result.Reason, result.Message, c.want)
+			target := Target{Address: address, Versions: []int32{V3, V4}, Shares: []string{"/data"}}
+			if c.want == silent {
+				target.Timeout = short
 			}
-			must.True(t, c.want != Silent || result.Took == time.Second, "ended after %s", result.Took)
+			result := ask(t, target)
+			expect(t, result, c.want)
+			must.True(t, c.want != silent || result.Took >= short && result.Took < generous, "ended after %s", result.Took)
 		})
 	}
 }
 
 func TestServerThatHangsAfterNullIsSilent(t *testing.T) {
-	hung := make(chan struct{}, 1)
-	target := startV4(t, func(r request) {
-		if r.procedure != 0 {
-			hung <- struct{}{}
-		}
-	}, nil)
-	expect(t, probeUntil(t, target, hung), Silent)
+	target := startV4(t, nil, nil)
+	target.Timeout = short
+	expect(t, ask(t, target), silent)
 }
 
 func TestFullBacklogIsADialTimeout(t *testing.T) {
-	address := fullBacklog(t)
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	client := &Client{Timeout: time.Second, Clock: clock, Dial: func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
-		go clock.Step(time.Second)
-		return DialTCP(ctx, a)
-	}}
-	expect(t, client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}}), DialTimeout)
+	expect(t, ask(t, Target{Address: fullBacklog(t), Versions: []int32{V3}, Timeout: short}), dialTimeout)
 }
 
 func TestProbeCanceledWhileItConnects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	address := fullBacklog(t)
-	client := &Client{Timeout: generous, Dial: func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+	p := newProbe(Target{Address: fullBacklog(t), Versions: []int32{V3}, Timeout: generous})
+	p.dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
 		go cancel()
 		return DialTCP(ctx, a)
-	}}
-	expect(t, client.Probe(ctx, Target{Address: address, Versions: []Version{V3}}), Canceled)
+	}
+	expect(t, p.run(ctx), canceled)
 }
 
 func TestConnectionsEndWithoutReset(t *testing.T) {
@@ -115,7 +88,7 @@ func TestConnectionsEndWithoutReset(t *testing.T) {
 		_, err := c.Read(xid)
 		ends <- err
 	})
-	expect(t, ask(t, Target{Address: address, Versions: []Version{V3}}), Serving)
+	expect(t, ask(t, Target{Address: address, Versions: []int32{V3}}), fine)
 	err := <-ends
 	must.True(t, errors.Is(err, io.EOF), "the connection ended with %v", err)
 }
@@ -136,36 +109,35 @@ func fullBacklog(t *testing.T) netip.AddrPort {
 }
 
 func TestClosedPortIsRefused(t *testing.T) {
-	closed := listen(t)
-	closed.Close()
-	result := ask(t, Target{Address: addressOf(closed), Versions: []Version{V3, V4}})
-	must.True(t, result.Reason == Refused && len(result.Findings) == 1, "%s (%s)", result.Reason, result.Message)
+	listener := listen(t)
+	listener.Close()
+	expect(t, ask(t, Target{Address: addressOf(listener), Versions: []int32{V3, V4}}), refused)
 }
 
 func TestFailuresToConnectAreClassified(t *testing.T) {
-	for err, want := range map[error]Reason{
-		syscall.EHOSTUNREACH:  Unreachable,
-		syscall.ENETUNREACH:   Unreachable,
-		syscall.ENOPROTOOPT:   Unreachable,
-		syscall.ETIMEDOUT:     DialTimeout,
-		syscall.ECONNRESET:    Closed,
-		syscall.EMFILE:        Local,
-		syscall.EADDRNOTAVAIL: Local,
-		syscall.EPERM:         Local,
+	for err, want := range map[error]outcome{
+		syscall.EHOSTUNREACH:  unreached,
+		syscall.ENETUNREACH:   unreached,
+		syscall.ENOPROTOOPT:   unreached,
+		syscall.ETIMEDOUT:     dialTimeout,
+		syscall.ECONNRESET:    closed,
+		syscall.EMFILE:        local,
+		syscall.EADDRNOTAVAIL: local,
+		syscall.EPERM:         local,
 	} {
-		client := &Client{Timeout: generous, Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+		target := Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []int32{V4}}
+		expect(t, askWith(t, target, func(context.Context, netip.AddrPort) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)}
-		}}
-		expect(t, client.Probe(t.Context(), Target{Address: netip.MustParseAddrPort("127.0.0.1:2049"), Versions: []Version{V4}}), want)
+		}), want)
 	}
 }
 
 func TestCallerEndsAProbe(t *testing.T) {
-	for want, end := range map[Reason]func(context.Context) (context.Context, context.CancelFunc){Canceled: context.WithCancel, Silent: deadlineNow} {
-		t.Run(string(want), func(t *testing.T) {
+	for want, end := range map[outcome]func(context.Context) (context.Context, context.CancelFunc){canceled: context.WithCancel, silent: deadlineNow} {
+		t.Run(want.text, func(t *testing.T) {
 			ctx, cancel := end(t.Context())
 			address := startScript(t, func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, 44)); cancel(); _, _ = io.Copy(io.Discard, c) })
-			expect(t, (&Client{Timeout: generous}).Probe(ctx, Target{Address: address, Versions: []Version{V3}}), want)
+			expect(t, Probe(ctx, Target{Address: address, Versions: []int32{V3}, Timeout: generous}), want)
 		})
 	}
 }
@@ -201,9 +173,8 @@ func TestMessagesOfOneFaultAreEqual(t *testing.T) {
 		if c.server != nil {
 			address = startScript(t, c.server)
 		}
-		client := &Client{Timeout: generous, Dial: c.dial}
-		first := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
-		second := client.Probe(t.Context(), Target{Address: address, Versions: []Version{V3}})
+		target := Target{Address: address, Versions: []int32{V3}}
+		first, second := askWith(t, target, c.dial), askWith(t, target, c.dial)
 		must.Equal(t, first.Message, second.Message, "second message: %s", name)
 	}
 }

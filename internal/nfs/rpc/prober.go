@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ type entry struct {
 	probed bool
 }
 
-// NewProber makes a Prober that calls probe, as a rule Client.Probe, and report with each result. Report is
+// NewProber makes a Prober that calls probe, as a rule Probe, and report with each result. Report is
 // called from many goroutines, but for one target in the order of its probes; until it returns, the target is
 // not probed again. Report may call Set.
 func NewProber[K comparable](probe func(context.Context, Target) Result, report func(K, Result)) *Prober[K] {
@@ -56,7 +57,7 @@ func (p *Prober[K]) Set(group func(K) bool, targets map[K]Target) {
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.entries, func(key K, e *entry) bool {
 		target, keep := targets[key]
-		return group(key) && (!keep || !target.Equal(e.target))
+		return group(key) && (!keep || !reflect.DeepEqual(target, e.target))
 	})
 	for key, target := range targets {
 		if p.entries[key] == nil {

@@ -48,7 +48,7 @@ func startPool(t rapid.TB, ctx context.Context, by schedule) *pool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.running, target.Address)
-		return Result{Reason: Serving}
+		return Result{Verdict: Healthy}
 	}
 	report := func(key int, _ Result) {
 		p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *pool) set(targets map[int]Target) {
 }
 
 func targetNumber(n int) Target {
-	return Target{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(n >> 8), byte(n)}), PortNFS), Versions: []Version{V3}}
+	return Target{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(n >> 8), byte(n)}), 2049), Versions: []int32{V3}}
 }
 
 func numbered(n int) map[int]Target {

@@ -3,11 +3,13 @@ package rpc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 
@@ -100,12 +102,48 @@ func startScript(t testing.TB, script func(net.Conn)) netip.AddrPort {
 // ask probes with more time than any probe on loopback takes.
 func ask(t testing.TB, target Target) Result {
 	t.Helper()
-	return (&Client{Timeout: generous}).Probe(t.Context(), target)
+	return askWith(t, target, nil)
 }
 
-func expect(t testing.TB, result Result, want Reason) {
+func askWith(t testing.TB, target Target, dial dial) Result {
 	t.Helper()
-	must.True(t, result.Reason == want, "got %s (%s), want %s", result.Reason, result.Message, want)
+	target.Timeout = cmp.Or(target.Timeout, generous)
+	p := newProbe(target)
+	if dial != nil {
+		p.dial = dial
+	}
+	return p.run(t.Context())
+}
+
+// outcome is what a probe should say.
+type outcome struct {
+	verdict Verdict
+	text    string // part of the message
+}
+
+var (
+	fine         = outcome{Healthy, ""}
+	canceled     = outcome{Unknown, "the probe was canceled"}
+	local        = outcome{Unknown, "can't open connections"}
+	failing      = outcome{Unhealthy, "look at the server's log"}
+	notExported  = outcome{Unhealthy, "is not exported, or hidden from the prober"}
+	mountDown    = outcome{Unhealthy, "answers, and its shares can't be looked up"}
+	wrongVersion = outcome{Unhealthy, "is not served"}
+	badReply     = outcome{Unhealthy, "another service may have the port"}
+	closed       = outcome{Unhealthy, "the connection "}
+	silent       = outcome{Unhealthy, "in time (timeout "}
+	refused      = outcome{Unhealthy, "refused the connection: no server listens there"}
+	unreached    = outcome{Unhealthy, "can't be reached"}
+	dialTimeout  = outcome{Unhealthy, "accepted no connection in time"}
+)
+
+func (o outcome) fits(r Result) bool {
+	return r.Verdict == o.verdict && strings.Contains(r.Message, o.text) && (o.text != "" || r.Message == "")
+}
+
+func expect(t testing.TB, result Result, want outcome) {
+	t.Helper()
+	must.True(t, want.fits(result), "got %s (%s), want %v", result.Verdict, result.Message, want)
 }
 
 // serving answers each call with success.

@@ -1,93 +1,88 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 )
 
+// errDenied: MOUNT or the port mapper does not accept the prober's credential. That is no failure of the service.
+var errDenied = errors.New("denied to the prober")
+
 // shares3 asks the MOUNT service for each share, and NFS for the attributes of its root. If the MOUNT service
-// does not answer, that is a finding of version 3 and no fault: NFS did answer.
-func (p *probe) shares3(nfs *conn) ([]Finding, *fault) {
-	mount, f := p.dialMount()
-	if f != nil {
-		return []Finding{p.mountFinding("", f)}, nil
+// does not answer, that is a problem of the shares: NFS did answer.
+func (p *probe) shares3(nfs *conn) error {
+	mount, err := p.connectMount()
+	if err != nil {
+		return p.mountFault(err)
 	}
 	defer mount.close()
-	findings := make([]Finding, 0, len(p.target.Shares))
-	for _, share := range p.target.Shares {
-		finding, mountFault, nfsFault := p.share3(nfs, mount, share)
-		if nfsFault != nil {
-			return findings, nfsFault
+	for _, share := range p.Shares {
+		handle, err := p.mount(mount, share)
+		if err != nil {
+			return p.mountFault(err)
 		}
-		if mountFault != nil {
-			return append(findings, p.mountFinding(share, mountFault)), nil
+		if handle == nil {
+			continue // it is judged already
 		}
-		findings = append(findings, finding)
+		call := wire.Call{Program: wire.ProgramNFS, Version: uint32(V3), Procedure: wire.ProcedureGetAttr, Credential: credential, Arguments: wire.HandleArguments(handle)}
+		err = p.lookUp(nfs, V3, share, "GETATTR", call)
+		// UMNT only removes the server's record of the mount. Without waiting for the reply, a reset may drop the call.
+		_, _ = mount.call("UMNT", mountCall(wire.ProcedureUnmount, share))
+		if err != nil {
+			return err
+		}
 	}
-	return findings, nil
+	return nil
 }
 
-// share3 calls MNT, UMNT and GETATTR. UMNT only removes the server's record of the mount. It is sent before GETATTR,
-// so that the record is removed even if GETATTR is never answered.
-func (p *probe) share3(nfs, mount *conn, share string) (finding Finding, mountFault, nfsFault *fault) {
-	reply, f := mount.call("MNT", mountCall(wire.ProcedureMount, share))
-	if f == nil && reply.Outcome != wire.Success {
-		f = p.mountOutcome(mount, "MNT", reply)
+// mountFault judges an error of the MOUNT service or the port mapper.
+func (p *probe) mountFault(err error) error {
+	switch {
+	case errors.Is(err, errDenied):
+		return nil
+	case errors.Is(err, errOwn):
+		return err
 	}
-	if f != nil {
-		return Finding{}, f, nil
-	}
-	status, handle, err := wire.ParseMount(reply.Results)
+	p.problem("%s answers, and its shares can't be looked up: %v", p.server(V3), err)
+	return nil
+}
+
+// mount returns the handle of a share; nil: the server gave none.
+func (p *probe) mount(mount *conn, share string) ([]byte, error) {
+	const step = "MNT"
+	reply, err := mount.results(step, mountCall(wire.ProcedureMount, share))
 	if err != nil {
-		return Finding{}, malformed(mount.address, "MNT", err), nil
+		return nil, err
 	}
-	if reasonOf(status) == Denied && p.unlisted(mount, share) {
-		return p.finding(V3, share, ExportGone, fmt.Sprintf("MNT: %s, and EXPORT does not list it", status)), nil, nil
+	status, handle, err := wire.ParseMount(reply)
+	if err != nil {
+		return nil, malformed(mount.address, step, err)
 	}
-	if status != wire.OK {
-		return p.shareFinding(V3, share, "MNT", status), nil, nil
+	if (status == wire.PermissionDenied || status == wire.AccessDenied) && p.unlisted(mount, share) {
+		status = wire.NoEntry
 	}
-	if xid, f := mount.send("UMNT", mountCall(wire.ProcedureUnmount, share)); f == nil {
-		// A reset before the server has read the call would drop it, so the reply is awaited, whatever it is.
-		defer func() { _, _ = mount.receive("UMNT", xid) }()
-	}
-	return p.attributes3(nfs, share, handle)
+	p.share(V3, share, step, status)
+	return handle, nil
 }
 
 // unlisted reports whether EXPORT lists neither the share nor a directory above it. Linux' mountd and NFS-Ganesha
 // deny a path that is not exported, as they deny one that the prober may not mount. Without an answer it is false.
 func (p *probe) unlisted(mount *conn, share string) bool {
-	reply, f := mount.call("EXPORT", wire.Call{
+	reply, err := mount.results("EXPORT", wire.Call{
 		Program: wire.ProgramMount, Version: wire.VersionMount, Procedure: wire.ProcedureExports, Credential: credential,
 	})
-	if f != nil || reply.Outcome != wire.Success {
+	if err != nil {
 		return false
 	}
-	exports, err := wire.ParseExports(reply.Results)
+	exports, err := wire.ParseExports(reply)
 	return err == nil && !slices.ContainsFunc(exports, func(export string) bool {
 		return share == export || strings.HasPrefix(share, strings.TrimSuffix(export, "/")+"/")
 	})
-}
-
-func (p *probe) attributes3(nfs *conn, share string, handle []byte) (finding Finding, mountFault, nfsFault *fault) {
-	reply, f := nfs.call("GETATTR", wire.Call{
-		Program: wire.ProgramNFS, Version: uint32(V3), Procedure: wire.ProcedureGetAttr,
-		Credential: credential, Arguments: wire.HandleArguments(handle),
-	})
-	if f != nil {
-		return Finding{}, nil, f
-	}
-	if reply.Outcome != wire.Success {
-		return p.outcomeFinding(V3, share, "GETATTR", reply), nil, nil
-	}
-	status, err := wire.ParseAttributes(reply.Results)
-	if err != nil {
-		return Finding{}, nil, malformed(nfs.address, "GETATTR", err)
-	}
-	return p.shareFinding(V3, share, "GETATTR", status), nil, nil
 }
 
 func mountCall(procedure uint32, share string) wire.Call {
@@ -97,20 +92,49 @@ func mountCall(procedure uint32, share string) wire.Call {
 	}
 }
 
-// mountOutcome is for a call to MOUNT that was not executed. A refused credential is no failure of the service.
-func (p *probe) mountOutcome(mount *conn, step string, reply wire.Reply) *fault {
-	reason := MountDown
-	if reply.Outcome == wire.AuthError {
-		reason = Denied
+// connectMount connects to the MOUNT service.
+func (p *probe) connectMount() (*conn, error) {
+	port := p.MountPort
+	if port == 0 {
+		var err error
+		if port, err = p.mountPort(); err != nil {
+			return nil, err
+		}
 	}
-	return &fault{reason, fmt.Sprintf("%s answered %s to %s", mount.address, reply.Outcome, step)}
+	return p.connect(netip.AddrPortFrom(p.Address.Addr(), port))
 }
 
-// mountFinding turns a fault of the MOUNT service or the port mapper into a finding about version 3.
-func (p *probe) mountFinding(share string, f *fault) Finding {
-	reason := f.reason
-	if reason.Verdict() == Unhealthy {
-		reason = MountDown
+// mountPort asks the port mapper where MOUNT version 3 listens.
+func (p *probe) mountPort() (uint16, error) {
+	mapper, err := p.connect(netip.AddrPortFrom(p.Address.Addr(), p.portMapper))
+	if err != nil {
+		return 0, err
 	}
-	return Finding{Version: V3, Share: share, Reason: reason, Message: fmt.Sprintf("%s answers, and its shares can't be looked up: %s", p.server(V3), f.message)}
+	defer mapper.close()
+	step, call, parse := p.mapperCall()
+	reply, err := mapper.results(step, call)
+	if err != nil {
+		return 0, err
+	}
+	port, err := parse(reply)
+	if err != nil {
+		return 0, malformed(mapper.address, step, err)
+	}
+	if port == 0 {
+		return 0, fmt.Errorf("the port mapper at %s knows no MOUNT version 3 over TCP; start it, or set the mount port", mapper.address)
+	}
+	return port, nil
+}
+
+// mapperCall is GETPORT, which all port mappers have, or GETADDR of rpcbind for IPv6.
+func (p *probe) mapperCall() (step string, call wire.Call, parse func([]byte) (uint16, error)) {
+	call.Program = wire.ProgramPortMapper
+	if p.Address.Addr().Unmap().Is4() {
+		call.Version, call.Procedure = wire.VersionPortMapper, wire.ProcedureGetPort
+		call.Arguments = wire.GetPortArguments(wire.ProgramMount, wire.VersionMount)
+		return "GETPORT", call, wire.ParsePort
+	}
+	call.Version, call.Procedure = wire.VersionRPCBind, wire.ProcedureGetAddress
+	call.Arguments = wire.GetAddressArguments(wire.ProgramMount, wire.VersionMount, "tcp6")
+	return "GETADDR", call, wire.ParseAddress
 }

@@ -17,24 +17,22 @@ func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		server exports
 		shares []string
-		want   Reason
+		want   outcome
 	}{
-		"no share named":      {exports{}, nil, Serving},
-		"exported":            {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk, "/": nfs.MountStatusOk}}, []string{"/data", "/"}, Serving},
-		"export gone":         {exports{}, []string{"/data"}, ExportGone},
-		"one of two gone":     {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}}, []string{"/gone", "/data"}, ExportGone},
-		"denied":              {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrAcces}}, []string{"/data"}, Denied},
-		"I/O error":           {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrIO}}, []string{"/data"}, Failing},
-		"handle stale":        {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}, stale: true}, []string{"/data"}, ExportGone},
-		"MOUNT not supported": {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrNotSupp}}, []string{"/data"}, Unchecked},
+		"no share named":      {exports{}, nil, fine},
+		"exported":            {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk, "/": nfs.MountStatusOk}}, []string{"/data", "/"}, fine},
+		"export gone":         {exports{}, []string{"/data"}, notExported},
+		"one of two gone":     {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}}, []string{"/gone", "/data"}, notExported},
+		"denied":              {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrAcces}}, []string{"/data"}, fine},
+		"I/O error":           {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrIO}}, []string{"/data"}, failing},
+		"handle stale":        {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}, stale: true}, []string{"/data"}, notExported},
+		"MOUNT not supported": {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrNotSupp}}, []string{"/data"}, fine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := startNFS(t, &c.server)
-			result := ask(t, Target{Address: address, Versions: []Version{V3}, Shares: c.shares, MountPort: address.Port()})
-			if result.Reason != c.want || len(result.Findings) != max(1, len(c.shares)) {
-				t.Errorf("got %s (%s) of %v, want %s", result.Reason, result.Message, result.Findings, c.want)
-			}
-			must.True(t, result.Message != "" && result.Took > 0, "message %q after %s", result.Message, result.Took)
+			result := ask(t, Target{Address: address, Versions: []int32{V3}, Shares: c.shares, MountPort: address.Port()})
+			expect(t, result, c.want)
+			must.True(t, result.Took > 0, "took %s", result.Took)
 		})
 	}
 }
@@ -60,28 +58,29 @@ func TestUnmountFollowsEveryMount(t *testing.T) {
 		}
 		return success(), true
 	}))
-	result := ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{"/a", "/b"}, MountPort: mount.Port()})
-	if result.Reason != ExportGone || mounts.Load() != 2 || unmounts.Load() != 2 {
-		t.Errorf("%s (%s) with %d MNT and %d UMNT", result.Reason, result.Message, mounts.Load(), unmounts.Load())
-	}
+	result := ask(t, Target{Address: server, Versions: []int32{V3}, Shares: []string{"/a", "/b"}, MountPort: mount.Port()})
+	expect(t, result, notExported)
+	must.True(t, mounts.Load() == 2 && unmounts.Load() == 2, "%d MNT and %d UMNT", mounts.Load(), unmounts.Load())
 }
 
 func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 	real := startNFS(t, &exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}})
 	for name, c := range map[string]struct {
 		reply []byte
-		want  Reason
+		want  outcome
 	}{
-		"registered":     {success(uint32(real.Port())), Serving},
-		"not registered": {success(0), MountDown},
-		"no such port":   {success(65536), MountDown},
-		"unavailable":    {be(0, 0, 0, 1), MountDown},
-		"may not ask":    {be(1, 1, 5), Denied},
+		"registered":     {success(uint32(real.Port())), fine},
+		"not registered": {success(0), mountDown},
+		"no such port":   {success(65536), mountDown},
+		"unavailable":    {be(0, 0, 0, 1), mountDown},
+		"may not ask":    {be(1, 1, 5), fine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked request
 			mapper := startScript(t, answers(t, func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
-			expect(t, ask(t, Target{Address: real, Versions: []Version{V3}, Shares: []string{"/data"}, PortMapperPort: mapper.Port()}), c.want)
+			p := newProbe(Target{Address: real, Versions: []int32{V3}, Shares: []string{"/data"}, Timeout: generous})
+			p.portMapper = mapper.Port()
+			expect(t, p.run(t.Context()), c.want)
 			if asked.program != 100000 || asked.version != 2 || asked.procedure != 3 || string(asked.arguments) != string(be(100005, 3, 6, 0)) {
 				t.Errorf("asked %+v", asked)
 			}
@@ -91,25 +90,20 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 
 func TestMountServiceDownDiffersFromNFSDown(t *testing.T) {
 	real := startNFS(t, &exports{})
-	closed := listen(t)
-	port := addressOf(closed).Port()
-	closed.Close()
-	for name, target := range map[string]Target{
-		"MOUNT refused":       {MountPort: port},
-		"port mapper refused": {PortMapperPort: port},
-	} {
-		target.Address, target.Versions, target.Shares = real, []Version{V3}, []string{"/data"}
-		result := ask(t, target)
-		if result.Reason != MountDown || result.Reason.Verdict() != Unhealthy {
-			t.Errorf("%s: %s (%s)", name, result.Reason, result.Message)
-		}
+	listener := listen(t)
+	port := addressOf(listener).Port()
+	listener.Close()
+	for _, mountPort := range []uint16{port, 0} { // 0: the port mapper refuses
+		p := newProbe(Target{Address: real, Versions: []int32{V3}, Shares: []string{"/data"}, MountPort: mountPort, Timeout: generous})
+		p.portMapper = port
+		expect(t, p.run(t.Context()), mountDown)
 	}
 }
 
 func TestIPv6ServersAreAskedThroughRPCBind(t *testing.T) {
-	p := probe{client: &Client{}, target: Target{Address: netip.MustParseAddrPort("[::1]:2049")}}
+	var p probe
 	for address, want := range map[string]string{"[::1]:2049": "GETADDR", "127.0.0.1:2049": "GETPORT", "[::ffff:127.0.0.1]:2049": "GETPORT"} {
-		p.target.Address = netip.MustParseAddrPort(address)
+		p.Address = netip.MustParseAddrPort(address)
 		step, call, _ := p.mapperCall()
 		must.True(t, step == want && (step == "GETADDR") == (call.Version == 4), "%s: %s, version %d", address, step, call.Version)
 	}
@@ -119,20 +113,20 @@ func TestFaultsAfterNullAreClassified(t *testing.T) {
 	mounted := success(0, 4, 0x01020304, 0)
 	for name, c := range map[string]struct {
 		mount, attributes []byte // nil: the connection is closed
-		want              Reason
+		want              outcome
 	}{
-		"MOUNT not served":       {be(0, 0, 0, 1), nil, MountDown},
-		"other version of MOUNT": {be(0, 0, 0, 2, 1, 2), nil, MountDown},
-		"MOUNT refuses":          {be(1, 1, 5), nil, Denied},
-		"MOUNT closes":           {nil, nil, MountDown},
-		"handle cut":             {success(0, 32, 1), nil, MountDown},
-		"GETATTR not served":     {mounted, be(0, 0, 0, 3), Failing},
-		"GETATTR refused":        {mounted, be(1, 1, 1), Denied},
-		"GETATTR, then closed":   {mounted, nil, Closed},
-		"attributes cut":         {mounted, success(0, 2, 0755), Malformed},
-		"asked to wait":          {mounted, success(10008), Busy},
-		"server fault":           {mounted, success(10006), Failing},
-		"exported":               {mounted, success(make([]uint32, 22)...), Serving},
+		"MOUNT not served":       {be(0, 0, 0, 1), nil, mountDown},
+		"other version of MOUNT": {be(0, 0, 0, 2, 1, 2), nil, mountDown},
+		"MOUNT refuses":          {be(1, 1, 5), nil, fine},
+		"MOUNT closes":           {nil, nil, mountDown},
+		"handle cut":             {success(0, 32, 1), nil, mountDown},
+		"GETATTR not served":     {mounted, be(0, 0, 0, 3), failing},
+		"GETATTR refused":        {mounted, be(1, 1, 1), fine},
+		"GETATTR, then closed":   {mounted, nil, closed},
+		"status cut":             {mounted, success(), badReply},
+		"asked to wait":          {mounted, success(10008), fine},
+		"server fault":           {mounted, success(10006), failing},
+		"exported":               {mounted, success(make([]uint32, 22)...), fine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := func(body []byte) netip.AddrPort {
@@ -148,8 +142,8 @@ func TestFaultsAfterNullAreClassified(t *testing.T) {
 					})(conn)
 				})
 			}
-			target := Target{Address: start(c.attributes), Versions: []Version{V3}, Shares: []string{"/data"}, MountPort: start(c.mount).Port()}
-			expect(t, (&Client{Timeout: generous}).Probe(t.Context(), target), c.want)
+			target := Target{Address: start(c.attributes), Versions: []int32{V3}, Shares: []string{"/data"}, MountPort: start(c.mount).Port()}
+			expect(t, ask(t, target), c.want)
 		})
 	}
 }
@@ -165,16 +159,16 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 	for name, c := range map[string]struct {
 		share   string
 		exports []byte
-		want    Reason
+		want    outcome
 	}{
-		"listed":         {"/dat", list("/oth", "/dat"), Denied},
-		"not listed":     {"/dat", list("/oth"), ExportGone},
-		"nothing listed": {"/dat", list(), ExportGone},
-		"not supported":  {"/dat", be(0, 0, 0, 3), Denied},
-		"list cut":       {"/dat", success(1, 4), Denied},
-		"below a listed": {"/dat/a", list("/dat"), Denied},
-		"longer name":    {"/data", list("/dat"), ExportGone},
-		"the root":       {"/", list("/dat"), ExportGone},
+		"listed":         {"/dat", list("/oth", "/dat"), fine},
+		"not listed":     {"/dat", list("/oth"), notExported},
+		"nothing listed": {"/dat", list(), notExported},
+		"not supported":  {"/dat", be(0, 0, 0, 3), fine},
+		"list cut":       {"/dat", success(1, 4), fine},
+		"below a listed": {"/dat/a", list("/dat"), fine},
+		"longer name":    {"/data", list("/dat"), notExported},
+		"the root":       {"/", list("/dat"), notExported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
@@ -186,7 +180,7 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 				}
 				return success(), true
 			}))
-			expect(t, ask(t, Target{Address: server, Versions: []Version{V3}, Shares: []string{c.share}, MountPort: server.Port()}), c.want)
+			expect(t, ask(t, Target{Address: server, Versions: []int32{V3}, Shares: []string{c.share}, MountPort: server.Port()}), c.want)
 		})
 	}
 }

@@ -35,7 +35,6 @@ type Reply struct {
 	// Low and High are the versions that a server offers instead. Some servers leave them out: HasRange is false.
 	Low, High uint32
 	HasRange  bool
-	Auth      uint32 // auth_stat, with AuthError
 	Results   []byte // with Success, still encoded
 }
 
@@ -81,7 +80,8 @@ func rejected(d decoder) (Reply, error) {
 		reply.Outcome = RPCMismatch
 		reply.versions(&d)
 	case reason == 1:
-		reply.Outcome, reply.Auth = AuthError, d.word()
+		reply.Outcome = AuthError
+		d.word() // auth_stat
 	default:
 		d.fail(fmt.Errorf("reject_stat is %d, and RFC 5531 has 0 and 1", reason))
 	}

@@ -22,7 +22,7 @@ func TestParseReply(t *testing.T) {
 		"garbage arguments":              {"00000007 00000001 00000000 00000000 00000000 00000004", Reply{Outcome: GarbageArguments}, ""},
 		"system error":                   {"00000007 00000001 00000000 00000000 00000000 00000005", Reply{Outcome: SystemError}, ""},
 		"other RPC version":              {"00000007 00000001 00000001 00000000 00000003 00000003", Reply{Outcome: RPCMismatch, Low: 3, High: 3, HasRange: true}, ""},
-		"credential refused":             {"00000007 00000001 00000001 00000001 00000005", Reply{Outcome: AuthError, Auth: 5}, ""},
+		"credential refused":             {"00000007 00000001 00000001 00000001 00000005", Reply{Outcome: AuthError}, ""},
 
 		"empty":                        {"", Reply{}, "cut short"},
 		"cut before the outcome":       {"00000007 00000001 00000000 00000000 00000000", Reply{}, "cut short"},

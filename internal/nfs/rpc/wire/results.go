@@ -53,15 +53,11 @@ func ParseMount(results []byte) (Status, []byte, error) {
 	return status, handle, d.err
 }
 
-// ParseAttributes reads the result of GETATTR of version 3: only whether it is whole.
-func ParseAttributes(results []byte) (Status, error) {
-	const fattr3 = 84
+// ParseStatus reads the status with which the results of GETATTR and COMPOUND begin. A COMPOUND has the status of the first
+// operation that failed (RFC 7530, section 16.2.3).
+func ParseStatus(results []byte) (Status, error) {
 	d := decoder{rest: results}
-	status := Status(d.word())
-	if status == OK {
-		d.bytes(fattr3)
-	}
-	return status, d.err
+	return Status(d.word()), d.err
 }
 
 // ParseExports reads the result of EXPORT: the paths, without the groups of clients that may mount them.
@@ -69,7 +65,7 @@ func ParseExports(results []byte) ([]string, error) {
 	d := decoder{rest: results}
 	var paths []string
 	for d.word() != 0 {
-		paths = append(paths, string(d.opaque("the path", MaxPath)))
+		paths = append(paths, string(d.opaque("the path", maxPath)))
 		for d.word() != 0 {
 			d.opaque("the group", maxGroup)
 		}

@@ -9,8 +9,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-const fattr3 = 84
-
 // result writes what a parser returned as text, for tables.
 func result(err error, values ...any) string {
 	if err != nil {
@@ -23,7 +21,7 @@ func TestResultsOfProceduresAreParsed(t *testing.T) {
 	port := func(b []byte) string { v, err := ParsePort(b); return result(err, v) }
 	address := func(b []byte) string { v, err := ParseAddress(b); return result(err, v) }
 	mount := func(b []byte) string { s, h, err := ParseMount(b); return result(err, s, h) }
-	attributes := func(b []byte) string { s, err := ParseAttributes(b); return result(err, s) }
+	status := func(b []byte) string { s, err := ParseStatus(b); return result(err, s) }
 	exports := func(b []byte) string { v, err := ParseExports(b); return result(err, v) }
 	text := func(s string) []byte { return opaque(nil, s) }
 	for name, c := range map[string]struct {
@@ -52,15 +50,14 @@ func TestResultsOfProceduresAreParsed(t *testing.T) {
 		"handle cut":       {mount(word(nil, 0, 8, 1)), "error: reply is cut short"},
 		"mount result cut": {mount(nil), "error: reply is cut short"},
 
-		"attributes":     {attributes(make([]byte, 4+fattr3)), "OK (0)"},
-		"stale":          {attributes(word(nil, 70)), "STALE (70)"},
+		"attributes":     {status(make([]byte, 4+84)), "OK (0)"},
+		"stale":          {status(word(nil, 70)), "STALE (70)"},
+		"status cut":     {status([]byte{0, 0, 0}), "error: reply is cut short"},
 		"no exports":     {exports(word(nil, 0)), "[]"},
 		"exports":        {exports(word(opaque(word(opaque(word(opaque(word(nil, 1), "/a"), 1), "*"), 0, 1), "/b"), 0, 0)), "[/a /b]"},
 		"exports cut":    {exports(word(opaque(word(nil, 1), "/a"), 0)), "error: reply is cut short"},
 		"group too long": {exports(word(opaque(word(nil, 1), "/a"), 1, 256)), "error: the group has 256 bytes, more than 255"},
 		"path too long":  {exports(word(nil, 1, 1025)), "error: the path has 1025 bytes, more than 1024"},
-
-		"attributes cut": {attributes(make([]byte, 4+fattr3-1)), "error: reply is cut short"},
 	} {
 		must.Equal(t, c.got, c.want, "%s", name)
 	}

@@ -25,9 +25,8 @@ const (
 // Limits of RFC 1813 and RFC 7530, in bytes.
 const (
 	MaxHandle3 = 64
-	MaxPath    = 1024 // MNTPATHLEN
-	MaxName    = 255  // NAME_MAX of the usual file systems; the RFCs set none
 
+	maxPath       = 1024     // MNTPATHLEN
 	maxGroup      = 255      // MNTNAMLEN
 	maxCredential = 400      // RFC 5531, opaque_auth
 	MaxRecord     = 64 << 10 // more than any reply to a probe needs
