@@ -32,7 +32,7 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 	return spec.PortOf(s.object()) != spec.PortOf(old.object())
 }
 
-// ValidateNFSService checks the spec of an NFSService, and what an update must not change: the exposure, and the port
+// ValidateNFSService checks what the schema of NFSServices does not: addresses, shares, mount options, and that the port stays
 // while nodes have the service mounted (mounted, read live). It warns if an update removes
 // or drains a backend that nodes of exposure PerNode have mounted.
 //

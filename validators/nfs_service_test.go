@@ -35,11 +35,11 @@ func fields(problems field.ErrorList) string {
 
 func TestAllProblemsOfAnNFSServiceAreReported(t *testing.T) {
 	s := nfsService("", func(s *NFSService) {
-		s.Spec.Backends[0].Address, s.Spec.Shares, s.Spec.Versions = "nfs.example.com", []string{"exports"}, []int32{2}
+		s.Spec.Backends[0].Address, s.Spec.Shares = "nfs.example.com", []string{"exports"}
 	})
 	v := ValidateNFSService(s, nil, false)
 	got := fields(v.Problems)
-	must.Check(t, got == "spec.backends[0].address spec.shares[0] spec.versions[0]" && v.Reason == ReasonInvalidNFSService, "got %s, %s", got, v.Reason)
+	must.Check(t, got == "spec.backends[0].address spec.shares[0]" && v.Reason == ReasonInvalidNFSService, "got %s, %s", got, v.Reason)
 	text := v.Problems.ToAggregate().Error()
 	for _, want := range []string{"spec.backends[0].address: Invalid value: ", "not an IP address", `write "/exports"`} {
 		must.Check(t, strings.Contains(text, want), "no %q in %s", want, text)
@@ -58,7 +58,6 @@ func TestUpdatesOfNFSServices(t *testing.T) {
 	}{
 		"nothing":               {func(*NFSService) {}, true, ""},
 		"another backend":       {more, true, ""},
-		"exposure":              {func(s *NFSService) { s.Spec.Exposure = "PerNode" }, false, "spec.exposure"},
 		"slots lowered":         {func(s *NFSService) { s.Spec.Slots = ptr.To[int32](7) }, true, ""},
 		"slots raised":          {func(s *NFSService) { s.Spec.Slots = ptr.To[int32](9) }, true, ""},
 		"port while mounted":    {func(s *NFSService) { s.Spec.Port = 2050 }, true, "spec.port"},

@@ -71,9 +71,8 @@ func TestNFSServices(t *testing.T) {
 		denied  string
 	}{
 		"well formed":           {nfsServiceReview("CREATE", well, ""), nil, ""},
-		"two problems":          {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"versions":[5]}`, ""), nil, "spec.backends[0].address"},
-		"second problem":        {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"versions":[5]}`, ""), nil, "spec.versions[0]"},
-		"exposure changes":      {nfsServiceReview("UPDATE", `{"exposure":"Stable","backends":[{"address":"10.0.0.1"}]}`, well), nil, "can't be changed"},
+		"two problems":          {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"shares":["exports"]}`, ""), nil, "spec.backends[0].address"},
+		"second problem":        {nfsServiceReview("CREATE", `{"backends":[{"address":"a"}],"shares":["exports"]}`, ""), nil, "spec.shares[0]"},
 		"port while mounted":    {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), mounted, "spec.port"},
 		"port, not mounted":     {nfsServiceReview("UPDATE", `{"port":2050,"backends":[{"address":"10.0.0.1"}]}`, well), mounted[:2], ""},
 		"deleted while mounted": {nfsServiceReview("DELETE", "", well), mounted, "node-1 (pv-a)"},

@@ -30,6 +30,10 @@ type NFSService struct {
 
 // NFSServiceSpec is the desired state. Backends come from spec.backends, from
 // spec.serverService, or from both.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backends) && size(self.backends) > 0 || has(self.serverService)",message="the service has no source of servers: write backends, serverService, or both"
+// +kubebuilder:validation:XValidation:rule="!has(self.slots) || !has(self.exposure) || self.exposure == 'PerNodeStable'",message="only PerNodeStable has slots: remove the field, or change the exposure",fieldPath=".slots"
+// +kubebuilder:validation:XValidation:rule="!has(self.rebalance) || self.rebalance == 'Never' || !has(self.exposure) || self.exposure == 'PerNodeStable'",message="only exposure PerNodeStable can move nodes whose server is well: write Never, or remove the field",fieldPath=".rebalance"
 type NFSServiceSpec struct {
 	// Exposure is how clients reach the servers: Stable (one ClusterIP for all
 	// nodes, one server at a time), PerNode (each node mounts its server's own
@@ -47,6 +51,8 @@ type NFSServiceSpec struct {
 	//
 	// +optional
 	// +kubebuilder:default=2049
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 	// Backends are the servers, by address.
 	//
@@ -64,6 +70,8 @@ type NFSServiceSpec struct {
 	// by default fewer than four, while the others' are in use. None is ever deleted.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
 	Slots *int32 `json:"slots,omitempty"`
 	// Shares are absolute paths that each server must export. A server without one of
 	// them is taken out. Without shares, probes only check that the server answers.
@@ -77,6 +85,7 @@ type NFSServiceSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=3;4
 	Versions []int32 `json:"versions,omitempty"`
 	// Health says how servers are probed.
 	//
@@ -119,14 +128,20 @@ type NFSBackend struct {
 	// Port of the server. Default: spec.port.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 	// Weight is the server's share of the nodes relative to the others, 1 to 1000. Default 1.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
 	Weight *int32 `json:"weight,omitempty"`
 	// Zone of the server, as in the nodes' label topology.kubernetes.io/zone.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	Zone string `json:"zone,omitempty"`
 	// Drain: the server gets no new nodes, and its nodes move away where the
 	// exposure allows it.
@@ -139,38 +154,51 @@ type NFSBackend struct {
 type NFSServerService struct {
 	// Name of the Service, in the NFSService's namespace.
 	//
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// PortName of the NFS port. Default: the port named nfs, or the only port.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	PortName string `json:"portName,omitempty"`
 }
 
 // NFSHealth says how servers are probed. Zero values are the defaults.
+//
+// +kubebuilder:validation:XValidation:rule="duration(has(self.timeout) ? self.timeout : '1s') <= duration(has(self.interval) ? self.interval : '5s')",message="the timeout is longer than the interval: write 100ms up to the interval",fieldPath=".timeout"
 type NFSHealth struct {
 	// Interval between two probes of a server. Default 5s.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="write 1s to 1h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Timeout of one probe. Default 1s.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms')",message="write 100ms up to the interval"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Failures is the number of failed probes in a row that take a server out. Default 3.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
 	Failures *int32 `json:"failures,omitempty"`
 	// Successes is the number of successful probes in a row that bring a server back.
 	// Default 2.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
 	Successes *int32 `json:"successes,omitempty"`
 	// MaxEjected is the percentage of servers that may be taken out at once. If more
 	// servers fail, the prober is suspected, and no further server is taken out.
 	// Default 50.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	MaxEjected *int32 `json:"maxEjected,omitempty"`
 	// MountPort is the port of the MOUNT protocol, for shares with version 3.
 	// Default: the port that the server's port mapper reports. With version 3, the
@@ -178,6 +206,8 @@ type NFSHealth struct {
 	// clients of NFSv3 ask both before they mount.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	MountPort int32 `json:"mountPort,omitempty"`
 }
 

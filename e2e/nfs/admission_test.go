@@ -26,12 +26,53 @@ func names(t *testing.T, err error, texts ...string) {
 func TestBadServiceIsRefusedWithAllProblems(t *testing.T) {
 	c := shared(t)
 	bad := NewService("bad", nfs.PerNode, ServerAddress(1), ServerAddress(1))
-	bad.Spec.Backends = append(bad.Spec.Backends, v1alpha1.NFSBackend{Address: "nfs.example.com"}, v1alpha1.NFSBackend{Address: ServerAddress(2).String(), Weight: ptr.To(int32(5000))})
-	bad.Spec.Shares, bad.Spec.Versions = []string{"exports"}, []int32{2}
-	bad.Spec.Health.Timeout = duration("10s")
+	bad.Spec.Backends = append(bad.Spec.Backends, v1alpha1.NFSBackend{Address: "nfs.example.com"})
+	bad.Spec.Shares = []string{"exports"}
 	bad.Spec.MountOptions = []string{"nconect=4"}
-	names(t, c.Client.Create(t.Context(), bad), "spec.backends[1]", "spec.backends[2].address", "spec.backends[3].weight", "spec.shares[0]",
-		"spec.versions[0]", "spec.health.timeout", "spec.mountOptions")
+	names(t, c.Client.Create(t.Context(), bad), "spec.backends[1]", "spec.backends[2].address", "spec.shares[0]", "spec.mountOptions")
+}
+
+// The schema refuses these also while Fairlead is down, and nothing else checks them.
+func TestSchemaRefusesBadValues(t *testing.T) {
+	c := shared(t)
+	for name, bad := range map[string]struct {
+		change func(*v1alpha1.NFSServiceSpec)
+		says   string
+	}{
+		"exposure":       {func(s *v1alpha1.NFSServiceSpec) { s.Exposure = "Shared" }, "spec.exposure"},
+		"port":           {func(s *v1alpha1.NFSServiceSpec) { s.Port = 70000 }, "spec.port"},
+		"no source":      {func(s *v1alpha1.NFSServiceSpec) { s.Backends = nil }, "write backends, serverService, or both"},
+		"backend's port": {func(s *v1alpha1.NFSServiceSpec) { s.Backends[0].Port = -1 }, "spec.backends[0].port"},
+		"no weight":      {func(s *v1alpha1.NFSServiceSpec) { s.Backends[0].Weight = ptr.To[int32](0) }, "spec.backends[0].weight"},
+		"weight":         {func(s *v1alpha1.NFSServiceSpec) { s.Backends[0].Weight = ptr.To[int32](1001) }, "spec.backends[0].weight"},
+		"zone":           {func(s *v1alpha1.NFSServiceSpec) { s.Backends[0].Zone = "a b" }, "spec.backends[0].zone"},
+		"server":         {func(s *v1alpha1.NFSServiceSpec) { s.ServerService = &v1alpha1.NFSServerService{Name: "Servers"} }, "spec.serverService.name"},
+		"name of port": {func(s *v1alpha1.NFSServiceSpec) {
+			s.ServerService = &v1alpha1.NFSServerService{Name: "a", PortName: "a/b"}
+		}, "spec.serverService.portName"},
+		"no slots":        {func(s *v1alpha1.NFSServiceSpec) { s.Slots = ptr.To[int32](0) }, "spec.slots"},
+		"slots":           {func(s *v1alpha1.NFSServiceSpec) { s.Slots = ptr.To[int32](4097) }, "spec.slots"},
+		"slots of Stable": {func(s *v1alpha1.NFSServiceSpec) { s.Exposure, s.Slots = "Stable", ptr.To[int32](8) }, "only PerNodeStable has slots"},
+		"versions":        {func(s *v1alpha1.NFSServiceSpec) { s.Versions = []int32{4, 2} }, "spec.versions[1]"},
+		"a version twice": {func(s *v1alpha1.NFSServiceSpec) { s.Versions = []int32{3, 3} }, "spec.versions[1]"},
+		"interval":        {func(s *v1alpha1.NFSServiceSpec) { s.Health.Interval = duration("2h") }, "spec.health.interval"},
+		"short interval": {func(s *v1alpha1.NFSServiceSpec) {
+			s.Health.Interval, s.Health.Timeout = duration("900ms"), duration("200ms")
+		}, "spec.health.interval"},
+		"timeout":        {func(s *v1alpha1.NFSServiceSpec) { s.Health.Timeout = duration("10s") }, "longer than the interval"},
+		"short timeout":  {func(s *v1alpha1.NFSServiceSpec) { s.Health.Timeout = duration("99ms") }, "spec.health.timeout"},
+		"failures":       {func(s *v1alpha1.NFSServiceSpec) { s.Health.Failures = ptr.To[int32](0) }, "spec.health.failures"},
+		"successes":      {func(s *v1alpha1.NFSServiceSpec) { s.Health.Successes = ptr.To[int32](101) }, "spec.health.successes"},
+		"maxEjected":     {func(s *v1alpha1.NFSServiceSpec) { s.Health.MaxEjected = ptr.To[int32](101) }, "spec.health.maxEjected"},
+		"mountPort":      {func(s *v1alpha1.NFSServiceSpec) { s.Health.MountPort = -1 }, "spec.health.mountPort"},
+		"slack":          {func(s *v1alpha1.NFSServiceSpec) { s.SlackPercent = ptr.To[int32](-1) }, "spec.slackPercent"},
+		"rebalance":      {func(s *v1alpha1.NFSServiceSpec) { s.Rebalance = "Always" }, "spec.rebalance"},
+		"excess, Stable": {func(s *v1alpha1.NFSServiceSpec) { s.Exposure, s.Rebalance = "Stable", "Excess" }, "only exposure PerNodeStable can move"},
+	} {
+		s := NewService("bad", nfs.PerNodeStable, ServerAddress(1))
+		bad.change(&s.Spec)
+		t.Run(name, func(t *testing.T) { names(t, c.Client.Create(t.Context(), s), bad.says) })
+	}
 }
 
 func TestBadVolumesAreRefused(t *testing.T) {

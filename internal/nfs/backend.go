@@ -64,41 +64,22 @@ func ParseBackends(field string, specs []v1alpha1.NFSBackend, port int32) ([]Bac
 	var backends []Backend
 	seen := map[netip.AddrPort]int{}
 	for i, spec := range specs {
-		path, before := Index(field, i), len(problems)
+		path := Index(field, i)
 		address, err := ParseAddress(spec.Address)
 		if err != nil {
 			problems.Add(path+".address", "%s", err)
-		}
-		number := cmp.Or(spec.Port, port, DefaultPort)
-		if spec.Port != 0 {
-			problems = append(problems, CheckPort(path+".port", spec.Port)...)
-		}
-		weight := ptr.Deref(spec.Weight, DefaultWeight)
-		if weight < 1 || weight > MaxWeight {
-			problems.Add(path+".weight", "%d is out of range: write 1 to %d; to give a backend no nodes, set drain: true", weight, MaxWeight)
-		}
-		if len(problems) > before || number < 1 || number > 65535 { // the service's own port is checked with the service
 			continue
 		}
-		endpoint := netip.AddrPortFrom(address, uint16(number))
+		endpoint := netip.AddrPortFrom(address, uint16(cmp.Or(spec.Port, port, DefaultPort)))
 		if first, ok := seen[endpoint]; ok {
 			problems.Add(path+".address", "%s is also %s: remove one of them", endpoint, Index(field, first))
 			continue
 		}
 		seen[endpoint] = i
-		backends = append(backends, Backend{Addr: endpoint, Weight: weight, Zone: spec.Zone, Drain: spec.Drain, Source: Static})
+		backends = append(backends, Backend{Addr: endpoint, Weight: ptr.Deref(spec.Weight, DefaultWeight), Zone: spec.Zone, Drain: spec.Drain, Source: Static})
 	}
 	sortBackends(backends)
 	return backends, problems
-}
-
-// CheckPort reports a port that is out of range.
-func CheckPort(field string, port int32) Problems {
-	var problems Problems
-	if port < 1 || port > 65535 {
-		problems.Add(field, "%d is not a port: write 1 to 65535", port)
-	}
-	return problems
 }
 
 // Merge joins the backends of several sources, sorted by address. If two sources name one backend, the earlier source

@@ -19,8 +19,7 @@ func TestParseBackendsReportsAllProblems(t *testing.T) {
 		{Address: "10.0.0.1", Port: 111},
 		{Address: "10.0.0.2", Port: 2049},
 		{Address: "10.0.0.2", Port: 2050},
-		{Address: "localhost", Port: 70000, Weight: ptr.To[int32](0)},
-		{Address: "fd00::1", Weight: ptr.To[int32](1001)},
+		{Address: "localhost"},
 	}, 0)
 	want := []Backend{
 		{Addr: at("10.0.0.1:111"), Weight: 1, Source: Static},
@@ -28,16 +27,13 @@ func TestParseBackendsReportsAllProblems(t *testing.T) {
 		{Addr: at("10.0.0.2:2050"), Weight: 1, Source: Static},
 	}
 	must.Equal(t, got, want)
-	must.Equal(t, fields(problems), []string{"spec[2].address", "spec[4].address", "spec[4].port", "spec[4].weight", "spec[5].weight"}, "problems: %v", problems)
+	must.Equal(t, fields(problems), []string{"spec[2].address", "spec[4].address"}, "problems: %v", problems)
 }
 
 func TestPortOfServiceIsBackendsDefault(t *testing.T) {
 	got, problems := ParseBackends("b", []v1alpha1.NFSBackend{{Address: "fd00::1"}}, 20490)
 	if len(problems) > 0 || len(got) != 1 || got[0].Addr != at("[fd00::1]:20490") {
 		t.Errorf("got %v, %v", got, problems)
-	}
-	if problems := CheckPort("spec.port", 65536); len(problems) != 1 || problems[0].Field != "spec.port" {
-		t.Errorf("got %v", problems)
 	}
 }
 
@@ -96,26 +92,10 @@ func TestBackendsOfEndpointSlices(t *testing.T) {
 	must.Equal(t, got, []string{"10.0.0.1:2049", "10.0.0.2:2049", "10.0.0.4:2049 drains", "10.0.0.7:9587"})
 }
 
-func TestCheckExposure(t *testing.T) {
-	v4 := Backend{Addr: at("10.0.0.1:2049")}
-	v6 := Backend{Addr: at("[fd00::1]:2049")}
-	for name, c := range map[string]struct {
-		exposure Exposure
-		slots    *int32
-		backends []Backend
-		want     []string
-	}{
-		"per node, two families":       {PerNode, nil, []Backend{v4, v6}, nil},
-		"stable, two families":         {Stable, nil, []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots, two families":          {PerNodeStable, ptr.To[int32](4), []Backend{v4, v6}, []string{"spec.backends"}},
-		"slots of stable":              {Stable, ptr.To[int32](4), nil, []string{"spec.slots"}},
-		"slots":                        {PerNodeStable, ptr.To[int32](8), nil, nil},
-		"no slots":                     {PerNodeStable, ptr.To[int32](0), nil, []string{"spec.slots"}},
-		"too many slots":               {PerNodeStable, ptr.To[int32](MaxSlots + 1), nil, []string{"spec.slots"}},
-		"unknown exposure, with slots": {"Sticky", ptr.To[int32](1), nil, []string{"spec.exposure", "spec.slots"}},
-	} {
-		problems := append(CheckExposure("spec", c.exposure, c.slots), CheckFamilies("spec.backends", c.exposure, c.backends)...)
-		must.Equal(t, fields(problems), c.want, "%s", name)
+func TestCheckFamilies(t *testing.T) {
+	both := []Backend{{Addr: at("10.0.0.1:2049")}, {Addr: at("[fd00::1]:2049")}}
+	for exposure, want := range map[Exposure][]string{PerNode: nil, Stable: {"spec.backends"}, PerNodeStable: {"spec.backends"}} {
+		must.Equal(t, fields(CheckFamilies("spec.backends", exposure, both)), want, "%s", exposure)
 	}
 }
 

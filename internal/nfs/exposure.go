@@ -21,25 +21,6 @@ const (
 	MaxSlots        = 4096
 )
 
-// CheckExposure reports an unknown exposure, and a number of slots that it can't have; nil is the default. spec is the path
-// of the service's spec.
-func CheckExposure(spec string, exposure Exposure, slots *int32) Problems {
-	var problems Problems
-	switch exposure {
-	case Stable, PerNode, PerNodeStable:
-	default:
-		problems.Add(spec+".exposure", "%q is not an exposure: write %s, %s or %s", exposure, Stable, PerNode, PerNodeStable)
-	}
-	switch {
-	case slots == nil:
-	case exposure != PerNodeStable:
-		problems.Add(spec+".slots", "only %s has slots: remove the field, or change the exposure", PerNodeStable)
-	case *slots < 1 || *slots > MaxSlots:
-		problems.Add(spec+".slots", "%d is out of range: write 1 to %d, or remove the field for the default", *slots, MaxSlots)
-	}
-	return problems
-}
-
 // CheckFamilies reports backends of two address families behind one ClusterIP.
 func CheckFamilies(field string, exposure Exposure, backends []Backend) Problems {
 	var problems Problems

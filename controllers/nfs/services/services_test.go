@@ -244,13 +244,13 @@ func TestInvalidSpecKeepsTheLastGoodState(t *testing.T) {
 			f := running(t, "Stable", 2)
 			first := f.published("pool")[0]
 			f.change(func(s *v1alpha1.NFSService) {
-				s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "nfs.example.org"}, {Address: "10.0.0.9", Weight: ptr.To[int32](5000)}}
+				s.Spec.Backends = []v1alpha1.NFSBackend{{Address: "nfs.example.org"}, {Address: "10.0.0.9"}, {Address: "10.0.0.9"}}
 			})
 			if restarted {
 				f.restart()
 			}
 			f.reconcile()
-			f.notReady(reasonInvalidSpec, "spec.backends[0].address", "spec.backends[1].weight")
+			f.notReady(reasonInvalidSpec, "spec.backends[0].address", "spec.backends[2].address")
 			must.Equal(t, f.published("pool"), []string{first})
 			must.Equal(t, len(f.get().Status.Backends), 2)
 			must.Equal(t, f.get().Status.ObservedGeneration, 2)

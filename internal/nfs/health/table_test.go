@@ -175,15 +175,6 @@ func TestKnownBackendsKeepTheirRecords(t *testing.T) {
 	must.Equal(t, state(table, list[:3]), "DHH")
 }
 
-func TestSettingsReportAllProblems(t *testing.T) {
-	if p := DefaultSettings().Check("spec.health"); len(p) > 0 {
-		t.Errorf("defaults: %v", p)
-	}
-	if p := (Settings{MaxEjected: 101, Timeout: time.Second}).Check("spec.health"); len(p) != 5 || p[2].Field != "spec.health.maxEjected" {
-		t.Errorf("got %v", p)
-	}
-}
-
 func TestErrorsOfProbesAreNews(t *testing.T) {
 	table, list := NewTable(DefaultSettings()), servers(2)
 	table.SetBackends(begin, list)

@@ -6,46 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/options"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 )
-
-// readServerService reads the Service of server pods, and requires one source of backends.
-func (out *Service) readServerService(in v1alpha1.NFSServiceSpec) nfs.Problems {
-	var problems nfs.Problems
-	s := in.ServerService
-	if s == nil {
-		if len(in.Backends) == 0 {
-			problems.Add("spec", "the service has no source of servers: write backends, serverService, or both")
-		}
-		return problems
-	}
-	if messages := validation.IsDNS1123Label(s.Name); len(messages) > 0 {
-		problems.Add("spec.serverService.name", "%q is no name of a Service: %s", s.Name, strings.Join(messages, "; "))
-	} else {
-		out.ServerService = s.Name
-	}
-	if s.PortName != "" {
-		if messages := validation.IsDNS1123Label(s.PortName); len(messages) > 0 {
-			problems.Add("spec.serverService.portName", "%q is no name of a port: %s", s.PortName, strings.Join(messages, "; "))
-			return problems
-		}
-	}
-	out.PortName = s.PortName
-	return problems
-}
-
-func checkZones(list []v1alpha1.NFSBackend) nfs.Problems {
-	var problems nfs.Problems
-	for i, b := range list {
-		if messages := validation.IsValidLabelValue(b.Zone); len(messages) > 0 {
-			problems.Add(nfs.Index("spec.backends", i)+".zone", "%q is no value of the label topology.kubernetes.io/zone: %s", b.Zone, strings.Join(messages, "; "))
-		}
-	}
-	return problems
-}
 
 // checkName reports a name that the Services of the exposure cannot have. Their
 // names are DNS-1035 labels (v1 Service, metadata.name), and slots append their index.

@@ -58,24 +58,10 @@ func TestReadReturnsTheSpecWithDefaults(t *testing.T) {
 
 // faults are mistakes of users, by the path that is reported.
 var faults = map[string]func(*v1alpha1.NFSService){
-	"metadata.name":               func(s *v1alpha1.NFSService) { s.Name = "1.files" },
-	"spec.port":                   func(s *v1alpha1.NFSService) { s.Spec.Port = 70000 },
-	"spec.backends[0].address":    func(s *v1alpha1.NFSService) { s.Spec.Backends[0].Address = "nfs.example.com" },
-	"spec.backends[1].port":       func(s *v1alpha1.NFSService) { s.Spec.Backends[1].Port = -1 },
-	"spec.backends[1].weight":     func(s *v1alpha1.NFSService) { s.Spec.Backends[1].Weight = ptr.To[int32](0) },
-	"spec.backends[0].zone":       func(s *v1alpha1.NFSService) { s.Spec.Backends[0].Zone = "a b" },
-	"spec.serverService.name":     func(s *v1alpha1.NFSService) { s.Spec.ServerService.Name = "Servers" },
-	"spec.serverService.portName": func(s *v1alpha1.NFSService) { s.Spec.ServerService.PortName = "a/b" },
-	"spec.slots":                  func(s *v1alpha1.NFSService) { s.Spec.Slots = ptr.To[int32](0) },
-	"spec.shares[0]":              func(s *v1alpha1.NFSService) { s.Spec.Shares[0] = "exports/../etc" },
-	"spec.versions[1]":            func(s *v1alpha1.NFSService) { s.Spec.Versions[1] = 2 },
-	"spec.health.interval":        func(s *v1alpha1.NFSService) { s.Spec.Health.Interval = &metav1.Duration{Duration: 2 * time.Hour} },
-	"spec.health.failures":        func(s *v1alpha1.NFSService) { s.Spec.Health.Failures = ptr.To[int32](-1) },
-	"spec.health.maxEjected":      func(s *v1alpha1.NFSService) { s.Spec.Health.MaxEjected = ptr.To[int32](101) },
-	"spec.health.mountPort":       func(s *v1alpha1.NFSService) { s.Spec.Health.MountPort = -1 },
-	"spec.slackPercent":           func(s *v1alpha1.NFSService) { s.Spec.SlackPercent = ptr.To[int32](-1) },
-	"spec.rebalance":              func(s *v1alpha1.NFSService) { s.Spec.Rebalance = "Always" },
-	"spec.mountOptions[1]":        func(s *v1alpha1.NFSService) { s.Spec.MountOptions[1] = "nconnect=17" },
+	"metadata.name":            func(s *v1alpha1.NFSService) { s.Name = "1.files" },
+	"spec.backends[0].address": func(s *v1alpha1.NFSService) { s.Spec.Backends[0].Address = "nfs.example.com" },
+	"spec.shares[0]":           func(s *v1alpha1.NFSService) { s.Spec.Shares[0] = "exports/../etc" },
+	"spec.mountOptions[1]":     func(s *v1alpha1.NFSService) { s.Spec.MountOptions[1] = "nconnect=17" },
 }
 
 // All mistakes in a spec are reported together, and nothing else.
@@ -113,17 +99,12 @@ func TestReadSaysWhatToDo(t *testing.T) {
 		change      func(*v1alpha1.NFSService)
 		field, want string
 	}{
-		"no source":               {func(s *v1alpha1.NFSService) { s.Spec.Backends, s.Spec.ServerService = nil, nil }, "spec", "write backends, serverService"},
-		"an unknown exposure":     {func(s *v1alpha1.NFSService) { s.Spec.Exposure, s.Spec.Slots, s.Spec.Rebalance = "Shared", nil, "" }, "spec.exposure", "write Stable"},
-		"slots without exposure":  {func(s *v1alpha1.NFSService) { s.Spec.Exposure, s.Spec.Rebalance = "PerNode", "" }, "spec.slots", "only PerNodeStable has slots"},
-		"excess without exposure": {func(s *v1alpha1.NFSService) { s.Spec.Exposure, s.Spec.Slots = "PerNode", nil }, "spec.rebalance", "write Never"},
-		"a backend twice":         {func(s *v1alpha1.NFSService) { s.Spec.Backends[1] = v1alpha1.NFSBackend{Address: "::ffff:10.0.0.2"} }, "spec.backends[1].address", "remove one"},
-		"two families":            {func(s *v1alpha1.NFSService) { s.Spec.Backends[1].Address = "fd00::1" }, "spec.backends", "one family"},
-		"a share twice":           {func(s *v1alpha1.NFSService) { s.Spec.Shares = []string{"/a", "/a"} }, "spec.shares[1]", "remove one"},
-		"a version twice":         {func(s *v1alpha1.NFSService) { s.Spec.Versions = []int32{3, 3} }, "spec.versions[1]", "remove one"},
-		"another port to mount":   {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"port=1"} }, "spec.mountOptions", "not the port of the NFS service"},
-		"an unknown option":       {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"nconect=4"} }, "spec.mountOptions", "nconect is not an option"},
-		"a name too long":         {func(s *v1alpha1.NFSService) { s.Name = strings.Repeat("a", 54) }, "metadata.name", "-slot-4095"},
+		"a backend twice":       {func(s *v1alpha1.NFSService) { s.Spec.Backends[1] = v1alpha1.NFSBackend{Address: "::ffff:10.0.0.2"} }, "spec.backends[1].address", "remove one"},
+		"two families":          {func(s *v1alpha1.NFSService) { s.Spec.Backends[1].Address = "fd00::1" }, "spec.backends", "one family"},
+		"a share twice":         {func(s *v1alpha1.NFSService) { s.Spec.Shares = []string{"/a", "/a"} }, "spec.shares[1]", "remove one"},
+		"another port to mount": {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"port=1"} }, "spec.mountOptions", "not the port of the NFS service"},
+		"an unknown option":     {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"nconect=4"} }, "spec.mountOptions", "nconect is not an option"},
+		"a name too long":       {func(s *v1alpha1.NFSService) { s.Name = strings.Repeat("a", 54) }, "metadata.name", "-slot-4095"},
 	} {
 		s := service()
 		c.change(s)
@@ -147,7 +128,6 @@ func TestCheckUpdate(t *testing.T) {
 		field   string
 	}{
 		"nothing":             {func(*v1alpha1.NFSService) {}, true, ""},
-		"exposure":            {func(s *v1alpha1.NFSService) { s.Spec.Exposure = "Stable" }, false, "spec.exposure"},
 		"the default written": {func(s *v1alpha1.NFSService) { s.Spec.Exposure, s.Spec.Port = "", 0 }, true, ""},
 		"port while mounted":  {func(s *v1alpha1.NFSService) { s.Spec.Port = 2050 }, true, "spec.port"},
 		"port, not mounted":   {func(s *v1alpha1.NFSService) { s.Spec.Port = 2050 }, false, ""},

@@ -9,15 +9,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// CheckUpdate reports forbidden changes: of the exposure, and of the port while a node has the service mounted through a
-// ClusterIP. Mounts keep both.
+// CheckUpdate reports a change of the port while a node has the service mounted through a ClusterIP: the mounts keep it. The
+// schema does the same by the status, which may be late, and refuses another exposure.
 func CheckUpdate(old, updated *v1alpha1.NFSService, mounted bool) nfs.Problems {
 	var problems nfs.Problems
-	was, is := exposureOf(old), exposureOf(updated)
-	if was != is {
-		problems.Add("spec.exposure", "the exposure is %s and can't be changed, since mounts keep their addresses: create another NFSService", was)
-	}
-	if from, to := PortOf(old), PortOf(updated); from != to && mounted && was != nfs.PerNode {
+	if from, to := PortOf(old), PortOf(updated); from != to && mounted && exposureOf(old) != nfs.PerNode {
 		problems.Add("spec.port", "nodes have mounted port %d of the service's ClusterIPs: leave the port, or unmount all volumes of the service first", from)
 	}
 	return problems
