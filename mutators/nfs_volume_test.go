@@ -37,9 +37,9 @@ func TestDefaultsOfNFSVolumes(t *testing.T) {
 		"a version in an attribute":    {nfsVolume("vers=4.2"), []string{"hard"}, []int32{3}, "", Unchanged},
 		"an attribute without version": {nfsVolume("soft"), []string{"hard"}, []int32{3}, "vers=3", Mutated},
 		"no defaults":                  {nfsVolume(""), nil, nil, "", Unchanged},
-		"defaults malformed":           {nfsVolume(""), []string{"nconnect=99"}, nil, "", Skipped},
+		"defaults malformed":           {nfsVolume(""), []string{"read_ahead_kb=x"}, nil, "", Skipped},
 		"defaults unknown":             {nfsVolume(""), []string{"nconect=9"}, nil, "", Skipped},
-		"own options malformed":        {nfsVolume("", "nconnect=99"), nil, []int32{3}, "", Unchanged},
+		"own options malformed":        {nfsVolume("", "read_ahead_kb=x"), nil, []int32{3}, "", Unchanged},
 	} {
 		defaults := NFSDefaults{Service: "storage/files", Exists: true, MountOptions: test.options, Versions: test.versions}
 		result := DefaultNFSVolume(test.volume, defaults)

@@ -119,7 +119,7 @@ func TestNFSVolumes(t *testing.T) {
 		fields, warned string
 	}{
 		"well formed":           {nfsVolume(attributes{"share": "/a/b", "subdir": "${pvc.metadata.name}", "csi.storage.k8s.io/pvc/name": "data"}, "vers=4.1,read_ahead_kb=15360"), service, "", ""},
-		"several problems":      {nfsVolume(attributes{"share": "a", "mountPermissions": "9"}, "nconnect=99"), service, "spec.csi.volumeAttributes[share] spec.csi.volumeAttributes[mountPermissions] spec.mountOptions[0]", ""},
+		"several problems":      {nfsVolume(attributes{"share": "a", "mountPermissions": "9"}, "vers=5"), service, "spec.csi.volumeAttributes[share] spec.csi.volumeAttributes[mountPermissions] spec.mountOptions[0]", ""},
 		"unknown option":        {nfsVolume(attributes{"share": "/a"}, "nconect=4"), service, "spec.mountOptions", ""},
 		"block device":          {block, service, "spec.volumeMode", ""},
 		"another port":          {nfsVolume(attributes{"share": "/a"}, "port=1"), service, "spec.mountOptions", ""},

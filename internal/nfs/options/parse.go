@@ -2,6 +2,8 @@ package options
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,8 +12,6 @@ import (
 
 // MaxReadAheadKB is 1 GiB. The kernel keeps the value as a number of pages.
 const MaxReadAheadKB = 1 << 20
-
-const readAhead = "read_ahead_kb"
 
 // Options of a mount.
 type Options struct {
@@ -41,29 +41,28 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 			continue
 		}
 		for _, text := range texts {
-			name, value, hasValue := strings.Cut(text, "=")
+			name, value, _ := strings.Cut(text, "=")
 			if err := wellFormed(text, name); err != nil {
 				problems.Add(path, "%s", err)
 				continue
 			}
-			spec, known := find(name)
-			if err := spec.check(name, value, hasValue); err != nil {
+			kb, err := check(name, value)
+			if err != nil {
 				problems.Add(path, "%s", err)
 				continue
 			}
-			if have, ok := first[spec.group(name)]; ok {
+			if have, ok := first[groupOf(text)]; ok {
 				if have.text != text && meaning(have.text) != meaning(text) {
 					problems.Add(path, "%q contradicts %q in %s: remove one of them", text, have.text, have.path)
 				}
 				continue
 			}
-			first[spec.group(name)] = written{text, path}
+			first[groupOf(text)] = written{text, path}
 			if name == readAhead {
-				kb, _ := strconv.Atoi(value) // checked above
 				o.ReadAheadKB = &kb
 				continue
 			}
-			if !known {
+			if !isKnown(name) {
 				o.Unknown = append(o.Unknown, name)
 			}
 			o.Mount = append(o.Mount, text)
@@ -73,6 +72,42 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 }
 
 type written struct{ text, path string }
+
+// versions of NFS that clients and probes speak. NFSv2 left Linux in 2021 (5.17).
+var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
+
+// check refuses options that no volume may have, and values that Fairlead acts on and can't read. The kernel judges all
+// others. It returns the value of read_ahead_kb.
+func check(name, value string) (kb int, err error) {
+	if why := whyRefused(name); why != "" {
+		return 0, fmt.Errorf("%s is not allowed: %s; remove it", name, why)
+	}
+	switch name {
+	case readAhead:
+		if kb, err = strconv.Atoi(value); err != nil || kb < 0 || kb > MaxReadAheadKB || value[0] == '+' {
+			return 0, fmt.Errorf("%s=%s is no number from 0 to %d: write one", name, value, MaxReadAheadKB)
+		}
+	case "vers", "nfsvers":
+		if !slices.Contains(versions, value) {
+			return 0, fmt.Errorf("%s=%s is not known: write %s= with one of %s", name, value, name, strings.Join(versions, ", "))
+		}
+	}
+	return kb, nil
+}
+
+// CheckKnown reports options that neither nfs(5) nor mount(8) has: a mount with a
+// misspelled one fails on every node. The option sloppy, which has mount.nfs(8)
+// tolerate unknown options, allows those of newer kernels. field is the path of the options.
+func (o Options) CheckKnown(field string) nfs.Problems {
+	var problems nfs.Problems
+	if o.Has(sloppy) {
+		return nil
+	}
+	for _, name := range o.Unknown {
+		problems.Add(field, "%s is not an option of nfs(5) or mount(8): correct or remove it; if the nodes' kernel has it, add the option %s", name, sloppy)
+	}
+	return problems
+}
 
 // meaning is the same for the spellings of one option: tcp and proto=tcp, v4.1, vers=4.1 and nfsvers=4.1.
 func meaning(text string) string {
@@ -114,29 +149,17 @@ func Merge(defaults, own []string) []string {
 	return merged
 }
 
-func groupOf(text string) string {
-	name, _, _ := strings.Cut(text, "=")
-	spec, _ := find(name)
-	return spec.group(name)
-}
-
 // ForServer returns the options to mount from a server's port, and a problem where
 // the options name another one. field is the path of the options.
 func (o Options) ForServer(field string, port uint16) ([]string, nfs.Problems) {
 	var problems nfs.Problems
-	mount := append([]string{}, o.Mount...)
-	text := "port=" + strconv.Itoa(int(port))
-	for _, have := range mount {
-		if strings.HasPrefix(have, "port=") {
-			if have != text {
-				problems.Add(field, "%q is not the port of the NFS service, %d: remove the option", have, port)
-			}
-			return mount, problems
-		}
-	}
+	mount := slices.Clone(o.Mount)
+	switch have := o.Value("port"); {
+	case have != "" && have != strconv.Itoa(int(port)):
+		problems.Add(field, "\"port=%s\" is not the port of the NFS service, %d: remove the option", have, port)
 	// mount.nfs asks the port mapper for the port of NFSv3: servers behind a Service may name a port that it does not publish.
-	if port != nfs.DefaultPort || o.Version() == 3 {
-		mount = append(mount, text)
+	case have == "" && (port != nfs.DefaultPort || o.Version() == 3):
+		mount = append(mount, fmt.Sprintf("port=%d", port))
 	}
 	return mount, problems
 }

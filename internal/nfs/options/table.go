@@ -1,66 +1,95 @@
 package options
 
-import "math"
+import "strings"
 
-// versions of NFS that clients and probes speak. NFSv2 left Linux in 2021 (5.17).
-var versions = oneOf("3", "4", "4.0", "4.1", "4.2")
+const (
+	readAhead = "read_ahead_kb"
+	sloppy    = "sloppy"
+)
 
-var transports = oneOf("tcp", "tcp6", "udp", "udp6", "rdma", "rdma6")
-
-// known are the options of nfs(5) and the file-system independent ones of mount(8).
-var known = table()
-
-func table() map[string]spec {
-	t := map[string]spec{
-		readAhead: {check: number(0, MaxReadAheadKB)},
-
-		"vers": {"version", versions}, "nfsvers": {"version", versions}, "minorversion": {check: number(0, 2)},
-		"v3": {"version", flag}, "v4": {"version", flag}, "v4.0": {"version", flag}, "v4.1": {"version", flag}, "v4.2": {"version", flag},
-		"proto": {"transport", transports}, "tcp": {"transport", flag}, "udp": {"transport", flag}, "rdma": {"transport", flag},
-		"port": {check: number(1, 65535)}, "mountport": {check: number(1, 65535)},
-		"mountproto": {check: oneOf("tcp", "tcp6", "udp", "udp6")}, "mountvers": {check: number(1, 3)},
-		"soft": {"recovery", flag}, "softerr": {"recovery", flag}, "hard": {"recovery", flag},
-		"timeo": {check: number(1, math.MaxInt32)}, "retrans": {check: number(0, math.MaxInt32)}, "retry": {check: number(0, 10000)},
-		"rsize": {check: number(1, math.MaxInt32)}, "wsize": {check: number(1, math.MaxInt32)}, "bsize": {check: number(1, math.MaxInt32)},
-		"namlen": {check: number(1, 255)}, "nconnect": {check: number(1, 16)}, "max_connect": {check: number(1, 16)},
-		"acregmin": {check: seconds}, "acregmax": {check: seconds}, "acdirmin": {check: seconds}, "acdirmax": {check: seconds}, "actimeo": {check: seconds},
-		"sec":         {check: oneOf("none", "sys", "krb5", "krb5i", "krb5p")},
-		"xprtsec":     {check: oneOf("none", "tls", "mtls")},
-		"lookupcache": {check: oneOf("all", "none", "pos", "positive")},
-		"local_lock":  {check: oneOf("all", "flock", "posix", "none")},
-		"write":       {check: oneOf("lazy", "eager", "wait")},
-		"rdirplus":    {"rdirplus", optional(oneOf("none", "force"))}, "nordirplus": {"rdirplus", flag},
-		"fsc": {"fsc", optional(text)}, "nofsc": {"fsc", flag},
-		"clientaddr": {check: text}, "comment": {check: text},
-		"context": {check: text}, "fscontext": {check: text}, "defcontext": {check: text}, "rootcontext": {check: text},
-
-		"fg":          {check: flag},
-		"sloppy":      {check: flag},
-		"atime":       {"atime", flag},
-		"noatime":     {"atime", flag},
-		"relatime":    {"atime", flag},
-		"strictatime": {"atime", flag},
-		"norelatime":  {check: flag}, "nostrictatime": {check: flag},
-		"defaults": {check: flag}, "_netdev": {check: flag}, "nofail": {check: flag},
-		"ro": {"rw", flag}, "rw": {"rw", flag}, "sync": {"sync", flag}, "async": {"sync", flag},
-		"silent": {"silent", flag}, "loud": {"silent", flag}, "dirsync": {check: flag},
-		"fatal_neterrors": {check: oneOf("default", "ENETDOWN:ENETUNREACH", "none")},
-	}
-	// Options of two spellings, with and without "no".
-	for _, name := range []string{
-		"lock", "cto", "ac", "acl", "sharecache", "resvport", "migration", "intr", "softreval", "trunkdiscovery", "alignwrite", "posix",
-		"diratime", "lazytime", "exec", "suid", "dev", "iversion", "mand", "auto", "user", "symfollow",
-	} {
-		t[name], t["no"+name] = spec{name, flag}, spec{name, flag}
-	}
-	for why, names := range refusals {
-		for _, name := range names {
-			t[name] = spec{check: refused(why)}
-		}
-	}
-	return t
+// choices are options of nfs(5) and mount(8) of which one holds, by what they decide.
+var choices = map[string]string{
+	"version":   "vers nfsvers v3 v4 v4.0 v4.1 v4.2",
+	"transport": "proto tcp udp rdma",
+	"recovery":  "soft softerr hard",
+	"atime":     "atime noatime relatime strictatime",
+	"rw":        "ro rw",
+	"sync":      "sync async",
+	"silent":    "silent loud",
 }
 
-func seconds(name, value string, hasValue bool) error {
-	return number(0, math.MaxInt32)(name, value, hasValue)
+// switches are options of two spellings, with and without "no".
+const switches = "rdirplus fsc lock cto ac acl sharecache resvport migration intr softreval trunkdiscovery alignwrite posix " +
+	"diratime lazytime exec suid dev iversion mand auto user symfollow"
+
+// others are the other options of nfs(5) and the file-system independent ones of mount(8).
+const others = "minorversion port mountport mountproto mountvers timeo retrans retry rsize wsize bsize namlen nconnect max_connect " +
+	"acregmin acregmax acdirmin acdirmax actimeo sec xprtsec lookupcache local_lock write clientaddr comment " +
+	"context fscontext defcontext rootcontext fg norelatime nostrictatime defaults _netdev nofail dirsync fatal_neterrors " + readAhead + " " + sloppy
+
+const blockDevice = "it is for a block device of the node"
+
+// refusals are options that mount(8) or the kernel would obey, by the reason why no volume may have them: they mount
+// something else than the share from the service's server, or act on the node. Source of the names: mount(8), and
+// libmount/src/optmap.c of util-linux 2.38.
+var refusals = map[string]string{
+	"the address comes from the NFS service":              "addr mountaddr mounthost",
+	"the source comes from the NFS service and the share": "source",
+	"the server is found by its port":                     "nfsprog mountprog",
+	"it mounts a directory of the node":                   "bind rbind",
+	"it moves a mount of the node":                        "move",
+	"it changes a mount that exists":                      "remount",
+	"the driver would take a mount that failed for done":  "bg",
+	"it changes propagation, which the kubelet decides":   "private rprivate slave rslave shared rshared unbindable runbindable",
+	"it runs a program of the node plugin to mount":       "helper uhelper",
+	blockDevice: "loop offset sizelimit encryption",
+}
+
+// groups has what each option decides, and refused why an option is not allowed.
+var groups, refused = tables()
+
+func tables() (groups, refused map[string]string) {
+	groups, refused = map[string]string{}, map[string]string{}
+	for group, names := range choices {
+		for _, name := range strings.Fields(names) {
+			groups[name] = group
+		}
+	}
+	for _, name := range strings.Fields(switches) {
+		groups[name], groups["no"+name] = name, name
+	}
+	for _, name := range strings.Fields(others) {
+		groups[name] = name
+	}
+	for why, names := range refusals {
+		for _, name := range strings.Fields(names) {
+			refused[name] = why
+		}
+	}
+	return groups, refused
+}
+
+// groupOf is what an option decides: the option alone, if it is not known.
+func groupOf(text string) string {
+	name, _, _ := strings.Cut(text, "=")
+	if group := groups[name]; group != "" {
+		return group
+	}
+	return name
+}
+
+// isKnown reports whether nfs(5) or mount(8) has an option. Those that begin with x- are for other programs: mount(8) drops them.
+func isKnown(name string) bool {
+	return groups[name] != "" || strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-")
+}
+
+// whyRefused is the reason why no volume may have an option; empty: it may.
+func whyRefused(name string) string {
+	switch {
+	case strings.HasPrefix(name, "X-mount."):
+		return "mount(8) acts on it: it may mount another directory, or change the node's files"
+	case strings.HasPrefix(name, "verity."):
+		return blockDevice
+	}
+	return refused[name]
 }

@@ -61,7 +61,7 @@ var faults = map[string]func(*v1alpha1.NFSService){
 	"metadata.name":            func(s *v1alpha1.NFSService) { s.Name = "1.files" },
 	"spec.backends[0].address": func(s *v1alpha1.NFSService) { s.Spec.Backends[0].Address = "nfs.example.com" },
 	"spec.shares[0]":           func(s *v1alpha1.NFSService) { s.Spec.Shares[0] = "exports/../etc" },
-	"spec.mountOptions[1]":     func(s *v1alpha1.NFSService) { s.Spec.MountOptions[1] = "nconnect=17" },
+	"spec.mountOptions[1]":     func(s *v1alpha1.NFSService) { s.Spec.MountOptions[1] = "vers=5" },
 }
 
 // All mistakes in a spec are reported together, and nothing else.
