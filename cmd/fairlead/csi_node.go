@@ -97,16 +97,16 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 			KubeletDir: o.kubeletDir, PageSize: os.Getpagesize(), Log: log.With("driver", driver),
 		}
 		nodes.Timeouts.Mount = o.mountTimeout
-		r := registration.New(driver, sockets[i], log)
+		r := registration.New(driver, sockets[i], o.registrationDir, log)
 		registrations = append(registrations, r)
 		listening := make(chan struct{})
 		group.Go(func() error {
-			return server.Keep(ctx, sockets[i], serving, func() { close(listening) }, identities.Register, nodes.Register)
+			return server.Serve(ctx, sockets[i], serving, func() { close(listening) }, identities.Register, nodes.Register)
 		})
 		group.Go(func() error {
 			select {
 			case <-listening: // the kubelet calls the driver as soon as the driver is registered
-				return r.Run(ctx, o.registrationDir, serving)
+				return r.Run(ctx, serving)
 			case <-ctx.Done():
 				return nil
 			}
@@ -171,15 +171,19 @@ func (o *csiNodeOptions) cleanConnections(ctx context.Context, cluster *rest.Con
 // probeTimeout is how long a driver's socket may take to answer. The liveness probe waits one second longer.
 const probeTimeout = 4 * time.Second
 
-// healthHandler answers /healthz and /readyz. Healthy means that each driver answers on its socket. Ready means that the
-// kubelet has registered all drivers.
+// healthHandler answers /healthz and /readyz. Healthy means that each driver answers on its socket, and the kubelet finds its
+// registration: a process whose sockets were removed is restarted. Ready means that the kubelet has registered all drivers.
 func healthHandler(registrations []*registration.Registration) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 		defer cancel()
 		for _, driver := range registrations {
-			if err := server.Probe(ctx, driver.Endpoint); err != nil {
+			err := server.Probe(ctx, driver.Endpoint)
+			if err == nil {
+				_, err = os.Lstat(driver.Socket)
+			}
+			if err != nil {
 				http.Error(w, fmt.Sprintf("driver %s: %v", driver.Driver, err), http.StatusServiceUnavailable)
 				return
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func TestHealthAsksEachDriversSocket(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		socket, listening, ended := filepath.Join(dir, name), make(chan struct{}), make(chan error)
 		go func() {
-			ended <- server.Keep(ctx, socket, server.Options{}, func() { close(listening) }, (&identity.Server{Driver: name}).Register)
+			ended <- server.Serve(ctx, socket, server.Options{}, func() { close(listening) }, (&identity.Server{Driver: name}).Register)
 		}()
 		<-listening
 		return socket, func() { stop(); must.Do(t, <-ended) }
@@ -41,7 +42,7 @@ func TestHealthAsksEachDriversSocket(t *testing.T) {
 		t.Helper()
 		var registrations []*registration.Registration
 		for _, s := range sockets {
-			registrations = append(registrations, registration.New(filepath.Base(s), s, slog.New(slog.DiscardHandler)))
+			registrations = append(registrations, registration.New(filepath.Base(s), s, dir, slog.New(slog.DiscardHandler)))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		if want == http.StatusOK {
@@ -51,6 +52,10 @@ func TestHealthAsksEachDriversSocket(t *testing.T) {
 		answer := httptest.NewRecorder()
 		healthHandler(registrations).ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/healthz", nil))
 		must.Equal(t, answer.Code, want, "%s: %s", what, answer.Body)
+	}
+	healthz(http.StatusServiceUnavailable, "no registration", first)
+	for _, name := range []string{"first", "second", "silent"} {
+		must.Do(t, os.WriteFile(filepath.Join(dir, name+"-reg.sock"), nil, 0o600))
 	}
 	healthz(http.StatusOK, "both answer", first, second)
 	healthz(http.StatusServiceUnavailable, "no socket", first, filepath.Join(dir, "none"))

@@ -45,5 +45,5 @@ func run(ctx context.Context, socket string) error {
 	}
 	controllers := &volumes{byName: map[string]*csi.Volume{}}
 	identities := &withController{identity.Server{Driver: driver, Version: "test"}}
-	return server.Keep(ctx, socket, server.Options{Log: log, StopTimeout: time.Second}, nil, identities.Register, nodes.Register, controllers.Register)
+	return server.Serve(ctx, socket, server.Options{Log: log, StopTimeout: time.Second}, nil, identities.Register, nodes.Register, controllers.Register)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -134,6 +135,18 @@ func (s *Server) setReadAhead(m mounts.Mount, kb int) error {
 		err = fmt.Errorf("%d was written and the kernel has %d", kb, have)
 	}
 	return err
+}
+
+// difference names what makes a mount another one than the request asks for; empty: nothing. Mount options are not compared: the
+// kubelet repeats calls for running pods after a restart, when the PersistentVolume may have new ones for later mounts.
+func difference(have mounts.Mount, want *request) string {
+	if have.Source != want.source {
+		return fmt.Sprintf("its source is %s, not %s", have.Source, want.source)
+	}
+	if readOnly := slices.Contains(have.Options, "ro"); readOnly != want.readOnly {
+		return fmt.Sprintf("read-only is %t, not %t", readOnly, want.readOnly)
+	}
+	return ""
 }
 
 // uncertain is an error with which the kubelet treats the share as possibly mounted, and unpublishes it if the pod is deleted. A

@@ -54,7 +54,7 @@ func TestRepublishIsIdempotent(t *testing.T) {
 func TestRepublishDetectsAnotherMount(t *testing.T) {
 	for name, change := range map[string]func(*csi.NodePublishVolumeRequest){
 		"server": address("10.0.0.2"), "share": attribute("share", "/other"), "subdir": attribute("subdir", "x"),
-		"version": flags("vers=4.1"), "recovery": flags("vers=3", "soft"), "read-only": readOnly, "noexec": flags("vers=3", "hard", "noexec"),
+		"read-only": readOnly,
 	} {
 		b := newBed(t)
 		b.must(b.publish())
@@ -65,6 +65,14 @@ func TestRepublishDetectsAnotherMount(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
+}
+
+// The kubelet publishes the volumes of running pods again after its restart.
+func TestRepublishKeepsTheMountWithNewOptions(t *testing.T) {
+	b := newBed(t)
+	b.must(b.publish())
+	b.must(b.publish(flags("vers=4.1", "soft", "noexec")))
+	b.did(mounting)
 }
 
 func TestForeignMountIsRefused(t *testing.T) {

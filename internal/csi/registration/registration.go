@@ -33,17 +33,17 @@ func CheckDriver(driver string) error {
 // Registration of one driver. It is a registerapi.RegistrationServer.
 type Registration struct {
 	registerapi.UnimplementedRegistrationServer
-	// Driver is the name; Endpoint the path of its socket as the kubelet sees it.
-	Driver, Endpoint string
-	Log              *slog.Logger
+	// Driver is the name; Endpoint the path of its socket as the kubelet sees it; Socket that of the registration.
+	Driver, Endpoint, Socket string
+	Log                      *slog.Logger
 
 	registered atomic.Bool
 	refused    chan string
 }
 
-// New returns a registration.
-func New(driver, endpoint string, log *slog.Logger) *Registration {
-	return &Registration{Driver: driver, Endpoint: endpoint, Log: log, refused: make(chan string, 1)}
+// New returns a registration. dir is where the kubelet looks for drivers.
+func New(driver, endpoint, dir string, log *slog.Logger) *Registration {
+	return &Registration{Driver: driver, Endpoint: endpoint, Socket: filepath.Join(dir, driver+"-reg.sock"), Log: log, refused: make(chan string, 1)}
 }
 
 // Registered reports whether the kubelet has taken the driver.
@@ -68,15 +68,15 @@ func (r *Registration) NotifyRegistrationStatus(_ context.Context, s *registerap
 	return &registerapi.RegistrationStatusResponse{}, nil
 }
 
-// Run offers the driver in the kubelet's directory until the context ends. It returns
+// Run offers the driver to the kubelet until the context ends. It returns
 // an error once the kubelet has refused the driver: the kubelet asks again only when
 // the socket is recreated, which a restart of the process does.
-func (r *Registration) Run(ctx context.Context, dir string, o server.Options) error {
+func (r *Registration) Run(ctx context.Context, o server.Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
 	go func() {
-		served <- server.Keep(ctx, filepath.Join(dir, r.Driver+"-reg.sock"), o, nil, func(s grpc.ServiceRegistrar) { registerapi.RegisterRegistrationServer(s, r) })
+		served <- server.Serve(ctx, r.Socket, o, nil, func(s grpc.ServiceRegistrar) { registerapi.RegisterRegistrationServer(s, r) })
 	}()
 	select {
 	case err := <-served:

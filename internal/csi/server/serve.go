@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,12 +19,16 @@ type Options struct {
 	Metrics *Metrics
 	// StopTimeout is how long calls may go on after the context has ended; 0 is 25 seconds.
 	StopTimeout time.Duration
-	// CheckInterval is how often Keep looks for the socket's file; 0 is 2 seconds.
-	CheckInterval time.Duration
 }
 
-// Serve answers calls until the context ends. Calls that run then end first.
-func Serve(ctx context.Context, listener net.Listener, o Options, register ...func(grpc.ServiceRegistrar)) error {
+// Serve answers calls on a socket until the context ends. Calls that run then end first. listening is called, unless nil, once
+// calls are answered.
+func Serve(ctx context.Context, path string, o Options, listening func(), register ...func(grpc.ServiceRegistrar)) error {
+	listener, remove, err := listen(path)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -38,11 +41,15 @@ func Serve(ctx context.Context, listener net.Listener, o Options, register ...fu
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(listener) }()
+	if listening != nil {
+		listening()
+	}
 	select {
 	case err := <-served:
-		return fmt.Errorf("serving %s: %w", listener.Addr(), err)
+		return fmt.Errorf("serving %s: %w", path, err)
 	case <-ctx.Done():
 	}
+	remove() // no new calls come
 	stopped := make(chan struct{})
 	go func() {
 		s.GracefulStop()
@@ -51,7 +58,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options, register ...fu
 	select {
 	case <-stopped:
 	case <-time.After(o.StopTimeout):
-		o.Log.Warn("Calls did not end in time and are cut", "socket", listener.Addr().String(), "after", o.StopTimeout)
+		o.Log.Warn("Calls did not end in time and are cut", "socket", path, "after", o.StopTimeout)
 		s.Stop()
 	}
 	return nil

@@ -29,61 +29,36 @@ func ParseEndpoint(endpoint string) (string, error) {
 	return path, nil
 }
 
-// Socket is a Unix socket that removes its file only while the file is its own.
-type Socket struct {
-	net.Listener
-	path string
-	file os.FileInfo
-}
-
-// Listen creates the socket. It replaces an old socket, but no other file. Only root may connect.
-func Listen(path string) (*Socket, error) {
+// listen creates the socket. It replaces an old socket, but no other file. Only root may connect. remove removes the file if no
+// successor has replaced it.
+func listen(path string) (listener net.Listener, remove func(), err error) {
 	if have, err := os.Lstat(path); err == nil {
 		if have.Mode().Type() != fs.ModeSocket {
-			return nil, fmt.Errorf("%s exists and is no socket: remove it, or choose another path", path)
+			return nil, nil, fmt.Errorf("%s exists and is no socket: remove it, or choose another path", path)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("removing the socket of an earlier process: %w", err)
+			return nil, nil, fmt.Errorf("removing the socket of an earlier process: %w", err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("making the directory of the socket: %w", err)
+		return nil, nil, fmt.Errorf("making the directory of the socket: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
+		return nil, nil, fmt.Errorf("listening: %w", err)
 	}
-	// A successor may have replaced the file by the time this process ends.
-	l.SetUnlinkOnClose(false)
-	file, err := os.Lstat(path)
+	l.SetUnlinkOnClose(false) // it may be a successor's by then
+	own, err := os.Lstat(path)
 	if err == nil {
 		err = os.Chmod(path, 0o600)
 	}
 	if err != nil {
 		l.Close()
-		return nil, fmt.Errorf("listening: %w", err)
+		return nil, nil, fmt.Errorf("listening: %w", err)
 	}
-	return &Socket{Listener: l, path: path, file: file}, nil
-}
-
-// Present reports whether the file is there and is this socket's.
-func (s *Socket) Present() bool {
-	file, err := os.Lstat(s.path)
-	return err == nil && os.SameFile(file, s.file)
-}
-
-// Replaced reports whether another file has taken the path.
-func (s *Socket) Replaced() bool {
-	file, err := os.Lstat(s.path)
-	return err == nil && !os.SameFile(file, s.file)
-}
-
-// Close stops listening, and removes the file if it is this socket's.
-func (s *Socket) Close() error {
-	present := s.Present()
-	err := s.Listener.Close()
-	if present {
-		err = errors.Join(err, os.Remove(s.path))
-	}
-	return err
+	return l, func() {
+		if now, err := os.Lstat(path); err == nil && os.SameFile(now, own) {
+			_ = os.Remove(path)
+		}
+	}, nil
 }
