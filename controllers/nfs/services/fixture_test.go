@@ -42,7 +42,6 @@ type fixture struct {
 	r      *Reconciler
 	asked  []time.Duration
 	slices map[string][]discoveryv1.EndpointSlice // by Service; absent: not read yet
-	used   string
 }
 
 func newFixture(t *testing.T, spec v1alpha1.NFSServiceSpec) *fixture {
@@ -88,11 +87,9 @@ func (f *fixture) restart() {
 
 type servers fixture
 
-func (s *servers) Use(_ types.NamespacedName, server string) { s.used = server }
-
-func (s *servers) Slices(types.NamespacedName) ([]discoveryv1.EndpointSlice, bool) {
-	list, ok := s.slices[s.used]
-	return list, ok
+func (s *servers) Slices(_ types.NamespacedName, server string) ([]discoveryv1.EndpointSlice, bool) {
+	list, ok := s.slices[server]
+	return list, ok || server == ""
 }
 
 // reconcile runs passes until none is asked for at once.

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/publish"
 	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
@@ -73,19 +75,15 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	p.spec, p.problems = parsed, problems
 	if len(problems) > 0 {
 		if p.good == nil {
-			return p.recorded(parsed), true
+			return p.recorded(), true
 		}
 		p.spec = *p.good
 	}
-	p.Servers.Use(p.key, p.spec.ServerService)
-	merged := p.spec.Backends
-	if p.spec.ServerService != "" {
-		slices, ready := p.Servers.Slices(p.key)
-		if !ready {
-			return nil, false
-		}
-		merged = nfs.Merge(p.spec.Backends, discovered(slices, p.family(slices), p.spec.PortName))
+	slices, ready := p.Servers.Slices(p.key, p.spec.ServerService)
+	if !ready {
+		return nil, false
 	}
+	merged := nfs.Merge(p.spec.Backends, nfs.FromEndpointSlices(slices, p.family(slices), cmp.Or(p.spec.PortName, publish.PortName)))
 	if len(problems) == 0 {
 		p.good = &parsed
 		// Servers that the ClusterIPs can't reach are left out and reported.
@@ -95,9 +93,7 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 }
 
 // recorded are the backends in status, for a spec with problems when the last good spec is unknown.
-func (p *pass) recorded(parsed spec.Service) []nfs.Backend {
-	p.spec = parsed
-	p.Servers.Use(p.key, "")
+func (p *pass) recorded() []nfs.Backend {
 	var backends []nfs.Backend
 	for _, m := range spec.Members(&p.service.Status) {
 		backends = append(backends, m.Backend)

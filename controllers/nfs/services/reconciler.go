@@ -102,7 +102,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	delete(r.states, key)
 	r.mu.Unlock()
-	r.Servers.Use(key, "")
+	r.Servers.Slices(key, "")
 	r.setTargets(key, nil, spec.Service{})
 	r.metrics.forget(key)
 }

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -27,13 +26,6 @@ func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
 	api := fakeapi.New(scheme, nil)
 	changed := make(chan types.NamespacedName, 100)
 	w := &Watches{Client: listing{api}, changed: func(key types.NamespacedName) { changed <- key }}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = w.Start(ctx)
-	}()
-	defer func() { stop(); <-ended }()
 	slice := func(name, service string, labels ...string) {
 		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}}, AddressType: discoveryv1.AddressTypeIPv4}
 		for _, l := range labels {
@@ -41,17 +33,17 @@ func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
 		}
 		must.Do(t, api.Create(t.Context(), s))
 	}
-	wait := func(want int) {
+	wait := func(server string, want int) {
 		t.Helper()
 		deadline := time.After(10 * time.Second)
 		for {
-			if list, ready := w.Slices(key); ready && len(list) == want {
+			if list, ready := w.Slices(key, server); ready && len(list) == want {
 				return
 			}
 			select {
 			case <-changed:
 			case <-deadline:
-				list, ready := w.Slices(key)
+				list, ready := w.Slices(key, server)
 				t.Fatalf("%d slices, ready %v, want %d", len(list), ready, want)
 			}
 		}
@@ -59,12 +51,9 @@ func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
 	slice("a", "servers")
 	slice("b", "others")
 	slice("c", "servers", publish.ServiceLabel) // one that Fairlead publishes
-	w.Use(key, "servers")
-	wait(1)
+	wait("servers", 1)
 	slice("d", "servers")
-	wait(2)
-	w.Use(key, "others")
-	wait(1)
-	w.Use(key, "")
-	wait(0)
+	wait("servers", 2)
+	wait("others", 1)
+	wait("", 0)
 }

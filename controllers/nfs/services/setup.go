@@ -37,9 +37,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if w, ok := r.Servers.(*Watches); ok {
 		w.changed = func(key types.NamespacedName) { r.ask(key, 0) }
-		if err := mgr.Add(w); err != nil {
-			return fmt.Errorf("setting up the controller of NFS services: %w", err)
-		}
 	}
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		r.prober.Run(ctx)
