@@ -17,10 +17,10 @@ import (
 // client recreates the old entry.
 var passes = []time.Duration{0, time.Second, 5 * time.Second, 30 * time.Second}
 
-// between is the least time between two reads of the Services: many of them change together, and each read covers all.
+// between is the least time between two changes that are acted on: many Services change together, and each look covers all.
 const between = 500 * time.Millisecond
 
-// resync is how often the Services are read without a change, so that the metric shows that this works.
+// resync is how often stale entries are looked for without a change: the metric then shows that this works.
 const resync = time.Minute
 
 // Table is the node's connection tracking.
@@ -30,7 +30,7 @@ type Table interface {
 	Delete(to []netip.AddrPort, choose func(Entry) bool) (int, error)
 }
 
-// Cleaner deletes stale entries after each change of a frontend.
+// Cleaner deletes stale entries after each change of Services or slices.
 type Cleaner struct {
 	// Frontends returns what is published now.
 	Frontends func(context.Context) (Frontends, error)
@@ -62,61 +62,40 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 // Run works until the context ends. The channel says that Services or slices have
 // changed; its first message says that all are known.
 func (c *Cleaner) Run(ctx context.Context, changes <-chan struct{}) {
-	known, pending := Frontends{}, Frontends{} // pending: frontends that are looked at again
-	var began, read time.Time
-	next := 0
-	timer, due := time.NewTimer(0), time.NewTimer(0)
+	var began time.Time // the first look after a change
+	next := 0           // of passes
+	timer := time.NewTimer(resync)
 	timer.Stop()
-	due.Stop()
 	defer timer.Stop()
-	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changes:
-			due.Reset(time.Until(read.Add(between)))
-		case <-due.C:
-			read = time.Now()
-			due.Reset(resync)
-			now, err := c.Frontends(ctx)
-			if err != nil {
-				c.Log.Error("Reading NFS services failed", "error", err)
-				continue
-			}
-			changed := now.Changed(known)
-			known = now
-			if len(changed) == 0 {
-				if len(pending) == 0 {
-					c.Metrics.looked.SetToCurrentTime()
-				}
-				continue
-			}
-			maps.Copy(pending, changed)
-			began, next = time.Now(), 0
-			timer.Reset(passes[0])
+			timer.Reset(time.Until(began.Add(between)))
+			next = 0
 		case <-timer.C:
-			done := c.pass(known, pending)
-			switch {
-			case done && next == len(passes)-1:
-				clear(pending)
-				continue
-			case done || next < len(passes)-1:
-				next++
-			default: // the last one is repeated until it works
+			if next == 0 {
 				began = time.Now()
 			}
-			timer.Reset(time.Until(began.Add(passes[next])))
+			c.look(ctx)
+			if next++; next < len(passes) {
+				timer.Reset(time.Until(began.Add(passes[next])))
+			} else {
+				timer.Reset(resync)
+			}
 		}
 	}
 }
 
-// pass deletes stale entries to addresses that have changed, and reports whether that was possible.
-func (c *Cleaner) pass(known, pending Frontends) bool {
-	deleted, err := c.Table.Delete(slices.Collect(maps.Keys(pending)), func(e Entry) bool {
-		_, ok := pending[e.Destination]
-		return ok && known.IsStale(e)
-	})
+// look deletes the entries that are stale now.
+func (c *Cleaner) look(ctx context.Context) {
+	frontends, err := c.Frontends(ctx)
+	if err != nil {
+		c.Log.Error("Reading NFS services failed", "error", err)
+		return
+	}
+	deleted, err := c.Table.Delete(slices.Collect(maps.Keys(frontends)), frontends.IsStale)
 	if err == nil {
 		c.Metrics.looked.SetToCurrentTime()
 	} else {
@@ -126,5 +105,4 @@ func (c *Cleaner) pass(known, pending Frontends) bool {
 		c.Log.Info("Deleted connections to NFS servers that are no longer used", "connections", deleted)
 		c.Metrics.deleted.Add(float64(deleted))
 	}
-	return err == nil
 }

@@ -24,17 +24,6 @@ func (f Frontends) IsStale(e Entry) bool {
 	return len(servers) > 0 && e.Replier != e.Destination && !slices.Contains(servers, e.Replier)
 }
 
-// Changed returns the frontends of f whose servers are not those of before.
-func (f Frontends) Changed(before Frontends) Frontends {
-	changed := Frontends{}
-	for address, servers := range f {
-		if !slices.Equal(servers, before[address]) {
-			changed[address] = servers
-		}
-	}
-	return changed
-}
-
 // NewFrontends joins Services and slices as kube-proxy does: by the slice's label and
 // by the port's name. A server that still serves while it ends counts.
 func NewFrontends(services []corev1.Service, endpointSlices []discoveryv1.EndpointSlice) Frontends {

@@ -2,7 +2,6 @@ package conntrack
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -79,14 +78,5 @@ func TestOnlyLeftServersAreStale(t *testing.T) {
 		{"10.0.0.2:2049", "10.0.0.2:2049"}:   false, // mounted directly
 	} {
 		must.Equal(t, f.IsStale(Entry{netip.MustParseAddrPort(text[0]), netip.MustParseAddrPort(text[1])}), want, "%v", text)
-	}
-}
-
-func TestChangedAreFrontendsWithOtherServers(t *testing.T) {
-	a, b, c := netip.MustParseAddrPort("10.96.0.1:1"), netip.MustParseAddrPort("10.96.0.2:1"), netip.MustParseAddrPort("10.96.0.3:1")
-	now := Frontends{a: {b}, b: {c}}
-	must.Equal(t, show(now.Changed(Frontends{a: {b}, b: {a}, c: {a}})), show(Frontends{b: {c}}))
-	if !maps.EqualFunc(now.Changed(nil), now, slices.Equal[[]netip.AddrPort]) {
-		t.Error("at the start all are new")
 	}
 }
