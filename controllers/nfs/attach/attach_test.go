@@ -282,6 +282,7 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 	}
 	l.settle(name)
 	must.Equal(t, clusternfs.AddressOf(w.attachment(name)), "10.0.0.3")
+	l.catchUp()
 	at, _ := l.placement("n0")
 	must.Equal(t, at.Address, "10.0.0.3", "in the pool")
 }

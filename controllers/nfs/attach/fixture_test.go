@@ -47,7 +47,7 @@ type leader struct {
 	client    *fakeapi.Client
 	pools     *pools.Pools
 	observer  *pools.Observer
-	seen      map[types.UID]bool
+	seen      map[types.UID]string
 	r         *Reconciler
 	annotator *Annotator
 	volumes   *VolumeReleaser
@@ -176,14 +176,14 @@ func (l *leader) catchUp() {
 	var attachments storagev1.VolumeAttachmentList
 	l.Must(l.client.List(context.Background(), &attachments))
 	gone := l.seen
-	l.seen = map[types.UID]bool{}
+	l.seen = map[types.UID]string{}
 	for i := range attachments.Items {
 		l.observer.Observe(context.Background(), &attachments.Items[i])
-		l.seen[attachments.Items[i].UID] = true
+		l.seen[attachments.Items[i].UID] = attachments.Items[i].Spec.NodeName
 	}
-	for uid := range gone {
-		if !l.seen[uid] {
-			l.pools.Detach(string(uid))
+	for uid, node := range gone {
+		if _, ok := l.seen[uid]; !ok {
+			l.pools.Detach(node, string(uid))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package attach
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -57,9 +56,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var waits missingError
 	switch {
 	case kit.IsConflict(err):
-		return ctrl.Result{RequeueAfter: settle}, r.catchUp(ctx, &va)
+		return ctrl.Result{RequeueAfter: settle}, nil
 	case apierrors.IsNotFound(err):
-		r.Pools.Detach(string(va.UID))
 		return ctrl.Result{}, nil
 	case errors.As(err, &waits):
 		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
@@ -105,6 +103,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	if err := r.patchStatus(ctx, va, map[string]any{
 		"attached": true, "attachmentMetadata": map[string]string{csi.AddressKey(va.Spec.Attacher): address}, "attachError": nil,
 	}); err != nil {
+		r.Pools.Withdraw(va.Spec.NodeName, string(va.UID))
 		return err
 	}
 	r.Pools.Record(service, node, string(va.UID), address)
@@ -145,28 +144,6 @@ func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment)
 		}
 		r.Log.Info("detached", "volumeattachment", va.Name, "node", va.Spec.NodeName)
 	}
-	r.Pools.Detach(string(va.UID))
-	return nil
-}
-
-// catchUp takes over the address that another process has written to the attachment.
-func (r *Reconciler) catchUp(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	var live storagev1.VolumeAttachment
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(va), &live)
-	if apierrors.IsNotFound(err) || err == nil && live.UID != va.UID {
-		r.Pools.Detach(string(va.UID))
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading VolumeAttachment %s: %w", va.Name, err)
-	}
-	address := clusternfs.AddressOf(&live)
-	if address == "" {
-		return nil
-	}
-	service, err := r.serviceOf(ctx, &live)
-	if err == nil {
-		r.Pools.Record(service, pools.NodeOf(ctx, r.Client, va.Spec.NodeName), string(va.UID), address)
-	}
+	r.Pools.Detach(va.Spec.NodeName, string(va.UID))
 	return nil
 }

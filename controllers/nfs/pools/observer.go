@@ -81,7 +81,7 @@ func (o *Observer) Start(ctx context.Context) error {
 		{&v1alpha1.NFSService{}, handlers(o.Pools.SetService, func(s *v1alpha1.NFSService) {
 			o.Pools.RemoveService(types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 		})},
-		{&storagev1.VolumeAttachment{}, handlers(func(va *storagev1.VolumeAttachment) { o.Observe(ctx, va) }, func(va *storagev1.VolumeAttachment) { o.Pools.Detach(string(va.UID)) })},
+		{&storagev1.VolumeAttachment{}, handlers(func(va *storagev1.VolumeAttachment) { o.Observe(ctx, va) }, func(va *storagev1.VolumeAttachment) { o.Pools.Detach(va.Spec.NodeName, string(va.UID)) })},
 	} {
 		informer, err := o.Cache.GetInformer(ctx, watch.object)
 		if err != nil {
@@ -126,7 +126,7 @@ func (o *Observer) Observe(ctx context.Context, va *storagev1.VolumeAttachment) 
 	case ok:
 		o.Pools.Record(a.Service, NodeOf(ctx, o.Cache, a.Node), string(va.UID), a.Address)
 	case clusternfs.Detached(va):
-		o.Pools.Detach(string(va.UID))
+		o.Pools.Detach(va.Spec.NodeName, string(va.UID))
 	}
 }
 

@@ -26,8 +26,6 @@ type Key = string
 type Pools struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]*pool
-	// held are the service and the node of each attachment.
-	held map[Key]holder
 	// changed are the callbacks of OnChange.
 	changed []func(service types.NamespacedName, node string)
 }
@@ -40,14 +38,9 @@ type pool struct {
 	version string
 }
 
-type holder struct {
-	service types.NamespacedName
-	node    string
-}
-
 // New returns pools without services.
 func New() *Pools {
-	return &Pools{pools: map[types.NamespacedName]*pool{}, held: map[Key]holder{}}
+	return &Pools{pools: map[types.NamespacedName]*pool{}}
 }
 
 // OnChange registers a function that is called when a node of a service comes,
@@ -58,12 +51,12 @@ func (p *Pools) OnChange(f func(service types.NamespacedName, node string)) {
 	p.changed = append(p.changed, f)
 }
 
-func (p *Pools) notify(h holder) {
+func (p *Pools) notify(service types.NamespacedName, node string) {
 	p.mu.Lock()
 	changed := p.changed
 	p.mu.Unlock()
 	for _, f := range changed {
-		f(h.service, h.node)
+		f(service, node)
 	}
 }
 
@@ -121,26 +114,19 @@ func (p *Pools) drop(service types.NamespacedName) {
 	}
 }
 
-// Attach returns the address for an attachment of a node, and records it. An
-// attachment that has an address keeps it, once Record has seen it. Errors: ErrUnknownService, assign.ErrNoBackend.
+// Attach returns the address for an attachment of a node, and records it. An attachment that has an address keeps it.
+// Errors: ErrUnknownService, assign.ErrNoBackend.
 func (p *Pools) Attach(service types.NamespacedName, node assign.Node, key Key) (string, error) {
-	address, err := p.attach(holder{service, node.Name}, node, key)
-	if err == nil {
-		p.notify(holder{service, node.Name})
-	}
-	return address, err
-}
-
-func (p *Pools) attach(h holder, node assign.Node, key Key) (string, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	have := p.pools[h.service]
+	have := p.pools[service]
 	if have == nil || !have.known {
+		p.mu.Unlock()
 		return "", ErrUnknownService
 	}
 	address, err := have.Attach(node, key)
+	p.mu.Unlock()
 	if err == nil {
-		p.held[key] = h
+		p.notify(service, node.Name)
 	}
 	return address, err
 }
@@ -150,40 +136,39 @@ func (p *Pools) Record(service types.NamespacedName, node assign.Node, key Key, 
 	if address == "" {
 		return
 	}
+	p.remove(node.Name, func(of types.NamespacedName, pool *assign.Pool) bool {
+		return of != service && pool.Detach(node.Name, key)
+	})
 	p.mu.Lock()
-	now := holder{service, node.Name}
-	before, ok := p.held[key]
-	left := ok && before != now
-	if left {
-		p.detach(key)
-	}
-	p.held[key] = now
 	moved := p.of(service).Record(assign.Attachment{Node: node, Volume: key, Address: address})
 	p.mu.Unlock()
-	if left {
-		p.notify(before)
-	}
 	if moved {
-		p.notify(now)
+		p.notify(service, node.Name)
 	}
+}
+
+// Withdraw takes back what Attach returned, if the API server has another address, or none.
+func (p *Pools) Withdraw(node string, key Key) {
+	p.remove(node, func(_ types.NamespacedName, pool *assign.Pool) bool { return pool.Withdraw(node, key) })
 }
 
 // Detach forgets an attachment. Its node leaves the service with the last one.
-func (p *Pools) Detach(key Key) {
-	p.mu.Lock()
-	h, ok := p.held[key]
-	p.detach(key)
-	p.mu.Unlock()
-	if ok {
-		p.notify(h)
-	}
+func (p *Pools) Detach(node string, key Key) {
+	p.remove(node, func(_ types.NamespacedName, pool *assign.Pool) bool { return pool.Detach(node, key) })
 }
 
-// detach is Detach with the lock held.
-func (p *Pools) detach(key Key) {
-	if h, ok := p.held[key]; ok {
-		delete(p.held, key)
-		p.of(h.service).Detach(h.node, key)
-		p.drop(h.service)
+// remove tries all pools: the service of a deleted attachment may not be known any more.
+func (p *Pools) remove(node string, from func(types.NamespacedName, *assign.Pool) bool) {
+	var left []types.NamespacedName
+	p.mu.Lock()
+	for service, pool := range p.pools {
+		if from(service, pool.Pool) {
+			left = append(left, service)
+			p.drop(service)
+		}
+	}
+	p.mu.Unlock()
+	for _, service := range left {
+		p.notify(service, node)
 	}
 }

@@ -91,8 +91,8 @@ func TestChangesAreReported(t *testing.T) {
 	address, _ := p.Attach(svcKey, node("n"), "k")
 	p.Record(svcKey, node("n"), "k", address) // the attacher's own write comes back
 	must.Equal(t, changes, 1, "changes after one attachment, want 1")
-	p.Detach("k")
-	p.Detach("k")
+	p.Detach("n", "k")
+	p.Detach("n", "k")
 	must.Equal(t, changes, 2, "changes after its end, want 2")
 }
 
@@ -115,6 +115,7 @@ func TestRetriedAttachmentAvoidsTheDeadServer(t *testing.T) {
 			}
 		}
 		p.SetService(s)
+		p.Withdraw("n", "k")
 		again, err := p.Attach(svcKey, node("n"), "k")
 		must.Do(t, err)
 		must.Equal(t, again == first, written, "kept; written: %v", written)
@@ -138,7 +139,7 @@ func TestRestartKeepsAssignments(t *testing.T) {
 				must.True(t, !ok || before[1] == address, "attachment %s got %s after %s", key, address, before[1])
 				have[key] = [2]string{name, address}
 			} else {
-				p.Detach(key)
+				p.Detach(name, key)
 				delete(have, key)
 			}
 		}

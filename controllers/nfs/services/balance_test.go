@@ -58,7 +58,7 @@ func (f *fixture) attachNodes(first, n int) {
 
 func (f *fixture) detach(node string) {
 	f.Helper()
-	f.r.Pools.Detach(node + "-v")
+	f.r.Pools.Detach(node, node+"-v")
 	va := objects.Attachment("v", node, csi.DefaultDriver)
 	va.Name = node + "-v"
 	f.Must(f.API.Delete(context.Background(), va))

@@ -60,7 +60,7 @@ type entry struct {
 
 type held struct {
 	volume, address string
-	// written: the API has the address; else the write may have failed.
+	// written: the API has the address; else the write is under way.
 	written bool
 }
 
@@ -96,13 +96,12 @@ func (p *Pool) SetBackends(slack int, members []nfs.Member, addresses map[string
 // Attach returns the address for a volume on a node, and records it. The node
 // keeps the address that it has, also where its backend drains. It gets another
 // where its backend is down or gone: volumes that it has attached keep theirs, as
-// they are mounted. A volume that is attached already keeps its address, once Record
-// has seen it: an address that was not written is mounted nowhere.
+// they are mounted.
 func (p *Pool) Attach(n Node, volume string) (string, error) {
 	at, known := p.nodes[n.Name]
 	address := n.Prefers
 	if known {
-		if i := find(at.volumes, volume); i >= 0 && (at.volumes[i].written || p.usable(at.volumes[i].address)) {
+		if i := find(at.volumes, volume); i >= 0 {
 			return at.volumes[i].address, nil
 		}
 		address = at.address
@@ -122,17 +121,27 @@ func (p *Pool) Record(a Attachment) bool {
 	return a.Address != "" && p.put(a.Node, held{a.Volume, a.Address, true})
 }
 
-// Detach removes a volume from a node. With its last volume the node leaves the pool.
-func (p *Pool) Detach(nodeName, volume string) {
+// Withdraw takes back what Attach returned, unless Record has seen it: the address could not be written.
+func (p *Pool) Withdraw(nodeName, volume string) bool {
+	return p.remove(nodeName, func(h held) bool { return h.volume == volume && !h.written })
+}
+
+// Detach removes a volume from a node. With its last volume the node leaves the pool. It reports whether the node had it.
+func (p *Pool) Detach(nodeName, volume string) bool {
+	return p.remove(nodeName, func(h held) bool { return h.volume == volume })
+}
+
+func (p *Pool) remove(nodeName string, gone func(held) bool) bool {
 	n, ok := p.nodes[nodeName]
-	if !ok {
-		return
+	if !ok || !slices.ContainsFunc(n.volumes, gone) {
+		return false
 	}
-	n.volumes = slices.DeleteFunc(n.volumes, func(h held) bool { return h.volume == volume })
+	n.volumes = slices.DeleteFunc(n.volumes, gone)
 	p.settle(n)
 	if len(n.volumes) == 0 {
 		delete(p.nodes, nodeName)
 	}
+	return true
 }
 
 func (p *Pool) put(node Node, has held) (changed bool) {

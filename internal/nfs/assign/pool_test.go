@@ -80,6 +80,7 @@ func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
 		must.Equal(t, attach(t, p, node(0), "pv"), first, "while its backend drains")
 		list[lost].Health = nfs.Down
 		setMembers(p, list)
+		must.Equal(t, p.Withdraw(node(0).Name, "pv"), !written, "withdrawn")
 		must.Equal(t, attach(t, p, node(0), "pv") == first, written, "kept; written: %v", written)
 		want := []int{1, 1}
 		want[lost] = 0
