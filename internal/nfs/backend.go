@@ -36,6 +36,8 @@ type Backend struct {
 	// Drain: the backend keeps serving, gets no new nodes, and its nodes should move.
 	Drain  bool
 	Source Source
+	// Health by the probes.
+	Health Health
 }
 
 // Address is the backend's form in PublishContext and attachment metadata: the IP, and the port unless it is DefaultPort, as
@@ -47,14 +49,8 @@ func (b Backend) Address() string {
 	return b.Addr.String()
 }
 
-// Member is a backend with the results of its probes.
-type Member struct {
-	Backend
-	Health Health
-}
-
 // Open reports whether new nodes may go to the backend.
-func (m Member) Open() bool { return !m.Drain && m.Health != Down }
+func (b Backend) Open() bool { return !b.Drain && b.Health != Down }
 
 // ParseBackends reads the static backends of a service. field is the path of the
 // list; port is the service's. It returns what is well formed, sorted by address,

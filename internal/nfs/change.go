@@ -21,8 +21,8 @@ type Change struct {
 // Apply returns the members after the change, sorted by address. New members count as healthy, as after their first probe.
 // port is the service's, for addresses without a port. Wrong entries are left out, and all problems are returned, with
 // paths such as remove[1].
-func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
-	after := map[netip.AddrPort]Member{}
+func (c Change) Apply(members []Backend, port uint16) ([]Backend, Problems) {
+	after := map[netip.AddrPort]Backend{}
 	for _, m := range members {
 		after[m.Addr] = m
 	}
@@ -32,9 +32,10 @@ func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
 			problems.Add("add", "the service has backend %s already: change its weight, or remove it from the list", b.Addr)
 			continue
 		}
-		after[b.Addr] = Member{Backend: b, Health: Healthy}
+		b.Health = Healthy
+		after[b.Addr] = b
 	}
-	change := func(field, text string, apply func(Member)) {
+	change := func(field, text string, apply func(Backend)) {
 		addr, err := ParseEndpoint(text, port)
 		if err != nil {
 			problems.Add(field, "%s", err)
@@ -45,7 +46,7 @@ func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
 		}
 	}
 	for i, text := range c.Drain {
-		change(Index("drain", i), text, func(m Member) { m.Drain = true; after[m.Addr] = m })
+		change(Index("drain", i), text, func(m Backend) { m.Drain = true; after[m.Addr] = m })
 	}
 	for _, text := range slices.Sorted(maps.Keys(c.Weights)) {
 		field, weight := fmt.Sprintf("weight[%s]", text), c.Weights[text]
@@ -53,10 +54,10 @@ func (c Change) Apply(members []Member, port uint16) ([]Member, Problems) {
 			problems.Add(field, "%d is out of range: write 1 to %d", weight, MaxWeight)
 			continue
 		}
-		change(field, text, func(m Member) { m.Weight = weight; after[m.Addr] = m })
+		change(field, text, func(m Backend) { m.Weight = weight; after[m.Addr] = m })
 	}
 	for i, text := range c.Remove {
-		change(Index("remove", i), text, func(m Member) { delete(after, m.Addr) })
+		change(Index("remove", i), text, func(m Backend) { delete(after, m.Addr) })
 	}
-	return slices.SortedFunc(maps.Values(after), func(a, b Member) int { return a.Addr.Compare(b.Addr) }), problems
+	return slices.SortedFunc(maps.Values(after), func(a, b Backend) int { return a.Addr.Compare(b.Addr) }), problems
 }

@@ -12,12 +12,12 @@ import (
 )
 
 func TestChangeOfBackends(t *testing.T) {
-	before := []Member{
-		{Backend{Addr: at("10.0.0.1:2049"), Weight: 1}, Healthy},
-		{Backend{Addr: at("10.0.0.2:2049"), Weight: 1}, Down},
-		{Backend{Addr: at("10.0.0.3:2049"), Weight: 1}, Healthy},
+	before := []Backend{
+		{Addr: at("10.0.0.1:2049"), Weight: 1, Health: Healthy},
+		{Addr: at("10.0.0.2:2049"), Weight: 1, Health: Down},
+		{Addr: at("10.0.0.3:2049"), Weight: 1, Health: Healthy},
 	}
-	describe := func(list []Member) (texts []string) {
+	describe := func(list []Backend) (texts []string) {
 		for _, m := range list {
 			texts = append(texts, fmt.Sprint(m.Address(), " ", m.Weight, " ", m.Drain, " ", m.Health))
 		}

@@ -29,7 +29,7 @@ type pass struct {
 	problems nfs.Problems
 	// users are nodes that keep a deleted service.
 	users   []string
-	members []nfs.Member
+	members []nfs.Backend
 	// moves of slots, and of the stable address, that this pass made.
 	moves []move
 	// faults are the Services that cannot be published.
@@ -75,7 +75,7 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	p.spec, p.problems = parsed, problems
 	if len(problems) > 0 {
 		if p.good == nil {
-			return p.recorded(), true
+			return spec.Members(&p.service.Status), true // the last good spec is unknown
 		}
 		p.spec = *p.good
 	}
@@ -90,15 +90,6 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 		p.problems = nfs.CheckFamilies("spec.backends", p.spec.Exposure, merged)
 	}
 	return merged, true
-}
-
-// recorded are the backends in status, for a spec with problems when the last good spec is unknown.
-func (p *pass) recorded() []nfs.Backend {
-	var backends []nfs.Backend
-	for _, m := range spec.Members(&p.service.Status) {
-		backends = append(backends, m.Backend)
-	}
-	return backends
 }
 
 // health of a backend; Down if the service does not have it.

@@ -30,7 +30,7 @@ func intervalOf(s health.Settings) time.Duration {
 }
 
 // setTargets replaces the probes of a service.
-func (r *Reconciler) setTargets(service types.NamespacedName, members []nfs.Member, by spec.Service) {
+func (r *Reconciler) setTargets(service types.NamespacedName, members []nfs.Backend, by spec.Service) {
 	targets := map[probed]rpc.Target{}
 	for _, m := range members {
 		targets[probed{service, m.Addr}] = rpc.Target{

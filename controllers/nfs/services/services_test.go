@@ -393,7 +393,7 @@ func TestServersAreProbedAtTheIntervalOfTheirService(t *testing.T) {
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()
-	f.r.setTargets(key, []nfs.Member{{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("10.0.0.1:2049")}}}, by)
+	f.r.setTargets(key, []nfs.Backend{{Addr: netip.MustParseAddrPort("10.0.0.1:2049")}}, by)
 	select {
 	case target := <-probes:
 		must.Equal(t, target.Address.String(), "10.0.0.1:2049")

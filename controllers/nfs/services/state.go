@@ -53,8 +53,8 @@ func (s *state) isStale(version string) bool {
 	return err == nil && order < 0
 }
 
-// update brings the table in line with backends and settings, and decides on their health. It returns the members.
-func (s *state) update(now time.Time, settings health.Settings, backends []nfs.Backend) []nfs.Member {
+// update brings the table in line with backends and settings, and decides on their health, which it returns in backends.
+func (s *state) update(now time.Time, settings health.Settings, backends []nfs.Backend) []nfs.Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table.SetSettings(settings)
@@ -63,11 +63,10 @@ func (s *state) update(now time.Time, settings health.Settings, backends []nfs.B
 		addresses[i] = b.Addr
 	}
 	s.changes = append(s.changes, s.table.SetBackends(now, addresses)...)
-	members := make([]nfs.Member, len(backends))
 	for i, b := range backends {
-		members[i] = nfs.Member{Backend: b, Health: s.table.Health(b.Addr)}
+		backends[i].Health = s.table.Health(b.Addr)
 	}
-	return members
+	return backends
 }
 
 // observe counts the result of a probe, and reports whether a pass should follow.

@@ -80,7 +80,7 @@ func (p *pass) idle(status *v1alpha1.NFSServiceStatus, nodes map[netip.AddrPort]
 	}
 	var loads []assign.Load
 	for _, m := range spec.Reachable(status, p.members) {
-		loads = append(loads, assign.Load{Member: m, Nodes: nodes[m.Addr]})
+		loads = append(loads, assign.Load{Backend: m, Nodes: nodes[m.Addr]})
 	}
 	return assign.Idle(loads)
 }

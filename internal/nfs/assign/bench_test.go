@@ -15,7 +15,7 @@ const (
 )
 
 // cluster returns nodes in three zones, and backends in the same.
-func cluster(zones bool) ([]Node, []nfs.Member) {
+func cluster(zones bool) ([]Node, []nfs.Backend) {
 	list := members(benchServers)
 	nodes := make([]Node, benchNodes)
 	for i := range nodes {

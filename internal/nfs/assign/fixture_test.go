@@ -9,13 +9,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func member(i int) nfs.Member {
+func member(i int) nfs.Backend {
 	a := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).Next()
-	return nfs.Member{Health: nfs.Healthy, Backend: nfs.Backend{Addr: netip.AddrPortFrom(a, nfs.DefaultPort), Weight: 1}}
+	return nfs.Backend{Addr: netip.AddrPortFrom(a, nfs.DefaultPort), Weight: 1, Health: nfs.Healthy}
 }
 
-func members(n int) []nfs.Member {
-	list := make([]nfs.Member, n)
+func members(n int) []nfs.Backend {
+	list := make([]nfs.Backend, n)
 	for i := range list {
 		list[i] = member(i)
 	}
@@ -23,14 +23,14 @@ func members(n int) []nfs.Member {
 }
 
 // newPool exposes each backend by its own address.
-func newPool(slack int, list []nfs.Member) *Pool {
+func newPool(slack int, list []nfs.Backend) *Pool {
 	p := NewPool()
 	p.slack = slack
 	setMembers(p, list)
 	return p
 }
 
-func setMembers(p *Pool, list []nfs.Member) {
+func setMembers(p *Pool, list []nfs.Backend) {
 	addresses := map[string]netip.AddrPort{}
 	for _, m := range list {
 		addresses[m.Address()] = m.Addr

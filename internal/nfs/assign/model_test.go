@@ -27,7 +27,7 @@ type event struct {
 	key
 	address string // empty: not attached yet
 	deleted bool
-	targets []nfs.Member
+	targets []nfs.Backend
 }
 
 type process struct {
@@ -40,7 +40,7 @@ type process struct {
 type world struct {
 	slack       int
 	zones       map[string]string
-	targets     []nfs.Member
+	targets     []nfs.Backend
 	attachments map[key]string
 	processes   []*process
 }

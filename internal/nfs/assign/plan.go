@@ -73,22 +73,22 @@ func (p *Pool) Plan() Plan {
 }
 
 // backendOf is the backend that an address leads to, nil if there is none.
-func (p *Pool) backendOf(address string) *nfs.Member {
+func (p *Pool) backendOf(address string) *nfs.Backend {
 	if i, ok := p.leads[address]; ok {
-		return &p.backends[i].Member
+		return &p.backends[i].Backend
 	}
 	return nil
 }
 
 // Leaves is why a node or a slot should leave a backend; empty: it stays.
-func Leaves(members []nfs.Member, backend netip.AddrPort) Reason {
-	if i := slices.IndexFunc(members, func(m nfs.Member) bool { return m.Addr == backend }); i >= 0 {
+func Leaves(members []nfs.Backend, backend netip.AddrPort) Reason {
+	if i := slices.IndexFunc(members, func(m nfs.Backend) bool { return m.Addr == backend }); i >= 0 {
 		return leaves(&members[i])
 	}
 	return Gone
 }
 
-func leaves(m *nfs.Member) Reason {
+func leaves(m *nfs.Backend) Reason {
 	switch {
 	case m == nil:
 		return Gone

@@ -18,10 +18,10 @@ func hundred(t *testing.T, n int) *Pool {
 }
 
 func TestOnlyOrphansMove(t *testing.T) {
-	for reason, change := range map[Reason]func([]nfs.Member) []nfs.Member{
-		Down:     func(l []nfs.Member) []nfs.Member { l[3].Health = nfs.Down; return l },
-		Draining: func(l []nfs.Member) []nfs.Member { l[3].Drain = true; return l },
-		Gone:     func(l []nfs.Member) []nfs.Member { return slices.Delete(l, 3, 4) },
+	for reason, change := range map[Reason]func([]nfs.Backend) []nfs.Backend{
+		Down:     func(l []nfs.Backend) []nfs.Backend { l[3].Health = nfs.Down; return l },
+		Draining: func(l []nfs.Backend) []nfs.Backend { l[3].Drain = true; return l },
+		Gone:     func(l []nfs.Backend) []nfs.Backend { return slices.Delete(l, 3, 4) },
 	} {
 		p := hundred(t, 10)
 		setMembers(p, change(members(10)))

@@ -46,7 +46,7 @@ type Pool struct {
 }
 
 type backend struct {
-	nfs.Member
+	nfs.Backend
 	addresses []string
 	nodes     int
 	hash      uint64
@@ -72,13 +72,13 @@ func NewPool() *Pool {
 // SetBackends replaces the backends, the addresses that lead to them, and the slack in percent. The text of an address is what
 // VolumeAttachments carry. Nodes keep their addresses: an address that leads to another backend now takes its nodes
 // along, and nodes whose address leads nowhere are orphans until Plan moves them or the backend returns.
-func (p *Pool) SetBackends(slack int, members []nfs.Member, addresses map[string]netip.AddrPort) {
+func (p *Pool) SetBackends(slack int, members []nfs.Backend, addresses map[string]netip.AddrPort) {
 	p.slack = slack
 	p.backends, p.leads, p.counts = make([]backend, len(members)), map[string]int{}, map[string]int{}
 	index := map[netip.AddrPort]int{}
-	for i, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Member) int { return a.Addr.Compare(b.Addr) }) {
+	for i, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Backend) int { return a.Addr.Compare(b.Addr) }) {
 		m.Weight = min(max(m.Weight, 1), nfs.MaxWeight)
-		p.backends[i] = backend{Member: m, hash: xxhash.Sum64String(m.Addr.String())}
+		p.backends[i] = backend{Backend: m, hash: xxhash.Sum64String(m.Addr.String())}
 		index[m.Addr] = i
 	}
 	for _, address := range slices.Sorted(maps.Keys(addresses)) {

@@ -74,7 +74,7 @@ func TestUnwrittenAddressIsChosenAgainWhenItsBackendIsLost(t *testing.T) {
 		if written {
 			p.Record(Attachment{node(0), "pv", first})
 		}
-		lost := slices.IndexFunc(list, func(m nfs.Member) bool { return m.Address() == first })
+		lost := slices.IndexFunc(list, func(m nfs.Backend) bool { return m.Address() == first })
 		list[lost].Drain = true
 		setMembers(p, list)
 		must.Equal(t, attach(t, p, node(0), "pv"), first, "while its backend drains")
@@ -195,7 +195,7 @@ func TestTiesSpreadAndDependOnTheNodeAlone(t *testing.T) {
 func TestAddressesAreForgottenWithTheirNodes(t *testing.T) {
 	p := NewPool()
 	for i := range 100 {
-		setMembers(p, []nfs.Member{member(i)})
+		setMembers(p, []nfs.Backend{member(i)})
 		attach(t, p, node(0), "pv")
 		p.Detach(node(0).Name, "pv")
 	}

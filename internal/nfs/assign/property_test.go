@@ -16,9 +16,9 @@ import (
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 300, 80) }
 
-func drawTargets(t *rapid.T, n int, plain bool) []nfs.Member {
+func drawTargets(t *rapid.T, n int, plain bool) []nfs.Backend {
 	chosen := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, n, rapid.ID).Draw(t, "backends")
-	list := []nfs.Member{}
+	list := []nfs.Backend{}
 	for _, i := range chosen {
 		m := member(i)
 		m.Health = rapid.SampledFrom([]nfs.Health{nfs.Healthy, nfs.Healthy, nfs.Healthy, nfs.Unknown, nfs.Failing, nfs.Down}).Draw(t, "health")
@@ -34,10 +34,10 @@ func drawTargets(t *rapid.T, n int, plain bool) []nfs.Member {
 
 // checkPlan: all orphans move, and no other nodes, to the best backends.
 func (w *world) checkPlan(t *rapid.T, p *Pool) {
-	members := map[netip.AddrPort]nfs.Member{}
+	members := map[netip.AddrPort]nfs.Backend{}
 	best := rank(nfs.Down)
 	for _, b := range p.backends {
-		members[b.Addr] = b.Member
+		members[b.Addr] = b.Backend
 		if b.Open() {
 			best = min(best, rank(b.Health))
 		}
@@ -200,8 +200,8 @@ func TestSlotsFollowBackends(t *testing.T) {
 	})
 }
 
-func checkRepoint(t *rapid.T, slots []Slot, list []nfs.Member, moves []SlotMove, rules Rules) {
-	by, best, unprobed := map[netip.AddrPort]nfs.Member{}, rank(nfs.Down), false
+func checkRepoint(t *rapid.T, slots []Slot, list []nfs.Backend, moves []SlotMove, rules Rules) {
+	by, best, unprobed := map[netip.AddrPort]nfs.Backend{}, rank(nfs.Down), false
 	for _, m := range list {
 		by[m.Addr] = m
 		if m.Open() {

@@ -20,7 +20,7 @@ type Placement struct {
 
 // Load is how many nodes a backend has.
 type Load struct {
-	nfs.Member
+	nfs.Backend
 	Nodes int
 }
 
@@ -53,7 +53,7 @@ func (p *Pool) Len() int { return len(p.nodes) }
 func (p *Pool) Loads() []Load {
 	loads := make([]Load, len(p.backends))
 	for i, b := range p.backends {
-		loads[i] = Load{Member: b.Member, Nodes: b.nodes}
+		loads[i] = Load{Backend: b.Backend, Nodes: b.nodes}
 	}
 	return loads
 }
@@ -61,7 +61,7 @@ func (p *Pool) Loads() []Load {
 // Idle are the healthy backends that have no node although another has more for its
 // weight than they would have with one.
 func Idle(loads []Load) []netip.AddrPort {
-	most := Load{Member: nfs.Member{Backend: nfs.Backend{Weight: 1}}}
+	most := Load{Backend: nfs.Backend{Weight: 1}}
 	for _, l := range loads {
 		if int64(l.Nodes)*int64(most.Weight) > int64(most.Nodes)*int64(l.Weight) {
 			most = l

@@ -50,7 +50,7 @@ type SlotMove struct {
 // if Excess is asked for: see shed. While a backend is not probed yet, slots leave only
 // backends that are gone, down or draining: the probe comes within seconds, and a slot should move once.
 // Without an open backend, slots stay as they are.
-func Repoint(slots []Slot, members []nfs.Member, rules Rules) []SlotMove {
+func Repoint(slots []Slot, members []nfs.Backend, rules Rules) []SlotMove {
 	s := newSpread(slots, members)
 	if len(s.places) == 0 {
 		return nil
@@ -80,7 +80,7 @@ type spread struct {
 	now      []netip.AddrPort
 	places   []place // backends that slots may go to, sorted by address
 	index    map[netip.AddrPort]int
-	members  []nfs.Member
+	members  []nfs.Backend
 	unprobed bool
 }
 
@@ -90,7 +90,7 @@ type place struct {
 	slots int
 }
 
-func newSpread(slots []Slot, members []nfs.Member) *spread {
+func newSpread(slots []Slot, members []nfs.Backend) *spread {
 	s := &spread{slots: slices.Clone(slots), now: make([]netip.AddrPort, len(slots)), index: map[netip.AddrPort]int{}, members: members}
 	best := rank(nfs.Down)
 	for _, m := range members {
@@ -100,11 +100,11 @@ func newSpread(slots []Slot, members []nfs.Member) *spread {
 		}
 	}
 	s.unprobed = s.unprobed && best == rank(nfs.Healthy)
-	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Member) int { return a.Addr.Compare(b.Addr) }) {
+	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b nfs.Backend) int { return a.Addr.Compare(b.Addr) }) {
 		if m.Open() && rank(m.Health) == best {
 			s.index[m.Addr] = len(s.places)
 			m.Weight = max(m.Weight, 1)
-			s.places = append(s.places, place{Load: Load{Member: m}, hash: xxhash.Sum64String(m.Addr.String())})
+			s.places = append(s.places, place{Load: Load{Backend: m}, hash: xxhash.Sum64String(m.Addr.String())})
 		}
 	}
 	for i, slot := range slots {

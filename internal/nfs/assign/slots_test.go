@@ -28,7 +28,7 @@ var byDefault = Rules{PerBackend: nfs.SlotsPerBackend, Slack: DefaultSlack}
 // excess asks for a rebalance.
 func excess(slack int) Rules { return Rules{PerBackend: 1, Slack: slack, Excess: true} }
 
-func perBackend(slots []Slot, list []nfs.Member) []int {
+func perBackend(slots []Slot, list []nfs.Backend) []int {
 	counts := map[netip.AddrPort]int{}
 	for _, s := range slots {
 		counts[s.Backend]++
@@ -40,7 +40,7 @@ func perBackend(slots []Slot, list []nfs.Member) []int {
 	return result
 }
 
-func newSlots(n int, list []nfs.Member) []Slot {
+func newSlots(n int, list []nfs.Backend) []Slot {
 	slots := make([]Slot, n)
 	slots = apply(slots, Repoint(slots, list, byDefault))
 	for i := range slots {
@@ -64,10 +64,10 @@ func TestNewSlotsAreSpreadEvenly(t *testing.T) {
 }
 
 func TestOnlySlotsOfLostBackendMove(t *testing.T) {
-	for reason, change := range map[Reason]func([]nfs.Member) []nfs.Member{
-		Down:     func(l []nfs.Member) []nfs.Member { l[1].Health = nfs.Down; return l },
-		Draining: func(l []nfs.Member) []nfs.Member { l[1].Drain = true; return l },
-		Gone:     func(l []nfs.Member) []nfs.Member { return slices.Delete(l, 1, 2) },
+	for reason, change := range map[Reason]func([]nfs.Backend) []nfs.Backend{
+		Down:     func(l []nfs.Backend) []nfs.Backend { l[1].Health = nfs.Down; return l },
+		Draining: func(l []nfs.Backend) []nfs.Backend { l[1].Drain = true; return l },
+		Gone:     func(l []nfs.Backend) []nfs.Backend { return slices.Delete(l, 1, 2) },
 	} {
 		list := members(4)
 		slots := newSlots(16, list)
@@ -172,10 +172,10 @@ func TestExcessMovesSlotsByTheirNodes(t *testing.T) {
 }
 
 func TestIdleBackendsAreHealthyOnesWithoutNodes(t *testing.T) {
-	load := func(i, nodes int, change func(*nfs.Member)) Load {
+	load := func(i, nodes int, change func(*nfs.Backend)) Load {
 		l := Load{member(i), nodes}
 		if change != nil {
-			change(&l.Member)
+			change(&l.Backend)
 		}
 		return l
 	}
@@ -186,11 +186,11 @@ func TestIdleBackendsAreHealthyOnesWithoutNodes(t *testing.T) {
 		"one":                 {[]Load{load(0, 2, nil), load(1, 0, nil)}, 1},
 		"few nodes":           {[]Load{load(0, 1, nil), load(1, 0, nil)}, 0},
 		"no nodes":            {[]Load{load(0, 0, nil), load(1, 0, nil)}, 0},
-		"drains":              {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Member) { m.Drain = true })}, 0},
-		"fails":               {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Member) { m.Health = nfs.Failing })}, 0},
-		"the other one fails": {[]Load{load(0, 2, func(m *nfs.Member) { m.Health = nfs.Down }), load(1, 0, nil)}, 1},
-		"beside a heavy one":  {[]Load{load(0, 9, func(m *nfs.Member) { m.Weight = 9 }), load(1, 0, nil)}, 0},
-		"a heavy one":         {[]Load{load(0, 1, nil), load(1, 0, func(m *nfs.Member) { m.Weight = 9 })}, 1},
+		"drains":              {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Backend) { m.Drain = true })}, 0},
+		"fails":               {[]Load{load(0, 2, nil), load(1, 0, func(m *nfs.Backend) { m.Health = nfs.Failing })}, 0},
+		"the other one fails": {[]Load{load(0, 2, func(m *nfs.Backend) { m.Health = nfs.Down }), load(1, 0, nil)}, 1},
+		"beside a heavy one":  {[]Load{load(0, 9, func(m *nfs.Backend) { m.Weight = 9 }), load(1, 0, nil)}, 0},
+		"a heavy one":         {[]Load{load(0, 1, nil), load(1, 0, func(m *nfs.Backend) { m.Weight = 9 })}, 1},
 	} {
 		must.Equal(t, len(Idle(c.loads)), c.want, "%s", name)
 	}

@@ -16,11 +16,11 @@ func (s *State) notes(c nfs.Change) []string {
 	for _, b := range s.Service.Backends {
 		listed[b.Addr] = true
 	}
-	discovered := func(text string) (nfs.Member, bool) {
+	discovered := func(text string) (nfs.Backend, bool) {
 		addr, err := nfs.ParseEndpoint(text, s.Service.Port)
-		i := slices.IndexFunc(s.members, func(m nfs.Member) bool { return m.Addr == addr })
+		i := slices.IndexFunc(s.members, func(m nfs.Backend) bool { return m.Addr == addr })
 		if err != nil || i < 0 || listed[addr] || s.members[i].Source == nfs.Static {
-			return nfs.Member{}, false
+			return nfs.Backend{}, false
 		}
 		return s.members[i], true
 	}

@@ -121,7 +121,7 @@ func (s *State) Change(c nfs.Change) (Plan, nfs.Problems) {
 }
 
 // to plans the change to other members.
-func (s *State) to(after []nfs.Member) Plan {
+func (s *State) to(after []nfs.Backend) Plan {
 	plan := Plan{
 		Service: s.object.Namespace + "/" + s.object.Name, Exposure: s.Service.Exposure, Outcome: Nothing, Slots: []assign.SlotMove{}, Moves: []Move{},
 	}
@@ -161,9 +161,9 @@ func (s *State) repoints(address string) bool {
 }
 
 // repointed is why an address that nodes have mounted no longer leads to a backend.
-func repointed(after []nfs.Member, from netip.AddrPort) assign.Reason {
+func repointed(after []nfs.Backend, from netip.AddrPort) assign.Reason {
 	reason := assign.Excess
-	if slices.ContainsFunc(after, func(m nfs.Member) bool { return m.Addr == from && m.Health == nfs.Failing }) {
+	if slices.ContainsFunc(after, func(m nfs.Backend) bool { return m.Addr == from && m.Health == nfs.Failing }) {
 		reason = assign.Down
 	}
 	return cmp.Or(assign.Leaves(after, from), reason)
@@ -180,11 +180,11 @@ func (s *State) admission(c nfs.Change) nfs.Problems {
 	})
 }
 
-func (s *State) backends(after []nfs.Member, then []assign.Load) []Backend {
+func (s *State) backends(after []nfs.Backend, then []assign.Load) []Backend {
 	list := []Backend{}
 	for _, l := range s.pool.Loads() {
 		b := Backend{Address: l.Addr, Change: "removed", Health: l.Health.String(), Weight: l.Weight, Drain: l.Drain, NodesNow: l.Nodes}
-		if i := slices.IndexFunc(after, func(m nfs.Member) bool { return m.Addr == l.Addr }); i >= 0 {
+		if i := slices.IndexFunc(after, func(m nfs.Backend) bool { return m.Addr == l.Addr }); i >= 0 {
 			b.Change = ""
 			switch m := after[i]; {
 			case m.Drain && !l.Drain:

@@ -21,7 +21,7 @@ type State struct {
 
 	object      *v1alpha1.NFSService
 	attachments []assign.Attachment
-	members     []nfs.Member
+	members     []nfs.Backend
 	pool        *assign.Pool
 	slotOf      map[string]int // by address
 }
@@ -46,7 +46,7 @@ func Read(s *v1alpha1.NFSService, attachments []assign.Attachment) *State {
 }
 
 // poolOf has the nodes, if the service had these backends and slots, and this backend behind a Stable address.
-func (s *State) poolOf(members []nfs.Member, slots []assign.Slot, stable string) *assign.Pool {
+func (s *State) poolOf(members []nfs.Backend, slots []assign.Slot, stable string) *assign.Pool {
 	status := s.object.Status
 	status.Backend = stable
 	pool := assign.NewPool()

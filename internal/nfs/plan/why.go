@@ -22,7 +22,7 @@ func (s *State) why(n Node, backend netip.AddrPort) string {
 		way = fmt.Sprintf("slot %d points to it", *n.Slot)
 	}
 	words := []string{way}
-	if i := slices.IndexFunc(s.members, func(m nfs.Member) bool { return m.Addr == backend }); i >= 0 && s.members[i].Zone != "" && n.Zone != "" {
+	if i := slices.IndexFunc(s.members, func(m nfs.Backend) bool { return m.Addr == backend }); i >= 0 && s.members[i].Zone != "" && n.Zone != "" {
 		if s.members[i].Zone == n.Zone {
 			words = append(words, "in the node's zone")
 		} else {

@@ -29,10 +29,10 @@ type stable struct {
 	unposted []Slice
 }
 
-func (m *stable) members() []nfs.Member {
-	var list []nfs.Member
+func (m *stable) members() []nfs.Backend {
+	var list []nfs.Backend
 	for _, b := range m.table.Backends() {
-		list = append(list, nfs.Member{Backend: nfs.Backend{Addr: b, Weight: 1, Drain: m.drain[b]}, Health: m.table.Health(b)})
+		list = append(list, nfs.Backend{Addr: b, Weight: 1, Drain: m.drain[b], Health: m.table.Health(b)})
 	}
 	return list
 }
@@ -71,7 +71,7 @@ func (m *stable) check(t *rapid.T) {
 	for len(m.unposted) > 0 {
 		m.write()
 	}
-	healthy := slices.ContainsFunc(m.members(), func(b nfs.Member) bool { return b.Health == nfs.Healthy })
+	healthy := slices.ContainsFunc(m.members(), func(b nfs.Backend) bool { return b.Health == nfs.Healthy })
 	for _, s := range m.slices {
 		if h := m.table.Health(s.Backend); healthy && s.Backend.IsValid() && (h == nfs.Down || h == nfs.Failing) {
 			t.Fatalf("a slice names %s, which is %s, and another is healthy", s.Backend, h)

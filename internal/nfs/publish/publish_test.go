@@ -19,13 +19,13 @@ func at(i int) netip.AddrPort {
 }
 
 // backends has a letter for each: H, U, F, D; small letters drain.
-func backends(word string) []nfs.Member {
+func backends(word string) []nfs.Backend {
 	health := map[string]nfs.Health{"H": nfs.Healthy, "U": nfs.Unknown, "F": nfs.Failing, "D": nfs.Down}
-	var list []nfs.Member
+	var list []nfs.Backend
 	for i, c := range word {
 		letter := string(c)
-		list = append(list, nfs.Member{
-			Backend: nfs.Backend{Addr: at(i), Weight: 1, Drain: letter == strings.ToLower(letter)}, Health: health[strings.ToUpper(letter)],
+		list = append(list, nfs.Backend{
+			Addr: at(i), Weight: 1, Drain: letter == strings.ToLower(letter), Health: health[strings.ToUpper(letter)],
 		})
 	}
 	return list
@@ -59,7 +59,7 @@ func TestStableAddressFollowsHealth(t *testing.T) {
 
 func TestStableAddressKeepsItsFamily(t *testing.T) {
 	list := backends("H")
-	list = append(list, nfs.Member{Backend: nfs.Backend{Addr: netip.MustParseAddrPort("[fd00::1]:2049")}, Health: nfs.Healthy})
+	list = append(list, nfs.Backend{Addr: netip.MustParseAddrPort("[fd00::1]:2049"), Health: nfs.Healthy})
 	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list), list[1].Addr)
 	must.Equal(t, ChooseStable("files", corev1.IPv6Protocol, at(0), list[:1]), netip.AddrPort{})
 }

@@ -19,8 +19,8 @@ import (
 // If no backend is fit, current stays: it works again as soon as its server does. A Down backend is never newly chosen.
 // The service's name spreads services over the same backends. family limits the addresses to those that the ClusterIP can
 // reach; empty: any. The result is not valid if nothing should be published.
-func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Member) netip.AddrPort {
-	var now, best *nfs.Member
+func ChooseStable(service string, family Family, current netip.AddrPort, members []nfs.Backend) netip.AddrPort {
+	var now, best *nfs.Backend
 	hash := xxhash.Sum64String(service)
 	for i := range members {
 		m := &members[i]
@@ -46,7 +46,7 @@ func ChooseStable(service string, family Family, current netip.AddrPort, members
 }
 
 // moves reports whether a move from now to best is worth a reconnect of all clients.
-func moves(now, best nfs.Member) bool {
+func moves(now, best nfs.Backend) bool {
 	switch {
 	case best.Health == nfs.Healthy && (now.Health == nfs.Down || now.Health == nfs.Failing):
 		return true // also to one that drains, which still serves
@@ -58,7 +58,7 @@ func moves(now, best nfs.Member) bool {
 }
 
 // fitness orders backends: healthy, not probed, failing, down. Among equals, draining backends come last.
-func fitness(m nfs.Member) int {
+func fitness(m nfs.Backend) int {
 	order := map[nfs.Health]int{nfs.Healthy: 0, nfs.Unknown: 2, nfs.Failing: 4, nfs.Down: 6}[m.Health]
 	if m.Drain {
 		order++
@@ -67,7 +67,7 @@ func fitness(m nfs.Member) int {
 }
 
 // affinity is a rendezvous hash of the service and the backend.
-func affinity(service uint64, m nfs.Member) uint64 {
+func affinity(service uint64, m nfs.Backend) uint64 {
 	x := service ^ xxhash.Sum64String(m.Addr.String())
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	return x ^ x>>27

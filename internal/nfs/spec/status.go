@@ -11,16 +11,16 @@ import (
 
 // Members are the backends in the status, with their health. Malformed records, which the controller never writes, are
 // left out.
-func Members(status *v1alpha1.NFSServiceStatus) []nfs.Member {
-	var members []nfs.Member
+func Members(status *v1alpha1.NFSServiceStatus) []nfs.Backend {
+	var members []nfs.Backend
 	for _, b := range status.Backends {
 		addr, err := netip.ParseAddrPort(b.Address)
 		if err != nil {
 			continue
 		}
-		members = append(members, nfs.Member{
-			Backend: nfs.Backend{Addr: addr, Weight: min(max(b.Weight, nfs.DefaultWeight), nfs.MaxWeight), Zone: b.Zone, Drain: b.Drain, Source: nfs.Source(b.Source)},
-			Health:  nfs.ParseHealth(b.Health),
+		members = append(members, nfs.Backend{
+			Addr: addr, Weight: min(max(b.Weight, nfs.DefaultWeight), nfs.MaxWeight), Zone: b.Zone, Drain: b.Drain, Source: nfs.Source(b.Source),
+			Health: nfs.ParseHealth(b.Health),
 		})
 	}
 	return members
@@ -46,12 +46,12 @@ func SlotAddresses(status *v1alpha1.NFSServiceStatus, service uint16) []string {
 
 // Reachable are the members of the address family of the service's ClusterIPs; all members while the service has no
 // ClusterIP.
-func Reachable(status *v1alpha1.NFSServiceStatus, members []nfs.Member) []nfs.Member {
+func Reachable(status *v1alpha1.NFSServiceStatus, members []nfs.Backend) []nfs.Backend {
 	family := familyOf(status.Address)
 	for i := 0; i < len(status.Slots) && family == ""; i++ {
 		family = familyOf(status.Slots[i].Address)
 	}
-	var reachable []nfs.Member
+	var reachable []nfs.Backend
 	for _, m := range members {
 		if family == "" || publish.FamilyOf(m.Addr.Addr()) == family {
 			reachable = append(reachable, m)
@@ -70,7 +70,7 @@ func familyOf(clusterIP string) publish.Family {
 
 // Addresses are what nodes mount, in the form of VolumeAttachments (nfs.Backend.Address), each with its backend. service is
 // the port that clients mount. An unpublished address leads to no backend, since another Service may have that address.
-func Addresses(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Member, slots []assign.Slot, service uint16) map[string]netip.AddrPort {
+func Addresses(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members []nfs.Backend, slots []assign.Slot, service uint16) map[string]netip.AddrPort {
 	addresses := map[string]netip.AddrPort{}
 	switch exposure {
 	case nfs.PerNodeStable:
@@ -92,7 +92,7 @@ func Addresses(exposure nfs.Exposure, status *v1alpha1.NFSServiceStatus, members
 }
 
 // ChooseStable is the backend that the address of exposure Stable should point to.
-func ChooseStable(s *v1alpha1.NFSService, members []nfs.Member) netip.AddrPort {
+func ChooseStable(s *v1alpha1.NFSService, members []nfs.Backend) netip.AddrPort {
 	return publish.ChooseStable(s.Namespace+"/"+s.Name, familyOf(s.Status.Address), addrPort(s.Status.Backend), members)
 }
 
