@@ -24,14 +24,11 @@ const (
 // DialReserved connects from a port below 1024, as mounting kernels do, since servers may refuse shares to other
 // ports, or hide them (Linux: secure; NFS-Ganesha: PrivilegedPort). If the process may not, it uses any port.
 func DialReserved(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
-	any := netip.IPv4Unspecified()
-	if address.Addr().Is6() && !address.Addr().Is4In6() {
-		any = netip.IPv6Unspecified()
-	}
 	const attempts = 8
 	for range attempts {
 		port := lowestReserved + rand.N(highestReserved-lowestReserved+1)
-		conn, err := dialFrom(ctx, netip.AddrPortFrom(any, uint16(port)), address)
+		dialer := net.Dialer{KeepAlive: -1, Control: shareLocalPort, LocalAddr: &net.TCPAddr{Port: port}}
+		conn, err := dialer.DialContext(ctx, "tcp", address.String())
 		taken := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
 			break
@@ -41,9 +38,4 @@ func DialReserved(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 		}
 	}
 	return DialTCP(ctx, address)
-}
-
-func dialFrom(ctx context.Context, local, remote netip.AddrPort) (net.Conn, error) {
-	dialer := net.Dialer{KeepAlive: -1, Control: shareLocalPort, LocalAddr: net.TCPAddrFromAddrPort(local)}
-	return dialer.DialContext(ctx, "tcp", remote.String())
 }
