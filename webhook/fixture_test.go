@@ -151,9 +151,9 @@ func newFencing(t testing.TB, live client.Reader) *Fencing {
 	} else if !ok {
 		watched = fakeClient(t) // of tests without fencing
 	}
-	holders := fencing.NewHolderReader(live, watched, profiles.RookCeph().Serves)
-	go func() { _ = holders.Start(t.Context()) }()
-	for !holders.Synced() {
+	holders := fencing.NewHolderReader(live, fencing.NewHoldings(watched, profiles.RookCeph().Serves))
+	go func() { _ = holders.Held.Start(t.Context()) }()
+	for !holders.Held.Synced() {
 		time.Sleep(time.Millisecond)
 	}
 	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nfencing: {profiles: [{name: rook-ceph}]}"))

@@ -51,9 +51,9 @@ func cephClientsCommand() *cobra.Command {
 }
 
 // askCeph returns a function that asks Ceph for a node's clients; nil if cephClients is off.
-func askCeph(c config.CephClients, objects client.Reader) fencing.AskStorage {
+func askCeph(c config.CephClients, live client.Reader, held *fencing.Holdings) fencing.AskStorage {
 	if c.Mode == config.Off {
 		return nil
 	}
-	return cephclients.Reporter{ClusterID: c.ClusterID, Objects: objects, Ask: cephclients.WithPause(cephclients.Ask(c.URL, cephClientsCertificates), clock.RealClock{})}.Report
+	return cephclients.Reporter{ClusterID: c.ClusterID, Live: live, Held: held, Ask: cephclients.WithPause(cephclients.Ask(c.URL, cephClientsCertificates), clock.RealClock{})}.Report
 }

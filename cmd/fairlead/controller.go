@@ -112,7 +112,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("adding the switch of the policies for attachments: %w", err)
 	}
 	if configuration.Fencing.On() {
-		if err := setupFencing(ctx, mgr, configuration.Fencing, profiles, log); err != nil {
+		if err := setupFencing(ctx, mgr, configuration.Fencing, log); err != nil {
 			return err
 		}
 	}
@@ -170,32 +170,27 @@ func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile
 	return setup(mgr, controllers...)
 }
 
-// setupFencing registers the controllers of fencing. claims reports whether volumes are indexed by claim.
-func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, claims bool, log *slog.Logger) error {
+// setupFencing registers the controllers of fencing.
+func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, log *slog.Logger) error {
 	objects, api := mgr.GetClient(), mgr.GetAPIReader()
 	if err := fencingreads.IndexFencing(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
-	}
-	if !claims {
-		if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
 	}
 	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("building the client of the watches for volumes: %w", err)
 	}
-	cached := fencingreads.NewFenceReader(c, objects, api).SharingPods()
-	holders := fencingreads.NewHolderReader(api, watching, cached.Protects)
-	if err := mgr.Add(holders); err != nil {
+	held := fencingreads.NewHoldingsWithRows(watching, c.Protects)
+	if err := mgr.Add(held); err != nil {
 		return fmt.Errorf("adding the watches for volumes: %w", err)
 	}
+	cached := fencingreads.NewFenceReader(c, objects, api, held).SharingPods()
 	live := cached.Live(fencingreads.VersionOfNodes(mgr.GetCache()))
-	ask := askCeph(c.CephClients, objects)
+	ask := askCeph(c.CephClients, api, held)
 	recorder := mgr.GetEventRecorder("fairlead")
 	return setup(mgr,
-		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: holders, Live: api, Events: recorder, Log: log},
+		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, Held: held, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, held), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

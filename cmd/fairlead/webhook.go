@@ -130,14 +130,14 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
-		Synced:   func() bool { return fencing == nil || fencing.Live.Synced() },
+		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Begun() },
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)
 	group.Go(func() error { return source.Start(background) })
 	group.Go(func() error { return serveHTTP(background, o.opsListen, admission.Ops(readiness, registry, o.pprof)) })
 	if fencing != nil {
-		group.Go(func() error { return fencing.Live.Start(background) })
+		group.Go(func() error { return fencing.Live.Held.Start(background) })
 	}
 	if api != nil {
 		group.Go(func() error { return api.Start(background) })
@@ -166,13 +166,8 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 	if !c.Fencing.On() {
 		return nil
 	}
-	policy := c.Fencing.Policy()
-	protected := func(driver string) bool {
-		_, yes := policy.Storages(driver)
-		return yes
-	}
 	return &webhook.Fencing{
-		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, live, protected),
+		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, fencing.NewHoldings(live, c.Fencing.Protects)),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
 }

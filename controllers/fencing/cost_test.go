@@ -12,7 +12,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -26,7 +25,7 @@ func (w *world) countLiveLists() *int {
 		}
 		return nil
 	}
-	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client)
+	w.r.Live = w.reader(live, w.Client)
 	return lists
 }
 

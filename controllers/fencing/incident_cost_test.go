@@ -43,7 +43,7 @@ func (w *world) counted() *fakeapi.Counting {
 		return nil
 	}
 	w.r.API = api
-	w.r.Cached = fencing.NewFenceReader(w.config, w.API, api)
+	w.r.Cached = w.reader(w.API, api)
 	w.r.Live = w.r.Cached.Live(func(context.Context) string { return listVersion })
 	return api
 }

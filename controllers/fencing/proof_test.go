@@ -124,7 +124,7 @@ func TestNoNodeIsFencedBeforeTheStorageIsAsked(t *testing.T) {
 		}
 		return nil
 	}
-	w.r.Live = fencing.NewFenceReader(w.config, live, w.Client)
+	w.r.Live = w.reader(live, w.Client)
 	w.r.Ask = openFrom("192.168.1.9").ask
 	s := w.look().status()
 	must.True(t, w.after == behind && len(s.Fences) == 0 && looks == 2, "looks again after %v, %+v after %d looks", w.after, s.Fences, looks)

@@ -26,6 +26,8 @@ type Reconciler struct {
 	Client client.Client
 	// Cached and Live read the same, from the cache and from the API server.
 	Cached, Live *fencing.FenceReader
+	// Held tells which nodes get or lose an attachment.
+	Held *fencing.Holdings
 	// API reads the objects that are written, from the API server.
 	API client.Reader
 	// Ask asks the storage before a node is fenced; nil asks nothing.
@@ -69,7 +71,7 @@ const (
 // Reconcile looks at all machines that have or had one node name.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	result, err := r.reconcile(ctx, request)
-	if errors.Is(err, errBehind) {
+	if errors.Is(err, errBehind) || errors.Is(err, fencing.ErrNotSynced) {
 		return ctrl.Result{RequeueAfter: behind}, nil
 	}
 	return result, err

@@ -33,13 +33,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.statuses); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
-	ours := kit.OfDriver(r.Cached.Protects)
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencing.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
-		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(ofAttachment), builder.WithPredicates(ours)).
+		WatchesRawSource(attachments{r.Held}).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(placed())).
@@ -53,14 +52,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the fencing controller: %w", err)
 	}
 	return nil
-}
-
-func ofAttachment(_ context.Context, o client.Object) []reconcile.Request {
-	va, ok := o.(*storagev1.VolumeAttachment)
-	if !ok {
-		return nil
-	}
-	return kit.Request(va.Spec.NodeName)
 }
 
 func ofPod(_ context.Context, o client.Object) []reconcile.Request {

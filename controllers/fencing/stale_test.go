@@ -24,7 +24,7 @@ func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
 		cache.Show(o)
 	}
 	api := w.Client
-	w.r.Cached = fencing.NewFenceReader(w.config, cache, api)
+	w.r.Cached = w.reader(cache, api)
 	return cache
 }
 

@@ -48,6 +48,8 @@ type world struct {
 	// driver answers a NetworkFence; nil is success.
 	driver func(*csiaddons.NetworkFence) error
 	config config.Fencing
+	// lists are what the watches of volumes show.
+	lists map[*fencing.Holdings]client.Reader
 	// after is when the last look is to be repeated, and err the last error.
 	after time.Duration
 	err   error
@@ -64,9 +66,8 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexFencing(t.Context(), &indexes),
-		fencing.NewFenceReader(config.Fencing{}, nil, nil).IndexAddons(t.Context(), &indexes)))
-	w := &world{config: fencingOf(config.Fence)}
+	testkit.Must(t, errors.Join(fencing.IndexFencing(t.Context(), &indexes), fencing.NewFenceReader(config.Fencing{}, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
+	w := &world{config: fencingOf(config.Fence), lists: map[*fencing.Holdings]client.Reader{}}
 	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
 		objects.CephClass("block", rbd, "rook-ceph", "rook-csi-rbd-provisioner"), volume("pvc-a"), attachment("pvc-a", "node-1"),
@@ -81,11 +82,23 @@ func (w *world) restart() *world {
 	w.NewLeader()
 	api := w.Client
 	w.r = &Reconciler{
-		Client: api, Cached: fencing.NewFenceReader(w.config, api, api), Live: fencing.NewFenceReader(w.config, api, api), API: api,
+		Client: api, Cached: w.reader(api, api), Live: w.reader(api, api), API: api,
 		Events: w.Events, Clock: w.Clock, Log: w.Log,
 	}
 	w.r.metrics = testkit.Value[*metrics](w)(newMetrics(w.Registry, w.r.statuses))
 	return w
+}
+
+// reader reads objects as a cache, whose watches of volumes have shown all changes when a look begins.
+func (w *world) reader(objects, live client.Reader) *fencing.FenceReader {
+	w.Helper()
+	var shows client.Reader = w.API // what the watches of volumes read is not counted
+	if cache, ok := objects.(*fakeapi.Cache); ok {
+		shows = cache
+	}
+	held := testkit.Value[*fencing.Holdings](w)(fencing.ListedHoldings(w.Context(), shows, w.config.Protects))
+	w.lists[held] = shows
+	return fencing.NewFenceReader(w.config, objects, live, held)
 }
 
 // refuse answers all writes of some verbs with an error, of an object for which it is not nil.
@@ -101,6 +114,9 @@ func (w *world) refuse(answer func(client.Object) error, verbs ...string) *world
 
 func (w *world) reconcile(node string) (ctrl.Result, error) {
 	w.watch(node)
+	for held, objects := range w.lists {
+		w.Must(held.List(w.Context(), objects))
+	}
 	return w.r.Reconcile(context.Background(), kit.Request(node)[0])
 }
 

@@ -43,9 +43,9 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 	policy := fence.Policy{Storages: func(name string) (fence.StoragePolicy, bool) {
 		return fence.StoragePolicy{Mode: fence.ModeFence}, name == driver
 	}}
-	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, f.API, func(name string) bool { return name == driver }), Live: f.Client, Events: f.Events, Log: f.Log}
-	go func() { _ = f.r.Holders.Start(t.Context()) }()
-	for !f.r.Holders.Synced() {
+	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, fencing.NewHoldings(f.API, func(name string) bool { return name == driver })), Live: f.Client, Events: f.Events, Log: f.Log}
+	go func() { _ = f.r.Holders.Held.Start(t.Context()) }()
+	for !f.r.Holders.Held.Synced() {
 		time.Sleep(time.Millisecond)
 	}
 	return f

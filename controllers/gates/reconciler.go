@@ -46,7 +46,7 @@ const (
 // Reconcile checks one pod. Waiting pods are few, so everything is read live.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
-	if !r.Holders.Synced() {
+	if !r.Holders.Held.Synced() {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}
 	err := r.Live.Get(ctx, request.NamespacedName, &pod)

@@ -60,7 +60,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), &indexes), fencing.IndexFencing(t.Context(), &indexes)))
+	testkit.Must(t, fencing.IndexFencing(t.Context(), &indexes))
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes, &v1alpha1.NodeFence{}, &corev1.Node{})
 	f := &fixture{Bench: testkit.NewBench(t, api), transform: nodeTransform(t)}
 	f.Client.Cache = f.NewCache()

@@ -201,7 +201,9 @@ func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t).lostLongAgo("node-1")
 			c.change(f)
-			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live).FenceFacts(f.Clock, nil)
+			held, err := fencing.ListedHoldings(t.Context(), f.API, cephFencing.Protects)
+			must.Do(t, err)
+			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live, held).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

@@ -11,10 +11,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -23,7 +22,8 @@ import (
 // Reporter asks for the clients of one Ceph cluster's volumes.
 type Reporter struct {
 	ClusterID string
-	Objects   client.Reader // a cache
+	Live      client.Reader
+	Held      *fencing.Holdings
 	Ask       func(context.Context, cephcli.Request) (cephcli.Answer, error)
 }
 
@@ -68,32 +68,22 @@ func (a Reporter) Report(ctx context.Context, f fence.Facts) (report fence.Repor
 // volumes that the node may write to, by name: shared ones, and those that no other machine holds or held when it was lost.
 // A later machine of the same name has its own record.
 func (a Reporter) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
-	elsewhere := map[string]bool{}
-	var attachments storagev1.VolumeAttachmentList
-	var records v1alpha1.NodeFenceList
-	if err := errors.Join(a.Objects.List(ctx, &attachments, client.UnsafeDisableDeepCopy), a.Objects.List(ctx, &records, client.UnsafeDisableDeepCopy)); err != nil {
-		return nil, fmt.Errorf("looking for other holders of volumes: %w", err)
-	}
-	for i := range attachments.Items {
-		if spec := &attachments.Items[i].Spec; spec.Source.PersistentVolumeName != nil && spec.NodeName != f.Node.Name {
-			elsewhere[*spec.Source.PersistentVolumeName] = true
-		}
-	}
-	for i := range records.Items {
-		for _, v := range records.Items[i].Status.Volumes {
-			elsewhere[v.PersistentVolume] = elsewhere[v.PersistentVolume] || records.Items[i].Name != f.Record
-		}
-	}
 	var volumes []fence.Volume
 	held := fence.VolumeNames(slices.Concat(f.Status.Volumes, f.Holding))
 	slices.Sort(held)
 	for _, name := range slices.Compact(held) {
 		var pv corev1.PersistentVolume
-		err := a.Objects.Get(ctx, client.ObjectKey{Name: name}, &pv)
-		if client.IgnoreNotFound(err) != nil {
+		if err := a.Live.Get(ctx, client.ObjectKey{Name: name}, &pv); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
 			return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
 		}
-		if v := fencing.FenceVolume(&pv); err == nil && !v.ReadOnly() && (v.Shared() || !elsewhere[name]) {
+		v := fencing.FenceVolume(&pv)
+		elsewhere, err := a.Held.HeldElsewhere(v, f.Node.Name, f.Record)
+		if err != nil {
+			return nil, fmt.Errorf("looking for other holders of volume %s: %w", name, err)
+		}
+		if !v.ReadOnly() && (v.Shared() || !elsewhere) {
 			volumes = append(volumes, v)
 		}
 	}

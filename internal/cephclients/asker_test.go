@@ -19,7 +19,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -57,8 +59,11 @@ func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, obje
 	t.Helper()
 	scheme, err := cluster.NewScheme()
 	must.Do(t, err)
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	held, err := fencing.ListedHoldings(t.Context(), live, profiles.RookCeph().Serves)
+	must.Do(t, err)
 	return Reporter{
-		ClusterID: "rook-ceph", Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		ClusterID: "rook-ceph", Live: live, Held: held,
 		Ask: func(_ context.Context, request cephcli.Request) (cephcli.Answer, error) {
 			if *asked = request; known == nil {
 				return cephcli.Answer{}, errors.New("unreachable")

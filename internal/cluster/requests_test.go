@@ -132,7 +132,7 @@ func TestSlimCopiesKeepRequests(t *testing.T) {
 		var object any = o
 		switch o := o.(type) {
 		case *corev1.PersistentVolume:
-			transform = caches.SlimPersistentVolumes(false)
+			transform = caches.SlimPersistentVolume
 		case *storagev1.StorageClass:
 			transform = caches.SlimStorageClass
 		case *corev1.PersistentVolumeClaim:

@@ -123,7 +123,7 @@ func TestAttachmentsOfOtherDriversAreIgnored(t *testing.T) {
 
 func TestSlimCopiesKeepVolumes(t *testing.T) {
 	pv := persistentVolumeOf("static-pv", "v", corev1.ReadWriteMany, map[string]string{"migratable": "true", "dataEngine": "v2", "other": "x"})
-	slim, err := caches.SlimPersistentVolumes(false)(pv.DeepCopy())
+	slim, err := caches.SlimPersistentVolume(pv.DeepCopy())
 	must.Do(t, err)
 	va, err := caches.SlimVolumeAttachment(attachedTo("static-pv", "node-2"))
 	must.Do(t, err)

@@ -264,7 +264,7 @@ func TestMountsOfAWorkload(t *testing.T) {
 
 func slimmed(t *testing.T, pv *corev1.PersistentVolume) client.Object {
 	t.Helper()
-	slim, err := caches.SlimPersistentVolumes(false)(pv)
+	slim, err := caches.SlimPersistentVolume(pv)
 	must.Do(t, err)
 	return slim.(client.Object)
 }

@@ -133,6 +133,22 @@ func (f Fencing) Holds() bool {
 	return slices.ContainsFunc(f.Profiles, func(p FencingProfile) bool { return p.Mode != Off })
 }
 
+// Profile that fences or guards the volumes of a driver.
+func (f Fencing) Profile(driver string) (FencingProfile, bool) {
+	for _, p := range f.Profiles {
+		if p.Mode != Off && p.Storage().Serves(driver) {
+			return p, true
+		}
+	}
+	return FencingProfile{}, false
+}
+
+// Protects reports whether a profile fences or guards the volumes of a driver.
+func (f Fencing) Protects(driver string) bool {
+	_, yes := f.Profile(driver)
+	return yes
+}
+
 func (f *Fencing) setDefaults() {
 	or(&f.MaxAge.Duration, fence.DefaultMaxAge)
 	or(&f.Returning.ReadyFor.Duration, fence.DefaultReadyFor)
@@ -212,12 +228,11 @@ func (f Fencing) Policy() fence.Policy {
 		MaxAge: f.MaxAge.Duration, ReadyFor: f.Returning.ReadyFor.Duration, Automatic: f.Returning.Automatic,
 		GiveUpAfter: f.GiveUp.After.Duration,
 		Storages: func(driver string) (fence.StoragePolicy, bool) {
-			for _, p := range f.Profiles {
-				if p.Mode != Off && p.Storage().Serves(driver) {
-					return fence.StoragePolicy{Mode: fence.Mode(p.Mode), Profile: p.Name, Source: p.Source(), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
-				}
+			p, protected := f.Profile(driver)
+			if !protected {
+				return fence.StoragePolicy{}, false
 			}
-			return fence.StoragePolicy{}, false
+			return fence.StoragePolicy{Mode: fence.Mode(p.Mode), Profile: p.Name, Source: p.Source(), ClientRanges: p.Ranges(), ClusterRanges: p.ClusterRanges()}, true
 		},
 	}
 }

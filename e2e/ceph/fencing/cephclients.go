@@ -23,7 +23,9 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/ceph"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 )
 
@@ -60,7 +62,10 @@ func (s *show) cephClients(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	asker.Objects = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	asker.Live = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	if asker.Held, err = fencing.ListedHoldings(ctx, asker.Live, profiles.RookCeph().Serves); err != nil {
+		return err
+	}
 	facts := fence.Facts{Now: time.Now(), Node: fence.Node{Name: s.Node1.Name, Addresses: []netip.Addr{s.Node1.Address}}}
 	for _, o := range objects {
 		facts.Holding = append(facts.Holding, v1alpha1.HeldVolume{PersistentVolume: o.GetName()})

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
@@ -90,11 +89,12 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 
 // drillFacts are the facts of the controller, read live.
 func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node string, now clock.PassiveClock) (fence.Facts, error) {
+	held, err := fencing.ListedHoldings(ctx, live, c.Protects)
 	objects := fencing.NewScanned(lists.NewLive(live))
-	if err := errors.Join(cluster.IndexClaims(ctx, objects), fencing.IndexFencing(ctx, objects)); err != nil {
-		return fence.Facts{}, err
+	var facts fence.Facts
+	if err = errors.Join(err, fencing.IndexFencing(ctx, objects)); err == nil {
+		facts, err = fencing.NewFenceReader(c, objects, live, held).FenceFacts(now, nil)(ctx, node)
 	}
-	facts, err := fencing.NewFenceReader(c, objects, live).FenceFacts(now, nil)(ctx, node)
 	if lists.NotInstalled(err) {
 		return facts, ErrNotInstalled
 	}

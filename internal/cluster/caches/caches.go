@@ -27,10 +27,8 @@ func ControllerCache(profiles []storage.Profile, fencing config.Fencing) (cache.
 		ReaderFailOnMissingInformer: false,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:                {Transform: SlimNode},
-			&corev1.PersistentVolume{}:    {Transform: SlimPersistentVolumes(fencing.On() && fencing.CephClients.Mode != config.Off)},
-			&storagev1.StorageClass{}:     {Transform: SlimStorageClass},
-			&storagev1.VolumeAttachment{}: {Transform: SlimVolumeAttachment},
+			&corev1.Node{}:            {Transform: SlimNode},
+			&storagev1.StorageClass{}: {Transform: SlimStorageClass},
 		},
 	}
 	pods := map[string]cache.Config{}
@@ -63,13 +61,15 @@ func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache
 	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
 	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
 	maps.Copy(kinds, map[client.Object]cache.ByObject{
-		&v1alpha1.NetworkRollout{}:   here,
-		&v1alpha1.Setting{}:          here,
-		&longhorn.Setting{}:          here,
-		&longhorn.Volume{}:           here,
-		&longhorn.VolumeAttachment{}: slim,
-		&longhorn.ShareManager{}:     here,
-		&longhorn.InstanceManager{}:  slim, &longhorn.BackingImageManager{}: slim,
+		&corev1.PersistentVolume{}:    {Transform: SlimPersistentVolume},
+		&storagev1.VolumeAttachment{}: {Transform: SlimVolumeAttachment},
+		&v1alpha1.NetworkRollout{}:    here,
+		&v1alpha1.Setting{}:           here,
+		&longhorn.Setting{}:           here,
+		&longhorn.Volume{}:            here,
+		&longhorn.VolumeAttachment{}:  slim,
+		&longhorn.ShareManager{}:      here,
+		&longhorn.InstanceManager{}:   slim, &longhorn.BackingImageManager{}: slim,
 		&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
 		&corev1.Service{}: {Namespaces: services},
 		//lint:ignore SA1019 for the readers of the deprecated API

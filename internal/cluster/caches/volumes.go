@@ -1,9 +1,6 @@
 package caches
 
 import (
-	"fmt"
-	"maps"
-	"sync"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,54 +27,24 @@ const (
 	ProvisionerSecretNamespace = "csi.storage.k8s.io/provisioner-secret-namespace"
 )
 
-// placeAttributes locate a volume in its Ceph cluster, to ask Ceph for the volume's clients.
-var placeAttributes = []string{"pool", "imageName", "staticVolume", "subvolumePath", "rootPath", "fsName", "radosNamespace"}
-
-// SlimPersistentVolumes keeps the fields of PersistentVolumes that are in use; with places, also the volume's location in its
-// Ceph cluster.
-func SlimPersistentVolumes(places bool) func(any) (any, error) {
-	var same sharedMaps
-	return func(object any) (any, error) {
-		pv, ok := object.(*corev1.PersistentVolume)
-		if !ok {
-			return object, nil
-		}
-		slim := &corev1.PersistentVolume{ObjectMeta: slimMeta(pv), Status: corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}}
-		slim.Annotations = with(same.of(kept(pv.Annotations, DeletionSecretName, DeletionSecretNamespace)), kept(pv.Annotations, storage.VolumeAnnotations()...))
-		slim.Spec.AccessModes, slim.Spec.VolumeMode, slim.Spec.StorageClassName = pv.Spec.AccessModes, pv.Spec.VolumeMode, common(pv.Spec.StorageClassName)
-		if ref := pv.Spec.ClaimRef; ref != nil {
-			slim.Spec.ClaimRef = &corev1.ObjectReference{Namespace: common(ref.Namespace), Name: ref.Name, UID: ref.UID}
-		}
-		if csi := pv.Spec.CSI; csi != nil {
-			attributes := same.of(kept(csi.VolumeAttributes, longhorn.MigratableAttribute, longhorn.EngineAttribute, ClusterIDAttribute))
-			if places {
-				attributes = with(attributes, kept(csi.VolumeAttributes, placeAttributes...))
-			}
-			slim.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: common(csi.Driver), VolumeHandle: csi.VolumeHandle, VolumeAttributes: attributes}
-		}
-		return slim, nil
+// SlimPersistentVolume keeps the fields of a PersistentVolume that the duties of shared volumes read.
+func SlimPersistentVolume(object any) (any, error) {
+	pv, ok := object.(*corev1.PersistentVolume)
+	if !ok {
+		return object, nil
 	}
-}
-
-// sharedMaps returns one shared map for equal maps.
-type sharedMaps struct{ byText sync.Map }
-
-// of returns the shared map with the same entries.
-func (s *sharedMaps) of(entries map[string]string) map[string]string {
-	if len(entries) == 0 {
-		return nil
+	slim := &corev1.PersistentVolume{ObjectMeta: slimMeta(pv), Status: corev1.PersistentVolumeStatus{Phase: pv.Status.Phase}}
+	slim.Annotations = kept(pv.Annotations, storage.VolumeAnnotations()...)
+	slim.Spec.AccessModes, slim.Spec.VolumeMode, slim.Spec.StorageClassName = pv.Spec.AccessModes, pv.Spec.VolumeMode, common(pv.Spec.StorageClassName)
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		slim.Spec.ClaimRef = &corev1.ObjectReference{Namespace: common(ref.Namespace), Name: ref.Name, UID: ref.UID}
 	}
-	shared, _ := s.byText.LoadOrStore(fmt.Sprintf("%q", entries), entries)
-	return shared.(map[string]string)
-}
-
-// with returns a shared map with entries of its own.
-func with(shared, own map[string]string) map[string]string {
-	if len(own) == 0 {
-		return shared
+	if csi := pv.Spec.CSI; csi != nil {
+		slim.Spec.CSI = &corev1.CSIPersistentVolumeSource{
+			Driver: common(csi.Driver), VolumeHandle: csi.VolumeHandle, VolumeAttributes: kept(csi.VolumeAttributes, longhorn.MigratableAttribute, longhorn.EngineAttribute),
+		}
 	}
-	maps.Copy(own, shared)
-	return own
+	return slim, nil
 }
 
 // kept returns the entries of some keys; nil if there are none.

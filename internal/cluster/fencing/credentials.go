@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
@@ -32,35 +30,22 @@ func storageClassIdentity(c *storagev1.StorageClass) identityKey {
 
 // secret to fence an identity with: from one of the node's volumes, else from a StorageClass. Static volumes have no
 // secret. So if a secret is needed, it is taken from any volume of the identity.
-func (r *FenceReader) secret(ctx context.Context, s ledgerSources, id identityKey, needed bool) (*v1alpha1.SecretReference, error) {
+func (r *FenceReader) secret(s ledgerSources, id identityKey, needed bool) *v1alpha1.SecretReference {
 	of := func(v fence.Volume) bool {
 		return v.Secret != nil && v.Driver == id.driver && v.ClusterID == id.clusterID
 	}
 	if i := slices.IndexFunc(s.view.volumes, of); i >= 0 {
-		return s.view.volumes[i].Secret, nil
+		return s.view.volumes[i].Secret
 	}
 	for i := range s.classes {
 		if secret := classSecret(&s.classes[i]); secret != nil && storageClassIdentity(&s.classes[i]) == id {
-			return secret, nil
+			return secret
 		}
 	}
 	if !needed {
-		return nil, nil
+		return nil
 	}
-	var list corev1.PersistentVolumeList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
-	}
-	var first *fence.Volume
-	for i := range list.Items {
-		if v := FenceVolume(&list.Items[i]); of(v) && (first == nil || v.Name < first.Name) {
-			first = &v
-		}
-	}
-	if first == nil {
-		return nil, nil
-	}
-	return first.Secret, nil
+	return r.held.secretOf(id)
 }
 
 // classSecret is the secret of a StorageClass; nil if it differs between volumes.

@@ -20,36 +20,20 @@ import (
 // HolderReader reads the holders of volumes, for the gates of fencing. Its watches only name the nodes that may hold a
 // volume, since the API server has no such index. The state of each node is read live.
 type HolderReader struct {
-	live     client.Reader
-	holdings *holdings
-	watches  []*watched
+	live client.Reader
+	Held *Holdings
 	// all reads all nodes and records.
 	all *lists.Shared[machines]
 }
 
-// errNotSynced: which nodes may hold a volume is not known yet.
-var errNotSynced = errors.New("the watches of nodes, NodeFences and VolumeAttachments have not begun yet")
+// ErrNotSynced: which nodes may hold a volume is not known yet.
+var ErrNotSynced = errors.New("the watches of nodes, NodeFences and volumes have not begun yet, or begin again")
 
-// NewHolderReader returns a reader whose watches Start runs.
-func NewHolderReader(live client.Reader, api client.WithWatch, protected func(driver string) bool) *HolderReader {
-	h := newHoldings()
-	r := &HolderReader{live: live, holdings: h, watches: h.watches(api, protected)}
+// NewHolderReader returns a reader of holdings, which their Start follows.
+func NewHolderReader(live client.Reader, held *Holdings) *HolderReader {
+	r := &HolderReader{live: live, Held: held}
 	r.all = lists.NewShared(r.machines)
 	return r
-}
-
-// Start watches until the context ends.
-func (r *HolderReader) Start(ctx context.Context) error {
-	var all errgroup.Group
-	for _, w := range r.watches {
-		all.Go(func() error { w.run(ctx); return nil })
-	}
-	return all.Wait()
-}
-
-// Synced reports whether all kinds have been listed once.
-func (r *HolderReader) Synced() bool {
-	return !slices.ContainsFunc(r.watches, func(w *watched) bool { return !w.synced.Load() })
 }
 
 const (
@@ -64,10 +48,10 @@ const (
 
 // Holders reads the machines that have or had a volume.
 func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Holder, error) {
-	if !r.Synced() {
-		return nil, errNotSynced
+	if !r.Held.Synced() {
+		return nil, ErrNotSynced
 	}
-	candidates := r.holdings.holders(v)
+	candidates := r.Held.holders(v)
 	var names map[string]map[string]bool
 	asked, both := errgroup.WithContext(ctx)
 	asked.Go(func() (err error) {
@@ -75,9 +59,9 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		return err
 	})
 	caughtUp := false
-	if len(candidates) > each && r.holdings.nodes() >= manyNodes && v.HasManyWriters() {
+	if len(candidates) > each && r.Held.nodes() >= manyNodes && v.HasManyWriters() {
 		asked.Go(func() (err error) {
-			caughtUp, err = NodesVersion(r.holdings.nodesVersion).caughtUp(both, r.live)
+			caughtUp, err = NodesVersion(r.Held.nodesVersion).caughtUp(both, r.live)
 			return err
 		})
 	}
@@ -87,7 +71,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if caughtUp {
 		r.leaveOutQuiet(names)
 	}
-	if len(names) > each && len(names)*share >= r.holdings.nodes() {
+	if len(names) > each && len(names)*share >= r.Held.nodes() {
 		return r.listed(ctx, v, names)
 	}
 	holders := make([][]fence.Holder, len(names))
@@ -149,7 +133,7 @@ const manyNodes = 1000
 // have no taint, and have a Healthy record.
 func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
-		return len(incidents) == 0 && r.holdings.isQuiet(name)
+		return len(incidents) == 0 && r.Held.isQuiet(name)
 	})
 }
 
@@ -180,8 +164,8 @@ func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name strin
 // is whether the node's kubelet uses the volume, which is a unique name.
 func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
 	sakes.Node = fence.Node{Name: name}
-	if !r.Synced() {
-		return sakes, false, errNotSynced
+	if !r.Held.Synced() {
+		return sakes, false, ErrNotSynced
 	}
 	var node corev1.Node
 	if there, err := get(ctx, r.live, name, &node); err != nil {
@@ -191,7 +175,7 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, records map[s
 	}
 	known := map[string]bool{name: true}
 	maps.Copy(known, records)
-	for _, record := range r.holdings.recordsOf(name) {
+	for _, record := range r.Held.recordsOf(name) {
 		known[record] = true
 	}
 	for _, record := range slices.Sorted(maps.Keys(known)) {

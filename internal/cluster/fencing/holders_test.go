@@ -54,21 +54,18 @@ func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
 // watching reads from the API server; its watches show what another client has.
 func watching(t *testing.T, live client.Reader, watched client.WithWatch) *HolderReader {
 	t.Helper()
-	r := NewHolderReader(live, watched, ofCeph)
-	for _, w := range r.watches {
-		list := testkit.Value[runtime.Object](t)(w.list(t.Context()))
-		testkit.Must(t, w.Replace(nil, list.(client.ObjectList).GetResourceVersion()))
-	}
-	return r
+	h := NewHoldings(watched, ofCeph)
+	must.Do(t, h.List(t.Context(), watched))
+	return NewHolderReader(live, h)
 }
 
 func TestHoldersAreUnknownUntilWatchesHaveBegun(t *testing.T) {
 	c := withHolders(t)
-	r := NewHolderReader(c, c, ofCeph)
+	r := NewHolderReader(c, NewHoldings(c, ofCeph))
 	_, err := r.Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd})
-	must.True(t, errors.Is(err, errNotSynced), "got %v", err)
+	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
 	_, _, err = r.Present(t.Context(), "n")
-	must.True(t, errors.Is(err, errNotSynced), "got %v", err)
+	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
 }
 
 func TestHoldersAreFoundByEveryTrace(t *testing.T) {

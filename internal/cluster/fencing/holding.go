@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
@@ -20,43 +19,30 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// attachedVolume is what is read of a VolumeAttachment.
-type attachedVolume struct {
-	name, volume string
-	created      time.Time
-}
-
-// attachedTo lists the attachments of protected drivers on a node, terminating ones too.
-func (r *FenceReader) attachedTo(ctx context.Context, from client.Reader, node string, which ...client.ListOption) ([]attachedVolume, error) {
-	var list storagev1.VolumeAttachmentList
-	if err := from.List(ctx, &list, which...); err != nil {
-		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
-	}
-	var attached []attachedVolume
-	for i := range list.Items {
-		va := &list.Items[i]
+// attachedNow lists the attachments of protected drivers on a node, live.
+func (r *FenceReader) attachedNow(ctx context.Context, node string) (attached []attachedVolume, err error) {
+	err = lists.ForEach(ctx, lists.NewLive(r.live), &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
 		// Inline volumes (migrated in-tree drivers) have no PersistentVolume. No protected driver has them.
 		if va.Spec.NodeName == node && va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
-			attached = append(attached, attachedVolume{va.Name, *va.Spec.Source.PersistentVolumeName, va.CreationTimestamp.Time})
+			attached = append(attached, attachedOf(va))
 		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
 	}
-	slices.SortFunc(attached, func(a, b attachedVolume) int { return strings.Compare(a.volume+a.name, b.volume+b.name) })
 	return attached, nil
 }
 
 // attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
 // then never missed.
 func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
-	attached, err := r.attachedTo(ctx, r.objects, name, client.MatchingFields{attachedNode: name}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, nil, err
-	}
+	attached := r.held.attachedTo(name)
 	node := &corev1.Node{}
 	found, err := get(ctx, r.fresh(), name, node)
 	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
 		// No volumesInUse is left to check a stale cache against. A deleted node gets no new attachments, so one live read is
 		// enough.
-		attached, err = r.attachedTo(ctx, lists.NewLive(r.live), name)
+		attached, err = r.attachedNow(ctx, name)
 	}
 	if err != nil || !found {
 		return attached, node, err
@@ -66,7 +52,7 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !r.decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
 		return attached, node, nil
 	}
-	// A stale cache may still show a force-detached volume as attached, although the node may write to the volume.
+	// The rows may still show a force-detached volume as attached, although the node may write to the volume.
 	if attached, err = r.stillAttached(ctx, attached); err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +77,7 @@ func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume
 		if there, err := get(ctx, r.live, a.name, &va); err != nil {
 			return nil, err
 		} else if there {
-			now = append(now, attachedVolume{a.name, a.volume, va.CreationTimestamp.Time})
+			now = append(now, a)
 		}
 	}
 	return now, nil
@@ -113,6 +99,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 	s := seen{attached: attached}
 	found := map[string]fence.Volume{}
 	var use fence.Use
+	slices.SortFunc(attached, func(a, b attachedVolume) int { return strings.Compare(a.volume+a.name, b.volume+b.name) })
 	for _, a := range attached {
 		use.Attached = append(use.Attached, a.volume)
 		if err := r.findVolume(ctx, a.volume, found); err != nil {
@@ -129,10 +116,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 		return s, err
 	}
 	for i := range pods {
-		names, err := r.findClaims(ctx, &pods[i], found)
-		if err != nil {
-			return s, err
-		}
+		names := r.findClaims(&pods[i], found)
 		if len(names) > 0 {
 			s.pods = append(s.pods, pods[i])
 		}
@@ -153,7 +137,7 @@ func (s seen) left(f *fence.Facts) {
 	for _, a := range s.attached {
 		what := fmt.Sprintf("VolumeAttachment %s of %s", a.name, a.volume)
 		f.Left = append(f.Left, what)
-		if older(a.created) {
+		if older(a.createdAt()) {
 			f.OldAttachments = append(f.OldAttachments, what)
 		}
 	}
@@ -182,27 +166,25 @@ func firstRequested(f *fence.Facts) time.Time {
 	return first
 }
 
-// findVolume looks for a PersistentVolume by name. A volume may be attached before the cache has seen its
-// PersistentVolume, so a live read follows.
+// findVolume looks for a PersistentVolume by name. A volume may be attached before the watch has shown its PersistentVolume,
+// so a live read follows.
 func (r *FenceReader) findVolume(ctx context.Context, name string, found map[string]fence.Volume) error {
 	if _, known := found[name]; known {
 		return nil
 	}
-	for _, from := range []client.Reader{r.objects, r.live} {
-		var pv corev1.PersistentVolume
-		there, err := get(ctx, from, name, &pv)
-		if err != nil {
-			return err
-		}
-		if there {
-			found[name] = FenceVolume(&pv)
-			return nil
-		}
+	if v, known := r.held.volume(name); known {
+		found[name] = v
+		return nil
 	}
-	return nil // deleted although attached: no pod can mount the volume again
+	var pv corev1.PersistentVolume
+	there, err := get(ctx, r.live, name, &pv)
+	if there {
+		found[name] = FenceVolume(&pv)
+	}
+	return err // else deleted although attached: no pod can mount the volume again
 }
 
-// findHandles looks for the volumes that the Node lists by driver and handle. If the cache has no such PersistentVolume,
+// findHandles looks for the volumes that the Node lists by driver and handle. If no such PersistentVolume is known,
 // the attachment names it: its name follows from volume and node. Without an attachment, the volume stays unresolved.
 func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) (unresolved bool, err error) {
 	names := volumesInUse(node)
@@ -212,14 +194,10 @@ func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found 
 		if !ok || !r.Protects(driver) {
 			continue
 		}
-		var list corev1.PersistentVolumeList
-		if err := r.objects.List(ctx, &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(driver, handle))}, client.UnsafeDisableDeepCopy); err != nil {
-			return unresolved, fmt.Errorf("looking for the volume %s: %w", unique, err)
-		}
 		known := false
-		for i := range list.Items {
-			if csi := list.Items[i].Spec.CSI; csi != nil && csi.Driver == driver && csi.VolumeHandle == handle {
-				found[list.Items[i].Name], known = FenceVolume(&list.Items[i]), true
+		for _, v := range r.held.volumesOf(unique) {
+			if v.Driver == driver && v.Handle == handle {
+				found[v.Name], known = v, true
 			}
 		}
 		if known {
@@ -245,21 +223,14 @@ func attachmentName(driver, handle, node string) string {
 }
 
 // findClaims looks for the protected volumes that a pod uses, and returns their names.
-func (r *FenceReader) findClaims(ctx context.Context, pod *corev1.Pod, found map[string]fence.Volume) ([]string, error) {
-	var names []string
+func (r *FenceReader) findClaims(pod *corev1.Pod, found map[string]fence.Volume) (names []string) {
 	for _, claim := range cluster.Claims(pod) {
-		volumes, err := cluster.VolumesOfClaim(ctx, r.objects, pod.Namespace, claim)
-		if err != nil {
-			return nil, err
-		}
-		for i := range volumes {
-			if pv := &volumes[i]; r.Protects(pv.Spec.CSI.Driver) {
-				found[pv.Name] = FenceVolume(pv)
-				names = append(names, pv.Name)
-			}
+		for _, v := range r.held.volumesOf(claimKey(pod.Namespace, claim)) {
+			found[v.Name] = v
+			names = append(names, v.Name)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // podsOn lists the node's pods if attachments alone do not show all volumes: in an incident, or if a protected driver

@@ -8,16 +8,20 @@ import (
 	"sync/atomic"
 	"unique"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
+// Holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
 // names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many.
 // Holdings decide nothing: each named node is read live.
-type holdings struct {
-	seed maphash.Seed
+type Holdings struct {
+	seed    maphash.Seed
+	api     client.WithWatch
+	watches []*watched
 	// version is the resource version that the watch of Nodes has reached.
 	version atomic.Pointer[string]
 
@@ -27,13 +31,67 @@ type holdings struct {
 	shown map[kind]map[string]*shown
 	// records are the names of NodeFences, by node.
 	records map[string][]string
+	rows    *rows // nil if no FenceReader reads them
 }
 
-func newHoldings() *holdings {
-	return &holdings{
-		seed: maphash.MakeSeed(), volumes: map[uint64][]trace{},
+// NewHoldings returns an empty index for a HolderReader.
+func NewHoldings(api client.WithWatch, protected func(driver string) bool) *Holdings {
+	h := &Holdings{
+		seed: maphash.MakeSeed(), api: api, volumes: map[uint64][]trace{},
 		shown: map[kind]map[string]*shown{ofNodes: {}, ofRecords: {}}, records: map[string][]string{},
 	}
+	h.watches = h.kinds(protected)
+	return h
+}
+
+// NewHoldingsWithRows returns an empty index that a FenceReader can read, too.
+func NewHoldingsWithRows(api client.WithWatch, protected func(driver string) bool) *Holdings {
+	h := NewHoldings(api, protected)
+	h.rows = &rows{volumes: map[string]*row{}, found: map[uint64][]*row{}, attached: map[string][]attachedVolume{}}
+	h.watches = append(h.watches, h.kindOfRows(protected))
+	return h
+}
+
+// Start watches until the context ends.
+func (h *Holdings) Start(ctx context.Context) error {
+	var all errgroup.Group
+	for _, w := range h.watches {
+		all.Go(func() error { w.run(ctx, h.api); return nil })
+	}
+	return all.Wait()
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a new leader has the holdings at once.
+func (h *Holdings) NeedLeaderElection() bool { return false }
+
+// ListedHoldings are holdings with rows that follow no changes, for commands that end soon.
+func ListedHoldings(ctx context.Context, from client.Reader, protected func(driver string) bool) (*Holdings, error) {
+	h := NewHoldingsWithRows(nil, protected)
+	return h, h.List(ctx, from)
+}
+
+// List reads all kinds once.
+func (h *Holdings) List(ctx context.Context, from client.Reader) error {
+	for _, w := range h.watches {
+		list, err := w.list(ctx, from)
+		if err != nil {
+			return err
+		}
+		if err := w.Replace(nil, list.GetResourceVersion()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Begun reports whether all kinds have been listed once.
+func (h *Holdings) Begun() bool {
+	return !slices.ContainsFunc(h.watches, func(w *watched) bool { return !w.begun.Load() })
+}
+
+// Synced reports whether all kinds are listed, and no watch since then has a gap that another list has yet to close.
+func (h *Holdings) Synced() bool {
+	return !slices.ContainsFunc(h.watches, func(w *watched) bool { return !w.synced.Load() })
 }
 
 type kind uint8
@@ -42,6 +100,7 @@ const (
 	ofNodes kind = iota
 	ofRecords
 	ofAttachments
+	ofVolumes // only rows
 )
 
 // shown is what one object says of volumes on a node.
@@ -52,6 +111,9 @@ type shown struct {
 	machine string
 	// incident: the node has the out-of-service taint, or the record is not Healthy.
 	incident bool
+	// attached is the row of an attachment, and row that of a PersistentVolume; both are passed to rows.
+	attached attachedVolume
+	row      *row
 }
 
 // trace names an object that shows a volume on a node.
@@ -62,16 +124,16 @@ type trace struct {
 }
 
 // nodesVersion implements NodesVersion.
-func (h *holdings) nodesVersion(context.Context) string { return ptr.Deref(h.version.Load(), "") }
+func (h *Holdings) nodesVersion(context.Context) string { return ptr.Deref(h.version.Load(), "") }
 
-func (h *holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
+func (h *Holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
 
-func (h *holdings) trace(k kind, s *shown) trace {
+func (h *Holdings) trace(k kind, s *shown) trace {
 	return trace{unique.Make(s.node), h.hash(s.name), k}
 }
 
 // put replaces the last state of an object.
-func (h *holdings) put(k kind, is *shown) {
+func (h *Holdings) put(k kind, is *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if was := h.shown[k][is.name]; was == nil || was.node != is.node || !slices.Equal(was.volumes, is.volumes) {
@@ -82,24 +144,30 @@ func (h *holdings) put(k kind, is *shown) {
 	h.shown[k][is.name] = is
 }
 
-func (h *holdings) add(k kind, is *shown) {
+func (h *Holdings) add(k kind, is *shown) {
 	t := h.trace(k, is)
 	for _, v := range is.volumes {
 		if !slices.Contains(h.volumes[v], t) {
 			h.volumes[v] = append(h.volumes[v], t)
 		}
 	}
-	if k == ofAttachments {
+	switch k {
+	case ofVolumes:
+		h.rows.put(is.row)
 		return
-	}
-	h.shown[k][is.name] = is
-	if k == ofRecords {
+	case ofAttachments:
+		if h.rows != nil {
+			h.rows.attach(is.node, is.attached)
+		}
+		return
+	case ofRecords:
 		h.records[is.node] = append(h.records[is.node], is.name)
 	}
+	h.shown[k][is.name] = is
 }
 
 // drop removes an object's last state from all indexes.
-func (h *holdings) drop(k kind, name string, was *shown) {
+func (h *Holdings) drop(k kind, name string, was *shown) {
 	if was == nil {
 		return
 	}
@@ -110,18 +178,23 @@ func (h *holdings) drop(k kind, name string, was *shown) {
 		}
 	}
 	delete(h.shown[k], name)
-	if k == ofRecords {
+	switch {
+	case k == ofVolumes:
+		h.rows.remove(name)
+	case k == ofAttachments && h.rows != nil:
+		h.rows.detach(was.node, name)
+	case k == ofRecords:
 		if h.records[was.node] = slices.DeleteFunc(h.records[was.node], func(o string) bool { return o == name }); len(h.records[was.node]) == 0 {
 			delete(h.records, was.node)
 		}
 	}
 }
 
-// remove a deleted object. The state of an attachment never changes, so an attachment needs no last state.
-func (h *holdings) remove(k kind, last *shown) {
+// remove a deleted object. The state of an attachment never changes, so an attachment needs no last state. Rows are found by name.
+func (h *Holdings) remove(k kind, last *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k != ofAttachments {
+	if k == ofNodes || k == ofRecords {
 		last = h.shown[k][last.name]
 	}
 	if last != nil {
@@ -130,7 +203,7 @@ func (h *holdings) remove(k kind, last *shown) {
 }
 
 // replace all objects of a kind.
-func (h *holdings) replace(k kind, all []*shown) {
+func (h *Holdings) replace(k kind, all []*shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for v, traces := range h.volumes {
@@ -144,6 +217,12 @@ func (h *holdings) replace(k kind, all []*shown) {
 		fallthrough
 	case ofNodes:
 		h.shown[k] = map[string]*shown{}
+	case ofVolumes:
+		h.rows.volumes, h.rows.found = map[string]*row{}, map[uint64][]*row{}
+	case ofAttachments:
+		if h.rows != nil {
+			defer h.rows.replaceAttached()()
+		}
 	}
 	for _, is := range all {
 		h.add(k, is)
@@ -151,7 +230,7 @@ func (h *holdings) replace(k kind, all []*shown) {
 }
 
 // holders names the nodes that may have or had a volume.
-func (h *holdings) holders(v fence.Volume) (names []string) {
+func (h *Holdings) holders(v fence.Volume) (names []string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if v.Name != "" {
@@ -167,15 +246,27 @@ func (h *holdings) holders(v fence.Volume) (names []string) {
 	return names
 }
 
+// HeldElsewhere reports whether a volume is attached to another node, or on another record.
+func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, error) {
+	if !h.Synced() {
+		return false, ErrNotSynced
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return slices.ContainsFunc(slices.Concat(h.volumes[h.hash(v.Name)], h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))]), func(t trace) bool {
+		return t.kind == ofAttachments && t.node.Value() != node || t.kind == ofRecords && t.object != h.hash(record)
+	}), nil
+}
+
 // recordsOf names the records of the machines that have or had a node's name.
-func (h *holdings) recordsOf(node string) []string {
+func (h *Holdings) recordsOf(node string) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return slices.Clone(h.records[node])
 }
 
 // nodes counts all nodes.
-func (h *holdings) nodes() int {
+func (h *Holdings) nodes() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return len(h.shown[ofNodes])
@@ -183,7 +274,7 @@ func (h *holdings) nodes() int {
 
 // isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is its own and
 // Healthy.
-func (h *holdings) isQuiet(name string) bool {
+func (h *Holdings) isQuiet(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	node, records := h.shown[ofNodes][name], h.records[name]

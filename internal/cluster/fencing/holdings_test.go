@@ -1,7 +1,9 @@
 package fencing
 
 import (
+	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -23,9 +26,10 @@ func inUse(handle string) corev1.UniqueVolumeName {
 // After any changes, the holdings match the objects.
 func TestHoldingsFollowChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHoldings()
-		shown := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}}
-		watches := h.watches(nil, ofCeph)
+		h := NewHoldingsWithRows(nil, ofCeph)
+		shown := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}, ofVolumes: {}}
+		told := map[string]bool{}
+		h.OnAttachment(func(node string) { told[node] = true })
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 		volumes := func() []string {
 			return rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "volumes")
@@ -33,7 +37,9 @@ func TestHoldingsFollowChanges(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name := pick("name", "n-1", "n-2", "n-3")
 			deletes := rapid.Bool().Draw(t, "delete")
-			w := watches[rapid.IntRange(0, 2).Draw(t, "kind")]
+			w := h.watches[rapid.IntRange(0, 3).Draw(t, "kind")]
+			attached := attachedNames(h)
+			clear(told)
 			var now client.Object
 			switch w.kind {
 			case ofNodes:
@@ -49,6 +55,9 @@ func TestHoldingsFollowChanges(t *testing.T) {
 			case ofAttachments:
 				volume := pick("volume", "a", "b")
 				now = objects.Attachment(volume, name, rbd)
+			case ofVolumes:
+				phase := corev1.PersistentVolumePhase(pick("phase", "Bound", "Released"))
+				now = objects.Volume(pick("volume", "a", "b", "c"), rbd, pick("handle", "a", "b"), pick("claim", "x", "y"), func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
 			}
 			before := shown[w.kind][now.GetName()]
 			switch {
@@ -66,8 +75,11 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				}
 				_ = w.Replace(nil, "1")
 			}
+			for node, names := range attachedNames(h) {
+				must.True(t, told[node] != slices.Equal(names, attached[node]), "%s had %v, has %v, told: %v", node, attached[node], names, told[node])
+			}
 		}
-		left := 0
+		left := checkRows(t, h, shown[ofAttachments], shown[ofVolumes])
 		for _, v := range []string{"a", "b", "c"} {
 			want := map[string]bool{}
 			for _, o := range shown[ofNodes] {
@@ -105,10 +117,91 @@ func TestHoldingsFollowChanges(t *testing.T) {
 			slices.Sort(want)
 			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)
 		}
-		if known := h.nodes(); known != len(shown[ofNodes]) || left == 0 && len(h.volumes) > 0 {
+		if known := h.nodes(); known != len(shown[ofNodes]) || left == 0 && len(h.volumes)+len(h.rows.found)+len(h.rows.attached) > 0 {
 			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(shown[ofNodes]), len(h.volumes))
 		}
 	})
+}
+
+// attachedNames are the attachments in the rows of each node.
+func attachedNames(h *Holdings) map[string][]string {
+	names := map[string][]string{}
+	for _, node := range []string{"n-1", "n-2", "n-3"} {
+		names[node] = nil
+		for _, a := range h.attachedTo(node) {
+			names[node] = append(names[node], a.name)
+		}
+	}
+	return names
+}
+
+// checkRows compares the rows with the objects, and counts the objects.
+func checkRows(t *rapid.T, h *Holdings, attachments, volumes map[string]client.Object) int {
+	t.Helper()
+	want := map[string][]string{"n-1": nil, "n-2": nil, "n-3": nil}
+	for _, name := range slices.Sorted(maps.Keys(attachments)) {
+		node := attachments[name].(*storagev1.VolumeAttachment).Spec.NodeName
+		want[node] = append(want[node], name)
+	}
+	must.Equal(t, attachedNames(h), want, "attachments")
+	found := map[string]map[string]bool{}
+	for _, o := range volumes {
+		pv := o.(*corev1.PersistentVolume)
+		v, known := h.volume(pv.Name)
+		must.True(t, known && reflect.DeepEqual(v.Held(), FenceVolume(pv).Held()), "got %+v of %s", v, pv.Name)
+		keys := []string{fence.UniqueName(rbd, pv.Spec.CSI.VolumeHandle)}
+		if pv.Status.Phase == corev1.VolumeBound {
+			keys = append(keys, claimKey(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name))
+		}
+		for _, key := range keys {
+			if found[key] == nil {
+				found[key] = map[string]bool{}
+			}
+			found[key][pv.Name] = true
+		}
+	}
+	for _, key := range []string{fence.UniqueName(rbd, "a"), fence.UniqueName(rbd, "b"), claimKey("default", "x"), claimKey("default", "y")} {
+		got := map[string]bool{}
+		for _, v := range h.volumesOf(key) {
+			got[v.Name] = true
+		}
+		must.True(t, maps.Equal(got, found[key]), "volumes of %s: got %v, want %v", key, got, found[key])
+	}
+	return len(attachments) + len(volumes)
+}
+
+// A row has what fencing reads of a PersistentVolume.
+func TestRowsKeepVolumes(t *testing.T) {
+	block := objects.CephVolume("pvc-a", rbd, "one", withSecret("s"), func(pv *corev1.PersistentVolume) {
+		mode := corev1.PersistentVolumeBlock
+		pv.Spec.VolumeMode, pv.Spec.AccessModes = &mode, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+	})
+	c := withHolders(t, block, objects.CephVolume("pvc-b", rbd, "one"), objects.Volume("other", "ebs.csi.aws.com", "h", "claim"))
+	h, err := ListedHoldings(t.Context(), c, ofCeph)
+	must.Do(t, err)
+	want := FenceVolume(block)
+	want.Attributes = nil
+	got, known := h.volume("pvc-a")
+	must.True(t, known && reflect.DeepEqual(got, want), "got %+v, want %+v", got, want)
+	plain, _ := h.volume("pvc-b")
+	_, other := h.volume("other")
+	must.True(t, plain.Secret == nil && !other, "got %+v; of another driver: %v", plain, other)
+	must.True(t, h.secretOf(identityKey{rbd, "one"}).Name == "s" && h.secretOf(identityKey{rbd, "two"}) == nil, "wrong secrets")
+}
+
+// While another list closes a gap of a watch, the holdings may lack changes.
+func TestHoldingsAreNotSyncedInAGap(t *testing.T) {
+	c := withHolders(t)
+	h, err := ListedHoldings(t.Context(), c, ofCeph)
+	must.True(t, err == nil && h.Synced() && h.Begun(), "not listed: %v", err)
+	for _, w := range h.watches {
+		_, err := w.list(t.Context(), c)
+		must.True(t, err == nil && !h.Synced() && h.Begun(), "synced: %v, begun: %v, %v", h.Synced(), h.Begun(), err)
+		_, err = NewFenceReader(config.Fencing{}, c, c, h).Views(t.Context(), "n", fenceNoon)
+		must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
+		must.Do(t, w.Replace(nil, "1"))
+		must.True(t, h.Synced(), "not synced after %T was listed again", w.object)
+	}
 }
 
 // Nodes that can't hold a shared file system from other nodes are not read live.

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
@@ -18,14 +17,12 @@ import (
 // Fields of the indexes by which a FenceReader lists.
 const (
 	recordedNode = "fairlead.io/node"
-	attachedNode = "fairlead.io/attached-node"
-	volumeHandle = "fairlead.io/volume-handle" // in buckets
 	podNode      = "fairlead.io/pod-node"
 	selfFencer   = "fairlead.io/self-fencer"
 	driverNodeID = "fairlead.io/driver-node-id"
 )
 
-// IndexFencing adds the indexes that a FenceReader needs to a cache, besides those of cluster.IndexClaims and IndexAddons.
+// IndexFencing adds the indexes that a FenceReader needs to a cache, besides that of IndexAddons.
 func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object
@@ -33,15 +30,6 @@ func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
 		keys   client.IndexerFunc
 	}{
 		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
-		{&storagev1.VolumeAttachment{}, attachedNode, func(o client.Object) []string {
-			return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
-		}},
-		{&corev1.PersistentVolume{}, volumeHandle, func(o client.Object) []string {
-			if csi := o.(*corev1.PersistentVolume).Spec.CSI; csi != nil {
-				return []string{cluster.Bucket(driverID(csi.Driver, csi.VolumeHandle))}
-			}
-			return nil
-		}},
 		{&corev1.Pod{}, podNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }},
 		{&corev1.Pod{}, selfFencer, func(o client.Object) []string {
 			return []string{strconv.FormatBool(caches.FencesItself(o.(*corev1.Pod)))}

@@ -55,9 +55,7 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.Stor
 		if _, registered := s.nodeIDs[id.driver]; len(i.Addresses) == 0 && !used && !registered {
 			continue // nothing of the storage system can be on this node
 		}
-		if i.Secret, err = r.secret(ctx, s, id, i.Class == "" && used); err != nil {
-			return nil, err
-		}
+		i.Secret = r.secret(s, id, i.Class == "" && used)
 		ledger = append(ledger, i)
 	}
 	return ledger, nil
@@ -91,7 +89,7 @@ func (r *FenceReader) identities(s ledgerSources) []identityKey {
 // fence of such an address stops nothing.
 func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identityKey) (v1alpha1.StorageIdentity, error) {
 	i := v1alpha1.StorageIdentity{Driver: id.driver, ClusterID: id.clusterID, Class: s.addons.class(id)}
-	p, _ := r.profile(id.driver)
+	p, _ := r.config.Profile(id.driver)
 	var cidrs []string
 	var err error
 	switch {

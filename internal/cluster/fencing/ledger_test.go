@@ -286,22 +286,6 @@ func TestCopiesForFencing(t *testing.T) {
 		len(volumesInUse(got)) != 1 || len(got.Status.Images) != 0 || !got.Status.Conditions[0].LastHeartbeatTime.IsZero() {
 		t.Errorf("got %+v", got)
 	}
-	pv := objects.CephVolume("pvc-a", rbd, "one", withSecret("s"))
-	pv.Spec.CSI.VolumeAttributes["pool"], pv.Spec.CSI.VolumeAttributes["secretive"] = "p", "x"
-	pv.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Name: "x"}
-	block := corev1.PersistentVolumeBlock
-	pv.Spec.VolumeMode = &block
-	if slim, err = caches.SlimPersistentVolumes(true)(pv.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	if v := FenceVolume(slim.(*corev1.PersistentVolume)); v.ClusterID != "one" || !v.Block || v.Secret == nil || v.Attributes["pool"] != "p" || v.Attributes["secretive"] != "" || slim.(*corev1.PersistentVolume).Spec.CSI.ControllerExpandSecretRef != nil {
-		t.Errorf("got %+v", v)
-	}
-	if slim, err = caches.SlimPersistentVolumes(false)(pv.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	v := FenceVolume(slim.(*corev1.PersistentVolume))
-	must.True(t, v.ClusterID == "one" && v.Secret != nil && v.Attributes["pool"] == "", "where Ceph is not asked: got %+v", v)
 	class := objects.CephClass("block", rbd, "one", "s")
 	if slim, err = caches.SlimStorageClass(class.DeepCopy()); err != nil || classSecret(slim.(*storagev1.StorageClass)) == nil || storageClassIdentity(slim.(*storagev1.StorageClass)).clusterID != "one" {
 		t.Errorf("got %+v (%v)", slim, err)

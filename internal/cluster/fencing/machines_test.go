@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -80,7 +79,7 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 					looks++
 					return test.versions[min(looks, len(test.versions))-1]
 				}
-				nodes, err := NewFenceReader(config.Fencing{}, objects, server).Live(version).allNodes(t.Context())
+				nodes, err := NewFenceReader(config.Fencing{}, objects, server, nil).Live(version).allNodes(t.Context())
 				must.True(t, err == nil && len(nodes) == test.nodes, "got %d nodes, %v", len(nodes), err)
 				for _, n := range nodes {
 					must.True(t, n.Addresses[len(n.Addresses)-1].String() == test.want, "%s has %s, want %s", n.Name, n.Addresses, test.want)
@@ -99,7 +98,7 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	hidden.Labels[fence.PhaseLabel] = "Healthy" // by somebody else
 	cached := withHolders(t, remembering("lost", "Healthy"), remembering("back", "Fenced"), remembering("gone", "Drained"), remembering("healthy", "Healthy", "late"), hidden.DeepCopy())
 	live := withHolders(t, remembering("lost", "Fenced"), remembering("back", "Healthy"), remembering("new", "Lost"), remembering("healthy", "Healthy"), unlabelled, hidden)
-	r := NewFenceReader(config.Fencing{}, cached, live).Live(nil)
+	r := NewFenceReader(config.Fencing{}, cached, live, nil).Live(nil)
 	unsettled, err := r.unsettled(t.Context())
 	must.Do(t, err)
 	records, err := r.allRecords(t.Context(), unsettled)
@@ -146,25 +145,14 @@ func TestPodsAreSharedForAMoment(t *testing.T) {
 	}
 }
 
-// inBucketOf is a handle that shares the bucket of another.
-func inBucketOf(handle string) string {
-	for i := 0; ; i++ {
-		if other := fmt.Sprint("other-", i); cluster.Bucket(driverID(rbd, other)) == cluster.Bucket(driverID(rbd, handle)) {
-			return other
-		}
-	}
-}
-
-// The node has mounted a volume that is in no cache yet. A volume of the same bucket is.
+// The node has mounted a volume that no watch has shown yet.
 func TestVolumeInUseIsFoundThroughItsAttachment(t *testing.T) {
 	pv := objects.CephVolume("pvc-new", rbd, "rook-ceph")
 	va := attachedAt(pv.Name, rbd, "node-1", fenceNoon)
 	va.Name = attachmentName(rbd, pv.Spec.CSI.VolumeHandle, "node-1")
 	node := nodeAt("node-1", "192.168.1.1")
 	node.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(rbd, pv.Spec.CSI.VolumeHandle))}
-	cached := fenceWorld{objects: []client.Object{objects.CephVolume("pvc-other", rbd, "rook-ceph", func(other *corev1.PersistentVolume) {
-		other.Spec.CSI.VolumeHandle = inBucketOf(pv.Spec.CSI.VolumeHandle)
-	})}}.reader(t)
+	cached := fenceWorld{objects: []client.Object{objects.CephVolume("pvc-other", rbd, "rook-ceph")}}.reader(t)
 	live := fenceWorld{objects: []client.Object{node, pv, va}}.reader(t)
 	cached.live = live.live
 	v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)

@@ -24,8 +24,9 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// objects has the indexes of IndexFencing and cluster.IndexClaims: a cache, or Scanned. live is the API server.
+	// objects has the indexes of IndexFencing: a cache, or Scanned. live is the API server. held has the volumes and attachments.
 	objects, live client.Reader
+	held          *Holdings
 	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
 	decides      bool
 	nodesVersion NodesVersion
@@ -35,9 +36,9 @@ type FenceReader struct {
 	addonsIndexed *atomic.Bool
 }
 
-// NewFenceReader reads from objects by the indexes of IndexFencing and cluster.IndexClaims, and from live what is not cached.
-func NewFenceReader(c config.Fencing, objects, live client.Reader) *FenceReader {
-	return &FenceReader{config: c, objects: objects, live: live, addonsIndexed: &atomic.Bool{}}
+// NewFenceReader reads from objects by the indexes of IndexFencing, volumes from holdings with rows, and the rest live.
+func NewFenceReader(c config.Fencing, objects, live client.Reader, held *Holdings) *FenceReader {
+	return &FenceReader{config: c, objects: objects, live: live, held: held, addonsIndexed: &atomic.Bool{}}
 }
 
 // Policy of fencing, as configured.
@@ -88,6 +89,9 @@ type FenceView struct {
 // Views returns one view for each machine that has or had a node name, the earliest first, and a machine without a record
 // last. Records are read first: if a write of a record meets no conflict, all other reads were newer than the record.
 func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
+	if !r.held.Synced() {
+		return nil, ErrNotSynced
+	}
 	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
 	unsettled, err := r.unsettled(ctx)
 	if err != nil {
@@ -256,18 +260,5 @@ func (r *FenceReader) profiles() []config.FencingProfile {
 	return on
 }
 
-// profile of a driver.
-func (r *FenceReader) profile(driver string) (config.FencingProfile, bool) {
-	for _, p := range r.profiles() {
-		if p.Storage().Serves(driver) {
-			return p, true
-		}
-	}
-	return config.FencingProfile{}, false
-}
-
 // Protects reports whether the configuration protects a driver's volumes.
-func (r *FenceReader) Protects(driver string) bool {
-	_, ok := r.profile(driver)
-	return ok
-}
+func (r *FenceReader) Protects(driver string) bool { return r.config.Protects(driver) }

@@ -25,11 +25,11 @@ func TestRecordsOfNodeNameAreFound(t *testing.T) {
 		want  []string
 		taken bool
 	}{
-		"of two machines": {NewFenceReader(config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
-		"live":            {NewFenceReader(config.Fencing{}, c, c).Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
-		"of one machine":  {NewFenceReader(config.Fencing{}, c, c), "node-11", []string{"node-11"}, false},
-		"of none":         {NewFenceReader(config.Fencing{}, c, c), "node-3", nil, false},
-		"of another node": {NewFenceReader(config.Fencing{}, c, c), "node-2", nil, true},
+		"of two machines": {readerOf(t, config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
+		"live":            {readerOf(t, config.Fencing{}, c, c).Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
+		"of one machine":  {readerOf(t, config.Fencing{}, c, c), "node-11", []string{"node-11"}, false},
+		"of none":         {readerOf(t, config.Fencing{}, c, c), "node-3", nil, false},
+		"of another node": {readerOf(t, config.Fencing{}, c, c), "node-2", nil, true},
 	} {
 		sakes := fence.Namesakes{}
 		unsettled, err := test.unsettled(t.Context())

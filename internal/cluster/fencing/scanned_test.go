@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,22 +19,21 @@ import (
 func TestScannedAnswersIndexesWithOneList(t *testing.T) {
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	lists := 0
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects.CephVolume("pvc-a", rbd, "one"), objects.CephVolume("pvc-b", rbd, "one")).
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects.ClientPod("a", "node-a"), objects.ClientPod("b", "node-b")).
 		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			lists++
 			return c.List(ctx, list, options...)
 		}}).Build()
 	s := NewScanned(live)
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), s), IndexFencing(t.Context(), s)))
-	for _, name := range []string{"pvc-a", "pvc-b", "pvc-c"} {
-		pv := objects.CephVolume(name, rbd, "one")
-		var list corev1.PersistentVolumeList
-		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{volumeHandle: cluster.Bucket(driverID(rbd, pv.Spec.CSI.VolumeHandle))}))
-		there := name != "pvc-c"
-		must.True(t, there == (len(list.Items) == 1) && (!there || list.Items[0].Name == name), "%s: got %d volumes", name, len(list.Items))
+	testkit.Must(t, IndexFencing(t.Context(), s))
+	for _, node := range []string{"node-a", "node-b", "node-c"} {
+		var list corev1.PodList
+		testkit.Must(t, s.List(t.Context(), &list, client.MatchingFields{podNode: node}))
+		there := node != "node-c"
+		must.True(t, there == (len(list.Items) == 1) && (!there || list.Items[0].Spec.NodeName == node), "%s: got %d pods", node, len(list.Items))
 	}
 	must.True(t, lists == 1, "%d lists", lists)
-	var all corev1.PersistentVolumeList
+	var all corev1.PodList
 	err := s.List(t.Context(), &all)
-	must.True(t, err == nil && len(all.Items) == 2, "without an index: %d volumes, %v", len(all.Items), err)
+	must.True(t, err == nil && len(all.Items) == 2, "without an index: %d pods, %v", len(all.Items), err)
 }

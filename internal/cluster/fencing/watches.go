@@ -22,9 +22,8 @@ import (
 
 // watched feeds the objects of one kind to holdings. As the store of a cache.Reflector, it keeps no objects.
 type watched struct {
-	*holdings
+	*Holdings
 	kind kind
-	api  client.WithWatch
 	// object is an empty object of the kind, and empty makes an empty list.
 	object client.Object
 	empty  func() client.ObjectList
@@ -33,23 +32,33 @@ type watched struct {
 
 	// listed is for Replace. It is filled page by page, so that no whole list is in memory.
 	listed []*shown
-	synced atomic.Bool
+	// synced is false until the first list ends, and while another list closes a gap of the watch.
+	synced, begun atomic.Bool
 }
 
-func (h *holdings) watches(api client.WithWatch, protected func(driver string) bool) []*watched {
+// kinds show which nodes may hold a volume.
+func (h *Holdings) kinds(protected func(driver string) bool) []*watched {
 	return []*watched{{
-		holdings: h, kind: ofNodes, api: api, object: &corev1.Node{}, empty: func() client.ObjectList { return &corev1.NodeList{} },
+		Holdings: h, kind: ofNodes, object: &corev1.Node{}, empty: func() client.ObjectList { return &corev1.NodeList{} },
 		show: func(o runtime.Object) *shown { return h.showNode(o.(*corev1.Node), protected) },
 	}, {
-		holdings: h, kind: ofRecords, api: api, object: &v1alpha1.NodeFence{}, empty: func() client.ObjectList { return &v1alpha1.NodeFenceList{} },
+		Holdings: h, kind: ofRecords, object: &v1alpha1.NodeFence{}, empty: func() client.ObjectList { return &v1alpha1.NodeFenceList{} },
 		show: func(o runtime.Object) *shown { return h.showRecord(o.(*v1alpha1.NodeFence)) },
 	}, {
-		holdings: h, kind: ofAttachments, api: api, object: &storagev1.VolumeAttachment{}, empty: func() client.ObjectList { return &storagev1.VolumeAttachmentList{} },
+		Holdings: h, kind: ofAttachments, object: &storagev1.VolumeAttachment{}, empty: func() client.ObjectList { return &storagev1.VolumeAttachmentList{} },
 		show: func(o runtime.Object) *shown { return h.showAttachment(o.(*storagev1.VolumeAttachment), protected) },
 	}}
 }
 
-func (h *holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
+// kindOfRows only fills rows.
+func (h *Holdings) kindOfRows(protected func(driver string) bool) *watched {
+	return &watched{
+		Holdings: h, kind: ofVolumes, object: &corev1.PersistentVolume{}, empty: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
+		show: func(o runtime.Object) *shown { return h.showVolume(o.(*corev1.PersistentVolume), protected) },
+	}
+}
+
+func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
 	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, incident: FenceNode(node).OutOfService}
 	for _, name := range volumesInUse(node) {
 		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
@@ -61,7 +70,7 @@ func (h *holdings) showNode(node *corev1.Node, protected func(driver string) boo
 	return is
 }
 
-func (h *holdings) showRecord(n *v1alpha1.NodeFence) *shown {
+func (h *Holdings) showRecord(n *v1alpha1.NodeFence) *shown {
 	healthy := n.Status.Phase == v1alpha1.NodeHealthy && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
 	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID, incident: !healthy}
 	for _, v := range n.Status.Volumes {
@@ -74,20 +83,27 @@ func (h *holdings) showRecord(n *v1alpha1.NodeFence) *shown {
 	return is
 }
 
-func (h *holdings) showAttachment(va *storagev1.VolumeAttachment, protected func(driver string) bool) *shown {
+func (h *Holdings) showAttachment(va *storagev1.VolumeAttachment, protected func(driver string) bool) *shown {
 	volume := va.Spec.Source.PersistentVolumeName
 	if volume == nil || !protected(va.Spec.Attacher) {
 		return nil
 	}
-	return &shown{name: va.Name, node: va.Spec.NodeName, volumes: []uint64{h.hash(*volume)}}
+	return &shown{name: va.Name, node: va.Spec.NodeName, volumes: []uint64{h.hash(*volume)}, attached: attachedOf(va)}
+}
+
+func (h *Holdings) showVolume(pv *corev1.PersistentVolume, protected func(driver string) bool) *shown {
+	if csi := pv.Spec.CSI; csi == nil || !protected(csi.Driver) {
+		return nil
+	}
+	return &shown{name: pv.Name, row: h.rowOf(pv)}
 }
 
 // run lists and watches until the context ends.
-func (w *watched) run(ctx context.Context) {
+func (w *watched) run(ctx context.Context, api client.WithWatch) {
 	cache.NewReflectorWithOptions(pagedLists{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return w.list(ctx) },
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return w.list(ctx, api) },
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return w.api.Watch(ctx, w.empty(), &client.ListOptions{Raw: &options})
+			return api.Watch(ctx, w.empty(), &client.ListOptions{Raw: &options})
 		},
 	}}, w.object, w, cache.ReflectorOptions{}).RunWithContext(ctx)
 }
@@ -98,11 +114,12 @@ type pagedLists struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is asked by cache.Reflector.
 func (pagedLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// list reads all pages for Replace, and returns an empty list of their version.
-func (w *watched) list(ctx context.Context) (runtime.Object, error) {
+// list reads all pages for Replace, and returns an empty list of their version. It follows a gap of the watch, or begins it.
+func (w *watched) list(ctx context.Context, from client.Reader) (client.ObjectList, error) {
 	list, version := w.empty(), ""
 	w.listed = nil
-	err := lists.EachPage(ctx, w.api, list, func() error {
+	w.synced.Store(false)
+	err := lists.EachPage(ctx, from, list, func() error {
 		if version == "" { // the watch repeats the changes since the first page
 			version = list.GetResourceVersion()
 		}
@@ -125,6 +142,7 @@ func (w *watched) list(ctx context.Context) (runtime.Object, error) {
 func (w *watched) Replace(_ []any, version string) error {
 	w.replace(w.kind, w.listed)
 	w.listed = nil
+	w.begun.Store(true)
 	w.synced.Store(true)
 	w.UpdateResourceVersion(version)
 	return nil

@@ -43,11 +43,12 @@ func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 	listening := httptest.NewServer(server)
 	api, err := client.NewWithWatch(&rest.Config{Host: listening.URL, QPS: -1}, client.Options{Scheme: scheme})
 	must.Do(t, err)
-	reader := fencing.NewHolderReader(api, slow{api}, func(driver string) bool { return driver == apiserver.CephDriver })
-	must.True(t, !reader.Synced(), "synced before anything was listed")
+	held := fencing.NewHoldings(slow{api}, func(driver string) bool { return driver == apiserver.CephDriver })
+	reader := fencing.NewHolderReader(api, held)
+	must.True(t, !held.Synced(), "synced before anything was listed")
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- reader.Start(ctx) }()
+	go func() { done <- held.Start(ctx) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil {
@@ -56,7 +57,7 @@ func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
 		listening.CloseClientConnections()
 		listening.Close()
 	}()
-	for !reader.Synced() {
+	for !held.Synced() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	shared := fence.Volume{Name: apiserver.SharedVolume, Driver: apiserver.CephDriver, Handle: apiserver.SharedVolume, AccessModes: []string{"ReadWriteMany"}}

@@ -3,7 +3,6 @@ package fencing
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,10 +58,16 @@ func (w fenceWorld) reader(t *testing.T) *FenceReader {
 	byNode := fakeapi.PodsByNode()
 	builder.WithIndex(byNode.Object, byNode.Field, byNode.Keys)
 	builder.WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
-	testkit.Must(t, errors.Join(cluster.IndexClaims(t.Context(), fenceIndexes{builder}), IndexFencing(t.Context(), fenceIndexes{builder})))
+	testkit.Must(t, IndexFencing(t.Context(), fenceIndexes{builder}))
 	c, p := builder.Build(), w.profile
 	p.Name, p.Mode, p.Namespace = "rook-ceph", config.Fence, cmp.Or(p.Namespace, "rook-ceph")
-	return NewFenceReader(config.Fencing{Profiles: []config.FencingProfile{p}}, c, c)
+	return readerOf(t, config.Fencing{Profiles: []config.FencingProfile{p}}, c, c)
+}
+
+// readerOf reads objects as a cache, which shows the same volumes.
+func readerOf(t *testing.T, c config.Fencing, objects, live client.Reader) *FenceReader {
+	t.Helper()
+	return NewFenceReader(c, objects, live, testkit.Value[*Holdings](t)(ListedHoldings(t.Context(), objects, c.Protects)))
 }
 
 func (w fenceWorld) facts(t *testing.T, node string) *FenceView {

@@ -1,0 +1,205 @@
+package fencing
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
+
+// rows are the volumes and attachments of protected drivers, with only what fencing reads of healthy nodes: there may be
+// 100,000 of each. The lock is that of Holdings.
+type rows struct {
+	volumes map[string]*row
+	// found has the volumes by the hashes of their handle and their claim.
+	found map[uint64][]*row
+	// attached has the attachments by node, in the order of their names.
+	attached map[string][]attachedVolume
+	// changed is told each node whose attachments change; nil: nobody asks.
+	changed func(node string)
+}
+
+// row is one PersistentVolume.
+type row struct {
+	name, handle string
+	shape        unique.Handle[shape]
+	// keys are the hashes in found.
+	keys [2]uint64
+}
+
+// shape is what many volumes have in common.
+type shape struct {
+	driver, clusterID string
+	modes             string // separated by spaces
+	block             bool
+	secret            v1alpha1.SecretReference
+}
+
+// attachedVolume is what is kept of a VolumeAttachment.
+type attachedVolume struct {
+	name, volume string
+	created      int64 // Unix time
+}
+
+func attachedOf(va *storagev1.VolumeAttachment) attachedVolume {
+	return attachedVolume{va.Name, *va.Spec.Source.PersistentVolumeName, va.CreationTimestamp.Unix()}
+}
+
+func (a attachedVolume) createdAt() time.Time { return time.Unix(a.created, 0) }
+
+// claimKey is no name of a volume's handle: that has a dot before the first slash.
+func claimKey(namespace, claim string) string { return namespace + "/" + claim }
+
+func (h *Holdings) rowOf(pv *corev1.PersistentVolume) *row {
+	v := FenceVolume(pv)
+	is := shape{driver: v.Driver, clusterID: v.ClusterID, modes: strings.Join(v.AccessModes, " "), block: v.Block}
+	if v.Secret != nil {
+		is.secret = *v.Secret
+	}
+	r := &row{name: v.Name, handle: v.Handle, shape: unique.Make(is), keys: [2]uint64{h.hash(fence.UniqueName(v.Driver, v.Handle))}}
+	// A Released volume still names its deleted claim, and a new claim may have that name.
+	if ref := pv.Spec.ClaimRef; ref != nil && pv.Status.Phase == corev1.VolumeBound {
+		r.keys[1] = h.hash(claimKey(ref.Namespace, ref.Name))
+	}
+	return r
+}
+
+func (r *row) volume() fence.Volume {
+	is := r.shape.Value()
+	v := fence.Volume{Name: r.name, Handle: r.handle, Driver: is.driver, ClusterID: is.clusterID, AccessModes: strings.Fields(is.modes), Block: is.block}
+	if is.secret != (v1alpha1.SecretReference{}) {
+		v.Secret = &is.secret
+	}
+	return v
+}
+
+func (s *rows) put(r *row) {
+	s.remove(r.name)
+	s.volumes[r.name] = r
+	for _, key := range r.keys {
+		if key != 0 {
+			s.found[key] = append(s.found[key], r)
+		}
+	}
+}
+
+func (s *rows) remove(name string) {
+	was := s.volumes[name]
+	if was == nil {
+		return
+	}
+	delete(s.volumes, name)
+	for _, key := range was.keys {
+		if s.found[key] = slices.DeleteFunc(s.found[key], func(r *row) bool { return r == was }); len(s.found[key]) == 0 {
+			delete(s.found, key)
+		}
+	}
+}
+
+func byName(a attachedVolume, name string) int { return strings.Compare(a.name, name) }
+
+func (s *rows) attach(node string, a attachedVolume) {
+	i, known := slices.BinarySearchFunc(s.attached[node], a.name, byName)
+	if known {
+		return // an attachment never changes
+	}
+	s.attached[node] = slices.Insert(s.attached[node], i, a)
+	s.tell(node)
+}
+
+func (s *rows) detach(node, name string) {
+	i, known := slices.BinarySearchFunc(s.attached[node], name, byName)
+	if !known {
+		return
+	}
+	if s.attached[node] = slices.Delete(s.attached[node], i, i+1); len(s.attached[node]) == 0 {
+		delete(s.attached, node)
+	}
+	s.tell(node)
+}
+
+func (s *rows) tell(node string) {
+	if s.changed != nil {
+		s.changed(node)
+	}
+}
+
+// replaceAttached begins a new list. The result ends it, and tells the nodes with another list than before.
+func (s *rows) replaceAttached() (end func()) {
+	before, changed := s.attached, s.changed
+	s.attached, s.changed = map[string][]attachedVolume{}, nil
+	return func() {
+		s.changed = changed
+		for node, now := range s.attached {
+			if !slices.Equal(before[node], now) {
+				s.tell(node)
+			}
+			delete(before, node)
+		}
+		for node := range before {
+			s.tell(node)
+		}
+	}
+}
+
+// OnAttachment calls changed for each node that has attachments, and then whenever a node gets or loses one. It must not block.
+func (h *Holdings) OnAttachment(changed func(node string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rows.changed = changed
+	for node := range h.rows.attached {
+		changed(node)
+	}
+}
+
+// attachedTo are the attachments of a node, terminating ones too.
+func (h *Holdings) attachedTo(node string) []attachedVolume {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return slices.Clone(h.rows.attached[node])
+}
+
+// volume with a name.
+func (h *Holdings) volume(name string) (fence.Volume, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	r := h.rows.volumes[name]
+	if r == nil {
+		return fence.Volume{}, false
+	}
+	return r.volume(), true
+}
+
+// volumesOf are the volumes with a unique name, or of a claim.
+func (h *Holdings) volumesOf(key string) (all []fence.Volume) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, r := range h.rows.found[h.hash(key)] {
+		all = append(all, r.volume())
+	}
+	return all
+}
+
+// secretOf the first volume, by name, of a storage system that has one.
+func (h *Holdings) secretOf(id identityKey) *v1alpha1.SecretReference {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var first *row
+	for r := range maps.Values(h.rows.volumes) {
+		is := r.shape.Value()
+		if is.driver == id.driver && is.clusterID == id.clusterID && is.secret != (v1alpha1.SecretReference{}) && (first == nil || r.name < first.name) {
+			first = r
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.volume().Secret
+}
