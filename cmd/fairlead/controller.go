@@ -95,6 +95,8 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
+	}
+	if profiles || configuration.Fencing.On() {
 		if err := cluster.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -38,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencing.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
-		WatchesRawSource(attachments{r.Held}).
+		WatchesRawSource(source.Func(r.watchAttachments)).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(placed())).
@@ -52,6 +55,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the fencing controller: %w", err)
 	}
 	return nil
+}
+
+// watchAttachments brings an event whenever a node gets or loses an attachment. Workers begin once the holdings are synced.
+func (r *Reconciler) watchAttachments(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.Held.OnAttachment(func(node string) {
+		for _, request := range kit.Request(node) {
+			queue.Add(request)
+		}
+	})
+	return wait.PollUntilContextCancel(ctx, behind, true, func(context.Context) (bool, error) { return r.Held.Synced(), nil })
 }
 
 func ofPod(_ context.Context, o client.Object) []reconcile.Request {

@@ -31,7 +31,7 @@ func (r *Reader) Clients(ctx context.Context, options ...client.ListOption) ([]s
 
 // ClientsOn gathers the client pods of one node.
 func (r *Reader) ClientsOn(ctx context.Context, node string) ([]storage.Client, error) {
-	return r.Clients(ctx, client.MatchingFields{nodeField: node})
+	return r.Clients(ctx, client.MatchingFields{NodeField: node})
 }
 
 func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {

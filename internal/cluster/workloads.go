@@ -55,12 +55,12 @@ func VolumesOfClaim(ctx context.Context, from client.Reader, namespace, claim st
 	}), nil
 }
 
-// nodeField selects the pods of a node, in the API server and in the controller's cache.
-const nodeField = "spec.nodeName"
+// NodeField selects the pods of a node, in the API server and in the controller's cache.
+const NodeField = "spec.nodeName"
 
-// IndexNodes adds to a cache the index that ClientsOn needs.
+// IndexNodes adds to a cache the index by NodeField.
 func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, func(o client.Object) []string {
+	err := indexer.IndexField(ctx, &corev1.Pod{}, NodeField, func(o client.Object) []string {
 		pod, ok := o.(*corev1.Pod)
 		if !ok || pod.Spec.NodeName == "" {
 			return nil
@@ -78,7 +78,7 @@ func IndexNodes(ctx context.Context, indexer client.FieldIndexer) error {
 // grows with the cluster, is not worth its memory.
 func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := live.List(ctx, &list, client.MatchingFields{nodeField: node}); err != nil {
+	if err := live.List(ctx, &list, client.MatchingFields{NodeField: node}); err != nil {
 		return nil, fmt.Errorf("listing the pods on %s: %w", node, err)
 	}
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil

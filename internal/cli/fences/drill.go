@@ -89,11 +89,10 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 
 // drillFacts are the facts of the controller, read live.
 func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node string, now clock.PassiveClock) (fence.Facts, error) {
-	held, err := fencing.ListedHoldings(ctx, live, c.Protects)
-	objects := fencing.NewScanned(lists.NewLive(live))
+	reader, err := fencing.NewUncachedReader(ctx, c, live)
 	var facts fence.Facts
-	if err = errors.Join(err, fencing.IndexFencing(ctx, objects)); err == nil {
-		facts, err = fencing.NewFenceReader(c, objects, live, held).FenceFacts(now, nil)(ctx, node)
+	if err == nil {
+		facts, err = reader.FenceFacts(now, nil)(ctx, node)
 	}
 	if lists.NotInstalled(err) {
 		return facts, ErrNotInstalled

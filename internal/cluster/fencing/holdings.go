@@ -47,7 +47,7 @@ func NewHoldings(api client.WithWatch, protected func(driver string) bool) *Hold
 // NewHoldingsWithRows returns an empty index that a FenceReader can read, too.
 func NewHoldingsWithRows(api client.WithWatch, protected func(driver string) bool) *Holdings {
 	h := NewHoldings(api, protected)
-	h.rows = &rows{volumes: map[string]*row{}, found: map[uint64][]*row{}, attached: map[string][]attachedVolume{}}
+	h.rows = newRows()
 	h.watches = append(h.watches, h.kindOfRows(protected))
 	return h
 }
@@ -221,7 +221,7 @@ func (h *Holdings) replace(k kind, all []*shown) {
 		h.rows.volumes, h.rows.found = map[string]*row{}, map[uint64][]*row{}
 	case ofAttachments:
 		if h.rows != nil {
-			defer h.rows.replaceAttached()()
+			h.rows.detachAll()
 		}
 	}
 	for _, is := range all {

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -9,41 +10,29 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 )
 
 // Fields of the indexes by which a FenceReader lists.
 const (
-	recordedNode = "fairlead.io/node"
-	podNode      = "fairlead.io/pod-node"
 	selfFencer   = "fairlead.io/self-fencer"
 	driverNodeID = "fairlead.io/driver-node-id"
 )
 
-// IndexFencing adds the indexes that a FenceReader needs to a cache, besides that of IndexAddons.
+// IndexFencing adds the indexes that a FenceReader needs to a cache, besides those of cluster.IndexNodes and IndexAddons.
 func IndexFencing(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, index := range []struct {
-		object client.Object
-		field  string
-		keys   client.IndexerFunc
-	}{
-		{&v1alpha1.NodeFence{}, recordedNode, func(o client.Object) []string { return []string{NodeOfFence(o.(*v1alpha1.NodeFence))} }},
-		{&corev1.Pod{}, podNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }},
-		{&corev1.Pod{}, selfFencer, func(o client.Object) []string {
-			return []string{strconv.FormatBool(caches.FencesItself(o.(*corev1.Pod)))}
-		}},
-		{&storagev1.CSINode{}, driverNodeID, func(o client.Object) (ids []string) {
-			for _, d := range o.(*storagev1.CSINode).Spec.Drivers {
-				ids = append(ids, driverID(d.Name, d.NodeID))
-			}
-			return ids
-		}},
-	} {
-		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+	fencers := indexer.IndexField(ctx, &corev1.Pod{}, selfFencer, func(o client.Object) []string {
+		return []string{strconv.FormatBool(caches.FencesItself(o.(*corev1.Pod)))}
+	})
+	ids := indexer.IndexField(ctx, &storagev1.CSINode{}, driverNodeID, func(o client.Object) (ids []string) {
+		for _, d := range o.(*storagev1.CSINode).Spec.Drivers {
+			ids = append(ids, driverID(d.Name, d.NodeID))
 		}
+		return ids
+	})
+	if err := errors.Join(fencers, ids); err != nil {
+		return fmt.Errorf("indexing pods and CSINodes: %w", err)
 	}
 	return nil
 }

@@ -116,9 +116,7 @@ func (r *FenceReader) allRecords(ctx context.Context, unsettled []v1alpha1.NodeF
 		return nil, fmt.Errorf("listing NodeFences: %w", err)
 	}
 	if r.decides {
-		if list.Items, err = r.refreshed(ctx, unsettled, list.Items, settled); err != nil {
-			return nil, err
-		}
+		return r.refreshed(ctx, unsettled, list.Items)
 	}
 	return list.Items, nil
 }
@@ -127,8 +125,8 @@ func settled(n *v1alpha1.NodeFence) bool {
 	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
 }
 
-// refreshed joins the unsettled records with the cached ones. The cached ones are read again, unless they may be stale.
-func (r *FenceReader) refreshed(ctx context.Context, unsettled, cached []v1alpha1.NodeFence, mayBeStale func(*v1alpha1.NodeFence) bool) ([]v1alpha1.NodeFence, error) {
+// refreshed joins the unsettled records with the cached ones, which are read again unless they are settled.
+func (r *FenceReader) refreshed(ctx context.Context, unsettled, cached []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
 	all, known := slices.Clone(unsettled), map[string]bool{}
 	for i := range unsettled {
 		known[unsettled[i].Name] = true
@@ -137,7 +135,7 @@ func (r *FenceReader) refreshed(ctx context.Context, unsettled, cached []v1alpha
 		n := &cached[i]
 		switch {
 		case known[n.Name]:
-		case mayBeStale(n):
+		case settled(n):
 			all = append(all, *n)
 		default:
 			var now v1alpha1.NodeFence

@@ -140,11 +140,15 @@ func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, names
 func (r *FenceReader) storagePodsOn(ctx context.Context, node string) (byNamespace map[string][]corev1.Pod, selfFencing map[string]string, err error) {
 	byNamespace, selfFencing = map[string][]corev1.Pod{}, map[string]string{}
 	for _, p := range r.profiles() {
-		pods, err := r.storagePods(ctx, r.objects, p.Namespace, client.MatchingFields{podNode: node})
+		pods, err := r.storagePods(ctx, r.objects, p.Namespace, client.MatchingFields{cluster.NodeField: node})
 		if err != nil {
 			return nil, nil, err
 		}
-		fencers, err := r.storagePods(ctx, r.objects, p.Namespace, client.MatchingFields{selfFencer: "true"})
+		var which []client.ListOption
+		if r.indexed {
+			which = append(which, client.MatchingFields{selfFencer: "true"})
+		}
+		fencers, err := r.storagePods(ctx, r.objects, p.Namespace, which...)
 		if err != nil {
 			return nil, nil, err
 		}

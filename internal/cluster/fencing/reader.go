@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -24,7 +25,7 @@ import (
 // FenceReader gathers facts on nodes that may have to be fenced.
 type FenceReader struct {
 	config config.Fencing
-	// objects has the indexes of IndexFencing: a cache, or Scanned. live is the API server. held has the volumes and attachments.
+	// objects is a cache, or live: the API server. held has the volumes and attachments.
 	objects, live client.Reader
 	held          *Holdings
 	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
@@ -32,13 +33,22 @@ type FenceReader struct {
 	nodesVersion NodesVersion
 	// shared has the pods that another look has read; nil: each look reads.
 	shared *atomic.Pointer[podsAround]
-	// addonsIndexed: objects also has the index of IndexAddons.
+	// indexed: objects has the indexes of IndexFencing. addonsIndexed: it also has that of IndexAddons.
+	indexed       bool
 	addonsIndexed *atomic.Bool
 }
 
-// NewFenceReader reads from objects by the indexes of IndexFencing, volumes from holdings with rows, and the rest live.
+// NewFenceReader reads from objects by the indexes of IndexFencing and cluster.IndexNodes, volumes from holdings with rows, and
+// the rest live.
 func NewFenceReader(c config.Fencing, objects, live client.Reader, held *Holdings) *FenceReader {
-	return &FenceReader{config: c, objects: objects, live: live, held: held, addonsIndexed: &atomic.Bool{}}
+	return &FenceReader{config: c, objects: objects, live: live, held: held, indexed: true, addonsIndexed: &atomic.Bool{}}
+}
+
+// NewUncachedReader reads everything live, for commands that end soon.
+func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader) (*FenceReader, error) {
+	r := NewFenceReader(c, lists.NewLive(live), live, NewHoldingsWithRows(nil, c.Protects))
+	r.indexed = false
+	return r, r.held.List(ctx, live)
 }
 
 // Policy of fencing, as configured.
@@ -152,28 +162,26 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 
 // recordsOf reads the records of all machines that have or had a node's name, the earliest first. The first record mostly
-// has the node's name, and later ones have a label.
-func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
-	var first v1alpha1.NodeFence
-	found, err := get(ctx, r.fresh(), name, &first)
-	if err != nil {
-		return nil, err
-	}
-	var labelled v1alpha1.NodeFenceList
-	if err := r.objects.List(ctx, &labelled, client.MatchingFields{recordedNode: name}); err != nil {
-		return nil, fmt.Errorf("listing the NodeFences of node %s: %w", name, err)
-	}
-	if r.decides {
-		isFirst := func(n *v1alpha1.NodeFence) bool { return n.Name == name } // already read
-		if labelled.Items, err = r.refreshed(ctx, unsettled, labelled.Items, isFirst); err != nil {
-			return nil, err
+// has the node's name.
+func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) (records []v1alpha1.NodeFence, err error) {
+	names := append(r.held.recordsOf(name), name)
+	for i := range unsettled {
+		if NodeOfFence(&unsettled[i]) == name {
+			names = append(names, unsettled[i].Name)
 		}
 	}
-	records := slices.DeleteFunc(labelled.Items, func(o v1alpha1.NodeFence) bool { return o.Name == name || NodeOfFence(&o) != name })
-	if found && NodeOfFence(&first) == name {
-		records = append(records, first)
-	} else {
-		sakes.Taken = found
+	slices.Sort(names)
+	for _, record := range slices.Compact(names) {
+		var n v1alpha1.NodeFence
+		there, err := get(ctx, r.fresh(), record, &n)
+		if err != nil {
+			return nil, err
+		}
+		if there && NodeOfFence(&n) == name {
+			records = append(records, n)
+		} else if record == name {
+			sakes.Taken = there
+		}
 	}
 	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int {
 		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))

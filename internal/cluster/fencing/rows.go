@@ -20,10 +20,14 @@ type rows struct {
 	volumes map[string]*row
 	// found has the volumes by the hashes of their handle and their claim.
 	found map[uint64][]*row
-	// attached has the attachments by node, in the order of their names.
+	// attached has the attachments by node.
 	attached map[string][]attachedVolume
-	// changed is told each node whose attachments change; nil: nobody asks.
+	// changed is told each node whose attachments change.
 	changed func(node string)
+}
+
+func newRows() *rows {
+	return &rows{volumes: map[string]*row{}, found: map[uint64][]*row{}, attached: map[string][]attachedVolume{}, changed: func(string) {}}
 }
 
 // row is one PersistentVolume.
@@ -103,53 +107,31 @@ func (s *rows) remove(name string) {
 	}
 }
 
-func byName(a attachedVolume, name string) int { return strings.Compare(a.name, name) }
-
 func (s *rows) attach(node string, a attachedVolume) {
-	i, known := slices.BinarySearchFunc(s.attached[node], a.name, byName)
-	if known {
-		return // an attachment never changes
-	}
-	s.attached[node] = slices.Insert(s.attached[node], i, a)
-	s.tell(node)
-}
-
-func (s *rows) detach(node, name string) {
-	i, known := slices.BinarySearchFunc(s.attached[node], name, byName)
-	if !known {
-		return
-	}
-	if s.attached[node] = slices.Delete(s.attached[node], i, i+1); len(s.attached[node]) == 0 {
-		delete(s.attached, node)
-	}
-	s.tell(node)
-}
-
-func (s *rows) tell(node string) {
-	if s.changed != nil {
+	if !slices.Contains(s.attached[node], a) {
+		s.attached[node] = append(s.attached[node], a)
 		s.changed(node)
 	}
 }
 
-// replaceAttached begins a new list. The result ends it, and tells the nodes with another list than before.
-func (s *rows) replaceAttached() (end func()) {
-	before, changed := s.attached, s.changed
-	s.attached, s.changed = map[string][]attachedVolume{}, nil
-	return func() {
-		s.changed = changed
-		for node, now := range s.attached {
-			if !slices.Equal(before[node], now) {
-				s.tell(node)
-			}
-			delete(before, node)
-		}
-		for node := range before {
-			s.tell(node)
-		}
+func (s *rows) detach(node, name string) {
+	s.attached[node] = slices.DeleteFunc(s.attached[node], func(a attachedVolume) bool { return a.name == name })
+	if len(s.attached[node]) == 0 {
+		delete(s.attached, node)
 	}
+	s.changed(node)
 }
 
-// OnAttachment calls changed for each node that has attachments, and then whenever a node gets or loses one. It must not block.
+// detachAll comes before another list.
+func (s *rows) detachAll() {
+	for node := range s.attached {
+		s.changed(node)
+	}
+	s.attached = map[string][]attachedVolume{}
+}
+
+// OnAttachment calls changed for each node that has attachments, and then whenever a node may have got or lost one. It must
+// not block.
 func (h *Holdings) OnAttachment(changed func(node string)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
