@@ -25,15 +25,6 @@ type view struct {
 	records map[string]*v1alpha1.NodeFence
 }
 
-// allReady reports whether no node in the cache may be lost. Then there is nothing to judge.
-func (r *Reconciler) allReady(ctx context.Context) (bool, error) {
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing nodes: %w", err)
-	}
-	return !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return !fencing.FenceNode(&n).Ready }), nil
-}
-
 // gather reads nodes and their records.
 func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, error) {
 	v := &view{nodes: map[string]*corev1.Node{}, records: map[string]*v1alpha1.NodeFence{}}

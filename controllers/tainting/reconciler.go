@@ -55,11 +55,6 @@ const (
 
 // Reconcile looks at all nodes, and taints no more than one.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	if quiet, err := r.allReady(ctx); err != nil || quiet && len(r.given) == 0 {
-		r.metrics.judged(nil)
-		clear(r.reported)
-		return ctrl.Result{}, err
-	}
 	glance, err := r.gather(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -70,7 +70,7 @@ func slimCSINode(object any) (any, error) {
 // commonRecord keeps a whole NodeFence; texts that many of them share use the same memory.
 func commonRecord(object any) (any, error) {
 	if n, ok := object.(*v1alpha1.NodeFence); ok {
-		n.ManagedFields = nil
+		n.ManagedFields, n.Status.Volumes = nil, slices.Clone(n.Status.Volumes) // JSON leaves room for more
 		for i := range n.Status.Volumes {
 			v := &n.Status.Volumes[i]
 			v.Driver, v.ClusterID = common(v.Driver), common(v.ClusterID)

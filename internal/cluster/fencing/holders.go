@@ -173,20 +173,11 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, records map[s
 	} else if there {
 		sakes.Node, inUse = FenceNode(&node), usesVolume(&node, volume)
 	}
-	known := map[string]bool{name: true}
-	maps.Copy(known, records)
-	for _, record := range r.Held.recordsOf(name) {
-		known[record] = true
+	found, _, err := r.Held.readRecords(ctx, r.live, name, slices.Collect(maps.Keys(records)))
+	for i := range found {
+		sakes.Records = append(sakes.Records, FenceRecord(&found[i]))
 	}
-	for _, record := range slices.Sorted(maps.Keys(known)) {
-		var read v1alpha1.NodeFence
-		if there, err := get(ctx, r.live, record, &read); err != nil {
-			return sakes, false, err
-		} else if there && NodeOfFence(&read) == name {
-			sakes.Records = append(sakes.Records, FenceRecord(&read))
-		}
-	}
-	return sakes, inUse, nil
+	return sakes, inUse, err
 }
 
 func usesVolume(node *corev1.Node, volume string) bool {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
@@ -263,6 +264,26 @@ func (h *Holdings) recordsOf(node string) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return slices.Clone(h.records[node])
+}
+
+// readRecords reads the records of a node name: those that the watches name, more, and the record with the name itself, which
+// may be taken by another node's machine.
+func (h *Holdings) readRecords(ctx context.Context, from client.Reader, node string, more []string) (found []v1alpha1.NodeFence, taken bool, err error) {
+	names := append(h.recordsOf(node), append(more, node)...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		var record v1alpha1.NodeFence
+		there, err := get(ctx, from, name, &record)
+		if err != nil {
+			return nil, false, err
+		}
+		if there && NodeOfFence(&record) == node {
+			found = append(found, record)
+		} else if name == node {
+			taken = there
+		}
+	}
+	return found, taken, nil
 }
 
 // nodes counts all nodes.

@@ -46,9 +46,8 @@ func NewFenceReader(c config.Fencing, objects, live client.Reader, held *Holding
 
 // NewUncachedReader reads everything live, for commands that end soon.
 func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader) (*FenceReader, error) {
-	r := NewFenceReader(c, lists.NewLive(live), live, NewHoldingsWithRows(nil, c.Protects))
-	r.indexed = false
-	return r, r.held.List(ctx, live)
+	held, err := ListedHoldings(ctx, live, c.Protects)
+	return &FenceReader{config: c, objects: lists.NewLive(live), live: live, held: held, addonsIndexed: &atomic.Bool{}}, err
 }
 
 // Policy of fencing, as configured.
@@ -164,24 +163,14 @@ type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 // recordsOf reads the records of all machines that have or had a node's name, the earliest first. The first record mostly
 // has the node's name.
 func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) (records []v1alpha1.NodeFence, err error) {
-	names := append(r.held.recordsOf(name), name)
+	var lost []string
 	for i := range unsettled {
 		if NodeOfFence(&unsettled[i]) == name {
-			names = append(names, unsettled[i].Name)
+			lost = append(lost, unsettled[i].Name)
 		}
 	}
-	slices.Sort(names)
-	for _, record := range slices.Compact(names) {
-		var n v1alpha1.NodeFence
-		there, err := get(ctx, r.fresh(), record, &n)
-		if err != nil {
-			return nil, err
-		}
-		if there && NodeOfFence(&n) == name {
-			records = append(records, n)
-		} else if record == name {
-			sakes.Taken = there
-		}
+	if records, sakes.Taken, err = r.held.readRecords(ctx, r.fresh(), name, lost); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int {
 		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
