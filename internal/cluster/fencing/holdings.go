@@ -9,6 +9,8 @@ import (
 	"unique"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,7 +51,10 @@ func NewHoldings(api client.WithWatch, protected func(driver string) bool) *Hold
 func NewHoldingsWithRows(api client.WithWatch, protected func(driver string) bool) *Holdings {
 	h := NewHoldings(api, protected)
 	h.rows = newRows()
-	h.watches = append(h.watches, h.kindOfRows(protected))
+	h.watches = append(h.watches, &watched{
+		Holdings: h, kind: ofVolumes, object: &corev1.PersistentVolume{}, empty: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
+		show: func(o runtime.Object) *shown { return h.showVolume(o.(*corev1.PersistentVolume), protected) },
+	})
 	return h
 }
 

@@ -50,14 +50,6 @@ func (h *Holdings) kinds(protected func(driver string) bool) []*watched {
 	}}
 }
 
-// kindOfRows only fills rows.
-func (h *Holdings) kindOfRows(protected func(driver string) bool) *watched {
-	return &watched{
-		Holdings: h, kind: ofVolumes, object: &corev1.PersistentVolume{}, empty: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
-		show: func(o runtime.Object) *shown { return h.showVolume(o.(*corev1.PersistentVolume), protected) },
-	}
-}
-
 func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
 	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, incident: FenceNode(node).OutOfService}
 	for _, name := range volumesInUse(node) {
