@@ -1,11 +1,13 @@
 package fencing
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -49,6 +51,33 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 		slices.Sort(got)
 		must.True(t, slices.Equal(slices.Compact(got), test.want), "%s wakes %q, want %q", name, got, test.want)
 	}
+}
+
+// A node is looked at when it gets or loses an attachment. Looks begin once the attachments are known.
+func TestAttachmentsWakeTheirNodes(t *testing.T) {
+	w := newWorld(t)
+	w.r.Held = fencing.NewHoldingsWithRows(nil, w.config.Protects)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	mustWake := func(want ...string) {
+		t.Helper()
+		w.Must(w.r.Held.List(t.Context(), w.API))
+		var got []string
+		for queue.Len() > 0 {
+			request, _ := queue.Get()
+			queue.Done(request)
+			got = append(got, request.Name)
+		}
+		slices.Sort(got)
+		must.Equal(t, got, want)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	must.True(t, w.r.watchAttachments(canceled, queue) != nil, "began before anything was listed")
+	mustWake("node-1")
+	must.Do(t, w.r.watchAttachments(t.Context(), queue))
+	w.detach("pvc-a", "node-1").create(attachment("pvc-a", "node-2"))
+	mustWake("node-1", "node-2")
 }
 
 func TestOnlyNewLossesAreJustLost(t *testing.T) {
