@@ -53,6 +53,10 @@ func Check(have, want *corev1.Service) Verdict {
 	}
 	owner := want.OwnerReferences[0]
 	if i := slices.IndexFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }); i < 0 {
+		if slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == owner.Kind && o.Name == owner.Name }) {
+			return Verdict{Action: Foreign, Message: fmt.Sprintf(
+				"Service %s belongs to an earlier %s %s: Kubernetes deletes the Service, and Fairlead then creates it again", have.Name, owner.Kind, owner.Name)}
+		}
 		return Verdict{Action: Foreign, Message: fmt.Sprintf(
 			"Service %s does not belong to %s %s: delete or rename the Service, or rename the %s", have.Name, owner.Kind, owner.Name, owner.Kind)}
 	}

@@ -164,11 +164,11 @@ func TestServiceOfSomebodyElseIsNotAdopted(t *testing.T) {
 	want := frontend().Object()
 	have := asCreated()
 	have.OwnerReferences[0].UID = "another"
-	if got := Check(have, want); got.Action != Foreign || !strings.Contains(got.Message, "does not belong to NFSService files") {
+	if got := Check(have, want); got.Action != Foreign || !strings.Contains(got.Message, "belongs to an earlier NFSService files") {
 		t.Errorf("got %+v", got)
 	}
 	have.OwnerReferences = nil
-	if got := Check(have, want); got.Action != Foreign || got.Service != nil {
+	if got := Check(have, want); got.Action != Foreign || got.Service != nil || !strings.Contains(got.Message, "does not belong to NFSService files") {
 		t.Errorf("got %+v", got)
 	}
 }
