@@ -250,7 +250,6 @@ bench: ## Ratios against controller-runtime's own handlers, side by side, and wh
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
-	go test ./controllers/ondat -run '^$$' -bench . -benchtime 3x
 
 .PHONY: bench-scale
 bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"; what fencing costs: SCALE=-fencing

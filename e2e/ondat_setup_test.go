@@ -35,14 +35,13 @@ func (c ondatCluster) part(name string, do func(c ondatCluster)) {
 
 const ondatNamespace = "apps"
 
-// newOndat starts a cluster with the overlay ondat. The controller polls each second. It checks an unchanged volume once a
-// minute, or after an event.
+// newOndat starts a cluster with the overlay ondat. The controller polls each second.
 func newOndat(t *testing.T) ondatCluster {
 	t.Helper()
 	bed := ondat.New()
 	server := bed.Start()
 	t.Cleanup(server.Close)
-	c := ondatCluster{bed: bed, cluster: newControlPlane(t, options{nodes: 1, ondat: fmt.Sprintf("apiEndpoint: %q, apiPollInterval: 1s, apiRetryInterval: 1s", server.URL)})}
+	c := ondatCluster{bed: bed, cluster: newControlPlane(t, options{nodes: 1, ondat: fmt.Sprintf("apiEndpoint: %q, apiPollInterval: 1s", server.URL)})}
 	c.must(c.Install(t.Context(), sandbox.Ondat))
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ondatNamespace}},
@@ -126,14 +125,12 @@ func (c ondatCluster) leadsTo(name, clusterIP, server string) error {
 	return nil
 }
 
-// within waits until check holds and returns how long it took.
-func (c ondatCluster) within(what string, check func() error) time.Duration {
+// within waits until check holds.
+func (c ondatCluster) within(what string, check func() error) {
 	c.t.Helper()
 	began := time.Now()
 	c.eventually(what, 10*time.Second, check)
-	took := time.Since(began)
-	c.t.Logf("%s after %s", what, took.Round(time.Millisecond))
-	return took
+	c.t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
 }
 
 // warned waits for an event of that reason about a claim.

@@ -60,7 +60,7 @@ func TestVolumeNetwork(t *testing.T) {
 		f.Rollout.Services[0].Recorded = storageNet
 	}
 	claimHeld := func(f *facts) {
-		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []IdentityHolder{holder("pvc-b", storageNet, "10.0.0.9", "")}
+		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []storage.Claimant{holder("pvc-b", storageNet, "10.0.0.9", "")}
 	}
 	type texts = []string
 	for name, test := range map[string]struct {
@@ -143,7 +143,7 @@ func TestVolumeNetwork(t *testing.T) {
 			warnings: texts{noEffect + `PersistentVolumeClaim default/data names "kube-system/storage-net", and takes precedence`}},
 		"addresses on the cluster network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
 			change: func(f *facts) {
-				f.Rollout.Record, f.Holders = rollout.Record{}, []IdentityHolder{holder("pvc-b", storage.Attachment{}, "10.0.0.9", "")}
+				f.Rollout.Record, f.Holders = rollout.Record{}, []storage.Claimant{holder("pvc-b", storage.Attachment{}, "10.0.0.9", "")}
 			},
 			warnings: texts{noEffect + "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in fairlead.io/volume-network"}},
 	} {

@@ -3,10 +3,10 @@
 // volume's NFS server of the moment, and the mount endpoint <ClusterIP>:2049, which
 // the control plane mounts.
 //
-// A poll lists the volumes; internal/nfs/ondat judges them; volumes with news are
-// reconciled side by side. Changes of Services, slices and PVCs are reconciled on
-// their event. controllers/nfs/frontend writes, as for any NFS service with one
-// backend and exposure Stable.
+// A round lists the volumes, judges them (internal/nfs/ondat), and brings the objects
+// of each in line. controllers/nfs/frontend writes, as for any NFS service with one
+// backend and exposure Stable. There is a round each poll interval, and after a change
+// of a Service or a slice.
 //
 // Source: the proposal of the StorageOS shared volume controller. What differs:
 //
@@ -17,4 +17,6 @@
 //     is free again and may be given to another Service.
 //   - The ClusterIP of a deleted Service is asked for again. If the address is taken,
 //     an event reports it. Another is published only if the PVC's annotation allows it.
+//   - Each round compares all volumes with the cache of Kubernetes, so none is skipped
+//     until a time has passed (-cache-expiry-interval).
 package ondat

@@ -7,20 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fairlead-io/fairlead/controllers/kit"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit"
@@ -45,21 +39,17 @@ func TestIPv6AddressIsPublishedInBrackets(t *testing.T) {
 
 // The released manager notices a Service deleted by hand after up to 65 s, and publishes
 // whatever address the next Service gets (ensureService).
-func TestDeletedObjectsComeBackOnTheirEvents(t *testing.T) {
+func TestDeletedObjectsComeBack(t *testing.T) {
 	w := publishedWorld(t)
 	address := w.mounted()
 	w.restart() // the address is in the volume's label
-	w.poll()
 	for _, o := range []client.Object{get[discoveryv1.EndpointSlice](w, "data-fairlead-ipv4"), w.service("data")} {
 		w.remove(o)
-		must.Equal(t, volumeOf(t.Context(), o), kit.Request("v-1"), "requests for a %T", o)
-		w.reconcile("v-1")
+		w.poll()
 		w.leads("data", "10.0.0.1:32001")
 		must.Equal(t, w.service("data").Spec.ClusterIP+":2049", address, "address of the Service")
 	}
 	w.mountedAt(address)
-	must.Equal(t, w.r.volumesOfClaim(t.Context(), w.pvc()), kit.Request("v-1"), "requests for a PVC")
-	must.Equal(t, volumeOf(t.Context(), &corev1.Service{}), nil, "requests for a Service without the label")
 }
 
 // taken creates a foreign Service with an address.
@@ -70,7 +60,7 @@ func (w *world) taken(address string) *corev1.Service {
 	return s
 }
 
-func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
+func TestServiceWithAnotherAddressLeadsNowhere(t *testing.T) {
 	w := publishedWorld(t)
 	address, s := w.mounted(), w.service("data")
 	w.remove(s)
@@ -78,39 +68,30 @@ func TestServiceWithAnotherAddressIsReplaced(t *testing.T) {
 	again.UID, again.ResourceVersion, again.Spec.ClusterIP, again.Spec.ClusterIPs = "", "", "", nil
 	other := w.taken(s.Spec.ClusterIP)
 	w.Must(w.API.Create(t.Context(), again))
-	w.reconcile("v-1")
-	w.mountedAt(address)
-	w.reports("Warning AddressRestored", "Warning AddressUnavailable: Service data cannot have its address")
+	w.poll()
+	w.reports("Warning WrongAddress: Ondat volume pv-1 is not published: Service data has address")
 	w.leads("data", "")
+	w.remove(w.service("data")) // as the event says
+	w.poll()
+	w.reports("Warning AddressUnavailable: Service data cannot have its address")
 	w.remove(other)
-	w.Clock.Step(time.Minute)
 	w.poll()
 	must.Equal(t, w.service("data").Spec.ClusterIP, s.Spec.ClusterIP, "address of the Service")
 	w.mountedAt(address)
 	w.leads("data", "10.0.0.1:32001")
 }
 
-func TestServiceIsNotDeletedBeforeItsSuccessorIsAdmitted(t *testing.T) {
+func TestTerminatingServiceWithAnotherAddressIsNeverPublished(t *testing.T) {
 	w := publishedWorld(t)
-	s := w.service("data")
+	address, s := w.mounted(), w.service("data")
 	w.remove(s)
-	again := s.DeepCopy()
-	again.UID, again.ResourceVersion, again.Spec.ClusterIP, again.Spec.ClusterIPs = "", "", "", nil
-	w.Must(w.API.Create(t.Context(), again))
-	refused := w.service("data")
-	w.Client.Before = func(write fakeapi.Write) error {
-		if strings.HasSuffix(write.Verb, "create") && fakeapi.KindOf(write.Object) == "Service" {
-			return apierrors.NewForbidden(corev1.Resource("services"), "data", errors.New("a policy says no"))
-		}
-		return nil
-	}
-	_, err := w.r.Reconcile(t.Context(), request("v-1"))
-	must.True(t, apierrors.IsForbidden(err), "got %v", err)
-	must.Equal(t, w.service("data").UID, refused.UID, "the Service")
-	w.reports("Warning AddressRestored", "Kubernetes refuses its objects")
-	w.Client.Before = nil
-	w.reconcile("v-1")
-	must.Equal(t, w.service("data").Spec.ClusterIP, s.Spec.ClusterIP, "address of the Service")
+	s.UID, s.ResourceVersion, s.Finalizers = "", "", []string{"example.com/slow"}
+	s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.9.9", []string{"10.96.9.9"}
+	w.Must(w.API.Create(t.Context(), s))
+	w.Must(w.API.Delete(t.Context(), s))
+	w.poll()
+	w.fails("until the old Service is deleted")
+	w.mountedAt(address)
 }
 
 func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
@@ -124,7 +105,7 @@ func TestTakenAddressIsReplacedOnlyIfAllowed(t *testing.T) {
 		w.mountedAt("10.96.7.7:2049")
 		claim.Annotations = map[string]string{ReplaceAnnotation: address}
 		w.Must(w.API.Update(t.Context(), claim))
-		w.reconcile("v-1")
+		w.poll()
 	}
 	s := w.service("data")
 	w.mountedAt(s.Spec.ClusterIP + ":2049")
@@ -141,10 +122,8 @@ func TestForeignServiceIsNeitherAdoptedNorPublished(t *testing.T) {
 	must.Equal(t, w.service("data"), foreign)
 	w.mountedAt("")
 	w.leads("data", "")
-	must.Equal(t, len(w.Events.About("ondat.serviceName")), 1, "events that name the setting")
 	w.reports("Warning ForeignService: Ondat volume pv-1 is not published: Service data does not belong to PersistentVolumeClaim data")
 	w.remove(foreign)
-	w.Clock.Step(time.Minute)
 	w.poll()
 	w.leads("data", "10.0.0.1:32001")
 }
@@ -153,7 +132,7 @@ func TestWrongServerAddressMakesNoService(t *testing.T) {
 	w := newWorld(t)
 	for _, server := range []string{":2049", "0.0.0.0:1", "127.0.0.1:1", "nfs.example:1", "[fe80::1%eth0]:1", "10.0.0.1:0", "10.0.0.1:70000"} {
 		w.share(server)
-		must.Equal(t, w.writes(func() { w.poll() }), nil, "writes for %s", server)
+		must.Equal(t, w.writes(w.poll), nil, "writes for %s", server)
 		w.reports("Warning InvalidEndpoint")
 		w.mountedAt("")
 		w.remove(w.pvc())
@@ -196,7 +175,8 @@ func TestNewVolumesWaitForNothing(t *testing.T) {
 		w.Provision("default-id", id, "pv-"+id, "data-"+id, "apps")
 		w.Attach(id, fmt.Sprintf("10.0.0.%d:32001", i+1))
 	}
-	w.poll() // the clock stands still
+	w.r.parallel, w.r.Client, w.r.Writer.Client = 0, w.API, w.API
+	w.poll()
 	must.Equal(t, w.Metric("fairlead_ondat_volumes", "published"), 50, "published volumes")
 	must.Equal(t, w.Metric("storageos_shared_volume_reconcile_duration_seconds"), 1, "rounds")
 }
@@ -226,10 +206,19 @@ func TestForeignClaimOwnsNothing(t *testing.T) {
 		if len(claim.Finalizers) > 0 {
 			w.Must(w.API.Delete(t.Context(), claim))
 		}
-		must.Equal(t, w.writes(func() { w.poll() }), nil, "writes")
+		must.Equal(t, w.writes(w.poll), nil, "writes")
 		w.mountedAt("")
 		w.reports(want)
 	}
+}
+
+// The Service lives until it is collected. It leads nowhere: the volume may be another PVC's next.
+func TestServedVolumeOfADeletedClaimIsWithdrawn(t *testing.T) {
+	w := publishedWorld(t)
+	w.Must(w.API.Delete(t.Context(), w.pvc()))
+	w.poll()
+	w.leads("data", "")
+	must.Equal(t, w.Metric("fairlead_ondat_ignored_volumes", "ClaimMissing"), 1, "volumes without a PVC")
 }
 
 func TestServiceOfATerminatingClaimIsKeptUp(t *testing.T) {
@@ -248,33 +237,28 @@ func TestRecreatedClaimGetsItsOwnService(t *testing.T) {
 	old, address := w.pvc(), w.mounted()
 	w.Must(w.API.Delete(t.Context(), old))
 	claim := w.claim("apps", "data", "pv-1")
-	must.Equal(t, w.reconcile("v-1"), again, "delay while the old Service is not collected yet")
-	w.reports()
+	w.poll()
+	w.reports("Warning ForeignService: Ondat volume pv-1 is not published: Service data belongs to an earlier PersistentVolumeClaim data")
 	w.collect(old.UID)
-	w.reconcile("v-1")
+	w.poll()
 	must.Equal(t, w.service("data").OwnerReferences[0].UID, claim.UID, "owner of the Service")
 	w.mountedAt(address)
 }
 
-// The released manager only logs a stale version and lists the namespaces for each publication.
-func TestPublishingIsOneRequestAndRetriedAtOnce(t *testing.T) {
+// A volume that changes between the list and the publication is published by the next poll.
+func TestStaleVersionIsRefusedAndRetried(t *testing.T) {
 	w := sharedWorld(t)
-	w.Requests()
-	w.poll()
-	got := w.Requests()
-	must.Equal(t, len(got), 4, "requests %q", got)
-	must.Equal(t, got[3], "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint")
-	w = sharedWorld(t)
-	changed := false
 	w.Before(func(r *http.Request) {
-		if r.Method == http.MethodPut && !changed {
-			changed = true
+		if r.Method == http.MethodPut {
 			w.Change("v-1", func(v *bed.Volume) { v.Description = "changed meanwhile" })
+			w.Before(nil)
 		}
 	})
 	w.poll()
+	w.mountedAt("")
+	w.fails("status 412")
+	w.poll()
 	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
-	must.Equal(t, changed, true, "changed meanwhile")
 }
 
 // The released manager ignores volumes without an event and labels a metric with error texts.
@@ -282,19 +266,14 @@ func TestIgnoredVolumesAreReportedOnce(t *testing.T) {
 	w := sharedWorld(t)
 	ignored := func(reason string, want float64) {
 		t.Helper()
-		got, found := testkit.Metric(w, w.Registry, "fairlead_ondat_ignored_volumes", reason)
-		must.Equal(t, got, want, "volumes ignored for %s", reason)
-		must.Equal(t, found, true, "metric of volumes ignored for %s", reason)
+		must.Equal(t, w.Metric("fairlead_ondat_ignored_volumes", reason), want, "volumes ignored for %s", reason)
 	}
 	w.Change("v-1", func(v *bed.Volume) { delete(v.Labels, "csi.storage.k8s.io/pv/name") })
 	for range 3 {
 		w.poll()
-		w.Clock.Step(time.Minute)
 	}
 	w.reports("Warning MissingLabels: Ondat volume pv-1 is shared and lacks the label csi.storage.k8s.io/pv/name")
-	for _, reason := range ondat.Reasons {
-		ignored(string(reason), map[ondat.Reason]float64{ondat.MissingLabels: 1}[reason])
-	}
+	ignored("MissingLabels", 1)
 	w.Change("v-1", func(v *bed.Volume) { v.Labels["csi.storage.k8s.io/pv/name"] = "pv-1" })
 	w.poll()
 	ignored("MissingLabels", 0)
@@ -339,11 +318,20 @@ func TestAbsentVolumeIsWithdrawnAfterARestartToo(t *testing.T) {
 	w := publishedWorld(t)
 	w.Server.Delete("v-1")
 	w.restart()
-	w.reconcile("v-1") // of the Service's first event: nothing was listed yet
 	w.leads("data", "10.0.0.1:32001")
 	w.poll()
 	w.leads("data", "")
-	must.Equal(t, w.writes(func() { w.poll() }), nil, "writes")
+	must.Equal(t, w.writes(w.poll), nil, "writes")
+}
+
+// A volume that was listed before is gone if its own namespace is listed without it.
+func TestAbsentVolumeIsWithdrawnWhileAnotherNamespaceFails(t *testing.T) {
+	w := publishedWorld(t)
+	w.AddNamespace("b-id", "b")
+	w.Server.Fail(bed.Fault{Path: "/namespaces/b-id/volumes", Status: 403})
+	w.Server.Delete("v-1")
+	w.poll()
+	w.leads("data", "")
 }
 
 // With reclaim policy Retain, the label names an address that another Service may get.
@@ -357,7 +345,7 @@ func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w.Detach("v-1")
 	w.poll()
 	w.mountedAt("")
-	must.Equal(t, w.poll(), nil, "news")
+	must.Equal(t, w.writes(w.poll), nil, "writes")
 	w.claim("apps", "data", "pv-1") // the volume is used again
 	w.Attach("v-1", "10.0.0.1:32001")
 	w.poll()
@@ -365,18 +353,14 @@ func TestLabelIsClearedOnceDetachedAndClaimDeleted(t *testing.T) {
 	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
 }
 
-func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
+func TestStaleCacheClearsNoLabel(t *testing.T) {
 	w := publishedWorld(t)
-	w.Must(w.API.Delete(t.Context(), w.pvc()))
+	address := w.mounted()
+	w.Client.Cache = w.API.NewCache()
+	w.Client.Cache.Absent(w.pvc())
 	w.Detach("v-1")
-	w.Server.Fail(bed.Fault{Method: http.MethodPut, Status: http.StatusBadRequest})
-	w.Requests()
-	for range 3 {
-		w.poll()
-	}
-	got := w.Requests()
-	must.Equal(t, len(got), 7, "requests %q", got)
-	must.Equal(t, slices.Contains(got, "PUT /namespaces/default-id/volumes/v-1/nfs/mount-endpoint"), true, "one removal in %q", got)
+	w.poll()
+	w.mountedAt(address)
 }
 
 // The released manager has no metrics or health until the API answers, and its process
@@ -384,25 +368,15 @@ func TestRefusedLabelRemovalIsNotRepeated(t *testing.T) {
 func TestProcessSurvivesAnUnreachableControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.Server.Fail(bed.Fault{Status: http.StatusServiceUnavailable})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.r.run(ctx, workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()))
-	}()
-	for !w.Clock.HasWaiters() {
-		select {
-		case <-ended:
-			t.Fatal("the poll ended")
-		default:
-		}
-	}
-	for _, p := range phases {
+	w.poll()
+	for _, p := range []phase{pending, published, notServed, ignored} {
 		_, found := testkit.Metric(w, w.Registry, "fairlead_ondat_volumes", string(p))
 		must.Equal(t, found, true, "metric of volumes in state %s", p)
 	}
-	cancel()
-	<-ended
+	must.Equal(t, w.Metric("fairlead_ondat_last_poll_timestamp_seconds"), 0)
+	w.Recover()
+	w.poll()
+	must.Equal(t, w.Metric("fairlead_ondat_last_poll_timestamp_seconds"), float64(testkit.Noon.Unix()))
 }
 
 // The released manager's Service has the PV's name and lacks Fairlead's label; its
@@ -450,6 +424,30 @@ func (w *world) owned(name string) *corev1.Service {
 	return s
 }
 
+// A crash came between the takeover and the deletion of the Endpoints.
+func TestEndpointsOfTheReleasedManagerGoAfterARestart(t *testing.T) {
+	w := publishedWorld(t)
+	w.Must(w.API.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta("data")}))
+	w.restart()
+	w.poll()
+	must.True(t, get[corev1.Endpoints](w, "data") == nil, "the manager's Endpoints are still there, and are mirrored")
+}
+
+// The released manager created them while the volume was not served, and did not publish it.
+func TestEndpointsOfAnUnpublishedVolumeGoToo(t *testing.T) {
+	w := sharedWorld(t)
+	w.Detach("v-1")
+	w.poll()
+	w.Must(w.API.Create(t.Context(), w.owned("data")))
+	w.Must(w.API.Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta("data")}))
+	w.Client.Cache = w.API.NewCache()
+	w.Client.Cache.Absent(w.service("data"))
+	w.Attach("v-1", "10.0.0.1:32001")
+	w.poll()
+	w.leads("data", "10.0.0.1:32001")
+	must.True(t, get[corev1.Endpoints](w, "data") == nil, "the manager's Endpoints are still there, and are mirrored")
+}
+
 func TestServiceWithThePublishedAddressCounts(t *testing.T) {
 	w := sharedWorld(t)
 	for _, name := range []string{"a", "b", "c"} {
@@ -485,12 +483,11 @@ func TestEndpointsOfTheReleasedManagerGoAfterTheTakeover(t *testing.T) {
 		}
 		return nil
 	}
-	w.list()
-	_, err := w.r.Reconcile(t.Context(), request("v-1"))
-	must.True(t, apierrors.IsForbidden(err), "got %v", err)
+	w.poll()
+	w.reports("Warning Refused: Ondat volume pv-1 is not published: Kubernetes refuses its objects")
 	must.True(t, get[corev1.Endpoints](w, "pv-1") != nil, "the Endpoints are gone, and nothing is published in their place")
 	w.Client.Before = nil
-	w.reconcile("v-1")
+	w.poll()
 	must.True(t, w.service("pv-1").Labels["fairlead.io/nfs-service"] == "ondat_v-1", "not taken over: %+v", w.service("pv-1"))
 	must.True(t, get[corev1.Endpoints](w, "pv-1") == nil, "the manager's Endpoints are still there, and are mirrored")
 }

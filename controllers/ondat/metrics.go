@@ -1,52 +1,52 @@
 package ondat
 
 import (
-	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics of the controller. Those of the API's client are in internal/nfs/ondat/rest.
 type metrics struct {
-	table *table
-	// rounds is the released manager's, by its name: from the begin of a poll until
-	// all volumes that it brought news of are reconciled.
-	rounds                   prometheus.Histogram
-	volumes, ignored, polled *prometheus.Desc
+	rounds           prometheus.Histogram
+	polled           prometheus.Gauge
+	volumes, ignored *prometheus.GaugeVec
 }
 
-func newMetrics(t *table, registry prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		table: t,
-		rounds: prometheus.NewHistogram(prometheus.HistogramOpts{
+func newMetrics(registry prometheus.Registerer) *metrics {
+	factory := promauto.With(registry)
+	return &metrics{
+		rounds: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "storageos_shared_volume_reconcile_duration_seconds", Help: "Distribution of the length of time taken to reconcile all shared volumes.",
 		}),
-		volumes: prometheus.NewDesc("fairlead_ondat_volumes", "Shared volumes of Ondat by state: pending, published, not_served (detached or failing over), ignored.", []string{"state"}, nil),
-		ignored: prometheus.NewDesc("fairlead_ondat_ignored_volumes", "Shared volumes of Ondat that are not published, by reason.", []string{"reason"}, nil),
-		polled:  prometheus.NewDesc("fairlead_ondat_last_poll_timestamp_seconds", "When Ondat's volumes were last listed.", nil, nil),
-	}
-	return m, errors.Join(registry.Register(m.rounds), registry.Register(m))
-}
-
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.volumes, m.ignored, m.polled} {
-		to <- d
+		polled: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "fairlead_ondat_last_poll_timestamp_seconds", Help: "When Ondat's volumes were last listed.",
+		}),
+		volumes: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_ondat_volumes", Help: "Shared volumes of Ondat by state: pending, published, not_served (detached or failing over), ignored.",
+		}, []string{"state"}),
+		ignored: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fairlead_ondat_ignored_volumes", Help: "Shared volumes of Ondat that are not published, by reason.",
+		}, []string{"reason"}),
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	byPhase, byReason, polled := m.table.count()
-	for _, p := range phases {
-		to <- prometheus.MustNewConstMetric(m.volumes, prometheus.GaugeValue, float64(byPhase[p]), string(p))
+// count the outcomes of a round.
+func (m *metrics) count(outcomes map[string]outcome, took time.Duration) {
+	byPhase, byReason := map[phase]float64{}, map[string]float64{}
+	for _, o := range outcomes {
+		byPhase[o.phase]++
+		if o.phase == ignored {
+			byReason[o.Reason]++
+		}
 	}
-	for _, reason := range ondat.Reasons {
-		to <- prometheus.MustNewConstMetric(m.ignored, prometheus.GaugeValue, float64(byReason[reason]), string(reason))
+	for _, p := range []phase{pending, published, notServed, ignored} {
+		m.volumes.WithLabelValues(string(p)).Set(byPhase[p])
 	}
-	if !polled.IsZero() {
-		to <- prometheus.MustNewConstMetric(m.polled, prometheus.GaugeValue, float64(polled.UnixMilli())/1000)
+	m.ignored.Reset()
+	for reason, n := range byReason {
+		m.ignored.WithLabelValues(reason).Set(n)
 	}
+	m.rounds.Observe(took.Seconds())
 }

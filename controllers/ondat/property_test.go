@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -42,8 +41,6 @@ func TestPublishingInvariants(t *testing.T) {
 			"collect":        func(*rapid.T) { m.collectAll() },
 			"delete Service": func(*rapid.T) { m.deleteService(m.volume()) },
 			"poll":           func(*rapid.T) { m.pollOne(m.leader()) },
-			"reconcile":      func(*rapid.T) { m.reconcileOne(m.leader(), m.volume()) },
-			"time":           func(*rapid.T) { m.w.Clock.Step(time.Duration(rapid.IntRange(1, 70).Draw(rt, "seconds")) * time.Second) },
 			"restart":        func(*rapid.T) { m.restart(rapid.IntRange(0, 1).Draw(rt, "leader")) },
 			"write fails":    func(*rapid.T) { m.failIn = rapid.IntRange(1, 4).Draw(rt, "write") },
 			"answer is lost": func(*rapid.T) { m.loseIn = rapid.IntRange(1, 4).Draw(rt, "write") },
@@ -157,19 +154,9 @@ func (m *model) deleteService(id string) {
 	}
 }
 
+// pollOne runs a round. What fails is tried again in the end.
 func (m *model) pollOne(r *Reconciler) {
-	ids, err := r.poll(context.Background())
-	if err != nil {
-		return
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		m.reconcileOne(r, id)
-	}
-}
-
-func (m *model) reconcileOne(r *Reconciler, id string) {
-	_, _ = r.Reconcile(context.Background(), request(id)) // it is tried again in the end
+	_ = r.round(context.Background())
 	m.check()
 }
 
@@ -204,7 +191,6 @@ func (m *model) settle() {
 	m.Recover()
 	for range 4 {
 		m.collectAll()
-		m.w.Clock.Step(time.Minute)
 		m.pollOne(m.leaders[0])
 	}
 	served := map[string]int{}

@@ -1,15 +1,15 @@
 package ondat
 
 import (
-	"errors"
-	"slices"
-	"strings"
+	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
@@ -41,9 +41,8 @@ func TestPublishedOnlyAfterServiceAndSlices(t *testing.T) {
 	for _, want := range []string{"create Service/data", "create EndpointSlice/data-fairlead-ipv4"} {
 		w.restart()
 		w.Client.CrashAt(0, true)
-		w.list()
-		_, err := w.r.Reconcile(t.Context(), request("v-1"))
-		must.True(t, errors.Is(err, fakeapi.ErrCrashed), "got %v", err)
+		w.poll()
+		w.fails(fakeapi.ErrCrashed.Error())
 		must.Equal(t, w.Client.Wrote(), []string{want})
 		w.mountedAt("")
 	}
@@ -61,7 +60,6 @@ func TestAnswerOfCreateCountsAsSeen(t *testing.T) {
 	for range 2 {
 		w.poll()
 		w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
-		w.reconcile("v-1")
 	}
 }
 
@@ -77,7 +75,7 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 		must.Equal(t, s.Spec.Ports[0].TargetPort.IntVal, port)
 	}
 	w.LoseServer("v-1")
-	must.Equal(t, w.poll(), []string{"v-1"}, "news")
+	w.poll()
 	serves("", 32001)
 	w.Attach("v-1", "10.0.0.2:32777")
 	w.poll()
@@ -95,20 +93,32 @@ func TestFailoverKeepsAddressAndRemovesDeadServerAtOnce(t *testing.T) {
 	must.Equal(t, shown, []int{0, 1}, "endpoints of the slice, one write after the other")
 }
 
-func TestCacheSparesKubernetesAndExpires(t *testing.T) {
+func TestUnchangedVolumesCostNoRequests(t *testing.T) {
 	w := publishedWorld(t)
 	w.Requests()
-	for range 5 {
-		must.Equal(t, w.poll(), nil, "news")
+	w.r.Live = nil // the API server is not asked
+	must.Equal(t, w.writes(w.poll), nil, "writes")
+	must.Equal(t, w.Requests(), []string{"GET /namespaces", "GET /namespaces/default-id/volumes"})
+}
+
+// Events may follow each other closely.
+func TestRoundsKeepTheirDistance(t *testing.T) {
+	w := sharedWorld(t)
+	round := func() time.Duration {
+		t.Helper()
+		result, err := w.r.Reconcile(t.Context(), reconcile.Request{})
+		w.Must(err)
+		return result.RequeueAfter
 	}
-	if got := w.Requests(); len(got) != 10 || slices.ContainsFunc(got, func(r string) bool { return !strings.HasPrefix(r, "GET /namespaces") }) {
-		t.Errorf("asked %q", got)
-	}
-	w.Clock.Step(59 * time.Second)
-	must.Equal(t, w.poll(), nil, "news")
-	w.Clock.Step(time.Second)
-	must.Equal(t, w.writes(func() { must.Equal(t, w.poll(), []string{"v-1"}, "news after the expiry") }), nil, "writes")
-	must.Equal(t, w.poll(), nil, "news")
+	must.Equal(t, round(), 5*time.Second, "time to the next poll")
+	w.Requests()
+	w.Clock.Step(pause - time.Millisecond)
+	must.Equal(t, round(), time.Millisecond, "time to the next round")
+	must.Equal(t, w.Requests(), nil)
+	w.Server.Fail(bed.Fault{Path: "/namespaces", Status: 503})
+	w.Clock.Step(time.Millisecond)
+	must.Equal(t, round(), 5*time.Second, "time to the next poll")
+	w.leads("data", "10.0.0.1:32001") // what is published stays
 }
 
 func TestNameByPersistentVolume(t *testing.T) {
@@ -124,15 +134,96 @@ func TestNameByPersistentVolume(t *testing.T) {
 	w.reports("Normal Published")
 }
 
-func TestPollsBackOffWhileTheyFail(t *testing.T) {
+func TestServerOfAnotherAddressFamilyIsReported(t *testing.T) {
 	w := publishedWorld(t)
-	var pauses []time.Duration
-	for _, err := range []error{errors.New("1"), errors.New("2"), errors.New("3"), errors.New("4"), errors.New("5"), nil, errors.New("1")} {
-		pauses = append(pauses, w.r.pause(err)/time.Second)
-	}
-	must.Equal(t, pauses, []time.Duration{5, 10, 20, 30, 30, 5, 5}, "seconds")
-	w.Server.Fail(bed.Fault{Path: "/namespaces", Status: 503})
-	_, err := w.r.poll(t.Context())
-	must.True(t, err != nil, "no error")
-	w.leads("data", "10.0.0.1:32001") // what is published stays
+	w.Attach("v-1", "[fd00::1]:32001")
+	w.poll()
+	w.leads("data", "")
+	w.reports("Warning WrongFamily")
+}
+
+func TestVolumeDeletedBeforeItIsPublished(t *testing.T) {
+	w := sharedWorld(t)
+	w.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.Server.Delete("v-1")
+		}
+	})
+	w.poll()
+	w.poll()
+	w.leads("data", "")
+}
+
+func TestClaimOfDeletedVolumePassesToTheNext(t *testing.T) {
+	w := publishedWorld(t)
+	w.Server.Delete("v-1")
+	w.Provision("default-id", "v-2", "pv-1", "data", "apps") // restored from a copy
+	w.Attach("v-2", "10.0.0.2:32002")
+	w.poll()
+	w.poll()
+	w.leads("data", "10.0.0.2:32002")
+	must.Equal(t, w.service("data").Labels[ondat.VolumeIDLabel], "v-2")
+}
+
+func TestStaleCacheIsNoFailure(t *testing.T) {
+	w := publishedWorld(t)
+	w.Client.Cache = w.API.NewCache()
+	s := w.service("data")
+	w.Must(w.Client.Cache.Hold(t.Context(), s))
+	s.Annotations = map[string]string{"somebody": "else"}
+	w.Must(w.API.Update(t.Context(), s))
+	w.Attach("v-1", "10.0.0.2:32002")
+	w.poll()
+	must.Equal(t, w.r.outcomes["v-1"], outcome{phase: pending})
+	w.Client.Cache.Release()
+	w.poll()
+	w.leads("data", "10.0.0.2:32002")
+}
+
+func TestGoneVolumesAreForgottenWithTheirService(t *testing.T) {
+	w := publishedWorld(t)
+	w.Server.Delete("v-1")
+	w.poll()
+	must.Equal(t, w.r.outcomes["v-1"].phase, withdrawn)
+	w.remove(w.service("data"))
+	w.poll()
+	must.True(t, len(w.r.outcomes)+len(w.r.volumes) == 0, "got %+v, %+v", w.r.outcomes, w.r.volumes)
+}
+
+func TestVolumeThatIsPlainNowIsWithdrawn(t *testing.T) {
+	w := publishedWorld(t)
+	w.Change("v-1", func(v *bed.Volume) { v.Labels, v.NFS = nil, nil })
+	w.poll()
+	w.leads("data", "")
+}
+
+// deadlines is a control plane that notes how long it may take.
+type deadlines struct {
+	API
+	set time.Duration
+}
+
+func (d *deadlines) SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error {
+	at, _ := ctx.Deadline()
+	d.set = time.Until(at)
+	return d.API.SetMountEndpoint(ctx, v, endpoint)
+}
+
+func TestWorkForOneVolumeIsBounded(t *testing.T) {
+	w := sharedWorld(t)
+	d := &deadlines{API: w.r.API}
+	w.r.API = d
+	w.poll()
+	must.True(t, d.set > volumeLimit/2 && d.set <= volumeLimit, "got %s", d.set)
+}
+
+// The Service is deleted while the control plane does not answer, right after the first publication.
+func TestDeletedServiceComesBackWithoutTheControlPlane(t *testing.T) {
+	w := publishedWorld(t)
+	address := w.mounted()
+	w.remove(w.service("data"))
+	w.Server.Fail(bed.Fault{Status: 503})
+	w.poll()
+	must.Equal(t, w.service("data").Spec.ClusterIP+":2049", address, "address of the Service")
+	w.leads("data", "10.0.0.1:32001")
 }

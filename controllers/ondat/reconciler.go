@@ -1,14 +1,14 @@
 package ondat
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,14 +18,24 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
+const (
+	// pause between two rounds at least: events may follow each other closely.
+	pause = time.Second
+	// listLimit bounds the time to list the volumes of all namespaces.
+	listLimit = 30 * time.Second
+	// volumeLimit bounds the work on one volume in a round.
+	volumeLimit = 20 * time.Second
+	// defaultParallel is how many volumes are brought in line at a time.
+	defaultParallel = 16
+)
+
 // API of the control plane, as internal/nfs/ondat/rest has it.
 type API interface {
 	Volumes(ctx context.Context) (ondat.Listing, error)
-	Volume(ctx context.Context, namespaceID, id string) (ondat.Volume, error)
 	SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) error
 }
 
-// Reconciler publishes shared volumes. Its requests name volumes by their ID.
+// Reconciler publishes shared volumes. All of them are one request.
 type Reconciler struct {
 	Config config.Ondat
 	API    API
@@ -38,58 +48,102 @@ type Reconciler struct {
 	Clock  clock.Clock
 	Log    *slog.Logger
 
-	table   *table
-	metrics *metrics
-	// failures of polls in a row.
-	failures int
-	// failed are the namespaces that could not be listed last, with the class of the error.
-	failed map[string]string
+	metrics  *metrics
+	parallel int
+	ended    time.Time // of the last round
+
+	// What follows is what the last round found. A new leader begins without it.
+
+	// volumes that exist as far as is known.
+	volumes []ondat.Volume
+	// outcomes by the IDs of volumes.
+	outcomes map[string]outcome
+	// failed are the errors of namespaces that could not be listed.
+	failed kit.Once[string, string]
 }
 
-// again is the delay before a state that ends by itself is checked again.
-const again = time.Second
-
-// behind is the delay after a conflict: the cache was stale.
-const behind = 50 * time.Millisecond
-
-// Reconcile brings one volume in line. The request's name is the volume's ID.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer func() {
-		if took, last := r.table.done(request.Name, r.Clock.Now()); last {
-			r.metrics.rounds.Observe(took.Seconds())
-		}
-	}()
-	f, ok := r.table.find(request.Name)
-	if !ok {
-		return reconcile.Result{}, nil // not listed yet, or of another control plane
+// Reconcile runs a round.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := pause - r.Clock.Since(r.ended); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Config.K8sCreateWaitDuration.Duration)
-	defer cancel()
-	after, err := r.reconcile(ctx, f)
-	if kit.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: behind}, nil // the cache is stale: an event follows
+	err := r.round(ctx)
+	r.ended = r.Clock.Now()
+	if err != nil && ctx.Err() == nil {
+		r.Log.Warn("Ondat's volumes cannot be published", "why", err.Error())
 	}
-	return ctrl.Result{RequeueAfter: after}, err
+	return reconcile.Result{RequeueAfter: r.Config.APIPollInterval.Duration}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, f ondat.Finding) (time.Duration, error) {
-	switch f.State {
-	case ondat.Served:
-		after, err := r.serve(ctx, f)
-		if why := (ondat.Refusal{}); errors.As(err, &why) {
-			return 0, r.ignore(ctx, f, why)
-		}
-		return after, err
-	case ondat.Ignored:
-		return 0, r.ignore(ctx, f, f.Why)
-	}
-	err := r.withdraw(ctx, f)
-	if err == nil && f.State == ondat.NotServed { // else it is gone, or without the labels of a shared volume
-		f, err = r.clearLabel(ctx, f)
-	}
+// round lists the volumes, judges them, and brings the objects of each in line. While
+// the control plane does not answer, the volumes of the last list count: nothing is
+// withdrawn, and a Service that is deleted comes back.
+func (r *Reconciler) round(ctx context.Context) error {
+	began := r.Clock.Now()
+	listing := r.list(ctx)
+	r.volumes = listing.Merge(r.volumes)
+	services, err := r.services(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	r.table.settle(f, r.Clock.Now(), outcome{phase: notServed})
-	return 0, nil
+	findings := r.judge(listing, services)
+	outcomes := make([]outcome, len(findings))
+	// What is withdrawn goes first: another volume may take over the Service, or the address of the server.
+	for _, served := range []bool{false, true} {
+		var group errgroup.Group
+		group.SetLimit(cmp.Or(r.parallel, defaultParallel))
+		for i, f := range findings {
+			if (f.State == ondat.Served) != served {
+				continue
+			}
+			group.Go(func() error {
+				outcomes[i] = r.bring(ctx, f, services)
+				return nil
+			})
+		}
+		_ = group.Wait()
+	}
+	r.outcomes = map[string]outcome{}
+	for i, f := range findings {
+		r.outcomes[f.ID] = outcomes[i]
+	}
+	r.metrics.count(r.outcomes, r.Clock.Since(began))
+	return nil
+}
+
+// list asks the control plane, and logs what cannot be listed whenever that changes.
+// The listing is empty if the control plane does not answer.
+func (r *Reconciler) list(ctx context.Context) ondat.Listing {
+	asking, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	listing, err := r.API.Volumes(asking)
+	if err == nil {
+		r.metrics.polled.Set(float64(r.Clock.Now().UnixMilli()) / 1000)
+	} else {
+		listing = ondat.Listing{Failed: map[string]error{"all": err}}
+	}
+	for namespace, err := range listing.Failed {
+		if r.failed.IsNew(namespace, err.Error()) && ctx.Err() == nil {
+			r.Log.Warn("Ondat's volumes cannot be listed; what is published stays", "namespace", namespace, "why", err.Error())
+		}
+	}
+	r.failed.ForgetAll(func(namespace string) bool { return listing.Failed[namespace] == nil })
+	return listing
+}
+
+// judge returns the shared volumes, and those that still have a Service: they may not
+// be shared any more, or not exist.
+func (r *Reconciler) judge(listing ondat.Listing, services services) []ondat.Finding {
+	var findings []ondat.Finding
+	for _, f := range ondat.Judge(r.volumes) {
+		if f.State != ondat.Plain || len(services.ofVolume[f.ID]) > 0 {
+			findings = append(findings, f)
+		}
+	}
+	for id := range services.ofVolume {
+		if _, listedBefore := r.outcomes[id]; !services.exists[id] && (listedBefore || listing.IsComplete()) {
+			findings = append(findings, ondat.Finding{Volume: ondat.Volume{ID: id}, State: ondat.Plain})
+		}
+	}
+	return findings
 }

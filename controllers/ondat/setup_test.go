@@ -21,8 +21,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// The whole controller, in a manager: it polls by itself, and a Service that is
-// deleted comes back on its event, long before the cache of volumes expires.
+// The whole controller, in a manager: it polls when it starts, and a Service that is
+// deleted comes back on its event, long before the next poll.
 func TestControllerInAManager(t *testing.T) {
 	w := newWorld(t)
 	informers := &informers{FakeInformers: informertest.FakeInformers{Scheme: w.API.Scheme()}}
@@ -33,7 +33,7 @@ func TestControllerInAManager(t *testing.T) {
 	})
 	w.Must(err)
 	w.r.Clock = clock.RealClock{}
-	w.r.Config.APIPollInterval.Duration = 10 * time.Millisecond
+	w.r.Config.APIPollInterval.Duration = time.Hour // what follows is on events
 	w.Must(w.r.SetupWithManager(mgr))
 	w.share("10.0.0.1:32001")
 	set, created := make(chan struct{}, 10), make(chan *corev1.Service, 10)

@@ -2,7 +2,6 @@ package ondat
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
@@ -75,24 +73,14 @@ func publishedWorld(t testing.TB) *world {
 func (w *world) restart() {
 	w.Helper()
 	w.NewLeader()
-	api := testkit.Value[*rest.Client](w)(rest.New(rest.Options{Endpoint: w.endpoint, SecretPath: w.secret, Registry: w.Registry}))
-	w.r = newReconciler(api, w.Client, w.API)
-	w.r.Events, w.r.Clock = w.Events, w.Clock
-	w.Must(w.r.prepare(w.Registry))
-}
-
-func newReconciler(api API, c client.Client, live client.Reader) *Reconciler {
-	log := slog.New(slog.DiscardHandler)
-	return &Reconciler{
-		Config: config.Ondat{
-			APIPollInterval: seconds(5), CacheExpiryInterval: seconds(60), APIRetryInterval: seconds(5), K8sCreatePollInterval: seconds(1), K8sCreateWaitDuration: seconds(20),
-			ServiceName: ondat.ByPVC, Concurrency: 16,
-		},
-		API: api, Client: c, Live: live, Writer: &frontend.Writer{Client: c, Live: live, Log: log}, Log: log,
+	w.r = &Reconciler{
+		Config: config.Ondat{APIPollInterval: metav1.Duration{Duration: 5 * time.Second}, ServiceName: ondat.ByPVC},
+		API:    testkit.Value[*rest.Client](w)(rest.New(w.endpoint, "", w.secret, w.Registry)),
+		Client: w.Client, Live: w.API, Writer: &frontend.Writer{Client: w.Client, Live: w.API, Log: w.Log},
+		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: newMetrics(w.Registry),
+		parallel: 1, // the client counts writes for one goroutine
 	}
 }
-
-func seconds(n int) metav1.Duration { return metav1.Duration{Duration: time.Duration(n) * time.Second} }
 
 // claim creates a PVC that is bound to a PV.
 func (w *world) claim(namespace, name, pv string) *corev1.PersistentVolumeClaim {
@@ -111,27 +99,14 @@ func (w *world) share(server string) {
 	w.Attach("v-1", server)
 }
 
-// list asks the control plane. It returns the volumes with news.
-func (w *world) list() []string {
-	w.Helper()
-	ids := testkit.Value[[]string](w)(w.r.poll(context.Background()))
-	slices.Sort(ids)
-	return ids
-}
+// poll runs a round.
+func (w *world) poll() { w.Helper(); w.Must(w.r.round(context.Background())) }
 
-// poll lists, and reconciles the volumes with news.
-func (w *world) poll() []string {
+// fails fails unless volume v-1 is pending, for a reason that contains a text.
+func (w *world) fails(why string) {
 	w.Helper()
-	ids := w.list()
-	for _, id := range ids {
-		w.reconcile(id)
-	}
-	return ids
-}
-
-func (w *world) reconcile(id string) time.Duration {
-	w.Helper()
-	return testkit.Value[reconcile.Result](w)(w.r.Reconcile(context.Background(), request(id))).RequeueAfter
+	o := w.r.outcomes["v-1"]
+	must.True(w, o.phase == pending && strings.Contains(o.Message, why), "got %+v, want %q", o, why)
 }
 
 // get reads an object of namespace apps, or returns nil where there is none.
@@ -205,7 +180,3 @@ func (w *world) writes(do func()) []string {
 }
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "apps", Name: name} }
-
-func request(id string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: id}}
-}

@@ -15,7 +15,7 @@ import (
 type State string
 
 const (
-	// Plain volumes are not shared. They are ignored.
+	// Plain volumes are not shared, or do not exist any more.
 	Plain State = "Plain"
 	// NotServed volumes have no NFS server now: they are detached, or failing over.
 	NotServed State = "NotServed"
@@ -23,8 +23,6 @@ const (
 	Served State = "Served"
 	// Ignored volumes have an NFS server, and something about them is wrong.
 	Ignored State = "Ignored"
-	// Gone volumes do not exist any more, and still have a Service.
-	Gone State = "Gone"
 )
 
 // Finding is a volume, judged.
@@ -39,23 +37,21 @@ type Finding struct {
 	PV, PVC, Namespace string
 }
 
-// Fingerprint is what of a volume matters here, to compare. The version of the volume is not part of the fingerprint: it
-// changes with each replica.
-type Fingerprint struct {
-	state                          State
-	namespaceID, attachment, label string
-	server                         netip.AddrPort
-	pv, pvc, namespace             string
-}
+// Refusal is why a volume is not published. There are few reasons: they are reasons of
+// events, and values of a metric's label (the released manager used the text of errors).
+type Refusal struct{ Reason, Message string }
 
-// Fingerprint of a finding.
-func (f Finding) Fingerprint() Fingerprint {
-	return Fingerprint{f.State, f.NamespaceID, f.AttachmentType, f.Labels[LabelMountEndpoint], f.Server, f.PV, f.PVC, f.Namespace}
+// Error is the message.
+func (r Refusal) Error() string { return r.Message }
+
+// Refuse returns a Refusal.
+func Refuse(reason, format string, args ...any) error {
+	return Refusal{reason, fmt.Sprintf(format, args...)}
 }
 
 // Judge says of each volume of the control plane whether it is to be published.
 // The proposal asks for an endpoint <ip>:<port> and for three labels; the PVC is
-// compared later (CheckClaim).
+// compared later (Frontend).
 //
 // Two volumes never share a server: where two name the same address, one of them is
 // out of date, and its clients would get another volume's data. The one that is
@@ -82,7 +78,7 @@ func Judge(volumes []Volume) []Finding {
 			if other == i {
 				other = users[1]
 			}
-			list[i].ignore(EndpointOfTwoVolumes, "%s and %s both report NFS server %s: detach the one that is not in use",
+			list[i].ignore("EndpointOfTwoVolumes", "%s and %s both report NFS server %s: detach the one that is not in use",
 				volumes[i].Title(), strings.TrimPrefix(volumes[other].Title(), "Ondat "), server)
 		}
 	}
@@ -102,43 +98,34 @@ func judge(v Volume) Finding {
 		case l.value == "":
 			missing = append(missing, l.name)
 		case len(l.check(l.value)) > 0:
-			wrong = append(wrong, fmt.Sprintf("%s: %q", l.name, short(l.value)))
+			wrong = append(wrong, fmt.Sprintf("%s: %q", l.name, Printable(l.value)))
 		}
 	}
 	if len(wrong) > 0 { // never look for an object of such a name
 		f.PV, f.PVC, f.Namespace = "", "", ""
 	}
 	if len(validation.IsValidLabelValue(ServiceLabelValue(v.ID))) > 0 {
-		wrong = append(wrong, fmt.Sprintf("ID: %q", short(v.ID)))
+		wrong = append(wrong, fmt.Sprintf("ID: %q", Printable(v.ID)))
 	}
 	labelled := len(missing) == 0 && len(wrong) == 0
-	switch server, err := nfs.ParseEndpoint(short(v.ServiceEndpoint), 0); {
+	switch server, err := nfs.ParseEndpoint(Printable(v.ServiceEndpoint), 0); {
 	case v.ServiceEndpoint == "" && labelled:
 		f.State = NotServed
 	case v.ServiceEndpoint == "":
 		f.State = Plain
 	case len(missing) > 0:
-		f.ignore(MissingLabels, "%s is shared and lacks the label %s: run the external provisioner with --extra-create-metadata, and create the volume again",
+		f.ignore("MissingLabels", "%s is shared and lacks the label %s: run the external provisioner with --extra-create-metadata, and create the volume again",
 			v.Title(), strings.Join(missing, ", "))
 	case len(wrong) > 0:
-		f.ignore(InvalidLabels, "%s has values that no Kubernetes object can have: %s: create the volume again", v.Title(), strings.Join(wrong, ", "))
+		f.ignore("InvalidLabels", "%s has values that no Kubernetes object can have: %s: create the volume again", v.Title(), strings.Join(wrong, ", "))
 	case err != nil:
-		f.ignore(InvalidEndpoint, "%s reports NFS server %q, which cannot be published: %s", v.Title(), short(v.ServiceEndpoint), err)
+		f.ignore("InvalidEndpoint", "%s reports NFS server %q, which cannot be published: %s", v.Title(), Printable(v.ServiceEndpoint), err)
 	default:
 		f.State, f.Server = Served, server
 	}
 	return f
 }
 
-func (f *Finding) ignore(reason Reason, format string, args ...any) {
+func (f *Finding) ignore(reason, format string, args ...any) {
 	f.State, f.Why, f.Server = Ignored, Refusal{reason, fmt.Sprintf(format, args...)}, netip.AddrPort{}
-}
-
-// short keeps messages readable: the text comes from outside.
-func short(text string) string {
-	const most = 100
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

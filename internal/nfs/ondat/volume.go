@@ -3,6 +3,8 @@ package ondat
 import (
 	"cmp"
 	"net/netip"
+	"strings"
+	"unicode"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
@@ -20,15 +22,11 @@ const (
 // VolumeIDLabel is the label of Services that the released manager sets as well.
 const VolumeIDLabel = "storageos.com/volume-id"
 
-// ServiceLabelValue is the value of label fairlead.io/nfs-service on the objects of a
-// volume. The underscore keeps it apart from the name of any NFSService.
-func ServiceLabelValue(id string) string { return "ondat_" + id }
-
-// AttachedNFS is the attachment type of a volume that is attached as shared.
-const AttachedNFS = "nfs"
-
-// Detached is the attachment type of a volume that is attached nowhere.
-const Detached = "detached"
+// Attachment types of a volume that is attached as shared, and of a volume that is attached nowhere.
+const (
+	AttachedNFS = "nfs"
+	Detached    = "detached"
+)
 
 // Volume is what the control plane reports of one volume (go-api v2.4.0,
 // model_volume.go); only what is read here.
@@ -46,30 +44,36 @@ type Volume struct {
 }
 
 // Title names the volume in messages.
-func (v Volume) Title() string { return "Ondat volume " + short(cmp.Or(v.Name, v.ID)) }
-
-// Published is the mount endpoint that the volume's label has; not valid where
-// there is none, or where it is no address with a port. The released manager wrote
-// IPv6 addresses without brackets, which no client could mount.
-func (v Volume) Published() netip.AddrPort {
-	at, err := nfs.ParseEndpoint(v.Labels[LabelMountEndpoint], 0)
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	return at
-}
+func (v Volume) Title() string { return "Ondat volume " + Printable(cmp.Or(v.Name, v.ID)) }
 
 // RecordedIP is the ClusterIP that clients may have mounted; not valid: none. A
-// Service that was deleted is created again with it.
+// Service that was deleted is created again with it. The released manager wrote IPv6
+// addresses without brackets, which no client could mount: they do not count.
 func (v Volume) RecordedIP() netip.Addr {
-	if at := v.Published(); at.Port() == nfs.DefaultPort {
-		return at.Addr()
+	at, err := nfs.ParseEndpoint(v.Labels[LabelMountEndpoint], 0)
+	if err != nil || at.Port() != nfs.DefaultPort {
+		return netip.Addr{}
 	}
-	return netip.Addr{}
+	return at.Addr()
 }
 
 // MountEndpoint is what to publish for a ClusterIP: with the port, and an IPv6
 // address in brackets (the released manager forgot them: controller.go).
 func MountEndpoint(clusterIP netip.Addr) string {
 	return netip.AddrPortFrom(clusterIP, nfs.DefaultPort).String()
+}
+
+// Printable cuts a text of the control plane to one short line.
+func Printable(text string) string {
+	const most = 200
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }

@@ -18,11 +18,9 @@ func TestEndpointWithOrWithoutSchemeAndPort(t *testing.T) {
 		must.Do(t, err)
 		must.Equal(t, u.String(), want, "%q", text)
 	}
-	for text, want := range map[string]string{
-		"": "empty", "ftp://storageos": "scheme", "http://": "no host", "http://u:geheim@storageos": "holds a user", "http://storageos/v1": "has path", "a b": "not a URL", "http://storageos:x%zz@": "not a URL",
-	} {
-		if u, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
-			t.Errorf("%q: %s, %v, want %s without the password", text, u, err, want)
+	for _, text := range []string{"", "ftp://storageos", "http://", "http://u:geheim@storageos", "http://storageos/v1", "http://storageos?x=1", "a b", "http://u:geheim%zz@"} {
+		if u, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), "write a host such as") || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%q: %s, %v", text, u, err)
 		}
 	}
 }

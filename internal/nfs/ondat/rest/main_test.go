@@ -4,10 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -17,7 +15,6 @@ import (
 type world struct {
 	*bed.Server
 	*Client
-	clock    *clocktesting.FakePassiveClock
 	registry *prometheus.Registry
 	secret   string
 }
@@ -32,26 +29,40 @@ func secretOf(t *testing.T, s *bed.Server) string {
 	return folder
 }
 
-func client(t *testing.T, o Options) *Client {
+func client(t *testing.T, endpoint, caFile, secret string) *Client {
 	t.Helper()
-	c, err := New(o)
+	c, err := New(endpoint, caFile, secret, prometheus.NewRegistry())
 	must.Do(t, err)
 	return c
 }
 
-func newWorld(t *testing.T, change ...func(*Options)) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	s := bed.New()
 	server := s.Start()
 	t.Cleanup(server.Close)
-	w := &world{
-		Server: s, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
-		registry: prometheus.NewRegistry(), secret: secretOf(t, s),
-	}
-	o := Options{Endpoint: server.URL, SecretPath: w.secret, Clock: w.clock, Registry: w.registry, Timeout: 5 * time.Second}
-	for _, c := range change {
-		c(&o)
-	}
-	w.Client = client(t, o)
+	w := &world{Server: s, registry: prometheus.NewRegistry(), secret: secretOf(t, s)}
+	var err error
+	w.Client, err = New(server.URL, "", w.secret, w.registry)
+	must.Do(t, err)
 	return w
+}
+
+func (w *world) list(t *testing.T) {
+	t.Helper()
+	if listing, err := w.Volumes(t.Context()); err != nil || len(listing.Failed) > 0 {
+		t.Fatalf("got %v, %v", err, listing.Failed)
+	}
+}
+
+// loggedIn compares the logins since the last call of Requests.
+func (w *world) loggedIn(t *testing.T, want int) {
+	t.Helper()
+	logins := 0
+	for _, r := range w.Requests() {
+		if r == "POST /auth/login" {
+			logins++
+		}
+	}
+	must.Equal(t, logins, want, "logins")
 }

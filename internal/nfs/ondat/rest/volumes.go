@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 
@@ -11,6 +10,31 @@ import (
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 )
 
+// namespace is go-api's Namespace.
+type namespace struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// volume is go-api's Volume. nfs, and the endpoint in it, may be null.
+type volume struct {
+	ID             string            `json:"id"`
+	Name           string            `json:"name"`
+	Labels         map[string]string `json:"labels"`
+	AttachmentType string            `json:"attachmentType"`
+	NFS            struct {
+		ServiceEndpoint string `json:"serviceEndpoint"`
+	} `json:"nfs"`
+	Version string `json:"version"`
+}
+
+// mountEndpoint is go-api's NfsVolumeMountEndpoint. An empty endpoint clears the
+// label: it is the default of the field (openapi.yaml), and go-api leaves it out.
+type mountEndpoint struct {
+	MountEndpoint string `json:"mountEndpoint,omitempty"`
+	Version       string `json:"version,omitempty"`
+}
+
 // Volumes of all namespaces, which are listed side by side. The error of one
 // namespace stops no other (the released manager dropped everything:
 // ListSharedVolumes); it is in the listing. An error is returned if there is no
@@ -18,11 +42,10 @@ import (
 func (c *Client) Volumes(ctx context.Context) (ondat.Listing, error) {
 	listing := ondat.Listing{Listed: map[string]bool{}, Failed: map[string]error{}}
 	var first error // of all, for the metric
-	defer c.metrics.helper(helperList)(&first)
+	defer c.metrics.helper("list_shared_volumes")(&first)
 	var namespaces []namespace
-	if err := c.call(ctx, request{doing: "listing namespaces", method: http.MethodGet, path: []string{"namespaces"}}, &namespaces); err != nil {
-		first = err
-		return listing, err
+	if first = c.call(ctx, request{doing: "listing namespaces", method: http.MethodGet, path: []string{"namespaces"}}, &namespaces); first != nil {
+		return listing, first
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -31,20 +54,20 @@ func (c *Client) Volumes(ctx context.Context) (ondat.Listing, error) {
 		group.Go(func() error {
 			var volumes []volume
 			err := c.call(ctx, request{
-				doing: "listing the volumes of namespace " + printable(n.Name), method: http.MethodGet, path: []string{"namespaces", n.ID, "volumes"},
+				doing: "listing the volumes of namespace " + ondat.Printable(n.Name), method: http.MethodGet, path: []string{"namespaces", n.ID, "volumes"},
 			}, &volumes)
 			mu.Lock()
 			defer mu.Unlock()
-			if IsCode(err, http.StatusNotFound) { // deleted since it was listed
-				err, volumes = nil, nil
-			}
-			if err != nil {
+			if err != nil && !isStatus(err, http.StatusNotFound) { // else it was deleted since it was listed
 				listing.Failed[n.ID], first = err, err
 				return nil
 			}
 			listing.Listed[n.ID] = true
 			for _, v := range volumes {
-				listing.Volumes = append(listing.Volumes, v.domain(n.ID))
+				listing.Volumes = append(listing.Volumes, ondat.Volume{
+					ID: v.ID, Name: v.Name, NamespaceID: n.ID, Labels: v.Labels, AttachmentType: v.AttachmentType,
+					ServiceEndpoint: v.NFS.ServiceEndpoint, Version: v.Version,
+				})
 			}
 			return nil
 		})
@@ -52,43 +75,14 @@ func (c *Client) Volumes(ctx context.Context) (ondat.Listing, error) {
 	return listing, group.Wait()
 }
 
-// Volume reads one volume.
-func (c *Client) Volume(ctx context.Context, namespaceID, id string) (_ ondat.Volume, err error) {
-	defer c.metrics.helper(helperGet)(&err)
-	var v volume
-	err = c.call(ctx, request{doing: "reading volume " + printable(id), method: http.MethodGet, path: []string{"namespaces", namespaceID, "volumes", id}}, &v)
-	if err == nil && v.ID != id {
-		err = fmt.Errorf("reading volume %s at Ondat's API: the answer is another volume's: what answers at %s %w", printable(id), c.base.Host, errAnswer)
-	}
-	return v.domain(namespaceID), err
-}
-
 // SetMountEndpoint sets the address at which the control plane mounts the volume; an
-// empty one clears it. v is the volume as last read. If it was changed meanwhile, it
-// is read again and the change is sent once more. If its address differs from that of
-// v, another process publishes it, and nothing is sent.
+// empty one clears it. v is the volume as last listed: if it was changed meanwhile, the
+// control plane refuses, and the next poll decides again.
 func (c *Client) SetMountEndpoint(ctx context.Context, v ondat.Volume, endpoint string) (err error) {
-	defer c.metrics.helper(helperPublish)(&err)
-	put := func(version string) error {
-		return c.call(ctx, request{
-			doing: "setting the mount endpoint of volume " + printable(v.Name), method: http.MethodPut,
-			path: []string{"namespaces", v.NamespaceID, "volumes", v.ID, "nfs", "mount-endpoint"},
-			body: mountEndpoint{MountEndpoint: endpoint, Version: version},
-		}, nil)
-	}
-	err = put(v.Version)
-	if !IsCode(err, http.StatusPreconditionFailed) {
-		return err
-	}
-	again, err := c.Volume(ctx, v.NamespaceID, v.ID)
-	if err != nil {
-		return err
-	}
-	switch was, is := v.Labels[ondat.LabelMountEndpoint], again.Labels[ondat.LabelMountEndpoint]; {
-	case is == endpoint:
-		return nil
-	case is != was:
-		return fmt.Errorf("%s: its mount endpoint was changed from %q to %q meanwhile: Fairlead checks the volume again", v.Title(), was, is)
-	}
-	return put(again.Version)
+	defer c.metrics.helper("set_external_endpoint")(&err)
+	return c.call(ctx, request{
+		doing: "setting the mount endpoint of volume " + ondat.Printable(v.Name), method: http.MethodPut,
+		path: []string{"namespaces", v.NamespaceID, "volumes", v.ID, "nfs", "mount-endpoint"},
+		body: mountEndpoint{MountEndpoint: endpoint, Version: v.Version},
+	}, nil)
 }
