@@ -37,7 +37,7 @@ func TestCSIControllerRightsMatchItsParts(t *testing.T) {
 			rule("", []string{"patch"}, "persistentvolumes"),
 		},
 		"nfs-node-annotations/rbac.yaml": {rule("", []string{"patch"}, "nodes")},
-		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "services"), rule("", []string{"delete"}, "endpoints")},
+		"ondat/rbac.yaml":                {rule("", watch, "persistentvolumeclaims"), rule("", []string{"delete"}, "endpoints")},
 	} {
 		must.Equal(t, clusterRole(t, "../components/"+file).Rules, want, "%s", file)
 	}

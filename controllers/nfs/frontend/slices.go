@@ -77,3 +77,22 @@ func published(s *discoveryv1.EndpointSlice) []netip.AddrPort {
 	}
 	return list
 }
+
+// clear deletes this frontend's slices: they would lead a foreign Service to an NFS server. Other publishers of Fairlead
+// name slices alike.
+func (w *Writer) clear(ctx context.Context, f publish.Frontend) error {
+	for _, family := range addresses.Families() {
+		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))
+		if err != nil {
+			return err
+		}
+		if s == nil || s.Labels[publish.ServiceLabel] != f.Service || s.Labels[discoveryv1.LabelManagedBy] != storage.SliceManager {
+			continue
+		}
+		if _, err := w.addresses().DeleteSlice(ctx, s); err != nil {
+			return err
+		}
+		w.Log.Info("deleted", "endpointslice", s.Name, "namespace", s.Namespace)
+	}
+	return nil
+}

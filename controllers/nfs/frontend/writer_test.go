@@ -179,16 +179,6 @@ func TestFrontendWithoutBackendNamesNothing(t *testing.T) {
 	must.True(t, result.State == Published && len(f.named()) == 0, "got %+v, slices name %v", result, f.named())
 }
 
-func TestRemoveSparesOtherOwners(t *testing.T) {
-	f, address := publishedOne(t)
-	other := stable(address, one)
-	other.Owner.UID = "another"
-	f.Must(f.w.Remove(t.Context(), other))
-	f.service() // still there
-	f.Must(f.w.Remove(t.Context(), stable(address, one)))
-	must.True(t, f.service() == nil && len(f.named()) == 0, "the Service or its slices are still there")
-}
-
 // The condition of the NFSService has the message. A refusal by admission needs no RoleBinding.
 func TestMissingRightNamesTheCommand(t *testing.T) {
 	const command = "kubectl -n storage create rolebinding fairlead-csi-publisher --clusterrole=fairlead-csi-publisher --serviceaccount=fairlead-system:fairlead-csi-controller"
