@@ -15,7 +15,7 @@ import (
 
 const dualStackNetwork = `{
   "cniVersion": "1.0.0", "type": "macvlan", "master": "stor0",
-  "ipam": {"type": "whereabouts", "ipRanges": [{"range": "10.30.0.0/24"}, {"range": "fd00:30::/64"}]}
+  "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.30.0.0/24"}], [{"subnet": "fd00:30::/64"}]]}
 }`
 
 // soon is what "within a few hundred milliseconds" is allowed to be on a machine

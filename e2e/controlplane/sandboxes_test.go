@@ -37,8 +37,10 @@ func sandboxes(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 
-	const delay = time.Second
-	began := time.Now()
+	// The delay begins with the sandbox, in whole seconds.
+	ready := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReadyToStartContainers })
+	began := pod.Status.Conditions[ready].LastTransitionTime.Time
+	delay := time.Since(began).Truncate(time.Second) + 2*time.Second
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"[]","simulator.fairlead.io/delay":%q}}}`, netv1.NetworkStatusAnnot, delay)
 	if _, err := pods.Patch(t.Context(), "json", types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	controlplane "github.com/fairlead-io/fairlead/e2e/controlplane"
 	"github.com/fairlead-io/fairlead/e2e/controlplane/binaries"
@@ -127,7 +128,7 @@ func (s starter) simulateMultus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return multus.Run(ctx, c.config, nodes.ManageSelector)
+	return multus.Run(ctx, c.config, labels.Set{nodes.ManageLabel: nodes.ManageLabelValue})
 }
 
 func (s starter) awaitHealthy(ctx context.Context, name string, port int, path string) error {

@@ -2,137 +2,128 @@ package multus
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
+	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// attached is an interface of a pod's sandbox on a network.
+type attached struct {
+	netv1.NetworkSelectionElement
+	subnets   []netip.Prefix
+	addresses []netip.Addr
+}
+
+// sandbox is what the present sandbox of a pod was given.
+type sandbox struct {
+	pod        types.UID
+	interfaces []attached
+	// reported: the cache has shown its status.
+	reported bool
+}
 
 // ledger knows which pod has which address. No two pods get the same address
 // dynamically, not even from different networks: a test that finds traffic on
 // the wrong network should be able to tell by the address.
 type ledger struct {
-	mu   sync.Mutex
-	pods map[types.UID]map[string][]netip.Addr // by interface
-	// former are the addresses of a pod's earlier sandbox.
-	former map[types.UID][]netip.Addr
-	// waits since when a pod is to have networks that are late.
-	waits map[types.UID]time.Time
+	mu        sync.Mutex
+	sandboxes map[types.NamespacedName]*sandbox
+	// last address that was given of each subnet. As with host-local, the search goes on from there: a new sandbox seldom
+	// has what the old one had, and a test should see that it has changed.
+	last map[netip.Prefix]netip.Addr
 }
 
 func newLedger() *ledger {
-	return &ledger{pods: map[types.UID]map[string][]netip.Addr{}, former: map[types.UID][]netip.Addr{}, waits: map[types.UID]time.Time{}}
+	return &ledger{sandboxes: map[types.NamespacedName]*sandbox{}, last: map[netip.Prefix]netip.Addr{}}
 }
 
-// assign returns the addresses of one interface of a pod. Those that the pod
-// asks for replace those that it would have got in the same family, the way the
-// "ips" capability does. Asked twice, it answers the same: the caller may not
-// have seen yet that it did its work.
-func (l *ledger) assign(pod types.UID, interfaceName string, from []pool, requested []string) ([]netip.Addr, error) {
-	asked, err := parseAddresses(requested)
-	if err != nil {
-		return nil, err
-	}
+// given is what the pod's sandbox has; nil is nothing. An earlier sandbox, or pod of the name, loses its addresses.
+// The cache may not show yet that a status was written: then the pod keeps what it was given.
+func (l *ledger) given(pod *corev1.Pod) []attached {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before, ok := l.pods[pod][interfaceName]; ok {
-		return before, nil
+	key := client.ObjectKeyFromObject(pod)
+	s := l.sandboxes[key]
+	if s == nil {
+		return nil
 	}
-	used := map[netip.Addr]bool{}
-	for _, interfaces := range l.pods {
-		for _, addresses := range interfaces {
-			for _, address := range addresses {
-				used[address] = true
+	if s.pod != pod.UID || finished(pod) || s.reported && !reported(pod) {
+		delete(l.sandboxes, key)
+		return nil
+	}
+	s.reported = reported(pod)
+	return s.interfaces
+}
+
+// give fills in the addresses of a pod's interfaces, or none. Those that the pod
+// asks for replace those that it would have got in the same family, the way the
+// "ips" capability does.
+func (l *ledger) give(pod *corev1.Pod, interfaces []attached) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := map[netip.Addr]bool{}
+	for _, s := range l.sandboxes {
+		for _, i := range s.interfaces {
+			for _, a := range i.addresses {
+				taken[a] = true
 			}
 		}
 	}
-	result := slices.Clone(asked)
-	for _, address := range asked {
-		used[address] = true
-	}
-	for _, pool := range from {
-		if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == pool.subnet.Addr().Is4() }) {
-			continue
+	for n := range interfaces {
+		i := &interfaces[n]
+		for _, text := range i.IPRequest {
+			address, err := parseAddress(text)
+			if err != nil {
+				return fmt.Errorf("parsing a requested address: %w", err)
+			}
+			taken[address], i.addresses = true, append(i.addresses, address)
 		}
-		// host-local and whereabouts seldom give a pod's new sandbox what the old one had, and a test should see that it
-		// has changed: a former address is given only if there is no other.
-		address, ok := pool.next(func(a netip.Addr) bool { return !used[a] && !slices.Contains(l.former[pod], a) })
-		if !ok {
-			address, ok = pool.next(func(a netip.Addr) bool { return !used[a] })
+		asked := slices.Clone(i.addresses)
+		for _, subnet := range i.subnets {
+			if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == subnet.Addr().Is4() }) {
+				continue
+			}
+			address, err := l.next(subnet, taken)
+			if err != nil {
+				return fmt.Errorf("network %s/%s: %w", i.Namespace, i.Name, err)
+			}
+			taken[address], i.addresses = true, append(i.addresses, address)
 		}
-		if !ok {
-			return nil, fmt.Errorf("no address is left in %s", pool.subnet)
-		}
-		used[address] = true
-		result = append(result, address)
 	}
-	if l.pods[pod] == nil {
-		l.pods[pod] = map[string][]netip.Addr{}
-	}
-	l.pods[pod][interfaceName] = result
-	return result, nil
+	l.sandboxes[client.ObjectKeyFromObject(pod)] = &sandbox{pod: pod.UID, interfaces: interfaces}
+	return nil
 }
 
-// release forgets a pod that will never have a network again.
-func (l *ledger) release(pod types.UID) {
+// next address of a subnet that is free. The first is the gateway's.
+func (l *ledger) next(subnet netip.Prefix, taken map[netip.Addr]bool) (netip.Addr, error) {
+	first := subnet.Addr().Next().Next()
+	begin := first
+	if last := l.last[subnet]; last.IsValid() && subnet.Contains(last.Next()) {
+		begin = last.Next()
+	}
+	for a := begin; ; {
+		broadcast := a.Is4() && !subnet.Contains(a.Next())
+		if !broadcast && !taken[a] {
+			l.last[subnet] = a
+			return a, nil
+		}
+		if a = a.Next(); !subnet.Contains(a) {
+			a = first
+		}
+		if a == begin {
+			return netip.Addr{}, fmt.Errorf("no address is left in %s", subnet)
+		}
+	}
+}
+
+// release forgets a pod that is gone.
+func (l *ledger) release(pod types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.pods, pod)
-	delete(l.former, pod)
-	delete(l.waits, pod)
-}
-
-// takeBack forgets the addresses of a pod that could not get all of its networks.
-func (l *ledger) takeBack(pod types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.pods, pod)
-}
-
-// renew takes back what a pod's sandbox had, and remembers it for the next one.
-func (l *ledger) renew(pod types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.former[pod] = slices.Concat(slices.Collect(maps.Values(l.pods[pod]))...)
-	delete(l.pods, pod)
-}
-
-// left is what is left of a delay for a pod, which begins with the first question.
-func (l *ledger) left(pod types.UID, delay time.Duration, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if delay <= 0 {
-		return 0
-	}
-	if _, waits := l.waits[pod]; !waits {
-		l.waits[pod] = now
-	}
-	return l.waits[pod].Add(delay).Sub(now)
-}
-
-// attached: the pod waits no more.
-func (l *ledger) attached(pod types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.waits, pod)
-}
-
-// parseAddresses reads addresses with or without a prefix length.
-func parseAddresses(texts []string) ([]netip.Addr, error) {
-	var addresses []netip.Addr
-	for _, text := range texts {
-		if prefix, err := netip.ParsePrefix(text); err == nil {
-			addresses = append(addresses, prefix.Addr())
-			continue
-		}
-		address, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, fmt.Errorf("parsing requested address %q: %w", text, err)
-		}
-		addresses = append(addresses, address)
-	}
-	return addresses, nil
+	delete(l.sandboxes, pod)
 }

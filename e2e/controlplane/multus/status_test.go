@@ -25,9 +25,10 @@ func runningPod() *corev1.Pod {
 
 func TestStatusIsWrittenLikeMultus(t *testing.T) {
 	pod := runningPod()
-	element := netv1.NetworkSelectionElement{Namespace: "kube-system", Name: "storage", InterfaceRequest: "lhnet1", MacRequest: "02:00:00:00:00:01"}
-	addresses := []netip.Addr{netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("fd00:1::2")}
-	got, err := encodeStatus([]netv1.NetworkStatus{defaultStatus(pod), networkStatus(pod, element, addresses)})
+	got, err := encodeStatus(pod, []attached{{
+		NetworkSelectionElement: netv1.NetworkSelectionElement{Namespace: "kube-system", Name: "storage", InterfaceRequest: "lhnet1", MacRequest: "02:00:00:00:00:01"},
+		addresses:               []netip.Addr{netip.MustParseAddr("10.1.0.2"), netip.MustParseAddr("fd00:1::2")},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

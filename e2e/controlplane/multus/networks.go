@@ -1,0 +1,82 @@
+package multus
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+)
+
+// shortForm of a network in the annotation.
+var shortForm = regexp.MustCompile(`^(?:([^/@ ]+)/)?([^/@ ]+)(?:@([^/@ ]+))?$`)
+
+// parseRequest reads the networks annotation of a pod, in either of its forms:
+// JSON, or "[namespace/]name[@interface]" separated by commas. Networks without
+// a namespace are in the pod's.
+func parseRequest(annotation, podNamespace string) (elements []netv1.NetworkSelectionElement, _ error) {
+	// Multus, too, tells the forms apart by characters that only JSON has.
+	if strings.ContainsAny(annotation, `[{"`) {
+		if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
+			return nil, fmt.Errorf("parsing the networks annotation as JSON: %w", err)
+		}
+	} else {
+		for item := range strings.SplitSeq(annotation, ",") {
+			parts := shortForm.FindStringSubmatch(strings.TrimSpace(item))
+			if parts == nil {
+				return nil, fmt.Errorf("parsing the networks annotation: %q is not [namespace/]name[@interface]", item)
+			}
+			elements = append(elements, netv1.NetworkSelectionElement{Namespace: parts[1], Name: parts[2], InterfaceRequest: parts[3]})
+		}
+	}
+	for i := range elements {
+		if elements[i].Name == "" {
+			return nil, fmt.Errorf("network %d of the networks annotation has no name", i+1)
+		}
+		if elements[i].Namespace == "" {
+			elements[i].Namespace = podNamespace
+		}
+		if elements[i].InterfaceRequest == "" {
+			// Multus counts all networks, not only those without a name.
+			elements[i].InterfaceRequest = fmt.Sprintf("net%d", i+1)
+		}
+	}
+	return elements, nil
+}
+
+// subnet of host-local.
+type subnet struct {
+	Subnet netip.Prefix `json:"subnet"`
+}
+
+// parseConfig reads the spec.config of a NetworkAttachmentDefinition. An interface gets one address of each subnet.
+func parseConfig(config string) (subnets []netip.Prefix, _ error) {
+	var conf struct {
+		IPAM struct {
+			Type string `json:"type"`
+			subnet
+			// Ranges are sets: each set gives one address, here from its first range.
+			Ranges [][]subnet `json:"ranges"`
+		} `json:"ipam"`
+	}
+	if err := json.Unmarshal([]byte(config), &conf); err != nil {
+		return nil, fmt.Errorf("parsing spec.config: %w", err)
+	}
+	if kind := conf.IPAM.Type; kind != "host-local" && kind != "" {
+		return nil, fmt.Errorf("IPAM type %q is not simulated", kind)
+	}
+	for _, set := range append([][]subnet{{conf.IPAM.subnet}}, conf.IPAM.Ranges...) {
+		if len(set) > 0 && set[0].Subnet.IsValid() {
+			subnets = append(subnets, set[0].Subnet.Masked())
+		}
+	}
+	return subnets, nil
+}
+
+// parseAddress reads an address with or without a prefix length.
+func parseAddress(text string) (netip.Addr, error) {
+	address, _, _ := strings.Cut(text, "/")
+	return netip.ParseAddr(address)
+}
