@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
@@ -50,7 +51,7 @@ const zoneQuiet = 3 * time.Second
 func (z *zone) waitQuiet(from Mark) {
 	z.Helper()
 	since, seen := time.Now(), 0
-	z.must(z.Eventually(z.ctx, "all to be quiet", settleTimeout, func() error {
+	z.must(eventually.Until(z.ctx, "all to be quiet", settleTimeout, func() error {
 		writes := z.since(from, func(w sandbox.Write) bool {
 			resource, _, _ := strings.Cut(w.Resource, "/")
 			return w.Changed && w.Namespace == Namespace && slices.Contains([]string{"pods", "daemonsets", "deployments", "settings"}, resource)

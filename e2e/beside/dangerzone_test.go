@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 )
 
@@ -124,7 +125,7 @@ func (z *zone) waitUsed(mode string) {
 	name := zoneVolume(mode)
 	if mode == "rwx" {
 		written := time.Time{}
-		z.must(z.Eventually(z.ctx, name+" to be mountable", attachTimeout, func() error {
+		z.must(eventually.Until(z.ctx, name+" to be mountable", attachTimeout, func() error {
 			if time.Since(written) > 2*time.Second {
 				written = time.Now()
 				if out, err := z.Kubectl(z.ctx, "", "-n", Namespace, "annotate", "--overwrite", "sharemanagers.longhorn.io", name, fmt.Sprintf("test.fairlead.io/look=%d", written.Unix())); err != nil {
@@ -220,10 +221,10 @@ func (z *zone) waitZone(settings []string, to int, began time.Time) string {
 	z.Helper()
 	check := func() error { return z.appliedZone(settings, to) }
 	if one.installed {
-		z.must(z.Eventually(z.ctx, "the settings to be applied", settleTimeout, check))
-	} else if z.Eventually(z.ctx, "the settings to be applied", zoneLongEnough, check) != nil {
+		z.must(eventually.Until(z.ctx, "the settings to be applied", settleTimeout, check))
+	} else if eventually.Until(z.ctx, "the settings to be applied", zoneLongEnough, check) != nil {
 		tried := time.Time{}
-		z.must(z.Eventually(z.ctx, "Longhorn to look again and apply the settings", settleTimeout, func() error {
+		z.must(eventually.Until(z.ctx, "Longhorn to look again and apply the settings", settleTimeout, func() error {
 			err := check()
 			if err == nil || time.Since(tried) < retryEvery {
 				return err

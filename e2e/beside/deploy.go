@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // DeployDriver runs Longhorn's driver deployer, as its Deployment does at each
@@ -33,7 +35,7 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 		return err
 	}
 	defer process.Kill()
-	err = c.Eventually(ctx, "another CSI plugin", startTimeout, func() error {
+	err = eventually.Until(ctx, "another CSI plugin", startTimeout, func() error {
 		ds, err := c.Plugin(ctx)
 		if err == nil && ds.UID == replaced {
 			err = errors.New("it is the one of before")
@@ -51,7 +53,7 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 	}
 	const template = `jsonpath={range .items[*]}{.kind}={.status.currentState}{.status.state}` +
 		`{.status.conditions[?(@.type=="Ready")].status}{.status.diskStatus.*.conditions[?(@.type=="Schedulable")].status} {end}`
-	return c.Eventually(ctx, "Longhorn to be usable", startTimeout, func() error {
+	return eventually.Until(ctx, "Longhorn to be usable", startTimeout, func() error {
 		out, err := c.Kubectl(ctx, "", "-n", Namespace, "get", "nodes.longhorn.io,instancemanagers.longhorn.io,engineimages.longhorn.io", "-o", template)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -21,7 +22,7 @@ func TestInstanceManagerInUseIsNotDeleted(t *testing.T) {
 		s.Logf("the change is refused: %v", refused)
 	} else {
 		// Longhorn has acted on the value once the CSI plugin's template has its network.
-		s.must(s.Eventually(s.ctx, "Longhorn to act on the value", settleTimeout, func() error {
+		s.must(eventually.Until(s.ctx, "Longhorn to act on the value", settleTimeout, func() error {
 			ds, err := s.Plugin(s.ctx)
 			if err == nil && Requested(ds.Spec.Template.Annotations) == "" {
 				err = fmt.Errorf("the CSI plugin's template has no network")

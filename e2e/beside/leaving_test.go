@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // TestServerFailsOverWhileLeavingTheNetwork moves the server of an attached volume, and
@@ -26,7 +28,7 @@ func TestServerFailsOverWhileLeavingTheNetwork(t *testing.T) {
 		}
 		stays := func(when string) {
 			s.Helper()
-			err := s.Eventually(s.ctx, "the mounts of pvc-leaves to be in reach", 25*time.Second, func() error { return s.ReachedOn(s.ctx, "pvc-leaves", node) })
+			err := eventually.Until(s.ctx, "the mounts of pvc-leaves to be in reach", 25*time.Second, func() error { return s.ReachedOn(s.ctx, "pvc-leaves", node) })
 			if err != nil {
 				s.report(fmt.Errorf("%s: %w", when, err))
 			}

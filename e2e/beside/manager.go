@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // Manager is longhorn-manager's process.
@@ -52,7 +54,7 @@ func (c *Cluster) daemonArguments() []string {
 // managerPod is the pod of longhorn-manager's DaemonSet on a node.
 func (c *Cluster) managerPod(ctx context.Context, node string) (*corev1.Pod, error) {
 	var pod corev1.Pod
-	err := c.Eventually(ctx, "a pod of longhorn-manager on "+node, startTimeout, func() error {
+	err := eventually.Until(ctx, "a pod of longhorn-manager on "+node, startTimeout, func() error {
 		pods, err := c.Pods(ctx, "app", "longhorn-manager")
 		if err != nil {
 			return err
@@ -86,7 +88,7 @@ func (m *Manager) Restart(ctx context.Context) error {
 
 // WaitReady waits until the REST API answers.
 func (m *Manager) WaitReady(ctx context.Context) error {
-	return m.cluster.Eventually(ctx, "longhorn-manager", startTimeout, func() error {
+	return eventually.Until(ctx, "longhorn-manager", startTimeout, func() error {
 		select {
 		case <-m.current().Ended():
 			return errors.New("it has ended: see " + m.cluster.Log("longhorn-manager"))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // TestNetworkMatrix holds Longhorn's table of networks for both settings of this version:
@@ -31,7 +33,7 @@ func TestNetworkMatrix(t *testing.T) {
 			s.must(s.Use(s.ctx, "pvc-matrix"))
 			s.expectMountable("pvc-matrix")
 			// Longhorn may still be stopping the server of the row before.
-			if err := s.Eventually(s.ctx, "the row", attachTimeout, func() error { return s.row("pvc-matrix", row.clients) }); err != nil {
+			if err := eventually.Until(s.ctx, "the row", attachTimeout, func() error { return s.row("pvc-matrix", row.clients) }); err != nil {
 				s.report(fmt.Errorf("%s: %w", what, err))
 			}
 			s.release("pvc-matrix")

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // TestNetworkChangesNodeByNode moves to a network and back again, by gate: node, while
@@ -83,7 +85,7 @@ func (s nodeByNode) use(volume string) {
 func (s nodeByNode) follow(volume, network string) {
 	s.Helper()
 	s.end(volume)
-	s.must(s.Eventually(s.ctx, "another Service of "+volume, settleTimeout, func() error {
+	s.must(eventually.Until(s.ctx, "another Service of "+volume, settleTimeout, func() error {
 		var service corev1.Service
 		if err := s.Client.Get(s.ctx, key(volume), &service); err != nil {
 			return err
@@ -116,7 +118,7 @@ func (s nodeByNode) mountableEverywhere(volume string) {
 // waitClient waits until the CSI plugin pod of a node is on a network.
 func (s scene) waitClient(node, network string) {
 	s.Helper()
-	s.must(s.Eventually(s.ctx, fmt.Sprintf("the client on %s to be on %q", node, network), settleTimeout, func() error {
+	s.must(eventually.Until(s.ctx, fmt.Sprintf("the client on %s to be on %q", node, network), settleTimeout, func() error {
 		pod, err := s.PluginPod(s.ctx, node)
 		if err == nil && Requested(pod.Annotations) != network {
 			err = fmt.Errorf("pod %s is on %q", pod.Name, Requested(pod.Annotations))

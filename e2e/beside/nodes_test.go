@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // TestServerOnAnotherNodeIsReached has workloads on two nodes, and the server on one and then
@@ -49,7 +51,7 @@ func TestServerOnAnotherNodeIsReached(t *testing.T) {
 
 // waitInstanceManagers waits until that many instance managers are Ready.
 func (s scene) waitInstanceManagers(n int) error {
-	return s.Eventually(s.ctx, fmt.Sprintf("%d instance managers", n), settleTimeout, func() error {
+	return eventually.Until(s.ctx, fmt.Sprintf("%d instance managers", n), settleTimeout, func() error {
 		pods, err := s.Pods(s.ctx, "longhorn.io/component", "instance-manager")
 		if err == nil && (len(pods) != n || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(pod) })) {
 			err = fmt.Errorf("there are %d, or one is not Ready", len(pods))
@@ -73,7 +75,7 @@ func (s scene) serveOn(ctx context.Context, nodes ...string) {
 	}
 	const template = `jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Schedulable")].status} {end}`
 	want := map[bool]string{true: "True", false: "False"}
-	err := s.Eventually(ctx, "Longhorn to know of it", settleTimeout, func() error {
+	err := eventually.Until(ctx, "Longhorn to know of it", settleTimeout, func() error {
 		out, err := s.Kubectl(ctx, "", "-n", Namespace, "get", "nodes.longhorn.io", "-o", template)
 		for _, other := range s.Managed() {
 			if state := other + "=" + want[slices.Contains(nodes, other)]; err == nil && !strings.Contains(out, state) {

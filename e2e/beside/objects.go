@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -27,7 +28,7 @@ func (c *Cluster) Text(ctx context.Context, kind, name string, path ...string) (
 
 // waitText waits until a field has a value.
 func (c *Cluster) waitText(ctx context.Context, want, kind, name string, path ...string) error {
-	return c.Eventually(ctx, fmt.Sprintf("%s %s to be %s", kind, name, want), attachTimeout, func() error {
+	return eventually.Until(ctx, fmt.Sprintf("%s %s to be %s", kind, name, want), attachTimeout, func() error {
 		text, err := c.Text(ctx, kind, name, path...)
 		if err == nil && text != want {
 			err = fmt.Errorf("it is %q", text)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -108,7 +109,7 @@ func (r *interleaving) strands(value string) bool {
 // waitServicesLeft waits until no idle volume has a Service on a network: one that is
 // attached before Fairlead has replaced its Service is stranded until it is detached.
 func (r *interleaving) waitServicesLeft() error {
-	return r.Eventually(r.ctx, "Services of idle volumes to leave the network", settleTimeout, func() error {
+	return eventually.Until(r.ctx, "Services of idle volumes to leave the network", settleTimeout, func() error {
 		for _, volume := range r.volumes {
 			var service corev1.Service
 			err := r.Client.Get(r.ctx, key(volume), &service)
@@ -133,7 +134,7 @@ func (r *interleaving) crashClient(node string) error {
 	if err := r.Client.Delete(r.ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return r.Eventually(r.ctx, "another client on "+node, settleTimeout, func() error {
+	return eventually.Until(r.ctx, "another client on "+node, settleTimeout, func() error {
 		now, err := r.PluginPod(r.ctx, node)
 		if err == nil && now.UID == pod.UID {
 			err = errors.New("it is the one of before")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 var (
@@ -67,7 +69,7 @@ type interleaving struct {
 func (r *interleaving) mountable() {
 	r.Helper()
 	for u := range r.users {
-		r.must(r.Eventually(r.ctx, u.volume+" to be mountable on "+u.node, attachTimeout, func() error {
+		r.must(eventually.Until(r.ctx, u.volume+" to be mountable on "+u.node, attachTimeout, func() error {
 			return r.MountableOn(r.ctx, u.volume, u.node)
 		}))
 	}

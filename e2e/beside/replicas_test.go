@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // TestStorageNetworkIsNotLeftUnderReplicas changes the storage network under an attached
@@ -23,7 +25,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 				if !one.installed {
 					s.must(err)
 					s.must(s.Manager.Restart(s.ctx)) // it looks at every replica; else the next event of a replica does harm
-					s.must(s.Eventually(s.ctx, "harm, which the refusal is for", time.Minute, func() error { return s.harmed("pvc-data") }))
+					s.must(eventually.Until(s.ctx, "harm, which the refusal is for", time.Minute, func() error { return s.harmed("pvc-data") }))
 					s.release("pvc-data")
 					s.lookAgain() // else the setting stays unapplied for an hour
 					return

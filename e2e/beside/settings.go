@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -55,7 +56,7 @@ func (c *Cluster) Applied(ctx context.Context, name string) (bool, error) {
 
 // WaitApplied waits until Longhorn's setting says that it is applied, or not.
 func (c *Cluster) WaitApplied(ctx context.Context, name string, applied bool, within time.Duration) error {
-	return c.Eventually(ctx, fmt.Sprintf("setting %s to have applied: %v", name, applied), within, func() error {
+	return eventually.Until(ctx, fmt.Sprintf("setting %s to have applied: %v", name, applied), within, func() error {
 		is, err := c.Applied(ctx, name)
 		if err != nil {
 			return err

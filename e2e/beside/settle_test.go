@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -65,7 +66,7 @@ func (s scene) waitSilent() Mark {
 	s.Helper()
 	const silence = 5 * time.Second
 	mark, since := s.mark(), time.Now()
-	s.must(s.Eventually(s.ctx, "Fairlead to be done", settleTimeout, func() error {
+	s.must(eventually.Until(s.ctx, "Fairlead to be done", settleTimeout, func() error {
 		if writes := s.since(mark, ByFairlead); len(writes) > 0 {
 			mark, since = s.mark(), time.Now()
 			return fmt.Errorf("it wrote %s", writes[len(writes)-1])

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
@@ -155,7 +156,7 @@ func (s scene) waitSettled(installed bool) error {
 // networks, run, and both settings are applied.
 func (s scene) waitNetworks(clients, instances string, installed bool) error {
 	tried := time.Now()
-	return s.Eventually(s.ctx, fmt.Sprintf("clients on %q and instance managers on %q", clients, instances), settleTimeout, func() error {
+	return eventually.Until(s.ctx, fmt.Sprintf("clients on %q and instance managers on %q", clients, instances), settleTimeout, func() error {
 		if !installed && time.Since(tried) > retryEvery {
 			tried = time.Now()
 			if err := errors.Join(s.Retry(s.ctx, StorageNetworkForRWX), s.Retry(s.ctx, StorageNetwork)); err != nil {
@@ -201,7 +202,7 @@ func (s scene) rollout() (*v1alpha1.NetworkRollout, error) {
 // waitPhase waits until Fairlead's roll-out is in a phase.
 func (s scene) waitPhase(phase string) {
 	s.Helper()
-	s.must(s.Eventually(s.ctx, "the roll-out to be "+phase, settleTimeout, func() error {
+	s.must(eventually.Until(s.ctx, "the roll-out to be "+phase, settleTimeout, func() error {
 		rollout, err := s.rollout()
 		if err == nil && rollout.Status.Phase != phase {
 			err = fmt.Errorf("it is %s: %s", rollout.Status.Phase, rollout.Status.Message)

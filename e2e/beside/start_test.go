@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -16,7 +17,7 @@ import (
 func TestSharedVolumeIsServed(t *testing.T) {
 	eachWay(t, func(s scene) {
 		s.volume("pvc-life", "rwx")
-		s.must(s.Eventually(s.ctx, "the volume to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, "pvc-life") }))
+		s.must(eventually.Until(s.ctx, "the volume to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, "pvc-life") }))
 		s.must(s.waitAttachment("pvc-life", true))
 		s.must(s.Manager.Restart(s.ctx))
 		s.must(s.Mountable(s.ctx, "pvc-life"))
@@ -30,7 +31,7 @@ func TestSharedVolumeIsServed(t *testing.T) {
 // has the ticket of its CSI driver; or until Kubernetes' attachment and all tickets are gone. Longhorn
 // and Fairlead take a volume with any ticket for attached, the one of its share manager too.
 func (s scene) waitAttachment(volume string, attached bool) error {
-	return s.Eventually(s.ctx, fmt.Sprintf("%s to be attached by the CSI driver: %v", volume, attached), attachTimeout, func() error {
+	return eventually.Until(s.ctx, fmt.Sprintf("%s to be attached by the CSI driver: %v", volume, attached), attachTimeout, func() error {
 		var list storagev1.VolumeAttachmentList
 		if err := s.Client.List(s.ctx, &list); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -44,7 +45,7 @@ func (c *Cluster) DeleteVolume(ctx context.Context, volume string) error {
 	if err := c.Manager.call(ctx, http.MethodDelete, "volumes/"+volume, nil, nil); err != nil {
 		return err
 	}
-	return c.Eventually(ctx, "volume "+volume+" to be deleted", attachTimeout, func() error {
+	return eventually.Until(ctx, "volume "+volume+" to be deleted", attachTimeout, func() error {
 		for _, o := range []client.Object{&longhorn.Volume{}, &corev1.PersistentVolume{}} {
 			if err := c.Client.Get(ctx, key(volume), o); err == nil {
 				return fmt.Errorf("%T %s is there", o, volume)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // mountable waits until a volume can be mounted on the workloads' node.
 func (s scene) mountable(volume string) error {
-	return s.Eventually(s.ctx, volume+" to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, volume) })
+	return eventually.Until(s.ctx, volume+" to be mountable", attachTimeout, func() error { return s.Mountable(s.ctx, volume) })
 }
 
 // expectMountable wants a volume to be mountable on the workloads' node. Longhorn alone is only looked at.
@@ -23,7 +25,7 @@ func (s scene) expectMountableOn(volume, node string) {
 	if !one.installed {
 		within = lookTimeout
 	}
-	err := s.Eventually(s.ctx, volume+" to be mountable on "+node, within, func() error { return s.MountableOn(s.ctx, volume, node) })
+	err := eventually.Until(s.ctx, volume+" to be mountable on "+node, within, func() error { return s.MountableOn(s.ctx, volume, node) })
 	if err != nil {
 		s.report(err)
 	}
@@ -115,7 +117,7 @@ func (s scene) failOver(volume string) {
 	before, err := s.Server(s.ctx, volume)
 	s.must(err)
 	s.must(s.Client.Delete(s.ctx, before))
-	s.must(s.Eventually(s.ctx, "another server of "+volume, attachTimeout, func() error {
+	s.must(eventually.Until(s.ctx, "another server of "+volume, attachTimeout, func() error {
 		now, err := s.Server(s.ctx, volume)
 		if err == nil && (now.UID == before.UID || !ready(*now)) {
 			err = fmt.Errorf("pod %s of before is there, or not Ready", now.UID)

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // Use starts a workload, pod default/VOLUME on the manager's node, that uses a volume:
@@ -48,7 +50,7 @@ func (c *Cluster) UnuseOn(ctx context.Context, volume, node string) error {
 	if err := c.endWorkload(ctx, volume+"-"+node); err != nil {
 		return err
 	}
-	return c.Eventually(ctx, fmt.Sprintf("%s to be detached from %s", volume, node), attachTimeout, func() error {
+	return eventually.Until(ctx, fmt.Sprintf("%s to be detached from %s", volume, node), attachTimeout, func() error {
 		attachment, err := c.attachment(ctx, volume, node)
 		if err == nil && attachment != nil {
 			err = fmt.Errorf("attachment %s is there", attachment.Name)
@@ -59,7 +61,7 @@ func (c *Cluster) UnuseOn(ctx context.Context, volume, node string) error {
 
 // WaitAttached waits until Kubernetes has attached the volume to a node.
 func (c *Cluster) WaitAttached(ctx context.Context, volume, node string) error {
-	return c.Eventually(ctx, fmt.Sprintf("%s to be attached to %s", volume, node), attachTimeout, func() error {
+	return eventually.Until(ctx, fmt.Sprintf("%s to be attached to %s", volume, node), attachTimeout, func() error {
 		attachment, err := c.attachment(ctx, volume, node)
 		if err == nil && (attachment == nil || !attachment.Status.Attached) {
 			err = errors.New("it is not")

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -143,31 +143,21 @@ func (r *run) wake(ctx context.Context) error {
 }
 
 func (r *run) patch(ctx context.Context, name, patch string) error {
-	if err := r.client.Patch(ctx, r.setting(name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	setting := &longhorn.Setting{}
+	setting.Namespace, setting.Name = r.namespace, name
+	if err := r.client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return fmt.Errorf("changing setting %s: %w", name, err)
 	}
 	return nil
 }
 
-func (r *run) setting(name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "longhorn.io", Version: "v1beta2", Kind: "Setting"})
-	o.SetNamespace(r.namespace)
-	o.SetName(name)
-	return o
-}
-
 func (r *run) waitApplied(ctx context.Context, name string, applied bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		o := r.setting(name)
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-			return false, err
+	return eventually.Until(ctx, "setting "+name, timeout, func() error {
+		setting := &longhorn.Setting{}
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, setting)
+		if err == nil && setting.Status.Applied != applied {
+			err = fmt.Errorf("it has applied: %v", setting.Status.Applied)
 		}
-		is, _, _ := unstructured.NestedBool(o.Object, "status", "applied")
-		return is == applied, nil
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for setting %s to have applied %v: %w", name, applied, err)
-	}
-	return nil
 }

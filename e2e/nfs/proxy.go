@@ -3,13 +3,9 @@ package nfs
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // NoProxy says why kube-proxy cannot run here; it is empty where it can.
@@ -30,7 +26,7 @@ func (c *Cluster) StartProxy(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.StartProcess("kube-proxy", filepath.Join(c.Dir, "kube-proxy.log"), proxy, []string{
+	process, err := c.StartProcess("kube-proxy", filepath.Join(c.Dir, "kube-proxy.log"), proxy, []string{
 		"--kubeconfig=" + c.State.Kubeconfig, "--proxy-mode=nftables", "--hostname-override=" + node,
 		// The limits of the whole machine are not changed.
 		"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
@@ -39,18 +35,8 @@ func (c *Cluster) StartProxy(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: time.Second}
-	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+proxyHealth+"/healthz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return false, nil // not yet
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
-	})
+	process.OpsURL = "http://" + proxyHealth
+	return process.WaitHealthy(ctx, "/healthz")
 }
 
 // startProxyOnce starts kube-proxy for all tests of the cluster.

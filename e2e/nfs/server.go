@@ -2,7 +2,6 @@ package nfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,8 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
@@ -59,15 +56,12 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		if !s.process.Running() {
-			return false, errors.New("the NFS server has ended; see its log")
-		}
+	return s.process.Until(ctx, 20*time.Second, func() error {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", listen)
 		if err != nil {
-			return false, nil // not yet
+			return err
 		}
-		return true, connection.Close()
+		return connection.Close()
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -86,22 +85,13 @@ func (a *CSIAddons) startEndpoint(ctx context.Context, p *csiPlugin, node string
 		p.endpoint = nil
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, connectTimeout, true, func(context.Context) (bool, error) {
-		select {
-		case <-p.endpoint.exited:
-			return false, errReplicaExited
-		default:
-		}
+	return p.endpoint.Until(ctx, connectTimeout, func() error {
 		c, err := net.Dial("unix", p.socket)
 		if err != nil {
-			return false, nil
+			return err
 		}
-		return true, c.Close()
+		return c.Close()
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w\n%s", p.endpoint.Name, err, p.endpoint.tail())
-	}
-	return nil
 }
 
 // stop ends the sidecar first: without its endpoint it would do so by itself, and say so.

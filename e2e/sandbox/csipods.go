@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,14 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 var errNotConnected = errors.New("not connected")
-
-const pollInterval = 50 * time.Millisecond
 
 // csiAddonsGroup is csi-addons' API.
 var csiAddonsGroup = schema.GroupVersion{Group: "csiaddons.openshift.io", Version: "v1alpha1"}
@@ -103,23 +101,20 @@ func (a *CSIAddons) waitPod(ctx context.Context, p *csiPlugin) (*corev1.Pod, err
 		app = p.driver.Name + "-ctrlplugin"
 	}
 	var found *corev1.Pod
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, connectTimeout, true, func(ctx context.Context) (bool, error) {
+	err := eventually.Until(ctx, "the pod of "+p.name(), connectTimeout, func() error {
 		var pods corev1.PodList
 		if err := a.sandbox.Client.List(ctx, &pods, client.InNamespace(a.Namespace), client.MatchingLabels{"app": app}); err != nil {
-			return false, err
+			return err
 		}
 		for i, pod := range pods.Items {
 			if (p.controller() || pod.Spec.NodeName == p.node) && pod.DeletionTimestamp == nil && isPodReady(&pod) {
 				found = &pods.Items[i]
-				return true, nil
+				return nil
 			}
 		}
-		return false, nil
+		return fmt.Errorf("none of %d is Ready", len(pods.Items))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for the pod of %s: %w", p.name(), err)
-	}
-	return found, nil
+	return found, err
 }
 
 func isPodReady(pod *corev1.Pod) bool {
@@ -160,21 +155,11 @@ func (a *CSIAddons) read(ctx context.Context, kind schema.GroupVersionKind, name
 // waitConnected waits until the manager is connected to these, and could fence by
 // those of them that do.
 func (a *CSIAddons) waitConnected(ctx context.Context, plugins []*csiPlugin) error {
-	var last error
-	var late *csiPlugin
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, connectTimeout, true, func(ctx context.Context) (bool, error) {
-		for _, late = range plugins {
-			if err := a.connected(ctx, late); err != nil {
-				if ctx.Err() == nil {
-					last = err // and not that it is too late now
-				}
-				return false, nil
-			}
+	for _, p := range plugins {
+		err := p.sidecar.Until(ctx, connectTimeout, func() error { return a.connected(ctx, p) })
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, a.manager.tail())
 		}
-		return true, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w\n%s\n%s", late.sidecar.Name, errors.Join(err, last), late.sidecar.tail(), a.manager.tail())
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // DNS is a CoreDNS that answers for the cluster's domain, as pods would ask it.
@@ -47,7 +45,7 @@ func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
 	if err := s.applySeed(ctx, "coredns"); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := s.serviceAccountKubeconfig(ctx, "kube-system", "coredns", dir)
+	kubeconfig, err := s.ServiceAccountKubeconfig(ctx, "kube-system", "coredns", dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,20 +69,10 @@ func (s *Sandbox) StartDNS(ctx context.Context) (*DNS, error) {
 // waitAnswers waits until CoreDNS says that there is no such name. That is what
 // it knows last: until it has read all it watches, such a name is an error.
 func (d *DNS) waitAnswers(ctx context.Context, noSuchName string) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-d.process.exited:
-			return false, errReplicaExited
-		default:
-			_, last = d.Lookup(ctx, noSuchName)
-			return last == nil, nil
-		}
+	return d.process.Until(ctx, time.Minute, func() error {
+		_, err := d.Lookup(ctx, noSuchName)
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for CoreDNS: %w; last answer: %v\n%s", err, last, d.process.tail())
-	}
-	return nil
 }
 
 // freeDNSPort finds a loopback port that is free for UDP as well as TCP.

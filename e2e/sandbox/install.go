@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -287,22 +287,21 @@ func (s *Sandbox) waitWorking(ctx context.Context, controllers bool) error {
 // waitRecorded waits until the controller has written down what the cluster runs
 // and has reported on Fairlead's own settings.
 func (s *Sandbox) waitRecorded(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	return eventually.Until(ctx, "the controller's first report", time.Minute, func() error {
 		var list v1alpha1.SettingList
 		if err := s.Client.List(ctx, &list, client.InNamespace(longhorn.Profile().Namespace)); err != nil {
-			return false, err
+			return err
 		}
 		for _, setting := range list.Items {
 			if len(setting.Status.Conditions) == 0 {
-				return false, nil
+				return fmt.Errorf("%s has no status", setting.Name)
 			}
 		}
-		return len(list.Items) == len(catalog.All()), nil
+		if len(list.Items) != len(catalog.All()) {
+			return fmt.Errorf("there are %d settings", len(list.Items))
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the controller's first report: %w", err)
-	}
-	return nil
 }
 
 // waitTrusted waits until a request really goes through: the CA is injected and
@@ -312,16 +311,14 @@ func (s *Sandbox) waitTrusted(ctx context.Context, refusal, probe string) error 
 	if err := object.UnmarshalJSON([]byte(probe)); err != nil {
 		return fmt.Errorf("reading the probe of the webhooks: %w", err)
 	}
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = s.Client.Create(ctx, object.DeepCopy(), client.DryRunAll)
-		refused, is := last.(apierrors.APIStatus)
-		return is && (strings.Contains(last.Error(), refusal) || strings.Contains(fmt.Sprint(refused.Status().Details), refusal)), nil
+	return eventually.Until(ctx, "the webhooks to be called", time.Minute, func() error {
+		answer := s.Client.Create(ctx, object.DeepCopy(), client.DryRunAll)
+		refused, is := answer.(apierrors.APIStatus)
+		if is && (strings.Contains(answer.Error(), refusal) || strings.Contains(fmt.Sprint(refused.Status().Details), refusal)) {
+			return nil
+		}
+		return fmt.Errorf("the answer was: %v", answer)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the webhooks to be called: %w; last answer: %v", err, last)
-	}
-	return nil
 }
 
 // deployment reads a Deployment, and its template's one container.

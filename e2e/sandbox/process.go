@@ -29,11 +29,5 @@ func (r *Replica) Ended() <-chan struct{} { return r.exited }
 // ExitCode of the process, once it has ended.
 func (r *Replica) ExitCode() int { return r.cmd.ProcessState.ExitCode() }
 
-// ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
-// returns its path.
-func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {
-	return s.serviceAccountKubeconfig(ctx, namespace, account, dir)
-}
-
 // SeedNetworks adds the two networks that pods can be attached to.
 func (s *Sandbox) SeedNetworks(ctx context.Context) error { return s.applySeed(ctx, "networks") }

@@ -17,12 +17,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 )
 
@@ -63,7 +63,7 @@ func (s *Sandbox) StartReplica(ctx context.Context, deployment, name string) (*R
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
-	kubeconfig, err := s.serviceAccountKubeconfig(ctx, d.Namespace, d.Spec.Template.Spec.ServiceAccountName, dir)
+	kubeconfig, err := s.ServiceAccountKubeconfig(ctx, d.Namespace, d.Spec.Template.Spec.ServiceAccountName, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,6 @@ func (r *Replica) startWith(binary string, args, env []string) error {
 // Pid of the process.
 func (r *Replica) Pid() int { return r.cmd.Process.Pid }
 
-var errReplicaExited = errors.New("ended")
-
 // Running tells whether the process has not ended.
 func (r *Replica) Running() bool {
 	select {
@@ -146,19 +144,30 @@ func (r *Replica) Running() bool {
 }
 
 // WaitReady waits until the replica says that it is ready.
-func (r *Replica) WaitReady(ctx context.Context) error {
+func (r *Replica) WaitReady(ctx context.Context) error { return r.WaitHealthy(ctx, "/readyz") }
+
+// WaitHealthy waits until the process answers at a path of its OpsURL that it is well.
+func (r *Replica) WaitHealthy(ctx context.Context, path string) error {
 	client := &http.Client{Timeout: time.Second}
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-r.exited:
-			return false, errReplicaExited
-		default:
-			ready, _ := forwarder.IsReady(ctx, client, r.OpsURL+"/readyz") // not yet
-			return ready, nil
+	return r.Until(ctx, time.Minute, func() error {
+		ready, err := forwarder.IsReady(ctx, client, r.OpsURL+path)
+		if err == nil && !ready {
+			err = errors.New("not ready")
 		}
+		return err
+	})
+}
+
+// Until waits until check finds nothing wrong, as long as the process runs.
+func (r *Replica) Until(ctx context.Context, within time.Duration, check func() error) error {
+	err := eventually.Until(ctx, r.Name, within, func() error {
+		if !r.Running() {
+			return eventually.Never(errors.New("it has ended"))
+		}
+		return check()
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w\n%s", r.Name, err, r.tail())
+		return fmt.Errorf("%w\n%s", err, r.tail())
 	}
 	return nil
 }
@@ -214,7 +223,9 @@ func (r *Replica) forget() {
 // the token, as a kubelet would.
 const tokenSeconds int64 = 30 * 24 * 3600
 
-func (s *Sandbox) serviceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {
+// ServiceAccountKubeconfig writes a kubeconfig of a service account into a folder, and
+// returns its path.
+func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, account, dir string) (string, error) {
 	clients, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return "", fmt.Errorf("building a client: %w", err)

@@ -45,9 +45,9 @@ type Options struct {
 	LonghornVersion string
 	// FastNodeLoss makes a lost node NotReady after 12 s instead of 50 s.
 	FastNodeLoss bool
-	// Audit records what Fairlead asks of the API server; see ReadAudit.
+	// Audit records what Fairlead asks of the API server; see ReadWrites.
 	Audit bool
-	// AuditWrites records all writes instead; see ReadWrites.
+	// AuditWrites records all writes instead.
 	AuditWrites bool
 	// NoAttacher leaves VolumeAttachments to a real attacher.
 	NoAttacher bool

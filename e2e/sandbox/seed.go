@@ -4,17 +4,17 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -97,34 +97,27 @@ func (s *Sandbox) applySeed(ctx context.Context, name string) error {
 
 // WaitClients waits until a CSI plugin pod is Ready on every node.
 func (s *Sandbox) WaitClients(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	return eventually.Until(ctx, "the CSI plugin", time.Minute, func() error {
 		var ds appsv1.DaemonSet
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds); err != nil {
-			return false, client.IgnoreNotFound(err)
+		err := s.Client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds)
+		if err == nil && (ds.Status.ObservedGeneration < ds.Generation || int(ds.Status.NumberReady) != len(s.State.Nodes)) {
+			err = fmt.Errorf("%d pods are Ready", ds.Status.NumberReady)
 		}
-		return ds.Status.ObservedGeneration >= ds.Generation && int(ds.Status.NumberReady) == len(s.State.Nodes), nil
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the CSI plugin: %w", err)
-	}
-	return nil
 }
 
 // WaitAttached waits until Kubernetes has, or has no more, an attachment of the volume.
 func (s *Sandbox) WaitAttached(ctx context.Context, volume string, attached bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	return eventually.Until(ctx, "Kubernetes", time.Minute, func() error {
 		var list storagev1.VolumeAttachmentList
-		if err := s.Client.List(ctx, &list); err != nil {
-			return false, err
+		err := s.Client.List(ctx, &list)
+		found := slices.ContainsFunc(list.Items, func(va storagev1.VolumeAttachment) bool {
+			return ptr.Deref(va.Spec.Source.PersistentVolumeName, "") == volume
+		})
+		if err == nil && found != attached {
+			err = fmt.Errorf("volume %s has an attachment: %v", volume, found)
 		}
-		found := false
-		for _, va := range list.Items {
-			found = found || va.Spec.Source.PersistentVolumeName != nil && *va.Spec.Source.PersistentVolumeName == volume
-		}
-		return found == attached, nil
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the attachment of %s to be %v: %w", volume, attached, err)
-	}
-	return nil
 }

@@ -64,7 +64,8 @@ type record struct {
 }
 
 // ReadWrites returns all writes since the start that the API server has answered, in
-// the order of its answers. Callers must not change the slice.
+// the order of its answers; with Options.Audit, all requests of Fairlead.
+// Callers must not change the slice.
 func (s *Sandbox) ReadWrites() ([]Write, error) {
 	file, err := os.Open(filepath.Join(s.State.LogDir, "audit.log"))
 	if err != nil {
@@ -95,7 +96,9 @@ func (r *record) read(in io.ReadSeeker) ([]Write, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the API server's record: %w", err)
 		}
-		if !strings.Contains(event.RequestURI, "dryRun=") {
+		// A watch is recorded when it begins and once more when it ends.
+		ended := event.Verb == "watch" && event.Stage == "ResponseComplete"
+		if !ended && !strings.Contains(event.RequestURI, "dryRun=") {
 			r.writes = append(r.writes, event.write(r.versions))
 		}
 	}
@@ -104,7 +107,7 @@ func (r *record) read(in io.ReadSeeker) ([]Write, error) {
 // auditEvent is what is read of an event of the record.
 type auditEvent struct {
 	StageTimestamp time.Time
-	Verb           string
+	Verb, Stage    string
 	UserAgent      string
 	User           struct{ Username string }
 	// ImpersonatedUser is whom the user asked for, if it is another.

@@ -12,6 +12,8 @@ func TestWritesSayWhoChangedWhat(t *testing.T) {
 {"verb":"update","user":{"username":"admin"},"objectRef":{"resource":"pods","namespace":"n","name":"made-up"},"responseStatus":{"code":200},"responseObject":{"metadata":{"name":"made-up","resourceVersion":"2"}}}
 {"verb":"delete","user":{"username":"admin"},"objectRef":{"resource":"pods","namespace":"n","name":"made-up"},"responseStatus":{"code":403,"message":"no"},"responseObject":{"kind":"Status","metadata":{}}}
 {"verb":"create","requestURI":"/x?dryRun=All","user":{"username":"admin"},"objectRef":{"resource":"pods"},"responseStatus":{"code":201}}
+{"verb":"watch","stage":"ResponseStarted","user":{"username":"sa"},"objectRef":{"resource":"pods"}}
+{"verb":"watch","stage":"ResponseComplete","user":{"username":"sa"},"objectRef":{"resource":"pods"}}
 {"verb":"pat`
 	var r record
 	if _, err := r.read(strings.NewReader(first)); err != nil {
@@ -28,7 +30,7 @@ func TestWritesSayWhoChangedWhat(t *testing.T) {
 	}
 	want := []string{
 		"b create pods pods/made-up true", "admin patch pods/status pods/made-up true",
-		"admin update pods pods/made-up false", "admin delete pods pods/made-up falseno", "late patch nodes nodes/n true",
+		"admin update pods pods/made-up false", "admin delete pods pods/made-up falseno", "sa watch pods pods/ true", "late patch nodes nodes/n true",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the writes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -58,7 +58,7 @@ func (s *scenario) cost() (cost, error) {
 		return cost{}, err
 	}
 	result := cost{processCost: process, requests: map[string]int{}}
-	requests, err := s.ReadAudit()
+	requests, err := s.ReadWrites()
 	if err != nil {
 		return cost{}, err
 	}

@@ -9,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 )
@@ -86,17 +86,12 @@ func (l Longhorn) syncComponents(ctx context.Context) error {
 // waitComponents does what RunComponents does until everything is ready. Where
 // that runs too, the one who is late tries again.
 func (l Longhorn) waitComponents(ctx context.Context) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		if last = l.syncComponents(ctx); last == nil {
-			last = l.componentsReady(ctx)
+	return eventually.Until(ctx, "Longhorn's components", time.Minute, func() error {
+		if err := l.syncComponents(ctx); err != nil {
+			return err
 		}
-		return last == nil, nil
+		return l.componentsReady(ctx)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for Longhorn's components: %w", errors.Join(err, last))
-	}
-	return nil
 }
 
 var errNotReady = errors.New("not ready")

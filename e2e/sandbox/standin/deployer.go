@@ -10,13 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -106,14 +105,13 @@ func (l Longhorn) remove(ctx context.Context, o client.Object) error {
 	if err := client.IgnoreNotFound(l.client.Delete(ctx, o, foreground)); err != nil {
 		return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+	return eventually.Until(ctx, o.GetName()+" to go", 3*time.Minute, func() error {
 		err := l.client.Get(ctx, client.ObjectKeyFromObject(o), o)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		if err == nil {
+			err = fmt.Errorf("the %T is there", o)
+		}
+		return client.IgnoreNotFound(err)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for %T %s to go: %w", o, o.GetName(), err)
-	}
-	return nil
 }
 
 // buildTemplate gives a template what all get from the settings. The annotation is on the object, not on its template.

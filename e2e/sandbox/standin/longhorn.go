@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -217,16 +217,16 @@ func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...
 
 func (l Longhorn) waitRunning(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, pod); err != nil {
-			return false, err
+	return pod, eventually.Until(ctx, "pod "+name, time.Minute, func() error {
+		err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+			return eventually.Never(err)
+		case err == nil && pod.Status.Phase != corev1.PodRunning:
+			return errNotReady
 		}
-		return pod.Status.Phase == corev1.PodRunning, nil
+		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for pod %s: %w", name, err)
-	}
-	return pod, nil
 }
 
 // Detach does what longhorn-manager does when a volume is detached.

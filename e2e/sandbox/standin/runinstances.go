@@ -2,13 +2,13 @@ package standin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // startInstances has the engine and the replicas run where there are instance
@@ -75,24 +75,19 @@ func (l Longhorn) setInstances(ctx context.Context, volume string, spec func(*un
 // waitInstances waits until the volume's instances are as they are to be. Those
 // of an instance manager whose pod is being made anew are to wait for it.
 func (l Longhorn) waitInstances(ctx context.Context, volume string) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		if last = l.syncInstances(ctx); last != nil {
-			return false, nil
+	return eventually.Until(ctx, "the engine and the replicas of "+volume, time.Minute, func() error {
+		if err := l.syncInstances(ctx); err != nil {
+			return err
 		}
-		var instances []unstructured.Unstructured
-		if instances, last = l.instances(ctx, client.MatchingLabels{volumeLabel: volume}); last != nil {
-			return false, nil
+		instances, err := l.instances(ctx, client.MatchingLabels{volumeLabel: volume})
+		if err != nil {
+			return err
 		}
 		for i := range instances {
 			if o := &instances[i]; text(o, "status", "currentState") != wantedState(o) {
-				last = fmt.Errorf("%s is %s: %w", o.GetName(), text(o, "status", "currentState"), errNotReady)
+				return fmt.Errorf("%s is %s: %w", o.GetName(), text(o, "status", "currentState"), errNotReady)
 			}
 		}
-		return last == nil, nil
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the engine and the replicas of %s: %w", volume, errors.Join(err, last))
-	}
-	return nil
 }
