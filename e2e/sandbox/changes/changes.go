@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,8 +20,19 @@ const (
 
 // Follow calls round at once, whenever an object of the lists has changed, and once a second, until the context ends.
 func Follow(ctx context.Context, c client.WithWatch, round func(), lists []client.ObjectList, options ...client.ListOption) {
-	changed, ended := Watch(ctx, c, lists, options...)
-	defer ended()
+	changed := make(chan struct{}, 1)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	for _, list := range lists {
+		watches.Go(func() {
+			Each(ctx, c, list, func(watch.Event) {
+				select {
+				case changed <- struct{}{}:
+				default: // it is known already
+				}
+			}, options...)
+		})
+	}
 	for ctx.Err() == nil {
 		round()
 		select {
@@ -32,43 +44,18 @@ func Follow(ctx context.Context, c client.WithWatch, round func(), lists []clien
 	}
 }
 
-// Watch reports that an object of the lists has changed, not which: the receiver looks at everything.
-// ended waits for the watches, which end with the context.
-func Watch(ctx context.Context, c client.WithWatch, lists []client.ObjectList, options ...client.ListOption) (changed <-chan struct{}, ended func()) {
-	changes := make(chan struct{}, 1)
-	var watches sync.WaitGroup
-	for _, list := range lists {
-		watches.Go(func() {
-			for ctx.Err() == nil {
-				watch(ctx, c, list, changes, options)
-				select {
-				case <-ctx.Done():
-				case <-time.After(pause): // the API server ends a watch now and then
-				}
+// Each hands on the events of a list, the objects that there are first, until the context ends.
+func Each(ctx context.Context, c client.WithWatch, list client.ObjectList, do func(watch.Event), options ...client.ListOption) {
+	for ctx.Err() == nil {
+		if w, err := c.Watch(ctx, list, options...); err == nil {
+			for event := range w.ResultChan() {
+				do(event)
 			}
-		})
-	}
-	return changes, watches.Wait
-}
-
-func watch(ctx context.Context, c client.WithWatch, list client.ObjectList, changed chan<- struct{}, options []client.ListOption) {
-	w, err := c.Watch(ctx, list, options...)
-	if err != nil {
-		return
-	}
-	defer w.Stop()
-	for {
+			w.Stop()
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case _, open := <-w.ResultChan():
-			if !open {
-				return
-			}
-			select {
-			case changed <- struct{}{}:
-			default: // it is known already
-			}
+		case <-time.After(pause): // the API server ends a watch now and then
 		}
 	}
 }

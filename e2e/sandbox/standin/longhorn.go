@@ -2,7 +2,6 @@ package standin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -269,24 +267,4 @@ func (l Longhorn) markSettingsApplied(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (l Longhorn) status(ctx context.Context, kind, name string, status map[string]any) error {
-	o := l.object(kind, name)
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", kind, name, err)
-	}
-	if err := l.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", kind, name, err)
-	}
-	return nil
-}
-
-func (l Longhorn) object(kind, name string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(longhorn.GroupVersion.WithKind(kind))
-	o.SetNamespace(l.namespace)
-	o.SetName(name)
-	return o
 }

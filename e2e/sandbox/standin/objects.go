@@ -45,26 +45,36 @@ func (l Longhorn) create(ctx context.Context, o client.Object) error {
 // updateStatus fails with a conflict where somebody was faster: what is written
 // follows from what was read.
 func (l Longhorn) updateStatus(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()}, "status": status,
-	})
+	return l.patch(ctx, o, map[string]any{"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()}, "status": status})
+}
+
+// status changes fields of it, whatever else was changed meanwhile.
+func (l Longhorn) status(ctx context.Context, kind, name string, status map[string]any) error {
+	return l.patch(ctx, l.object(kind, name), map[string]any{"status": status})
+}
+
+// patch changes fields, of the status alone where there are such.
+func (l Longhorn) patch(ctx context.Context, o *unstructured.Unstructured, fields map[string]any) error {
+	text, err := json.Marshal(fields)
 	if err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", o.GetKind(), o.GetName(), err)
+		return fmt.Errorf("changing %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	if err := l.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", o.GetKind(), o.GetName(), err)
+	patch := client.RawPatch(types.MergePatchType, text)
+	if _, status := fields["status"]; status {
+		err = l.client.Status().Patch(ctx, o, patch)
+	} else {
+		err = l.client.Patch(ctx, o, patch)
+	}
+	if err != nil {
+		return fmt.Errorf("changing %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	return nil
 }
 
-// patchSpec changes fields, whatever else was changed meanwhile.
-func (l Longhorn) patchSpec(ctx context.Context, o *unstructured.Unstructured, spec map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"spec": spec})
-	if err != nil {
-		return fmt.Errorf("changing %s %s: %w", o.GetKind(), o.GetName(), err)
-	}
-	if err := l.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("changing %s %s: %w", o.GetKind(), o.GetName(), err)
-	}
-	return nil
+func (l Longhorn) object(kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(longhorn.GroupVersion.WithKind(kind))
+	o.SetNamespace(l.namespace)
+	o.SetName(name)
+	return o
 }

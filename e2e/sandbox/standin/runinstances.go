@@ -64,7 +64,7 @@ func (l Longhorn) setInstances(ctx context.Context, volume string, spec func(*un
 	}
 	for i := range instances {
 		if change := spec(&instances[i]); change != nil {
-			if err := l.patchSpec(ctx, &instances[i], change); err != nil {
+			if err := l.patch(ctx, &instances[i], map[string]any{"spec": change}); err != nil {
 				return err
 			}
 		}

@@ -10,8 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -20,34 +22,11 @@ import (
 // a setting, whoever made it, has that setting applied if its gate is open now, and `applied` written. A setting whose
 // gate is closed is tried three times more at once and then dropped: volumes that are detached wake nothing.
 func (l Longhorn) SyncSettings(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := l.followSettings(ctx); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(l.out, "in place of Longhorn's setting controller: %v\n", err)
-			time.Sleep(100 * time.Millisecond) // the API server ends a watch now and then
+	changes.Each(ctx, l.client, &longhorn.SettingList{}, func(event watch.Event) {
+		if setting, ok := event.Object.(*longhorn.Setting); ok {
+			l.syncWithRetries(ctx, setting.Name)
 		}
-	}
-}
-
-// followSettings begins with all settings, as a manager does that has just started.
-func (l Longhorn) followSettings(ctx context.Context) error {
-	events, err := l.client.Watch(ctx, &longhorn.SettingList{}, client.InNamespace(l.namespace))
-	if err != nil {
-		return fmt.Errorf("watching settings: %w", err)
-	}
-	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case event, open := <-events.ResultChan():
-			if !open {
-				return nil
-			}
-			if setting, ok := event.Object.(*longhorn.Setting); ok {
-				l.syncWithRetries(ctx, setting.Name)
-			}
-		}
-	}
+	}, client.InNamespace(l.namespace))
 }
 
 // syncWithRetries follows handleErr: maxRetries is 3, and the queue's delay begins at 5 ms and doubles.

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 )
 
 // Longhorn writes objects of the deprecated API.
@@ -39,55 +40,26 @@ func shareEndpoints(sm *unstructured.Unstructured) *classicEndpoints {
 // it fills the Endpoints of share managers with the addresses of their pods, ready or not. It does not look when a pod
 // is gone: the last address stays until something else happens to the object.
 func (l Longhorn) RunEndpoints(ctx context.Context) {
-	names := make(chan string)
+	var one sync.Mutex
 	var running sync.WaitGroup
-	defer running.Wait()
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &classicEndpointsList{}} {
-		running.Go(func() { l.follow(ctx, list, names) })
+		running.Go(func() {
+			changes.Each(ctx, l.client, list, func(event watch.Event) {
+				one.Lock()
+				defer one.Unlock()
+				o, ok := event.Object.(client.Object)
+				if !ok || event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
+					return // a pod that terminates is still in Longhorn's cache, and changes nothing
+				}
+				for _, owner := range o.GetOwnerReferences() {
+					if owner.Kind == "ShareManager" {
+						l.syncEndpoints(ctx, owner.Name)
+					}
+				}
+			}, client.InNamespace(l.namespace))
+		})
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case name := <-names:
-			l.syncEndpoints(ctx, name)
-		}
-	}
-}
-
-// follow the additions and changes of objects, and name their share managers.
-func (l Longhorn) follow(ctx context.Context, list client.ObjectList, names chan<- string) {
-	for ctx.Err() == nil {
-		l.followOnce(ctx, list, names)
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // the API server ends a watch now and then
-		}
-	}
-}
-
-func (l Longhorn) followOnce(ctx context.Context, list client.ObjectList, names chan<- string) {
-	events, err := l.client.Watch(ctx, list, client.InNamespace(l.namespace))
-	if err != nil {
-		return
-	}
-	defer events.Stop()
-	for event := range events.ResultChan() {
-		o, ok := event.Object.(client.Object)
-		if !ok || event.Type == watch.Deleted || o.GetDeletionTimestamp() != nil {
-			continue // a pod that terminates is still in Longhorn's cache, and changes nothing
-		}
-		for _, owner := range o.GetOwnerReferences() {
-			if owner.Kind != "ShareManager" {
-				continue
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case names <- owner.Name:
-			}
-		}
-	}
+	running.Wait()
 }
 
 // syncEndpoints tries until no other write came between.

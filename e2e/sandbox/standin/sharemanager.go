@@ -145,19 +145,11 @@ func (l Longhorn) sharePod(sm *unstructured.Unstructured, values settingValues) 
 // RunShareManagers keeps the endpoints of share managers that run as syncShareManagerEndpoint does, until the context ends:
 // when the value of the setting changes, endpoints of attached volumes change too.
 func (l Longhorn) RunShareManagers(ctx context.Context) {
-	lists := []client.ObjectList{listOf("Setting"), listOf("ShareManager")}
-	changed, ended := changes.Watch(ctx, l.client, lists, client.InNamespace(l.namespace))
-	defer ended()
-	for {
+	changes.Follow(ctx, l.client, func() {
 		if err := l.syncShareManagers(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(l.out, "in place of Longhorn's share manager controller: %v\n", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
+	}, []client.ObjectList{listOf("Setting"), listOf("ShareManager")}, client.InNamespace(l.namespace))
 }
 
 func (l Longhorn) syncShareManagers(ctx context.Context) error {

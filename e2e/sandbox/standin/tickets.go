@@ -52,7 +52,7 @@ func (l Longhorn) returnTickets(ctx context.Context, volume string) error {
 }
 
 func (l Longhorn) patchTickets(ctx context.Context, volume string, tickets map[string]any) error {
-	return l.patchSpec(ctx, l.object("VolumeAttachment", volume), map[string]any{"attachmentTickets": tickets})
+	return l.patch(ctx, l.object("VolumeAttachment", volume), map[string]any{"spec": map[string]any{"attachmentTickets": tickets}})
 }
 
 // hasTickets: the volume is asked for, attached or not.

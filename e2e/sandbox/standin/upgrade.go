@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
@@ -12,9 +11,8 @@ import (
 
 // seedRelease turns the settings of v1.7.2 into those of the stand-in's version.
 func (l Longhorn) seedRelease(ctx context.Context) error {
-	version := l.object("Setting", "current-longhorn-version")
-	if err := l.client.Patch(ctx, version, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"value":%q}`, l.release.Version))); err != nil {
-		return fmt.Errorf("writing the version: %w", err)
+	if err := l.patch(ctx, l.object("Setting", "current-longhorn-version"), map[string]any{"value": l.release.Version}); err != nil {
+		return err
 	}
 	for name, value := range l.release.Settings {
 		setting := l.object("Setting", name)

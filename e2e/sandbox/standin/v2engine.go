@@ -3,30 +3,19 @@ package standin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // EnableV2 switches the v2 data engine on, and waits for its instance managers.
 // InstallComponents comes before.
 func (l Longhorn) EnableV2(ctx context.Context) error {
-	setting := &longhorn.Setting{}
-	setting.Namespace, setting.Name = l.namespace, "v2-data-engine"
-	patch, err := json.Marshal(map[string]any{"value": "true"})
-	if err != nil {
-		return fmt.Errorf("switching the v2 data engine on: %w", err)
-	}
-	if err := l.client.Patch(ctx, setting, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("switching the v2 data engine on: %w", err)
+	if err := l.patch(ctx, l.object("Setting", "v2-data-engine"), map[string]any{"value": "true"}); err != nil {
+		return err
 	}
 	return l.waitComponents(ctx)
 }
