@@ -2,7 +2,6 @@ package beside
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,21 +12,17 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Interfaces of a pod's additional networks with their addresses, as Multus reported.
 func Interfaces(pod corev1.Pod) map[string][]string {
-	var networks []struct {
-		Interface string
-		IPs       []string
-		Default   bool
-	}
-	_ = json.Unmarshal([]byte(pod.Annotations[storage.NetworkStatusAnnotation]), &networks) // none without a status
+	networks, _ := storage.ReportedInterfaces(pod.Annotations) // none without a status
 	found := map[string][]string{}
 	for _, n := range networks {
-		if !n.Default {
+		if strings.Contains(n.Network, "/") { // not the cluster network
 			found[n.Interface] = n.IPs
 		}
 	}
@@ -60,17 +55,11 @@ func (c *Cluster) PluginPod(ctx context.Context, node string) (*corev1.Pod, erro
 		return nil, err
 	}
 	for _, pod := range pods {
-		if pod.Spec.NodeName == node && pod.DeletionTimestamp == nil && ready(pod) {
+		if pod.Spec.NodeName == node && pod.DeletionTimestamp == nil && sandbox.IsReady(&pod) {
 			return &pod, nil
 		}
 	}
 	return nil, fmt.Errorf("no CSI plugin pod on %s is Ready", node)
-}
-
-func ready(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // Server is the share-manager pod of a volume.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // TestServerOnAnotherNodeIsReached has workloads on two nodes, and the server on one and then
@@ -53,7 +54,7 @@ func TestServerOnAnotherNodeIsReached(t *testing.T) {
 func (s scene) waitInstanceManagers(n int) error {
 	return eventually.Until(s.ctx, fmt.Sprintf("%d instance managers", n), settleTimeout, func() error {
 		pods, err := s.Pods(s.ctx, "longhorn.io/component", "instance-manager")
-		if err == nil && (len(pods) != n || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(pod) })) {
+		if err == nil && (len(pods) != n || slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !sandbox.IsReady(&pod) })) {
 			err = fmt.Errorf("there are %d, or one is not Ready", len(pods))
 		}
 		return err

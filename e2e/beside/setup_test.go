@@ -173,8 +173,8 @@ func (s scene) waitNetworks(clients, instances string, installed bool) error {
 				return fmt.Errorf("there is no pod %s", label)
 			}
 			for _, pod := range pods {
-				if got := Requested(pod.Annotations); got != want || !ready(pod) || pod.DeletionTimestamp != nil {
-					return fmt.Errorf("pod %s asks for %q, ready: %v", pod.Name, got, ready(pod))
+				if got := Requested(pod.Annotations); got != want || !sandbox.IsReady(&pod) || pod.DeletionTimestamp != nil {
+					return fmt.Errorf("pod %s asks for %q, ready: %v", pod.Name, got, sandbox.IsReady(&pod))
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // mountable waits until a volume can be mounted on the workloads' node.
@@ -119,7 +120,7 @@ func (s scene) failOver(volume string) {
 	s.must(s.Client.Delete(s.ctx, before))
 	s.must(eventually.Until(s.ctx, "another server of "+volume, attachTimeout, func() error {
 		now, err := s.Server(s.ctx, volume)
-		if err == nil && (now.UID == before.UID || !ready(*now)) {
+		if err == nil && (now.UID == before.UID || !sandbox.IsReady(now)) {
 			err = fmt.Errorf("pod %s of before is there, or not Ready", now.UID)
 		}
 		return err

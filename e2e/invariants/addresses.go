@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -17,7 +18,7 @@ import (
 func (s *state) reported() map[string]bool {
 	found := map[string]bool{}
 	for _, server := range s.staying(isServer) {
-		if !ready(server) {
+		if !sandbox.IsReady(server) {
 			continue
 		}
 		for _, network := range requests(server.Annotations) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // serverWithoutClients: a server is on a network only while every client that may
@@ -33,7 +35,7 @@ func serverWithoutClients(s *state, e event) []string {
 					continue
 				}
 				addresses, err := ReportedAddresses(c.Annotations, network)
-				if server == pod && ready(c) && (err != nil || len(addresses) == 0) {
+				if server == pod && sandbox.IsReady(c) && (err != nil || len(addresses) == 0) {
 					found = append(found, fmt.Sprintf("server %s is created on %s, where client %s has no address", server.Name, network, c.Name))
 				}
 			}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // evictedWrongly: a workload is restarted only if its mount is dead, and once for each
@@ -29,7 +31,7 @@ func evictedWrongly(s *state, e event) []string {
 		if c.Spec.NodeName != pod.Spec.NodeName {
 			continue
 		}
-		if !ready(c) {
+		if !sandbox.IsReady(c) {
 			return []string{fmt.Sprintf("pod %s is evicted while client %s is not Ready", pod.Name, c.Name)}
 		}
 		// A client that was given a new sandbox is older, and its namespace is not.

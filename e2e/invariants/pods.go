@@ -30,12 +30,6 @@ func hasLabels(pod *corev1.Pod, labels map[string]string) bool {
 	return pod.Namespace == profile.Namespace
 }
 
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // staying are the pods that are to stay, by name.
 func (s *state) staying(is func(*corev1.Pod) bool) []*corev1.Pod {
 	var pods []*corev1.Pod

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -33,7 +34,7 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	switch {
 	case isInstanceManager(pod):
 		users = s.runsIn(pod.Name)
-	case isServer(pod) && ready(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces a server that does not start
+	case isServer(pod) && sandbox.IsReady(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces a server that does not start
 		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) && !s.repairs(e, v) {
 			users = []string{v}
 		}

@@ -107,7 +107,7 @@ func (a *CSIAddons) waitPod(ctx context.Context, p *csiPlugin) (*corev1.Pod, err
 			return err
 		}
 		for i, pod := range pods.Items {
-			if (p.controller() || pod.Spec.NodeName == p.node) && pod.DeletionTimestamp == nil && isPodReady(&pod) {
+			if (p.controller() || pod.Spec.NodeName == p.node) && pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && IsReady(&pod) {
 				found = &pods.Items[i]
 				return nil
 			}
@@ -115,12 +115,6 @@ func (a *CSIAddons) waitPod(ctx context.Context, p *csiPlugin) (*corev1.Pod, err
 		return fmt.Errorf("none of %d is Ready", len(pods.Items))
 	})
 	return found, err
-}
-
-func isPodReady(pod *corev1.Pod) bool {
-	return pod.Status.PodIP != "" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // csiAddonsNodeName follows generateName in csi-addons' sidecar.

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,13 +54,35 @@ func (s *Sandbox) StartSandbox(ctx context.Context, key client.ObjectKey) error 
 		ips := pod.Status.PodIPs
 		if !pod.Spec.HostNetwork {
 			var err error
-			if ips, err = s.freePodIPs(ctx, pod.Spec.NodeName); err != nil {
+			if ips, err = s.newPodIPs(ctx, pod.Spec.NodeName); err != nil {
 				return err
 			}
 		}
 		startSandbox(pod, ips, metav1.Now())
 		return nil
 	})
+}
+
+// newPodIPs are addresses of a node that no pod has had: kwok gives new pods addresses from the beginning of the node's
+// ranges, and a new sandbox gets its own from the end.
+func (s *Sandbox) newPodIPs(ctx context.Context, name string) (ips []corev1.PodIP, _ error) {
+	var node corev1.Node
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	last := 255 - s.sandboxes.Add(1)
+	for _, cidr := range node.Spec.PodCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("reading pod range %q: %w", cidr, err)
+		}
+		bytes := prefix.Addr().AsSlice()
+		bytes[len(bytes)-1] = byte(last)
+		if address, ok := netip.AddrFromSlice(bytes); ok {
+			ips = append(ips, corev1.PodIP{IP: address.String()})
+		}
+	}
+	return ips, nil
 }
 
 func (s *Sandbox) updatePodStatus(ctx context.Context, key client.ObjectKey, change func(*corev1.Pod) error) error {
@@ -121,6 +145,13 @@ func setSandboxConditions(pod *corev1.Pod, to corev1.ConditionStatus, now metav1
 			c.Reason = "ContainersNotReady"
 		}
 	}
+}
+
+// IsReady tells whether a pod is Ready.
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // condition of the pod, added if there is none.

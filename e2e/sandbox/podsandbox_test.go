@@ -59,22 +59,3 @@ func TestASandboxStopsAndStartsAsWithAKubelet(t *testing.T) {
 		t.Errorf("the pod is %+v", pod.Status)
 	}
 }
-
-func TestANewSandboxHasAddressesThatNobodyHas(t *testing.T) {
-	cidrs := []string{"10.244.1.0/24", "fd00:10:244:1::/64"}
-	ips, err := pickPodIPs(cidrs, map[string]bool{"10.244.1.254": true, "fd00:10:244:1::fd": true})
-	if err != nil || len(ips) != 2 || ips[0].IP != "10.244.1.252" || ips[1].IP != "fd00:10:244:1::fc" {
-		t.Errorf("the addresses are %v, %v", ips, err)
-	}
-	taken := map[string]bool{}
-	for {
-		ips, err := pickPodIPs(cidrs, taken)
-		if err != nil {
-			break
-		}
-		taken[ips[0].IP] = true
-	}
-	if len(taken) != 254 {
-		t.Errorf("%d addresses were found", len(taken))
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -82,6 +83,8 @@ type Sandbox struct {
 	// overlay that is installed, and patches of another version of it.
 	overlay, patches string
 	record           record
+	// sandboxes of pods that were started again.
+	sandboxes atomic.Int32
 }
 
 // Start builds what is missing, starts the control plane and waits until it is ready.

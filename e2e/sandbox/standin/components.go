@@ -117,21 +117,18 @@ func (l Longhorn) componentsReady(ctx context.Context) error {
 }
 
 func (l Longhorn) templatesReady(ctx context.Context) error {
-	for _, s := range sidecars() {
-		var d appsv1.Deployment
-		if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: s.name}, &d); err != nil {
-			return fmt.Errorf("reading Deployment %s: %w", s.name, err)
+	templates, err := l.templates(ctx)
+	for _, o := range templates {
+		ready := false
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			ready = o.Status.ReadyReplicas == *o.Spec.Replicas
+		case *appsv1.DaemonSet:
+			ready = o.Status.ObservedGeneration > 0 && o.Status.NumberReady == o.Status.DesiredNumberScheduled
 		}
-		if d.Status.ReadyReplicas != *d.Spec.Replicas {
-			return fmt.Errorf("the pods of Deployment %s: %w", s.name, errNotReady)
+		if !ready {
+			return fmt.Errorf("the pods of %T %s: %w", o, o.GetName(), errNotReady)
 		}
 	}
-	var ds appsv1.DaemonSet
-	if err := l.client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: EngineImageDaemonSet}, &ds); err != nil {
-		return fmt.Errorf("reading DaemonSet %s: %w", EngineImageDaemonSet, err)
-	}
-	if ds.Status.ObservedGeneration == 0 || ds.Status.NumberReady != ds.Status.DesiredNumberScheduled {
-		return fmt.Errorf("the pods of DaemonSet %s: %w", EngineImageDaemonSet, errNotReady)
-	}
-	return nil
+	return err
 }
