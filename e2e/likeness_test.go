@@ -30,7 +30,7 @@ func TestStandInIsLikeRecordedLonghorn(t *testing.T) {
 	}
 	recorded, err := compare.Read("compare/testdata/" + compare.Version)
 	c.must(err)
-	if text := compare.Compare(recorded, run, compare.Raced()); text != "" {
+	if text := compare.Compare(recorded, run); text != "" {
 		t.Error(text)
 	}
 }

@@ -40,7 +40,7 @@ func TestLonghornIsAsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := compare.Compare(recorded, run, compare.Raced()); text != "" {
+	if text := compare.Compare(recorded, run); text != "" {
 		t.Error(text)
 	}
 }

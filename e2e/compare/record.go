@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -92,8 +93,13 @@ func (f file) after(before []*unstructured.Unstructured) []*unstructured.Unstruc
 	return objects
 }
 
-// Compare steps that were recorded with steps that were run: readable lines, without what is allowed to differ.
-func Compare(recorded, found []Step, allowed Allowed) string {
+// raced differences come and go from run to run, with the real manager too. Longhorn and Kubernetes' endpoints controller
+// race for the Endpoints of a Service with a selector, and their owner. And Longhorn takes the addresses of a share manager
+// that has stopped away when it looks next, up to 30 s later.
+var raced = regexp.MustCompile(`^Endpoints \S+: (metadata\.ownerReferences: |subsets: recorded .*, found nothing$)`)
+
+// Compare steps that were recorded with steps that were run: readable lines, without raced differences.
+func Compare(recorded, found []Step) string {
 	var text bytes.Buffer
 	if len(recorded) != len(found) {
 		fmt.Fprintf(&text, "%d steps are recorded, %d were run\n", len(recorded), len(found))
@@ -102,7 +108,7 @@ func Compare(recorded, found []Step, allowed Allowed) string {
 		lines := Differences(recorded[i].Objects, found[i].Objects)
 		lines = append(lines, differ("Writes", "", union(nil, recorded[i].Writes), union(nil, found[i].Writes))...)
 		for _, line := range lines {
-			if !allowed.has(line) {
+			if !raced.MatchString(line) {
 				fmt.Fprintf(&text, "%s: %s\n", found[i].Name, line)
 			}
 		}
