@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -67,12 +68,7 @@ type Volume struct {
 	ReplicaNodes []string
 }
 
-func (v Volume) engine() string {
-	if v.Engine != "" {
-		return v.Engine
-	}
-	return engineV1
-}
+func (v Volume) engine() string { return cmp.Or(v.Engine, engineV1) }
 
 func (v Volume) replicas() int64 {
 	if n := len(v.ReplicaNodes); n > 0 {
@@ -81,12 +77,7 @@ func (v Volume) replicas() int64 {
 	return 3
 }
 
-func (v Volume) persistentVolume() string {
-	if v.PersistentVolume != "" {
-		return v.PersistentVolume
-	}
-	return v.Name
-}
+func (v Volume) persistentVolume() string { return cmp.Or(v.PersistentVolume, v.Name) }
 
 // CreateVolume creates the Longhorn volume, with ShareManager, PersistentVolume and claim.
 func (l Longhorn) CreateVolume(ctx context.Context, v Volume) error {

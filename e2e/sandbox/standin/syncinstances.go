@@ -3,8 +3,10 @@ package standin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -62,39 +64,27 @@ func (l Longhorn) reportInstances(ctx context.Context, manager *unstructured.Uns
 		if text(manager, "status", "currentState") != stateRunning || !isOn(manager, o) || wantedState(o) == stateStopped {
 			continue
 		}
-		kind := map[string]string{"Engine": "engine", "Replica": "replica"}[o.GetKind()]
 		wanted[o.GetKind()][o.GetName()] = map[string]any{
 			"spec":   map[string]any{"name": o.GetName(), "dataEngine": text(o, "spec", "dataEngine")},
-			"status": map[string]any{"state": wantedState(o), "type": kind},
+			"status": map[string]any{"state": wantedState(o), "type": strings.ToLower(o.GetKind())},
 		}
 	}
-	status := map[string]any{}
-	for field, entries := range map[string]map[string]any{"instanceEngines": wanted["Engine"], "instanceReplicas": wanted["Replica"]} {
-		now, _, _ := unstructured.NestedMap(manager.Object, "status", field)
-		if change := difference(now, entries); len(change) > 0 {
-			status[field] = change
+	changed := false
+	for kind, entries := range wanted {
+		field := "instance" + kind + "s"
+		now, _, err := unstructured.NestedMap(manager.Object, "status", field)
+		if err == nil && (len(now)+len(entries) == 0 || reflect.DeepEqual(now, entries)) {
+			continue
+		}
+		changed = true
+		if err := unstructured.SetNestedMap(manager.Object, entries, "status", field); err != nil {
+			return fmt.Errorf("reporting the instances of %s: %w", manager.GetName(), err)
 		}
 	}
-	if len(status) == 0 {
+	if !changed {
 		return nil
 	}
-	return l.updateStatus(ctx, manager, status)
-}
-
-// difference is the merge patch from one map to the other.
-func difference(now, wanted map[string]any) map[string]any {
-	change := map[string]any{}
-	for name := range now {
-		if _, keep := wanted[name]; !keep {
-			change[name] = nil
-		}
-	}
-	for name, entry := range wanted {
-		if !reflect.DeepEqual(now[name], entry) {
-			change[name] = entry
-		}
-	}
-	return change
+	return l.client.Status().Update(ctx, manager)
 }
 
 func isOn(manager, o *unstructured.Unstructured) bool {
