@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -76,55 +76,22 @@ type processCost struct {
 	cpu                  time.Duration
 }
 
-func costOf(pid int) (c processCost, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func costOf(pid int) (processCost, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return c, fmt.Errorf("reading the memory of a process: %w", err)
+		return processCost{}, fmt.Errorf("finding a process; this needs Linux: %w", err)
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	status, err := p.NewStatus()
 	if err != nil {
-		return c, fmt.Errorf("reading the CPU time of a process: %w", err)
+		return processCost{}, fmt.Errorf("reading the memory of a process: %w", err)
 	}
-	var problems [4]error
-	c.memory, problems[0] = memory(string(status), "VmRSS")
-	c.peak, problems[1] = memory(string(status), "VmHWM")
-	c.shared, problems[2] = memory(string(status), "RssFile")
-	c.cpu, problems[3] = cpuTime(string(stat))
-	return c, errors.Join(problems[:]...)
-}
-
-// memory reads a line such as "VmHWM:   123456 kB", in MiB.
-func memory(status, name string) (float64, error) {
-	for line := range strings.Lines(status) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[0] == name+":" {
-			kilobytes, err := strconv.ParseFloat(fields[1], 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the memory of a process: %w", err)
-			}
-			return kilobytes / 1024, nil
-		}
+	stat, err := p.Stat()
+	if err != nil {
+		return processCost{}, fmt.Errorf("reading the CPU time of a process: %w", err)
 	}
-	return 0, fmt.Errorf("reading the memory of a process: there is no %s; this needs Linux", name)
-}
-
-// tick is the unit of times in /proc (USER_HZ in Linux's user interface).
-const tick = 10 * time.Millisecond
-
-// cpuTime adds user and system time in /proc/<pid>/stat (fields 14 and 15 in proc(5)).
-func cpuTime(stat string) (time.Duration, error) {
-	// Field 2, the program's name, may have spaces and ends with the last ")".
-	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	if len(fields) < 13 {
-		return 0, errors.New("reading the CPU time of a process: /proc has too few fields")
-	}
-	total := time.Duration(0)
-	for _, field := range fields[11:13] {
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the CPU time of a process: %w", err)
-		}
-		total += time.Duration(ticks) * tick
-	}
-	return total, nil
+	const mebibyte = 1 << 20
+	return processCost{
+		memory: float64(status.VmRSS) / mebibyte, peak: float64(status.VmHWM) / mebibyte, shared: float64(status.RssFile) / mebibyte,
+		cpu: time.Duration(stat.CPUTime() * float64(time.Second)),
+	}, nil
 }
