@@ -22,8 +22,7 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
 
-	ends       []func() // what Stop does first
-	second     bool     // the second manager was started
+	second     bool // the second manager was started
 	binaries   string
 	kubeconfig string
 	logs       string
@@ -49,9 +48,6 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // Stop ends everything.
 func (c *Cluster) Stop() error {
-	for _, end := range c.ends {
-		end()
-	}
 	if c.Manager != nil {
 		_ = c.Manager.backend.Close()
 	}
@@ -129,6 +125,11 @@ func (c *Cluster) install(ctx context.Context) error {
 // Managed are the two nodes that have a manager, once the second one was started: volumes
 // can be attached to these.
 func (c *Cluster) Managed() []string { return c.State.Nodes[:2] }
+
+// keep starts a program of Longhorn's, and starts it again when it ends.
+func (c *Cluster) keep(ctx context.Context, name, program string, args, env []string) (*sandbox.Kept, error) {
+	return c.Keep(ctx, func() (*sandbox.Replica, error) { return c.StartProcess(name, c.Log(name), program, args, env) })
+}
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.binaries, name) }
 

@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
 // Manager is longhorn-manager's process.
 type Manager struct {
-	*kept
-	pod *corev1.Pod
+	*sandbox.Kept
+	cluster *Cluster
+	pod     *corev1.Pod
 	// backend is Service longhorn-backend: the REST API listens at the pod's address only.
 	backend *Relay
 }
@@ -28,13 +30,13 @@ func (c *Cluster) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m := &Manager{pod: pod}
+	m := &Manager{cluster: c, pod: pod}
 	listener, err := net.Listen("tcp", net.JoinHostPort(serviceAddresses["longhorn-backend"], restPort))
 	if err != nil {
 		return fmt.Errorf("listening for Service longhorn-backend: %w", err)
 	}
 	m.backend = StartRelay(listener, net.JoinHostPort(m.pod.Status.PodIP, restPort))
-	if m.kept, err = c.keep(ctx, "longhorn-manager", c.program("longhorn-manager"), c.daemonArguments(), c.podEnvironment(m.pod)); err != nil {
+	if m.Kept, err = c.keep(ctx, "longhorn-manager", c.program("longhorn-manager"), c.daemonArguments(), c.podEnvironment(m.pod)); err != nil {
 		return err
 	}
 	c.Manager = m
@@ -80,7 +82,7 @@ func (c *Cluster) podEnvironment(pod *corev1.Pod) []string {
 
 // Restart kills the process, and waits until its successor answers.
 func (m *Manager) Restart(ctx context.Context) error {
-	if err := m.current().Kill(); err != nil {
+	if err := m.Process().Kill(); err != nil {
 		return err
 	}
 	return m.WaitReady(ctx)
@@ -90,7 +92,7 @@ func (m *Manager) Restart(ctx context.Context) error {
 func (m *Manager) WaitReady(ctx context.Context) error {
 	return eventually.Until(ctx, "longhorn-manager", startTimeout, func() error {
 		select {
-		case <-m.current().Ended():
+		case <-m.Process().Ended():
 			return errors.New("it has ended: see " + m.cluster.Log("longhorn-manager"))
 		default:
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
@@ -25,7 +26,8 @@ type Cluster struct {
 
 	proxy       sync.Once
 	proxyErr    error
-	controllers controllers
+	controllers []*sandbox.Kept
+	started     atomic.Int32 // controllers
 }
 
 // Options of a cluster.

@@ -4,70 +4,43 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// controllers are the processes of the Deployment fairlead-csi-controller. One that ends
+// Controllers that run: processes of the Deployment fairlead-csi-controller. One that ends
 // by itself is started again, as a Deployment does: on a busy machine a leader may
 // lose its lease.
-type controllers struct {
-	mu      sync.Mutex
-	running []*sandbox.Replica
-	started int
-	closed  bool
-}
-
-// Controllers that run.
-func (c *Cluster) Controllers() []*sandbox.Replica {
-	c.controllers.mu.Lock()
-	defer c.controllers.mu.Unlock()
-	return slices.Clone(c.controllers.running)
+func (c *Cluster) Controllers() (running []*sandbox.Replica) {
+	for _, k := range c.controllers {
+		running = append(running, k.Process())
+	}
+	return running
 }
 
 // StartController starts one more controller, and waits until it runs.
 func (c *Cluster) StartController(ctx context.Context) error {
-	r, err := c.startController(ctx)
+	k, err := c.Keep(ctx, func() (*sandbox.Replica, error) {
+		return c.StartReplica(context.WithoutCancel(ctx), sandbox.CSIControllerDeployment, fmt.Sprintf("controller-%d", c.started.Add(1)-1))
+	})
 	if err != nil {
 		return err
 	}
-	return r.WaitReady(ctx)
+	c.controllers = append(c.controllers, k)
+	return k.Process().WaitReady(ctx)
 }
 
-func (c *Cluster) startController(ctx context.Context) (*sandbox.Replica, error) {
-	c.controllers.mu.Lock()
-	defer c.controllers.mu.Unlock()
-	r, err := c.StartReplica(ctx, sandbox.CSIControllerDeployment, fmt.Sprintf("controller-%d", c.controllers.started))
-	if err != nil {
-		return nil, err
-	}
-	c.controllers.started++
-	c.controllers.running = append(c.controllers.running, r)
-	go func() {
-		<-r.Ended()
-		if c.forget(r) {
-			fmt.Fprintln(c.Out, r.Name, "has ended by itself, and is started again; see", r.Log)
-			if _, err := c.startController(context.WithoutCancel(ctx)); err != nil {
-				fmt.Fprintln(c.Out, err)
-			}
+// forget a controller, so that it is not started again.
+func (c *Cluster) forget(r *sandbox.Replica) {
+	c.controllers = slices.DeleteFunc(c.controllers, func(k *sandbox.Kept) bool {
+		found := k.Process() == r
+		if found {
+			k.Release()
 		}
-	}()
-	return r, nil
-}
-
-// forget a controller; false: it was forgotten before.
-func (c *Cluster) forget(r *sandbox.Replica) bool {
-	c.controllers.mu.Lock()
-	defer c.controllers.mu.Unlock()
-	i := slices.Index(c.controllers.running, r)
-	if i < 0 || c.controllers.closed {
-		return false
-	}
-	c.controllers.running = slices.Delete(c.controllers.running, i, i+1)
-	return true
+		return found
+	})
 }
 
 // KillController ends one at once. It is not started again.
@@ -102,12 +75,4 @@ func (c *Cluster) Paused(do func() error) error {
 		defer func() { _ = syscall.Kill(r.Pid(), syscall.SIGCONT) }()
 	}
 	return do()
-}
-
-// Stop ends everything that was started.
-func (c *Cluster) Stop() error {
-	c.controllers.mu.Lock()
-	c.controllers.closed = true
-	c.controllers.mu.Unlock()
-	return c.Sandbox.Stop()
 }

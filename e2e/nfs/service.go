@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -55,12 +56,7 @@ func (c *Cluster) CreateService(ctx context.Context, s *v1alpha1.NFSService) err
 }
 
 func ready(s *v1alpha1.NFSService) bool {
-	for _, condition := range s.Status.Conditions {
-		if condition.Type == v1alpha1.NFSReady {
-			return condition.Status == metav1.ConditionTrue
-		}
-	}
-	return false
+	return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.NFSReady)
 }
 
 // Service reads an NFSService.

@@ -9,10 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // CSIAddonsOptions say which drivers there are.
@@ -103,11 +99,7 @@ func (a *CSIAddons) install(ctx context.Context) error {
 	if out, err := a.sandbox.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=1m", "-f", crds); err != nil {
 		return fmt.Errorf("waiting for csi-addons' CRDs: %w\n%s", err, out)
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-	if err := a.sandbox.Client.Create(ctx, ns); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating namespace %s: %w", a.Namespace, err)
-	}
-	return nil
+	return a.sandbox.createNamespace(ctx, a.Namespace)
 }
 
 // StartManager starts csi-addons' manager and waits until it runs. It is used

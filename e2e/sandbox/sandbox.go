@@ -77,6 +77,7 @@ type Sandbox struct {
 	// others are processes of neither; some are started again while the sandbox runs.
 	othersMu sync.Mutex
 	others   []*Replica
+	kept     []*Kept
 	forward  *forwarder.Forwarder
 	// api is what stands for port apiPort of the webhook's pods; nil without ForwardPorts.
 	api *forwarder.Forwarder
@@ -155,6 +156,12 @@ func (s *Sandbox) connect() error {
 
 // Stop ends everything that was started, Fairlead first.
 func (s *Sandbox) Stop() error {
+	s.othersMu.Lock()
+	kept := s.kept
+	s.othersMu.Unlock()
+	for _, k := range kept {
+		k.Release()
+	}
 	var problems []error
 	for _, r := range s.replicas {
 		problems = append(problems, r.Kill())
