@@ -141,6 +141,10 @@ func (r Rollout) nextDefault(s Step) Step {
 		return step
 	}
 	if r.Record.Servers != r.Record.Clients {
+		if n := r.Record.Clients.Network; !r.exists(n) { // new servers would not start
+			s.After = MissingNetworkRetry
+			return s.wait(PhaseSwitching, []catalog.Blocker{deletedDefault(n)})
+		}
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}
 	// Only Services are left: everything else is settled.

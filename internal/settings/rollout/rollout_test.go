@@ -408,7 +408,11 @@ func TestNext(t *testing.T) {
 		"rolled back: applied before the strategy is back": {onCluster, func(r *Rollout) { r.DaemonSet.Paused = true }, with(applied("the cluster network"), func(s *Step) {
 			s.Action, s.Volumes = ResumeTemplate, Progress{Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods of the newest template"}
 		})},
-		"rolled: servers follow":                     {onOne, func(r *Rollout) { r.Record.Servers = clusterNet }, serversTo(netOne, "every client is on the network: new servers follow")},
+		"rolled: servers follow": {onOne, func(r *Rollout) { r.Record.Servers = clusterNet }, serversTo(netOne, "every client is on the network: new servers follow")},
+		"rolled: servers wait for a deleted network": {onOne, func(r *Rollout) { r.Record.Servers, r.Networks = clusterNet, networkSet(nil) }, with(rolling(2, Nothing), func(s *Step) {
+			deleted := deletedDefault(netOne.Network)
+			s.Phase, s.Message, s.Blockers, s.After = PhaseSwitching, deleted.Message, []catalog.Blocker{deleted}, MissingNetworkRetry
+		})},
 		"rolled: servers wait for an unready client": {onOne, func(r *Rollout) { r.Record.Servers, r.Clients[0].Ready = clusterNet, false }, rolling(2, Nothing, down)},
 		"switched: Services of idle volumes are replaced": {onOne, func(r *Rollout) {
 			r.Volumes, r.Servers = []storage.Volume{{Name: "pvc-a", Shared: true}, attached("pvc-b", "node-1")}, []storage.Server{server("pvc-c", clusterNet)}
@@ -416,7 +420,7 @@ func TestNext(t *testing.T) {
 			r.Services[0].OptOut = true
 		}, replaces(service("pvc-a", clusterNet))},
 		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = networkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
-			deleted := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
+			deleted := deletedDefault(netOne.Network)
 			s.Volumes = Progress{Phase: PhaseWaiting, Message: deleted.Message, Blockers: []catalog.Blocker{deleted}}
 		})},
 	})
