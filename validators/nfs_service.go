@@ -36,7 +36,7 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 // while nodes have the service mounted (mounted, read live). It warns if an update removes
 // or drains a backend that nodes of exposure PerNode have mounted.
 //
-// The webhook may fail open: the controller checks the spec with the same function.
+// The webhook may fail open: the controller checks the spec with the same function, and the schema always holds.
 //
 // Objects: NFSServices whose spec changes.
 // Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which only checks that --ip-addresses is set); NFSServiceSpec.

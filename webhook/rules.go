@@ -31,6 +31,8 @@ type Profile struct {
 	OmitEffect bool
 }
 
+// clientPods adds the recorded network. A pod passes without the network if the record can't be read: the template has the
+// network too, and the controller restarts a pod without it.
 func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
 	return admission.Rule[mutators.ClientPod]{
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},

@@ -96,9 +96,12 @@ type attempt struct {
 	// values in effect when the change was made
 	values            map[catalog.Name]string
 	changes, refusals int
-	// failed is why the last change was refused; "" if it was not.
-	failed string
+	// failed are the refusals of the last change for each setting.
+	failed map[catalog.Name]failure
 }
+
+// failure is why a change for a value was refused.
+type failure struct{ value, message string }
 
 // pauses after the first change, the second and so on. The last pause repeats.
 var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
@@ -118,27 +121,36 @@ func (b *backoff) record(work plan.Work, facts plan.Facts, refused error) {
 		wants[trait], values[want.Setting] = want.Text, facts.Values[want.Setting].Text
 	}
 	a := (*b)[work.Component.Name]
+	failed := maps.Clone(a.failed) // other settings keep theirs
+	maps.DeleteFunc(failed, func(name catalog.Name, _ failure) bool { _, changed := values[name]; return changed })
 	if !overlap(a.Wants, wants) {
 		a = attempt{} // another change
 	}
 	a.Wants, a.values = wants, values
 	if refused != nil {
 		a.refusals++
-		a.failed = refused.Error()
+		if failed == nil {
+			failed = map[catalog.Name]failure{}
+		}
+		for name, value := range values {
+			failed[name] = failure{value, refused.Error()}
+		}
 		a.Seen, a.Until = "", now.Add(min(pauses[min(a.refusals, len(pauses))-1], afterRefusal))
 		a.Message = fmt.Sprintf("can't be changed: %s; tried again at %s", kit.Note(refused.Error()), timeOfDay(a.Until))
 	} else {
-		a.changes, a.refusals, a.failed = a.changes+1, 0, ""
+		a.changes, a.refusals = a.changes+1, 0
 		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])
 		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it, like the storage system, an installer or a webhook; tried again at %s",
 			catalog.Count(a.changes, "time"), timeOfDay(a.Until))
 	}
+	a.failed = failed
 	(*b)[work.Component.Name] = a
 }
 
 // forget drops changes for values that are no longer in effect: the storage system may undo them.
 func (b backoff) forget(values catalog.Values) {
 	maps.DeleteFunc(b, func(_ string, a attempt) bool {
+		maps.DeleteFunc(a.failed, func(name catalog.Name, f failure) bool { return values[name].Text != f.value })
 		for name, text := range a.values {
 			if values[name].Text != text {
 				return true
@@ -148,11 +160,12 @@ func (b backoff) forget(values catalog.Values) {
 	})
 }
 
-// lastError is why a change for the setting was refused: success at another component does not clear it.
+// lastError is why a change for the setting was refused: success at another component, or of another setting, does not
+// clear it.
 func (b backoff) lastError(setting catalog.Name) string {
 	for _, component := range slices.Sorted(maps.Keys(b)) {
-		if _, concerns := b[component].values[setting]; concerns && b[component].failed != "" {
-			return b[component].failed
+		if f, refused := b[component].failed[setting]; refused {
+			return f.message
 		}
 	}
 	return ""

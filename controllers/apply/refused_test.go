@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -119,6 +122,21 @@ func TestLastErrorBelongsToTheValueInEffect(t *testing.T) {
 	if got := w.status(class); got.Applied || got.EffectiveValue != "higher" || got.LastError != "" {
 		t.Errorf("got %+v", got)
 	}
+}
+
+func TestLastErrorStaysWhileAnotherSettingChanges(t *testing.T) {
+	b, now := backoff(nil), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	facts := plan.Facts{Now: now, Values: catalog.Values{class: {Text: "high"}, tolerations: {Text: "a=b:NoSchedule"}}}
+	change := func(setting catalog.Name, trait catalog.Trait, err error) {
+		b.record(plan.Work{Component: catalog.Component{Name: "csi-attacher"}, Wants: map[catalog.Trait]plan.Want{trait: {Setting: setting, Text: facts.Values[setting].Text}}}, facts, err)
+	}
+	change(class, catalog.PriorityClassName, errors.New("a policy says no"))
+	change(tolerations, catalog.Tolerations, nil)
+	must.Equal(t, b.lastError(class), "a policy says no", "after a change for the other setting")
+	must.Equal(t, b.lastError(tolerations), "", "of the other setting")
+	facts.Values[class] = catalog.Value{Text: "higher"}
+	b.forget(facts.Values)
+	must.Equal(t, b.lastError(class), "", "of another value")
 }
 
 // Regression: a failed list of networks stopped all settings, and left them reported as applied.

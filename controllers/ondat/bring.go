@@ -57,6 +57,8 @@ func (r *Reconciler) bring(ctx context.Context, f ondat.Finding, s services) out
 	claim, err := readClaim(ctx, r.Client, f)
 	switch {
 	case err != nil:
+	case s.unread != nil && f.Labels[ondat.LabelMountEndpoint] != "" && len(s.ofVolume[f.ID]) == 0:
+		err = s.unread
 	case f.State == ondat.Served:
 		err = r.serve(ctx, f, claim, s)
 	case f.State == ondat.Ignored:
@@ -116,12 +118,11 @@ func (r *Reconciler) clearLabel(ctx context.Context, f ondat.Finding) error {
 
 // sync writes a frontend, then deletes the Endpoints that the released manager wrote.
 // Kubernetes mirrors them into a slice, which would keep the address of that time.
-// They go once for each volume and process: a crash may come in between.
+// They are deleted once for each volume and process: a crash may come in between.
 func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want publish.Frontend) (frontend.Result, error) {
 	result, err := r.Writer.Sync(ctx, want, nil)
-	before := r.outcomes[f.ID].phase
-	wasDone := before == published || before == notServed || before == withdrawn
-	if err != nil || result.State != frontend.Published || result.Service == publish.Keep && wasDone {
+	_, cleaned := r.cleaned.Load(f.ID)
+	if err != nil || result.State != frontend.Published || result.Service == publish.Keep && cleaned {
 		return result, err
 	}
 	//lint:ignore SA1019 the released manager writes the deprecated API
@@ -130,5 +131,6 @@ func (r *Reconciler) sync(ctx context.Context, f ondat.Finding, want publish.Fro
 	if err := r.Client.Delete(ctx, e); client.IgnoreNotFound(err) != nil {
 		return result, fmt.Errorf("deleting Endpoints %s/%s of the released manager: %w", want.Namespace, want.Name, err)
 	}
+	r.cleaned.Store(f.ID, true)
 	return result, nil
 }

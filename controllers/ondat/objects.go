@@ -18,6 +18,8 @@ type services struct {
 	exists map[string]bool
 	// ofVolume are the Services by the IDs of their volumes.
 	ofVolume map[string][]corev1.Service
+	// unread is why the API server did not list the Services that are not in the cache.
+	unread error
 	// ofOwner are the Services of volumes that exist, by the UIDs of their owners.
 	ofOwner map[types.UID][]corev1.Service
 }
@@ -40,9 +42,11 @@ func (r *Reconciler) services(ctx context.Context) (services, error) {
 		ask = ask || v.Labels[ondat.LabelMountEndpoint] != "" && !cached[v.ID]
 	}
 	if ask {
-		list = corev1.ServiceList{}
-		if err := r.Live.List(ctx, &list, client.HasLabels{ondat.VolumeIDLabel}); err != nil {
-			return found, fmt.Errorf("listing Services: %w", err)
+		var live corev1.ServiceList
+		if err := r.Live.List(ctx, &live, client.HasLabels{ondat.VolumeIDLabel}); err != nil {
+			found.unread = fmt.Errorf("listing Services: %w", err)
+		} else {
+			list = live
 		}
 	}
 	for _, s := range list.Items {

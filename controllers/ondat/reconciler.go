@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,6 +59,8 @@ type Reconciler struct {
 	volumes []ondat.Volume
 	// outcomes by the IDs of volumes.
 	outcomes map[string]outcome
+	// cleaned are the IDs of volumes without Endpoints of the released manager.
+	cleaned sync.Map
 	// failed are the errors of namespaces that could not be listed.
 	failed kit.Once[string, string]
 }
@@ -107,6 +110,12 @@ func (r *Reconciler) round(ctx context.Context) error {
 	for i, f := range findings {
 		r.outcomes[f.ID] = outcomes[i]
 	}
+	r.cleaned.Range(func(id, _ any) bool {
+		if _, exists := r.outcomes[id.(string)]; !exists {
+			r.cleaned.Delete(id)
+		}
+		return true
+	})
 	r.metrics.count(r.outcomes, r.Clock.Since(began))
 	return nil
 }

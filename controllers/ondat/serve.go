@@ -25,6 +25,12 @@ var errDeleting = errors.New("waiting until the old Service is deleted")
 // the mount endpoint. If the volume does not go with its PVC, it is withdrawn.
 func (r *Reconciler) serve(ctx context.Context, f ondat.Finding, claim *corev1.PersistentVolumeClaim, s services) error {
 	want, err := f.Frontend(claim, s.ofClaim(claim), r.Config.ServiceName)
+	if err != nil && r.outcomes[f.ID].phase != ignored { // the cache may be stale
+		if claim, err = readClaim(ctx, r.Live, f); err != nil {
+			return err
+		}
+		want, err = f.Frontend(claim, s.ofClaim(claim), r.Config.ServiceName)
+	}
 	if err != nil {
 		return r.withdraw(ctx, f, s, err)
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -71,6 +72,9 @@ func (s *Sandbox) newPodIPs(ctx context.Context, name string) (ips []corev1.PodI
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	last := 255 - s.sandboxes.Add(1)
+	if last < 128 {
+		return nil, errors.New("too many new sandboxes: their addresses may be those of other pods")
+	}
 	for _, cidr := range node.Spec.PodCIDRs {
 		prefix, err := netip.ParsePrefix(cidr)
 		if err != nil {

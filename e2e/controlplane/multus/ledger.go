@@ -15,7 +15,7 @@ import (
 // attached is an interface of a pod's sandbox on a network.
 type attached struct {
 	netv1.NetworkSelectionElement
-	subnets   []netip.Prefix
+	subnets   []subnet
 	addresses []netip.Addr
 }
 
@@ -85,7 +85,7 @@ func (l *ledger) give(pod *corev1.Pod, interfaces []attached) error {
 		}
 		asked := slices.Clone(i.addresses)
 		for _, subnet := range i.subnets {
-			if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == subnet.Addr().Is4() }) {
+			if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == subnet.Subnet.Addr().Is4() }) {
 				continue
 			}
 			address, err := l.next(subnet, taken)
@@ -99,9 +99,9 @@ func (l *ledger) give(pod *corev1.Pod, interfaces []attached) error {
 	return nil
 }
 
-// next address of a subnet that is free. The first is the gateway's.
-func (l *ledger) next(subnet netip.Prefix, taken map[netip.Addr]bool) (netip.Addr, error) {
-	first := subnet.Addr().Next().Next()
+// next address of a subnet that is free.
+func (l *ledger) next(of subnet, taken map[netip.Addr]bool) (netip.Addr, error) {
+	subnet, first := of.Subnet, of.first()
 	begin := first
 	if last := l.last[subnet]; last.IsValid() && subnet.Contains(last.Next()) {
 		begin = last.Next()

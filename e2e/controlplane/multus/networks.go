@@ -2,6 +2,7 @@ package multus
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -49,12 +50,24 @@ func parseRequest(annotation, podNamespace string) (elements []netv1.NetworkSele
 // subnet of host-local.
 type subnet struct {
 	Subnet netip.Prefix `json:"subnet"`
+	// RangeStart is the first address that is given without a request; not valid: the one after the gateway's.
+	RangeStart netip.Addr `json:"rangeStart"`
+	RangeEnd   string     `json:"rangeEnd"`
+}
+
+// first address that is given without a request.
+func (s subnet) first() netip.Addr {
+	if s.RangeStart.IsValid() {
+		return s.RangeStart
+	}
+	return s.Subnet.Addr().Next().Next()
 }
 
 // parseConfig reads the spec.config of a NetworkAttachmentDefinition. An interface gets one address of each subnet.
-func parseConfig(config string) (subnets []netip.Prefix, _ error) {
+func parseConfig(config string) (subnets []subnet, _ error) {
 	var conf struct {
-		IPAM struct {
+		Plugins []any `json:"plugins"`
+		IPAM    struct {
 			Type string `json:"type"`
 			subnet
 			// Ranges are sets: each set gives one address, here from its first range.
@@ -67,10 +80,18 @@ func parseConfig(config string) (subnets []netip.Prefix, _ error) {
 	if kind := conf.IPAM.Type; kind != "host-local" && kind != "" {
 		return nil, fmt.Errorf("IPAM type %q is not simulated", kind)
 	}
+	if len(conf.Plugins) > 0 {
+		return nil, errors.New("lists of plugins are not simulated")
+	}
 	for _, set := range append([][]subnet{{conf.IPAM.subnet}}, conf.IPAM.Ranges...) {
-		if len(set) > 0 && set[0].Subnet.IsValid() {
-			subnets = append(subnets, set[0].Subnet.Masked())
+		if len(set) == 0 || !set[0].Subnet.IsValid() {
+			continue
 		}
+		if set[0].RangeEnd != "" {
+			return nil, errors.New("rangeEnd is not simulated")
+		}
+		set[0].Subnet = set[0].Subnet.Masked()
+		subnets = append(subnets, set[0])
 	}
 	return subnets, nil
 }

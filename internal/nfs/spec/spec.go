@@ -103,5 +103,8 @@ func readHealth(in v1alpha1.NFSHealth) health.Settings {
 	}
 	span(&s.Interval, in.Interval)
 	span(&s.Timeout, in.Timeout)
+	// The schema refuses less, and objects of an older schema may have it: probes without a pause would flood the servers.
+	s.Interval, s.Timeout = max(s.Interval, time.Second), max(s.Timeout, 100*time.Millisecond)
+	s.Failures, s.Successes, s.MaxEjected = max(s.Failures, 1), max(s.Successes, 1), max(s.MaxEjected, 0)
 	return s
 }

@@ -143,7 +143,7 @@ func (r Rollout) nextDefault(s Step) Step {
 	if r.Record.Servers != r.Record.Clients {
 		if n := r.Record.Clients.Network; !r.exists(n) { // new servers would not start
 			s.After = MissingNetworkRetry
-			return s.wait(PhaseSwitching, []catalog.Blocker{deletedDefault(n)})
+			return s.wait(PhaseWaiting, []catalog.Blocker{deletedNetwork(n, "")})
 		}
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}

@@ -410,8 +410,8 @@ func TestNext(t *testing.T) {
 		})},
 		"rolled: servers follow": {onOne, func(r *Rollout) { r.Record.Servers = clusterNet }, serversTo(netOne, "every client is on the network: new servers follow")},
 		"rolled: servers wait for a deleted network": {onOne, func(r *Rollout) { r.Record.Servers, r.Networks = clusterNet, networkSet(nil) }, with(rolling(2, Nothing), func(s *Step) {
-			deleted := deletedDefault(netOne.Network)
-			s.Phase, s.Message, s.Blockers, s.After = PhaseSwitching, deleted.Message, []catalog.Blocker{deleted}, MissingNetworkRetry
+			deleted := deletedNetwork(netOne.Network, "")
+			s.Phase, s.Message, s.Blockers, s.After = PhaseWaiting, deleted.Message, []catalog.Blocker{deleted}, MissingNetworkRetry
 		})},
 		"rolled: servers wait for an unready client": {onOne, func(r *Rollout) { r.Record.Servers, r.Clients[0].Ready = clusterNet, false }, rolling(2, Nothing, down)},
 		"switched: Services of idle volumes are replaced": {onOne, func(r *Rollout) {
@@ -420,7 +420,7 @@ func TestNext(t *testing.T) {
 			r.Services[0].OptOut = true
 		}, replaces(service("pvc-a", clusterNet))},
 		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = networkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
-			deleted := deletedDefault(netOne.Network)
+			deleted := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
 			s.Volumes = Progress{Phase: PhaseWaiting, Message: deleted.Message, Blockers: []catalog.Blocker{deleted}}
 		})},
 	})

@@ -63,11 +63,11 @@ func (r Rollout) astray(a storage.Attachment) bool {
 		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !slices.Contains(c.VolumeNetworks, a) })
 }
 
-// volumeServersReady adds the networks that every client reaches.
+// volumeServersReady adds the networks that every client reaches. New servers on a deleted network would not start.
 func (r Rollout) volumeServersReady() []storage.Attachment {
 	requested := r.requested()
 	return filter(r.Record.VolumeClients, func(a storage.Attachment) bool {
-		return slices.Contains(r.Record.VolumeServers, a) || slices.Contains(requested, a) && r.reachedByAll(a)
+		return slices.Contains(r.Record.VolumeServers, a) || slices.Contains(requested, a) && r.exists(a.Network) && r.reachedByAll(a)
 	})
 }
 

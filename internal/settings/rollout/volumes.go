@@ -30,7 +30,7 @@ func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
 	network := r.Record.Clients.Network
 	if !r.exists(network) {
-		deleted := deletedDefault(network)
+		deleted := deletedNetwork(network, ", and the server pods of RWX volumes,")
 		s = s.withProgress(PhaseWaiting, deleted.Message, []catalog.Blocker{deleted})
 	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
@@ -155,11 +155,6 @@ func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 		return deletedNetwork(n, r.usersOf(n))
 	}
 	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)}
-}
-
-// deletedDefault says what to do about a default network that was deleted.
-func deletedDefault(n storage.Network) catalog.Blocker {
-	return deletedNetwork(n, ", and the server pods of RWX volumes,")
 }
 
 func deletedNetwork(n storage.Network, users string) catalog.Blocker {
