@@ -98,7 +98,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	// The API server protects itself by priority and fairness. The limits are so high that admission never
-	// waits for them, as long as it reads few objects one by one (cluster.HolderReader).
+	// waits for them, as long as it reads few objects one by one (fencing.HolderReader).
 	restConfig.QPS, restConfig.Burst = 400, 800
 	// Within a cluster, compression takes longer on both sides than sending uncompressed.
 	restConfig.DisableCompression = true
@@ -130,7 +130,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
-		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Begun() },
+		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Synced() },
 		Draining: server.Draining,
 	}
 	group, background := errgroup.WithContext(background)

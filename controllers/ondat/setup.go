@@ -70,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(kit.AtStart(round)).
 		Watches(&corev1.Service{}, kit.Always(round), ofVolumes).
 		Watches(&discoveryv1.EndpointSlice{}, kit.Always(round), ofVolumes).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.Funcs{}). // rounds read them, and wait for no cache
+		Watches(&corev1.PersistentVolumeClaim{}, handler.Funcs{}). // fills the cache; changes wait for the next round
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("building the controller of Ondat's volumes: %w", err)

@@ -112,9 +112,10 @@ func writeReview(w io.Writer, response admissionv1.AdmissionResponse) error {
 	})
 }
 
-// Limit bounds the memory of the reviews in work, beside their connections and headers. The admission port is open to every pod,
-// unless a NetworkPolicy or a client CA closes it (docs/webhook-access.md). A review over the bound is refused, not queued: the API server's client tries again after
-// Retry-After, ten times within the webhook's timeout (client-go/rest/with_retry.go).
+// Limit bounds the memory of the reviews in work, beside their connections and headers. The admission port is open to every
+// pod, unless a NetworkPolicy or a client CA closes it (docs/webhook-access.md). A review over the bound is refused, not
+// queued: the API server's client tries again after Retry-After, ten times within the webhook's timeout
+// (client-go/rest/with_retry.go).
 type Limit struct{ memory *semaphore.Weighted }
 
 const (

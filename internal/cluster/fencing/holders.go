@@ -27,7 +27,7 @@ type HolderReader struct {
 }
 
 // ErrNotSynced: which nodes may hold a volume is not known yet.
-var ErrNotSynced = errors.New("the watches of nodes, NodeFences and volumes have not begun yet, or begin again")
+var ErrNotSynced = errors.New("Fairlead has not yet listed all Nodes, NodeFences and VolumeAttachments")
 
 // NewHolderReader returns a reader of holdings, which their Start follows.
 func NewHolderReader(live client.Reader, held *Holdings) *HolderReader {

@@ -77,7 +77,7 @@ func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume
 		if there, err := get(ctx, r.live, a.name, &va); err != nil {
 			return nil, err
 		} else if there {
-			now = append(now, a)
+			now = append(now, attachedOf(&va))
 		}
 	}
 	return now, nil

@@ -19,8 +19,8 @@ import (
 )
 
 // Holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
-// names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many.
-// Holdings decide nothing: each named node is read live.
+// names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many, and each
+// named node is read live. In the controller, rows are what fencing reads of volumes and attachments.
 type Holdings struct {
 	seed    maphash.Seed
 	api     client.WithWatch
@@ -90,12 +90,8 @@ func (h *Holdings) List(ctx context.Context, from client.Reader) error {
 	return nil
 }
 
-// Begun reports whether all kinds have been listed once.
-func (h *Holdings) Begun() bool {
-	return !slices.ContainsFunc(h.watches, func(w *watched) bool { return !w.begun.Load() })
-}
-
-// Synced reports whether all kinds are listed, and no watch since then has a gap that another list has yet to close.
+// Synced reports whether all kinds have been listed once. While another list closes a gap of a watch, what was shown before
+// stays, as in a cache: nodes and records in an incident are read live anyway.
 func (h *Holdings) Synced() bool {
 	return !slices.ContainsFunc(h.watches, func(w *watched) bool { return !w.synced.Load() })
 }
@@ -224,7 +220,7 @@ func (h *Holdings) replace(k kind, all []*shown) {
 	case ofNodes:
 		h.shown[k] = map[string]*shown{}
 	case ofVolumes:
-		h.rows.volumes, h.rows.found = map[string]*row{}, map[uint64][]*row{}
+		h.rows.volumes, h.rows.shapes, h.rows.found = map[string]*row{}, map[unique.Handle[shape]]int{}, map[uint64][]*row{}
 	case ofAttachments:
 		if h.rows != nil {
 			h.rows.detachAll()

@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 // 100,000 of each. The lock is that of Holdings.
 type rows struct {
 	volumes map[string]*row
+	// shapes counts the volumes of each shape.
+	shapes map[unique.Handle[shape]]int
 	// found has the volumes by the hashes of their handle and their claim.
 	found map[uint64][]*row
 	// attached has the attachments by node.
@@ -27,7 +30,7 @@ type rows struct {
 }
 
 func newRows() *rows {
-	return &rows{volumes: map[string]*row{}, found: map[uint64][]*row{}, attached: map[string][]attachedVolume{}, changed: func(string) {}}
+	return &rows{volumes: map[string]*row{}, shapes: map[unique.Handle[shape]]int{}, found: map[uint64][]*row{}, attached: map[string][]attachedVolume{}, changed: func(string) {}}
 }
 
 // row is one PersistentVolume.
@@ -58,7 +61,7 @@ func attachedOf(va *storagev1.VolumeAttachment) attachedVolume {
 
 func (a attachedVolume) createdAt() time.Time { return time.Unix(a.created, 0) }
 
-// claimKey is no name of a volume's handle: that has a dot before the first slash.
+// claimKey differs from every unique name of a volume: those have a dot before the first slash.
 func claimKey(namespace, claim string) string { return namespace + "/" + claim }
 
 func (h *Holdings) rowOf(pv *corev1.PersistentVolume) *row {
@@ -87,6 +90,7 @@ func (r *row) volume() fence.Volume {
 func (s *rows) put(r *row) {
 	s.remove(r.name)
 	s.volumes[r.name] = r
+	s.shapes[r.shape]++
 	for _, key := range r.keys {
 		if key != 0 {
 			s.found[key] = append(s.found[key], r)
@@ -100,6 +104,9 @@ func (s *rows) remove(name string) {
 		return
 	}
 	delete(s.volumes, name)
+	if s.shapes[was.shape]--; s.shapes[was.shape] == 0 {
+		delete(s.shapes, was.shape)
+	}
 	for _, key := range was.keys {
 		if s.found[key] = slices.DeleteFunc(s.found[key], func(r *row) bool { return r == was }); len(s.found[key]) == 0 {
 			delete(s.found, key)
@@ -169,19 +176,19 @@ func (h *Holdings) volumesOf(key string) (all []fence.Volume) {
 	return all
 }
 
-// secretOf the first volume, by name, of a storage system that has one.
+// secretOf returns the secret of a storage system's volumes, the first by name; nil if none has one.
 func (h *Holdings) secretOf(id identityKey) *v1alpha1.SecretReference {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var first *row
-	for r := range maps.Values(h.rows.volumes) {
-		is := r.shape.Value()
-		if is.driver == id.driver && is.clusterID == id.clusterID && is.secret != (v1alpha1.SecretReference{}) && (first == nil || r.name < first.name) {
-			first = r
+	var first *v1alpha1.SecretReference
+	for s := range maps.Keys(h.rows.shapes) {
+		is := s.Value()
+		if is.driver != id.driver || is.clusterID != id.clusterID || is.secret == (v1alpha1.SecretReference{}) {
+			continue
+		}
+		if first == nil || cmp.Or(strings.Compare(is.secret.Namespace, first.Namespace), strings.Compare(is.secret.Name, first.Name)) < 0 {
+			first = &is.secret
 		}
 	}
-	if first == nil {
-		return nil
-	}
-	return first.volume().Secret
+	return first
 }

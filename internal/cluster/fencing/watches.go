@@ -32,8 +32,8 @@ type watched struct {
 
 	// listed is for Replace. It is filled page by page, so that no whole list is in memory.
 	listed []*shown
-	// synced is false until the first list ends, and while another list closes a gap of the watch.
-	synced, begun atomic.Bool
+	// synced is false until the first list ends.
+	synced atomic.Bool
 }
 
 // kinds show which nodes may hold a volume.
@@ -110,7 +110,6 @@ func (pagedLists) IsWatchListSemanticsUnSupported() bool { return true }
 func (w *watched) list(ctx context.Context, from client.Reader) (client.ObjectList, error) {
 	list, version := w.empty(), ""
 	w.listed = nil
-	w.synced.Store(false)
 	err := lists.EachPage(ctx, from, list, func() error {
 		if version == "" { // the watch repeats the changes since the first page
 			version = list.GetResourceVersion()
@@ -134,7 +133,6 @@ func (w *watched) list(ctx context.Context, from client.Reader) (client.ObjectLi
 func (w *watched) Replace(_ []any, version string) error {
 	w.replace(w.kind, w.listed)
 	w.listed = nil
-	w.begun.Store(true)
 	w.synced.Store(true)
 	w.UpdateResourceVersion(version)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,6 +29,7 @@ func Serve(ctx context.Context, path string, o Options, listening func(), regist
 	if err != nil {
 		return err
 	}
+	remove = sync.OnceFunc(remove) // a later process may have the path by then
 	defer remove()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
