@@ -64,7 +64,7 @@ type record struct {
 }
 
 // ReadWrites returns all writes since the start that the API server has answered, in
-// the order of its answers; with Options.Audit, all requests of Fairlead.
+// the order of its answers; with Options.Audit, all requests of Fairlead. Dry runs are left out.
 // Callers must not change the slice.
 func (s *Sandbox) ReadWrites() ([]Write, error) {
 	file, err := os.Open(filepath.Join(s.State.LogDir, "audit.log"))

@@ -1,21 +1,14 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"net/netip"
-	"net/url"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/fence/taint"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -70,75 +63,4 @@ func (p *problems) ranges(path *field.Path, texts []string) {
 		_, err := netip.ParsePrefix(text)
 		p.unless(err == nil, field.Invalid(path.Index(i), text, "must be a range in CIDR form, like 192.168.20.0/24"))
 	}
-}
-
-// Rules of automatic tainting.
-func (t Tainting) Rules() taint.Rules {
-	rules := taint.Rules{
-		Mode: taint.Mode(t.Mode), NotReadyFor: t.NotReadyFor.Duration,
-		MaxNodes: t.MaxNodes, MaxShare: t.MaxPercent,
-		StormNodes: t.StormNodes, StormShare: t.StormPercent, StormWindow: t.StormWindow.Duration,
-		MaxStaleness: t.MaxStaleness.Duration, ForceDetach: t.ForceDetach,
-	}
-	if t.NodeSelector != "" {
-		if selector, err := labels.Parse(t.NodeSelector); err == nil { // validated before
-			rules.NodeSelector = selector
-		}
-	}
-	return rules
-}
-
-func (t Tainting) validate(p *problems, path *field.Path) {
-	oneOf(p, path.Child("mode"), t.Mode, Off, DryRun, On)
-	for _, d := range []struct {
-		name  string
-		value metav1.Duration
-	}{{"notReadyFor", t.NotReadyFor}, {"stormWindow", t.StormWindow}, {"maxStaleness", t.MaxStaleness}} {
-		p.atLeast(path.Child(d.name), d.value, 0)
-	}
-	p.number(path.Child("maxNodes"), t.MaxNodes, 0, math.MaxInt, "must not be negative")
-	p.number(path.Child("stormNodes"), t.StormNodes, 0, math.MaxInt, "must not be negative")
-	p.number(path.Child("maxPercent"), t.MaxPercent, 0, 100, "must be from 1 to 100") // 0 is the default
-	p.number(path.Child("stormPercent"), t.StormPercent, 0, 100, "must be from 1 to 100")
-	_, err := labels.Parse(t.NodeSelector)
-	p.parsed(path.Child("nodeSelector"), t.NodeSelector, err)
-	for i, driver := range t.ForceDetach {
-		at := path.Child("forceDetach").Index(i)
-		for _, message := range validation.IsQualifiedName(driver) {
-			p.invalid(at, driver, "must be the name of a CSI driver, or a plugin like kubernetes.io/iscsi: "+message)
-		}
-		if i := slices.IndexFunc(profiles.All(), func(s profiles.Profile) bool { return s.Serves(driver) }); i >= 0 {
-			p.invalid(at, driver, fmt.Sprintf("is a driver of %s, which lets two nodes write to one volume unless one is fenced", profiles.All()[i].Name))
-		}
-	}
-}
-
-// CephClients is the cross-check of recorded addresses against Ceph's own list of clients, before a node is fenced.
-type CephClients struct {
-	// Mode: off, or crossCheck: before a node is fenced, Ceph is asked who has its volumes open. See
-	// docs/fencing-setup.md#ask-ceph. Default off.
-	Mode Switch `json:"mode,omitempty"`
-	// ClusterID of the volumes that are checked. Default: the namespace of profile rook-ceph.
-	ClusterID string `json:"clusterID,omitempty"`
-	// URL of fairlead ceph-clients, whose host is in its certificate. Default: its Service in fairlead-system.
-	URL string `json:"url,omitempty"`
-}
-
-// CrossCheck is a mode of CephClients, beside Off.
-const CrossCheck Switch = "crossCheck"
-
-func (c *CephClients) setDefaults(profiles []FencingProfile) {
-	if or(&c.Mode, Off); c.Mode == Off {
-		return
-	}
-	or(&c.URL, "https://fairlead-ceph-clients.fairlead-system.svc:9445")
-	if i := slices.IndexFunc(profiles, func(p FencingProfile) bool { return p.Name == "rook-ceph" }); i >= 0 {
-		c.ClusterID = cmp.Or(c.ClusterID, profiles[i].Namespace)
-	}
-}
-
-func (c CephClients) validate(p *problems, path *field.Path) {
-	oneOf(p, path.Child("mode"), c.Mode, Off, CrossCheck)
-	u, err := url.Parse(c.URL)
-	p.unless(c.Mode == Off || err == nil && u.Scheme == "https" && u.Host != "", field.Invalid(path.Child("url"), c.URL, "must be https:// and a host"))
 }

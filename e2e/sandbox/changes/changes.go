@@ -4,6 +4,8 @@ package changes
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -46,12 +48,17 @@ func Follow(ctx context.Context, c client.WithWatch, round func(), lists []clien
 
 // Each hands on the events of a list, the objects that there are first, until the context ends.
 func Each(ctx context.Context, c client.WithWatch, list client.ObjectList, do func(watch.Event), options ...client.ListOption) {
+	last := "" // error that was printed
 	for ctx.Err() == nil {
-		if w, err := c.Watch(ctx, list, options...); err == nil {
+		w, err := c.Watch(ctx, list, options...)
+		if err == nil {
 			for event := range w.ResultChan() {
 				do(event)
 			}
 			w.Stop()
+		} else if ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			fmt.Fprintf(os.Stderr, "watching %T: %v\n", list, err)
 		}
 		select {
 		case <-ctx.Done():
