@@ -101,9 +101,20 @@ func (s scene) change(installed bool) {
 		s.must(s.Install(s.ctx, sandbox.CertManager))
 		s.must(s.RunFairlead(s.ctx, 1, 1))
 	} else {
-		s.must(s.Uninstall(s.ctx))
+		s.remove()
 	}
 	one.installed = installed
+}
+
+// remove does what docs/remove.md says: Longhorn publishes the volumes in use before Fairlead goes.
+func (s scene) remove() {
+	s.Helper()
+	s.Duties = "endpoints: off"
+	s.must(s.Reconfigure(s.ctx, s.Networks, s.Windows))
+	s.Duties = ""
+	_, err := s.Kubectl(s.ctx, "", "-n", Namespace, "wait", "--for=delete", "endpointslices", "-l", "endpointslice.kubernetes.io/managed-by=fairlead.io", "--timeout=1m")
+	s.must(err)
+	s.must(s.Uninstall(s.ctx))
 }
 
 func directory() string {

@@ -27,7 +27,7 @@ type HolderReader struct {
 }
 
 // ErrNotSynced: which nodes may hold a volume is not known yet.
-var ErrNotSynced = errors.New("Fairlead has not yet listed all Nodes, NodeFences and VolumeAttachments")
+var ErrNotSynced = errors.New("not yet listed: all Nodes, NodeFences and VolumeAttachments")
 
 // NewHolderReader returns a reader of holdings, which their Start follows.
 func NewHolderReader(live client.Reader, held *Holdings) *HolderReader {
