@@ -29,7 +29,7 @@ func TestSharedVolumeIsServed(t *testing.T) {
 
 // waitAttachment waits until Kubernetes has a volume attached on the workloads' node, and Longhorn
 // has the ticket of its CSI driver; or until Kubernetes' attachment and all tickets are gone. Longhorn
-// and Fairlead take a volume with any ticket for attached, the one of its share manager too.
+// and Fairlead take a volume with any ticket for attached, also with the ticket of its share manager.
 func (s scene) waitAttachment(volume string, attached bool) error {
 	return eventually.Until(s.ctx, fmt.Sprintf("%s to be attached by the CSI driver: %v", volume, attached), attachTimeout, func() error {
 		var list storagev1.VolumeAttachmentList

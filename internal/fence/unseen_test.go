@@ -78,7 +78,7 @@ func TestRequestedFenceOfUnknownBootIsWithdrawn(t *testing.T) {
 	s.look().withdraw().wantVolumes(1).wantHeld(true)
 }
 
-// Only the time until the loss ages an address: afterwards nobody could have reported one.
+// Only the time until the loss ages an address: afterwards the machine could not report any.
 func TestLedgerDoesNotAgeAfterTheLoss(t *testing.T) {
 	recordedLoss(t).pass(2 * DefaultMaxAge).taint(true).look().wantFencing()
 }

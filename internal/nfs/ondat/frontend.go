@@ -51,7 +51,7 @@ func (f Finding) Frontend(claim *corev1.PersistentVolumeClaim, owned []corev1.Se
 
 // Withdrawn is the frontend of a Service of the volume while there is no server to
 // lead to. The Service and its ClusterIP stay: they belong to the PVC. ok is false if
-// the Service is of somebody else, or on its way out.
+// the Service has another owner, or is being deleted.
 func (f Finding) Withdrawn(s *corev1.Service) (want publish.Frontend, ok bool) {
 	address, err := netip.ParseAddr(s.Spec.ClusterIP)
 	for _, o := range s.OwnerReferences {
