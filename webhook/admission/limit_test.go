@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -114,4 +116,13 @@ func TestAPIServersClientRetriesRefusedReview(t *testing.T) {
 	must.Do(t, err)
 	got := fmt.Sprint(<-statuses, <-statuses)
 	must.Check(t, got == "429 200" && strings.Contains(string(answer), `"allowed":`), "got %s, %s", got, answer)
+}
+
+func TestLargeBuffersAreNotKept(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties the pool
+	reviews.Ask(t, podHandler(NewLimit(), pass), "/pods", podReview(`{"metadata":{"name":"`+strings.Repeat("x", 1<<20)+`"}}`))
+	for range 100 { // more than one review leaves
+		kept := bodies.Get().(*bytes.Buffer)
+		must.True(t, kept.Cap() <= 2*pooledBody, "a buffer of %d bytes is kept", kept.Cap())
+	}
 }

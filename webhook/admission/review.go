@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -53,6 +54,12 @@ func bad(status int, format string, args ...any) error {
 	return &badReview{status, fmt.Errorf(format, args...)}
 }
 
+// bodies are buffers for the next reviews: a review with a new buffer takes 30 % more CPU (make bench).
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// pooledBody is the largest body whose buffer is kept: most are smaller.
+const pooledBody = 16 << 10
+
 // readReview reads and checks a review. Names are case-sensitive, and duplicate names are refused.
 func readReview[V any](w http.ResponseWriter, r *http.Request, held *reservation, kinds []metav1.GroupVersionKind, deletes bool) (*Request[V], error) {
 	if contentType := r.Header.Get("Content-Type"); contentType != "application/json" {
@@ -61,8 +68,14 @@ func readReview[V any](w http.ResponseWriter, r *http.Request, held *reservation
 	if r.ContentLength > MaxBody {
 		return nil, bad(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", MaxBody)
 	}
+	size := int(bodySize(r)) + bytes.MinRead // with less room, ReadFrom doubles the buffer
 	body := &bytes.Buffer{}
-	body.Grow(int(bodySize(r)) + bytes.MinRead) // with less room, ReadFrom doubles the buffer
+	if size <= pooledBody {
+		body = bodies.Get().(*bytes.Buffer)
+		defer bodies.Put(body)
+		body.Reset()
+	}
+	body.Grow(size)
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return nil, bad(http.StatusRequestEntityTooLarge, "the review is larger than %d bytes", tooLarge.Limit)
@@ -72,6 +85,7 @@ func readReview[V any](w http.ResponseWriter, r *http.Request, held *reservation
 	if err := held.hold(decodingCost(body.Bytes())); err != nil {
 		return nil, err
 	}
+	// Decoding copies strings, so the body can be reused.
 	return decodeReview[V](body.Bytes(), kinds, deletes)
 }
 
