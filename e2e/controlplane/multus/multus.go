@@ -50,7 +50,8 @@ func Run(ctx context.Context, config *rest.Config, nodeLabels labels.Set) error 
 	// One pod is one write, and a few hundred milliseconds after its start is
 	// the promise: the client must not be what holds it up.
 	config.QPS, config.Burst = 500, 1000
-	ctrl.SetLogger(klog.Background().V(1))
+	errorsOnly := klog.Background().V(1)
+	ctrl.SetLogger(errorsOnly)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, netv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -58,6 +59,7 @@ func Run(ctx context.Context, config *rest.Config, nodeLabels labels.Set) error 
 		}
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Logger: errorsOnly, // SetLogger alone loses the level
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
