@@ -170,7 +170,7 @@ func TestStaleCacheIsNoFailure(t *testing.T) {
 	w.Client.Cache = w.API.NewCache()
 	s := w.service("data")
 	w.Must(w.Client.Cache.Hold(t.Context(), s))
-	s.Annotations = map[string]string{"somebody": "else"}
+	s.Annotations = map[string]string{"example.com/owner": "other"}
 	w.Must(w.API.Update(t.Context(), s))
 	w.Attach("v-1", "10.0.0.2:32002")
 	w.poll()

@@ -25,7 +25,7 @@ type rows struct {
 	found map[uint64][]*row
 	// attached has the attachments by node.
 	attached map[string][]attachedVolume
-	// changed is told each node whose attachments change.
+	// changed is called with each node whose attachments change.
 	changed func(node string)
 }
 
