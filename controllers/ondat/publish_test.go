@@ -101,6 +101,30 @@ func TestUnchangedVolumesCostNoRequests(t *testing.T) {
 	must.Equal(t, w.Requests(), []string{"GET /namespaces", "GET /namespaces/default-id/volumes"})
 }
 
+func TestIgnoredVolumesCostNoWrites(t *testing.T) {
+	w := publishedWorld(t)
+	w.Attach("v-1", "[fd00::1]:32001")
+	w.poll()
+	must.Equal(t, w.r.outcomes["v-1"].phase, ignored, "another address family")
+	must.Equal(t, w.writes(w.poll), nil, "writes")
+}
+
+// The cache does not show yet that the PVC is bound.
+func TestStaleClaimRefusesNoVolume(t *testing.T) {
+	w := newWorld(t)
+	c := w.claim("apps", "data", "pv-1")
+	c.Status.Phase = corev1.ClaimPending
+	w.Must(w.API.Status().Update(t.Context(), c))
+	w.Client.Cache = w.API.NewCache()
+	w.Must(w.Client.Cache.Hold(t.Context(), c))
+	c.Status.Phase = corev1.ClaimBound
+	w.Must(w.API.Status().Update(t.Context(), c))
+	w.Provision("default-id", "v-1", "pv-1", "data", "apps")
+	w.Attach("v-1", "10.0.0.1:32001")
+	w.poll()
+	w.reports("Normal Published")
+}
+
 // Events may follow each other closely.
 func TestRoundsKeepTheirDistance(t *testing.T) {
 	w := sharedWorld(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -193,4 +194,11 @@ func TestOnlyBackendsOfTheFamilyAreReachable(t *testing.T) {
 	if got := Reachable(&status, members); len(got) != 1 || !got[0].Addr.Addr().Is4() {
 		t.Errorf("an IPv4 address: %v", got)
 	}
+}
+
+// An object that was stored before the schema had ranges.
+func TestHealthOfAnOlderSchemaIsBounded(t *testing.T) {
+	none := &metav1.Duration{}
+	got := readHealth(v1alpha1.NFSHealth{Interval: none, Timeout: none, Failures: ptr.To[int32](0), Successes: ptr.To[int32](-1), MaxEjected: ptr.To[int32](-1)})
+	must.Equal(t, got, health.Settings{Interval: time.Second, Timeout: 100 * time.Millisecond, Failures: 1, Successes: 1}, "bounds")
 }

@@ -222,6 +222,14 @@ func TestServersWaitForEveryClient(t *testing.T) {
 	}
 }
 
+func TestNewServersJoinNoDeletedNetwork(t *testing.T) {
+	r := onVolumeNetworks(false, netX)()
+	r.Volumes, r.Networks = []storage.Volume{requesting("pvc-a", teamX)}, networkSet([]storage.Network{teamX})
+	must.Equal(t, r.indexed().volumeServersReady(), []storage.Attachment{netX}, "the network exists")
+	r.Networks = networkSet(nil)
+	must.Equal(t, len(r.indexed().volumeServersReady()), 0, "the network was deleted")
+}
+
 func TestPlace(t *testing.T) {
 	fixed := storage.Identity{Addresses: "10.0.0.9"}
 	record := Record{Clients: netOne, Servers: netOne, VolumeClients: []storage.Attachment{netX, netY}, VolumeServers: []storage.Attachment{netX}}
