@@ -44,9 +44,9 @@ $(BIN)/gotestsum: tools/go.mod
 	@mkdir -p $(BIN)/tests
 	go build -modfile=tools/go.mod -trimpath -o $@ gotest.tools/gotestsum
 
-$(BIN)/kube-proxy: $(wildcard e2e/kubeproxy/*)
+$(BIN)/kube-proxy: $(wildcard e2e/nodeprograms/* e2e/nodeprograms/kube-proxy/*)
 	@echo "building $@ (a few minutes the first time)"
-	cd e2e/kubeproxy && nice go build -trimpath -ldflags "-s -w" -o $@ .
+	cd e2e/nodeprograms && nice go build -trimpath -ldflags "-s -w" -o $@ ./kube-proxy
 
 $(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
 	cd e2e/nfsserver && go build -trimpath -o $@ .
@@ -276,7 +276,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/nfsattacher && go vet -trimpath ./...
 	cd e2e/ui && go vet -trimpath ./...
 	cd e2e/longhorn && go vet -trimpath ./...
-	cd e2e/kubeproxy && go vet -trimpath ./...
+	cd e2e/nodeprograms && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
 	cd e2e/nfsmount && go vet -trimpath ./...
 	cd e2e/monitoring && go vet -trimpath ./...
@@ -292,7 +292,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/nfsattacher && go mod tidy -diff
 	cd e2e/ui && go mod tidy -diff
 	cd e2e/longhorn && go mod tidy -diff
-	cd e2e/kubeproxy && go mod tidy -diff
+	cd e2e/nodeprograms && go mod tidy -diff
 	cd e2e/nfsserver && go mod tidy -diff
 	cd e2e/nfsmount && go mod tidy -diff
 	cd e2e/monitoring && go mod tidy -diff

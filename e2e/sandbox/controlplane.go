@@ -63,6 +63,12 @@ func startControlPlane(ctx context.Context, root string, o Options, api *forward
 	if o.NoAttacher {
 		args = append(args, "--no-attacher")
 	}
+	if o.Address != "" {
+		args = append(args, "--address", o.Address)
+	}
+	for _, name := range o.Kubelets {
+		args = append(args, "--kubelet", name)
+	}
 	if api != nil {
 		args = append(args, "--forward", fmt.Sprintf("%s:%d=%d", registration.Namespace, apiPort, api.Port()))
 	}

@@ -31,3 +31,6 @@ func (r *Replica) ExitCode() int { return r.cmd.ProcessState.ExitCode() }
 
 // SeedNetworks adds the two networks that pods can be attached to.
 func (s *Sandbox) SeedNetworks(ctx context.Context) error { return s.applySeed(ctx, "networks") }
+
+// SeedCoreDNS adds the service account of CoreDNS, with its usual rights.
+func (s *Sandbox) SeedCoreDNS(ctx context.Context) error { return s.applySeed(ctx, "coredns") }

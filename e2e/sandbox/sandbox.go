@@ -52,6 +52,9 @@ type Options struct {
 	AuditWrites bool
 	// NoAttacher leaves VolumeAttachments to a real attacher.
 	NoAttacher bool
+	// Address is where Kubelets, real nodes by name, and their pods reach the API server; empty for simulated nodes.
+	Address  string
+	Kubelets []string
 	// ForwardPorts lets kubectl port-forward reach the REST API of the webhook.
 	ForwardPorts bool
 	// Out is told what is done, by more than one at a time.

@@ -71,7 +71,7 @@ func ControlPlane(ctx context.Context, report *progress.Reporter) (Cache, error)
 func Addon(ctx context.Context, name string, report *progress.Reporter) (string, error) {
 	i := slices.IndexFunc(addons, func(s set) bool { return s.name == name })
 	if i < 0 {
-		return "", fmt.Errorf("there is no addon %q; coredns, csiaddons and longhorn are", name)
+		return "", fmt.Errorf("there is no addon %q; coredns, csiaddons, longhorn and nodeprograms are", name)
 	}
 	source, err := moduleSource()
 	if err != nil {

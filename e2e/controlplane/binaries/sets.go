@@ -68,9 +68,24 @@ const (
 	csiAddonsModule = "github.com/csi-addons/kubernetes-csi-addons"
 	longhornModule  = "github.com/longhorn/longhorn-manager"
 	attacherPackage = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"
+	multusPackage   = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"
+	cniPlugins      = "github.com/containernetworking/plugins/plugins"
 )
 
 var addons = []set{
+	{
+		name: "nodeprograms", takes: "five minutes", module: controlplane.KubernetesModule,
+		sources: []string{"go.mod", "*/main.go"},
+		steps: []step{
+			{"building kubelet and kube-proxy", []string{"kubelet", "kube-proxy"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "", kubernetesVersion(b.version), "./kubelet", "./kube-proxy")
+			}},
+			{"building Multus and CNI plugins", []string{"cni"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "cni", "", multusPackage, cniPlugins+"/main/ptp", cniPlugins+"/main/macvlan", cniPlugins+"/main/loopback",
+					cniPlugins+"/meta/portmap", cniPlugins+"/ipam/host-local", cniPlugins+"/ipam/static")
+			}},
+		},
+	},
 	{
 		name: "coredns", takes: "a minute or two", module: coreDNSModule,
 		sources: []string{"go.mod", "main.go"},

@@ -48,12 +48,8 @@ func (s setup) apiServer() process.Spec {
 		// kwok is the kubelet of every node; see nodes.KubeletHere.
 		optional = append(optional, "--kubelet-preferred-address-types=InternalDNS")
 	}
-	return s.spec(binaries.APIServer, append(optional,
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
-		// Simulated pods call no server, but without an address the API server needs a network.
-		"--advertise-address=127.0.0.1",
-		// A loopback address can't be an endpoint.
-		"--endpoint-reconciler-type=none",
+	return s.spec(binaries.APIServer, append(append(optional, s.addressFlags()...),
+		fmt.Sprintf("--secure-port=%d", s.ports.APIServer),
 		"--etcd-servers=https://"+loopback(s.ports.Etcd),
 		"--etcd-cafile="+s.credentials.authority.CertificateFile,
 		"--etcd-certfile="+s.credentials.etcdClient.CertificateFile, "--etcd-keyfile="+s.credentials.etcdClient.KeyFile,
@@ -78,6 +74,26 @@ func (s setup) apiServer() process.Spec {
 		"--allow-privileged=true",
 		"--profiling=false",
 	)...)
+}
+
+// addressFlags say where the API server is, and how it reaches kubelets and pods.
+func (s setup) addressFlags() []string {
+	if s.options.Address == "" {
+		return []string{
+			"--bind-address=127.0.0.1",
+			// Simulated pods call no server, but without an address the API server needs a network.
+			"--advertise-address=127.0.0.1",
+			// A loopback address can't be an endpoint.
+			"--endpoint-reconciler-type=none",
+		}
+	}
+	return []string{
+		"--bind-address=0.0.0.0", "--advertise-address=" + s.options.Address,
+		// No kube-proxy runs beside the API server: it calls webhooks at the addresses of their pods.
+		"--enable-aggregator-routing=true",
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + s.credentials.kubeletClient.CertificateFile, "--kubelet-client-key=" + s.credentials.kubeletClient.KeyFile,
+	}
 }
 
 // What holds controllers back on a real cluster, for the API server's sake, would

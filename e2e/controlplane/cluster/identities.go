@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strconv"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -25,7 +27,7 @@ const frontProxyName = "front-proxy-client"
 // credentials are the files by which the parts of the control plane know each
 // other.
 type credentials struct {
-	authority, server, etcdClient, frontProxy, serviceAccounts pki.Pair
+	authority, server, etcdClient, frontProxy, kubeletClient, serviceAccounts pki.Pair
 }
 
 // issue makes all certificates and kubeconfigs.
@@ -44,33 +46,52 @@ func issue(files layout, options Options, ports Ports) (credentials, error) {
 	if result.frontProxy, err = authority.Client(frontProxyName); err != nil {
 		return credentials{}, err
 	}
+	if result.kubeletClient, err = authority.Client("kube-apiserver-kubelet-client", masters); err != nil {
+		return credentials{}, err
+	}
 	if result.serviceAccounts, err = authority.ServiceAccountKey(); err != nil {
 		return credentials{}, err
 	}
 
-	for _, identity := range []struct {
-		user   string
-		groups []string
-		file   string
-	}{
-		{"admin", []string{masters}, files.kubeconfig()},
-		{"system:kube-controller-manager", nil, files.componentKubeconfig(binaries.ControllerManager)},
-		{"system:kube-scheduler", nil, files.componentKubeconfig(binaries.Scheduler)},
+	identities := []identity{
+		{"admin", []string{masters}, files.kubeconfig(), false},
+		{"system:kube-controller-manager", nil, files.componentKubeconfig(binaries.ControllerManager), false},
+		{"system:kube-scheduler", nil, files.componentKubeconfig(binaries.Scheduler), false},
 		// What simulates real parts does their work under many names there;
 		// here one that may do everything is enough.
-		{binaries.Kwok, []string{masters}, files.componentKubeconfig(binaries.Kwok)},
-		{binaries.CertManager, []string{masters}, files.componentKubeconfig(binaries.CertManager)},
-		{simulatorName, []string{masters}, files.componentKubeconfig(simulatorName)},
-	} {
+		{binaries.Kwok, []string{masters}, files.componentKubeconfig(binaries.Kwok), false},
+		{binaries.CertManager, []string{masters}, files.componentKubeconfig(binaries.CertManager), false},
+		{simulatorName, []string{masters}, files.componentKubeconfig(simulatorName), false},
+	}
+	for _, name := range options.Kubelets {
+		identities = append(identities, identity{"system:node:" + name, []string{"system:nodes"}, files.componentKubeconfig(name), true})
+	}
+	if len(options.Kubelets) > 0 {
+		identities = append(identities, identity{"system:kube-proxy", nil, files.componentKubeconfig("kube-proxy"), true})
+	}
+	for _, identity := range identities {
 		pair, err := authority.Client(identity.user, identity.groups...)
 		if err != nil {
 			return credentials{}, err
 		}
-		if err := writeKubeconfig(identity.file, identity.user, serverURL(ports), authority.CertificateFile, pair); err != nil {
+		server := serverURL(ports)
+		if identity.onNodes {
+			server = "https://" + net.JoinHostPort(options.Address, strconv.Itoa(ports.APIServer))
+		}
+		if err := writeKubeconfig(identity.file, identity.user, server, authority.CertificateFile, pair); err != nil {
 			return credentials{}, fmt.Errorf("writing the kubeconfig of %s: %w", identity.user, err)
 		}
 	}
 	return result, nil
+}
+
+// identity of a user, in a kubeconfig.
+type identity struct {
+	user   string
+	groups []string
+	file   string
+	// onNodes is for users that are not where the control plane is.
+	onNodes bool
 }
 
 func serverURL(ports Ports) string { return "https://" + loopback(ports.APIServer) }
@@ -79,6 +100,9 @@ func serverNames(options Options) []string {
 	names := []string{
 		"localhost", "127.0.0.1", "::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + options.ClusterDomain,
+	}
+	if options.Address != "" {
+		names = append(names, options.Address)
 	}
 	for _, cidr := range serviceCIDRs { // the first address of each is the Service default/kubernetes
 		names = append(names, netip.MustParsePrefix(cidr).Addr().Next().String())

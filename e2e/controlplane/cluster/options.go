@@ -4,6 +4,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 
@@ -26,6 +27,10 @@ type Options struct {
 	AuditWrites bool
 	// NoAttacher leaves VolumeAttachments to the attachers of CSI drivers.
 	NoAttacher bool
+	// Address is where kubelets and pods reach the API server; empty is for simulated nodes, which call no server.
+	Address string
+	// Kubelets are the names of nodes that have a kubelet. Each gets a kubeconfig of its own in the folder pki.
+	Kubelets []string
 	// Forwards are ports of pods that can be reached by kubectl port-forward.
 	Forwards []Forward
 	Cache    binaries.Cache
@@ -52,6 +57,9 @@ func (o Options) Validate() error {
 	}
 	if !domainPattern.MatchString(o.ClusterDomain) {
 		problems = append(problems, fmt.Errorf("--cluster-domain %q is not a DNS name", o.ClusterDomain))
+	}
+	if _, err := netip.ParseAddr(o.Address); o.Address != "" && err != nil {
+		problems = append(problems, fmt.Errorf("--address: %w", err))
 	}
 	if o.AuditGroup != "" && o.AuditWrites {
 		problems = append(problems, errors.New("--audit-group and --audit-writes exclude each other"))

@@ -23,6 +23,11 @@ func run(ctx context.Context, stop func(), args []string) error {
 	flags.StringVar(&options.AuditGroup, "audit-group", "", "`group` of users whose requests are recorded in logs/audit.log")
 	flags.BoolVar(&options.AuditWrites, "audit-writes", false, "all writes are recorded in logs/audit.log, with what came of each")
 	flags.BoolVar(&options.NoAttacher, "no-attacher", false, "VolumeAttachments are left to the attachers of CSI drivers")
+	flags.StringVar(&options.Address, "address", "", "the `IP address` at which kubelets and pods reach the API server")
+	flags.Func("kubelet", "the `name` of a node that has a kubelet: pki/NAME.kubeconfig is written for it, and pki/kube-proxy.kubeconfig for all; may be repeated", func(name string) error {
+		options.Kubelets = append(options.Kubelets, name)
+		return nil
+	})
 	flags.Func("forward", "a port of pods that kubectl port-forward reaches, as `NAMESPACE:PODPORT=LOCALPORT`; may be repeated", func(text string) error {
 		forward, err := cluster.ParseForward(text)
 		options.Forwards = append(options.Forwards, forward)

@@ -1,4 +1,4 @@
-// kubeproxy is Kubernetes' own kube-proxy, built from its Go module: failover is
+// Command kube-proxy is Kubernetes' own kube-proxy, built from its Go module: failover is
 // tested through it as a client sees it.
 package main
 

@@ -1,0 +1,81 @@
+//go:build linux
+
+package nodes
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const cgroupFolder = "/sys/fs/cgroup"
+
+// cgroup of a node, below that of all nodes.
+func cgroup(node string) string { return filepath.Join(allCgroups, node) }
+
+const allCgroups = "fairlead-nodes"
+
+// makeCgroup makes a cgroup in each hierarchy (cgroup v1), or in the only one.
+func makeCgroup(path string) error {
+	hierarchies, err := filepath.Glob(filepath.Join(cgroupFolder, "*", "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	for _, procs := range hierarchies {
+		folder := filepath.Join(filepath.Dir(procs), path)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		if err := seedCPUSet(filepath.Dir(procs), path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seedCPUSet gives a new cgroup of the hierarchy cpuset what its parent has: it starts with nothing, and takes no process.
+func seedCPUSet(hierarchy, path string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(hierarchy, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at := hierarchy
+		for part := range strings.SplitSeq(path, "/") {
+			at = filepath.Join(at, part)
+			if err := os.WriteFile(filepath.Join(at, file), value, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes those of all nodes. No process is in them any more.
+func removeCgroups() error {
+	tops, err := filepath.Glob(filepath.Join(cgroupFolder, "*", allCgroups))
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, top := range tops {
+		var folders []string
+		err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				folders = append(folders, path)
+			}
+			return err
+		})
+		problems = append(problems, err)
+		for _, folder := range slices.Backward(folders) {
+			problems = append(problems, os.Remove(folder))
+		}
+	}
+	return errors.Join(problems...)
+}

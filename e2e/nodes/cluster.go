@@ -1,0 +1,152 @@
+//go:build linux
+
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
+)
+
+// Cluster of real nodes.
+type Cluster struct {
+	*sandbox.Sandbox
+	Nodes []*Node
+
+	programs programs
+	// more services that each node runs.
+	more []service
+}
+
+// Options of a cluster.
+type Options struct {
+	// Dir holds everything that is written. It must be on a disk, not in memory.
+	Dir string
+	// Nodes is how many there are.
+	Nodes int
+	// Fairlead is the image archive that is installed.
+	Image string
+	Out   io.Writer
+}
+
+// programs of the nodes.
+type programs struct {
+	NodeInit, Kubelet, KubeProxy string
+	// CNI is the folder of the plugins.
+	CNI string
+}
+
+// NodeInitVariable names the environment variable with the path of the program nodeinit.
+const NodeInitVariable = "FAIRLEAD_NODEINIT"
+
+// Start starts a control plane and nodes, and waits until the nodes are Ready. It is called in a machine of its own.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{programs: programs{NodeInit: os.Getenv(NodeInitVariable)}}
+	if c.programs.NodeInit == "" {
+		return nil, fmt.Errorf("%s must name the program nodeinit", NodeInitVariable)
+	}
+	// What a run left that was killed.
+	if err := errors.Join(detachLoops("node-"), removeCgroups()); err != nil {
+		return nil, err
+	}
+	if err := makeBridges(ctx); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range o.Nodes {
+		names = append(names, fmt.Sprintf("node-%d", i+1))
+	}
+	s, err := sandbox.Start(ctx, sandbox.Options{
+		Dir: o.Dir, Kubelets: names, Address: MachineAddress, FastNodeLoss: true, AuditWrites: true, NoAttacher: true, Out: o.Out,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Sandbox = s
+	for i, name := range names {
+		c.Nodes = append(c.Nodes, &Node{Name: name, Dir: filepath.Join(s.Dir, name), Address: fmt.Sprintf("10.99.0.%d", 11+i), number: i + 1, cluster: c})
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// startTimeout is for a busy machine.
+const startTimeout = 2 * time.Minute
+
+func (c *Cluster) start(ctx context.Context) error {
+	folder, err := c.Ensure(ctx, "nodeprograms")
+	if err != nil {
+		return err
+	}
+	c.programs.Kubelet, c.programs.KubeProxy, c.programs.CNI = filepath.Join(folder, "kubelet"), filepath.Join(folder, "kube-proxy"), filepath.Join(folder, "cni")
+	if err := c.prepareMultus(ctx); err != nil {
+		return err
+	}
+	if err := inParallel(c.Nodes, func(n *Node) error { return n.Boot(ctx) }); err != nil {
+		return err
+	}
+	if err := c.importBaseImages(ctx); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if err := n.WaitReady(ctx, startTimeout); err != nil {
+			return err
+		}
+	}
+	return c.startDNS(ctx)
+}
+
+// WaitReady waits until Kubernetes calls the node Ready.
+func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
+	return eventually.Until(ctx, n.Name+" to be Ready", timeout, func() error {
+		var node corev1.Node
+		if err := n.cluster.Client.Get(ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is not; see %s", n.Log("kubelet"))
+	})
+}
+
+// Stop ends everything.
+func (c *Cluster) Stop() error {
+	problems := []error{inParallel(c.Nodes, (*Node).PowerOff)}
+	if c.Sandbox != nil {
+		problems = append(problems, c.Sandbox.Stop())
+	}
+	return errors.Join(append(problems, removeCgroups())...)
+}
+
+func inParallel(nodes []*Node, do func(*Node) error) error {
+	problems := make([]error, len(nodes))
+	var group sync.WaitGroup
+	for i, n := range nodes {
+		group.Go(func() { problems[i] = do(n) })
+	}
+	group.Wait()
+	return errors.Join(problems...)
+}
+
+func (c *Cluster) controlPlaneFile(path ...string) string {
+	return filepath.Join(append([]string{c.Dir, "controlplane", "pki"}, path...)...)
+}
+
+func (c *Cluster) authority() string             { return c.controlPlaneFile("ca.crt") }
+func (c *Cluster) kubeconfig(name string) string { return c.controlPlaneFile(name + ".kubeconfig") }
