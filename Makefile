@@ -319,9 +319,9 @@ vuln: $(BIN)/govulncheck ## Look for known vulnerabilities in the code that is c
 	  echo "NOTHING WAS CHECKED: Go's vulnerability database can't be had here (GOVULNDB names another)"; fi
 
 .PHONY: image
-image: ## Write dist/image/fairlead-image.tar, an OCI archive for amd64 and arm64; needs no docker. PUSH=REGISTRY/NAME pushes it
+image: ## Write dist/image/fairlead-image.tar, an OCI archive for amd64 and arm64; needs no docker. PUSH=REGISTRY/NAME pushes it; ARCH=amd64: for that alone
 	cd tools/release && go run -trimpath . -image-only -version $(VERSION) -dist $(CURDIR)/dist/image -root $(CURDIR) \
-	  $(if $(IMAGE),-image $(IMAGE)) $(if $(PUSH),-push $(PUSH))
+	  $(if $(ARCH),-architecture $(ARCH)) $(if $(IMAGE),-image $(IMAGE)) $(if $(PUSH),-push $(PUSH))
 
 .PHONY: clean
 clean: ## Remove what was built here; the control plane's cache stays

@@ -37,7 +37,7 @@ func (r *release) writeBills(ctx context.Context) error {
 		"github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"); err != nil {
 		return err
 	}
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		binary := r.binary(architecture)
 		if err := r.run(ctx, nil, r.root, tool, "bin", "-json", "-std", "-noserial", "-notimestamp",
 			"-version", r.version, "-output", billOf(binary), binary); err != nil {

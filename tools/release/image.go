@@ -17,7 +17,7 @@ import (
 // newImage makes the image for all architectures of the binaries and SBOMs in dist.
 func (r *release) newImage() (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		image, err := r.imageFor(architecture)
 		if err != nil {
 			return nil, fmt.Errorf("for %s: %w", architecture, err)

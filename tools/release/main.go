@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -28,6 +29,8 @@ type release struct {
 	time   time.Time
 	// image and nodeImage are named in the manifests; nodeImage with its digest, if that is known.
 	image, nodeImage string
+	// architectures of the image.
+	architectures []string
 	// imageOnly leaves out manifests and checksums. The image is pushed to the repository pushTo, if there is one.
 	imageOnly bool
 	pushTo    string
@@ -43,13 +46,17 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	var r release
+	r := release{architectures: architectures}
 	flag.StringVar(&r.root, "root", "../..", "the repository")
 	flag.StringVar(&r.dist, "dist", "../../dist", "where the release is written; what is there is removed")
 	flag.StringVar(&r.version, "version", "", "the release's version")
 	flag.StringVar(&r.image, "image", "ghcr.io/fairlead-io/fairlead", "the image in the manifests, without its tag")
 	flag.StringVar(&r.nodeImage, "node-image", "", "the CSI node plugin's image in the manifests, as NAME@sha256:DIGEST")
 	flag.BoolVar(&r.imageOnly, "image-only", false, "write the image, its binaries and SBOMs, and nothing else")
+	flag.Func("architecture", "make the image for this one alone, such as amd64; a release has "+strings.Join(architectures, " and "), func(name string) error {
+		r.architectures = []string{name}
+		return nil
+	})
 	flag.StringVar(&r.pushTo, "push", "", "push the image to this repository, REGISTRY/NAME, with the version as its tag")
 	flag.Parse()
 	if err := r.complete(ctx); err != nil {
@@ -63,6 +70,9 @@ var pinned = regexp.MustCompile(`^[^@]+@sha256:[0-9a-f]{64}$`)
 func (r *release) complete(ctx context.Context) error {
 	if r.version == "" {
 		return errors.New("-version is missing")
+	}
+	if !r.imageOnly && len(r.architectures) < len(architectures) {
+		return errors.New("-architecture is for the image alone: give -image-only")
 	}
 	if r.pushTo != "" {
 		r.image = r.pushTo
@@ -88,7 +98,7 @@ func (r *release) write(ctx context.Context) error {
 	if err := os.MkdirAll(r.dist, 0o755); err != nil {
 		return fmt.Errorf("making the release's folder: %w", err)
 	}
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		fmt.Println("building fairlead for linux/" + architecture)
 		if err := r.build(ctx, architecture); err != nil {
 			return err

@@ -23,7 +23,7 @@ func newRelease(t *testing.T) *release {
 	t.Helper()
 	r := &release{
 		root: repository(t), dist: t.TempDir(), version: "v1.2.3", commit: "c0ffee",
-		time: time.Unix(1700000000, 0).UTC(), image: "registry.example/fairlead",
+		time: time.Unix(1700000000, 0).UTC(), image: "registry.example/fairlead", architectures: architectures,
 	}
 	for _, architecture := range architectures {
 		for file, content := range map[string]string{r.binary(architecture): "program for ", billOf(r.binary(architecture)): "SBOM for "} {
