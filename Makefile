@@ -93,6 +93,10 @@ csiaddons: $(BIN)/controlplane ## Build csi-addons into the cache (a few minutes
 longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
 	@nice $(BIN)/controlplane build $@ >/dev/null
 
+.PHONY: csisidecars
+csisidecars: $(BIN)/controlplane ## Build the CSI sidecars into the cache (four minutes, once; says so if it does)
+	@nice $(BIN)/controlplane build $@ >/dev/null
+
 # Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.
 # Each target keeps all of it in bin/tests.
 TIMES := $(BIN)/tests
@@ -261,7 +265,7 @@ generate: ## Write generated code and manifests anew
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests charts/fairlead
 
-# CoreDNS, csi-addons and Longhorn are vetted with the flags they are built with: then they share one build cache.
+# CoreDNS, csi-addons, the CSI sidecars and Longhorn are vetted with the flags they are built with: then they share one build cache.
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
@@ -277,6 +281,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/ui && go vet -trimpath ./...
 	cd e2e/longhorn && go vet -trimpath ./...
 	cd e2e/nodeprograms && go vet -trimpath ./...
+	cd e2e/csisidecars && go vet -trimpath ./...
 	cd e2e/nfsserver && go vet -trimpath ./...
 	cd e2e/nfsmount && go vet -trimpath ./...
 	cd e2e/monitoring && go vet -trimpath ./...
@@ -297,6 +302,8 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/nfsmount && go mod tidy -diff
 	cd e2e/monitoring && go mod tidy -diff
 	cd e2e/longhorn/attacher && go mod tidy -diff
+	cd e2e/csisidecars && go mod tidy -diff
+	cd e2e/csisidecars/resizer && go mod tidy -diff
 	cd tools/release && go mod tidy -diff
 	cd charts/test && go mod tidy -diff
 	@before=$$(git status --porcelain; git diff | sha1sum); $(MAKE) --no-print-directory -s generate; \

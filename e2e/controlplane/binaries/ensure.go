@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -71,7 +72,11 @@ func ControlPlane(ctx context.Context, report *progress.Reporter) (Cache, error)
 func Addon(ctx context.Context, name string, report *progress.Reporter) (string, error) {
 	i := slices.IndexFunc(addons, func(s set) bool { return s.name == name })
 	if i < 0 {
-		return "", fmt.Errorf("there is no addon %q; coredns, csiaddons, longhorn and nodeprograms are", name)
+		var names []string
+		for _, addon := range addons {
+			names = append(names, addon.name)
+		}
+		return "", fmt.Errorf("there is no addon %q; there are %s", name, strings.Join(names, ", "))
 	}
 	source, err := moduleSource()
 	if err != nil {

@@ -70,6 +70,10 @@ const (
 	attacherPackage = "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher"
 	multusPackage   = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"
 	cniPlugins      = "github.com/containernetworking/plugins/plugins"
+
+	provisionerModule  = "github.com/kubernetes-csi/external-provisioner/v6"
+	snapshotterPackage = "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter"
+	resizerPackage     = "github.com/kubernetes-csi/external-resizer/cmd/csi-resizer"
 )
 
 var addons = []set{
@@ -101,6 +105,9 @@ var addons = []set{
 				return b.compile(ctx, ".", "", "", csiAddonsModule+"/cmd/manager", "./endpoint")
 			}},
 			{"building the sidecar of csi-addons", []string{"sidecar"}, buildSidecar},
+			{"building the same unchanged, for pods", []string{"pods/sidecar"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "pods", "", csiAddonsModule+"/sidecar")
+			}},
 			{"copying the CRDs of csi-addons", []string{"crds"}, func(ctx context.Context, b building) error {
 				return b.copyFromModule(ctx, csiAddonsModule, "config/crd/bases", "crds")
 			}},
@@ -120,6 +127,22 @@ var addons = []set{
 			}},
 			{"copying the CRDs of Longhorn", []string{"crds.yaml"}, func(ctx context.Context, b building) error {
 				return b.copyFromModule(ctx, longhornModule, "k8s/crds.yaml", "crds.yaml")
+			}},
+		},
+	},
+	{
+		name: "csisidecars", takes: "four minutes", module: provisionerModule,
+		sources: []string{"go.mod", "resizer/go.mod", "node-driver-registrar/*.go", "livenessprobe/*.go"},
+		steps: []step{
+			{"building csi-provisioner and csi-snapshotter", []string{"csi-provisioner", "csi-snapshotter"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "", "", provisionerModule+"/cmd/csi-provisioner", snapshotterPackage)
+			}},
+			{"building node-driver-registrar and livenessprobe", []string{"node-driver-registrar", "livenessprobe"}, func(ctx context.Context, b building) error {
+				return b.compile(ctx, ".", "", "", "./node-driver-registrar", "./livenessprobe")
+			}},
+			{"building csi-resizer", []string{"csi-resizer"}, func(ctx context.Context, b building) error {
+				// It has a module of its own: it needs older libraries of Kubernetes.
+				return b.compile(ctx, "resizer", "", "", resizerPackage)
 			}},
 		},
 	},
