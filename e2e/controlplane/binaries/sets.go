@@ -111,6 +111,9 @@ var addons = []set{
 			{"copying the CRDs of csi-addons", []string{"crds"}, func(ctx context.Context, b building) error {
 				return b.copyFromModule(ctx, csiAddonsModule, "config/crd/bases", "crds")
 			}},
+			{"copying the manifests of csi-addons", []string{"controller"}, func(ctx context.Context, b building) error {
+				return b.copyFromModule(ctx, csiAddonsModule, "deploy/controller", "controller")
+			}},
 		},
 	},
 	{

@@ -14,15 +14,20 @@ import (
 type fenceServer struct {
 	fence.UnimplementedFenceControllerServer
 	list list
+	// fence and unfence are called before the list is changed.
+	fence, unfence command
 	// client and addresses are those on this node.
 	client    string
 	addresses []string
 }
 
-func (s fenceServer) FenceClusterNetwork(_ context.Context, r *fence.FenceClusterNetworkRequest) (*fence.FenceClusterNetworkResponse, error) {
+func (s fenceServer) FenceClusterNetwork(ctx context.Context, r *fence.FenceClusterNetworkRequest) (*fence.FenceClusterNetworkResponse, error) {
 	storage, cidrs, err := checked(r)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.fence.run(ctx, cidrs); err != nil {
+		return nil, status.Errorf(codes.Internal, "failed to fence CIDR block %q: %s", cidrs, err)
 	}
 	if err := s.list.block(storage, cidrs); err != nil {
 		return nil, status.Errorf(codes.Internal, "failed to fence CIDR block %q: %s", cidrs, err)
@@ -30,10 +35,13 @@ func (s fenceServer) FenceClusterNetwork(_ context.Context, r *fence.FenceCluste
 	return &fence.FenceClusterNetworkResponse{}, nil
 }
 
-func (s fenceServer) UnfenceClusterNetwork(_ context.Context, r *fence.UnfenceClusterNetworkRequest) (*fence.UnfenceClusterNetworkResponse, error) {
+func (s fenceServer) UnfenceClusterNetwork(ctx context.Context, r *fence.UnfenceClusterNetworkRequest) (*fence.UnfenceClusterNetworkResponse, error) {
 	storage, cidrs, err := checked(r)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.unfence.run(ctx, cidrs); err != nil {
+		return nil, status.Errorf(codes.Internal, "failed to unfence CIDR block %q: %s", cidrs, err)
 	}
 	if err := s.list.unblock(storage, cidrs); err != nil {
 		return nil, status.Errorf(codes.Internal, "failed to unfence CIDR block %q: %s", cidrs, err)

@@ -33,6 +33,8 @@ func serve() error {
 	client := flag.String("client", "", "id of the client on this node; Ceph's is the fsid of the cluster")
 	cidrs := flag.String("cidrs", "", "addresses of the client on this node, comma-separated CIDRs")
 	blockList := flag.String("block-list", "", "file of the block list, shared by drivers")
+	fenceCommand := flag.String("fence", "", "program and arguments that carry out a fence; it gets the CIDRs as further arguments")
+	unfenceCommand := flag.String("unfence", "", "the same for an unfence")
 	control := flag.String("control", "", `file that makes calls fail or wait, read at each: {"fail":{"fence":"text"},"delay":{"unfence":"2s"}}`)
 	calls := flag.String("calls", "", "file that calls are written to")
 	flag.Parse()
@@ -55,7 +57,9 @@ func serve() error {
 		obey(*control),
 	))
 	identity.RegisterIdentityServer(server, identityServer{driver: *driver, controller: *controller})
-	fence.RegisterFenceControllerServer(server, fenceServer{list: list(*blockList), client: *client, addresses: addresses})
+	fence.RegisterFenceControllerServer(server, fenceServer{
+		list: list(*blockList), fence: command(*fenceCommand), unfence: command(*unfenceCommand), client: *client, addresses: addresses,
+	})
 	return server.Serve(listener)
 }
 
