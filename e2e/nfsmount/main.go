@@ -1,8 +1,8 @@
-// nfsmount is a mount.nfs for tests: an NFSv3 client in FUSE, for machines whose
-// kernel has none. mount(8) finds it as /sbin/mount.nfs. A mount lives as long as
-// its process, which is in a session of its own and outlives its caller.
+// nfsmount is a mount.nfs for tests: a client of NFSv3 and NFSv4.1 in FUSE, for machines
+// whose kernel has none. mount(8) finds it as /sbin/mount.nfs. README.md says how it differs.
 //
-// It connects as the kernel's client does (see transport), and does not lock.
+// A mount lives as long as its process, which is in a session of its own and outlives its
+// caller. A container, which ends with all its processes, asks "nfsmount agent" of its node.
 package main
 
 import (
@@ -15,12 +15,15 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // daemonVariable is set in the process that serves a mount.
@@ -30,6 +33,9 @@ const daemonVariable = "FAIRLEAD_NFSMOUNT_DAEMON"
 const failed = 32
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		log.Fatal(runAgent())
+	}
 	source, target, options, err := arguments(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mount.nfs:", err)
@@ -64,34 +70,49 @@ func arguments(args []string) (source, target, options string, err error) {
 	return rest[0], rest[1], options, nil
 }
 
-// front starts the process that serves the mount and waits until it is mounted.
+// front mounts by the node's agent, where there is one, or by a process of its own.
 func front() error {
+	if _, err := os.Stat(agentSocket); err == nil {
+		return askAgent(os.Args)
+	}
+	_, ready, err := startDaemon(os.Args)
+	if err != nil {
+		return err
+	}
+	return ready()
+}
+
+// startDaemon starts the process that serves the mount, and returns what waits until it is mounted.
+func startDaemon(args []string) (*exec.Cmd, func() error, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	defer write.Close()
 	log, err := os.OpenFile(os.TempDir()+"/nfsmount.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	daemon := exec.Command("/proc/self/exe", os.Args[1:]...)
-	daemon.Env = append(os.Environ(), daemonVariable+"=1")
+	defer log.Close()
+	daemon := &exec.Cmd{Path: "/proc/self/exe", Args: args, Env: append(os.Environ(), daemonVariable+"=1"), Dir: "/"}
 	daemon.Stdout, daemon.Stderr, daemon.ExtraFiles = log, log, []*os.File{write}
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := daemon.Start(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	_ = write.Close()
-	said, err := bufio.NewReader(read).ReadString('\n')
-	switch {
-	case err == io.EOF:
-		return errors.New("the mount's process has ended")
-	case err != nil:
-		return err
-	case said != "\n":
-		return errors.New(strings.TrimSpace(said))
-	}
-	return nil
+	return daemon, func() error {
+		defer read.Close()
+		said, err := bufio.NewReader(read).ReadString('\n')
+		switch {
+		case err == io.EOF:
+			return errors.New("the mount's process has ended")
+		case err != nil:
+			return err
+		case said != "\n":
+			return errors.New(strings.TrimSpace(said))
+		}
+		return nil
+	}, nil
 }
 
 // mountTimeout is for the answer of a server that is there.
@@ -99,7 +120,7 @@ const mountTimeout = 10 * time.Second
 
 func serve(source, target, options string) {
 	front := os.NewFile(3, "front")
-	server, err := start(source, target, options)
+	share, err := start(source, target, options)
 	if err != nil {
 		fmt.Fprintln(front, strings.ReplaceAll(err.Error(), "\n", " "))
 		os.Exit(failed)
@@ -107,38 +128,84 @@ func serve(source, target, options string) {
 	fmt.Fprintln(front)
 	_ = front.Close()
 	log.Println("mounted", source, "on", target)
-	server.Wait()
+	if err := waitForEnd(); err != nil {
+		log.Fatal(err)
+	}
 	log.Println("unmounted", target)
+	share.leave()
 }
 
-func start(source, target, options string) (*fuse.Server, error) {
-	o, err := parseOptions(options)
+// waitForEnd waits until the kernel ends the mount, also where calls wait for the server yet.
+func waitForEnd() error {
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		if name, _ := os.Readlink(link); name != "/dev/fuse" {
+			continue
+		}
+		fd, err := strconv.Atoi(filepath.Base(link))
+		if err != nil {
+			return err
+		}
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, -1) // errors only
+			if n > 0 || err != nil && err != syscall.EINTR {
+				return err
+			}
+		}
+	}
+	return errors.New("there is no connection to FUSE")
+}
+
+// connect makes a share of the version that the options name.
+func connect(ctx context.Context, host, path string, o mountOptions) (share, handle, error) {
+	nfs := newTransport(net.JoinHostPort(host, o.port), o.timeout, o.soft && o.version == 3, o.reserved)
+	if o.version == 4 {
+		return newV4(ctx, nfs, path, o)
+	}
+	root, err := mount(ctx, newTransport(net.JoinHostPort(host, o.mountPort), o.timeout, true, o.reserved), path)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &v3{nfs: nfs}
+	if _, e := c.getattr(ctx, root); e != 0 {
+		return nil, nil, e
+	}
+	return c, root, nil
+}
+
+func start(source, target, options string) (share, error) {
+	version := 3
+	if strings.HasSuffix(os.Args[0], "nfs4") {
+		version = 4
+	}
+	o, err := parseOptions(options, version)
 	if err != nil {
 		return nil, err
 	}
-	host, share, err := splitSource(source)
+	host, path, err := splitSource(source)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mountTimeout)
 	defer cancel()
-	root, err := mount(ctx, newTransport(net.JoinHostPort(host, o.mountPort), o.timeout, true), share)
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errTimeout) {
+	share, root, err := connect(ctx, host, path, o)
+	if err != nil && ctx.Err() != nil || errors.Is(err, errTimeout) {
 		return nil, errors.New("Connection timed out")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mounting %s failed: %w", source, err)
 	}
-	c := &client{nfs: newTransport(net.JoinHostPort(host, o.port), o.timeout, o.soft)}
-	if _, e := c.getattr(ctx, root); e != 0 {
-		return nil, fmt.Errorf("mounting %s failed: %w", source, e)
-	}
-	second := time.Second
-	return fs.Mount(target, &node{client: c, handle: root}, &fs.Options{
-		EntryTimeout: &second, AttrTimeout: &second,
+	second, never := time.Second, time.Duration(0)
+	_, err = fs.Mount(target, &node{share: share, handle: root}, &fs.Options{
+		// Names are looked up at every use: an open sees what another client has closed before.
+		EntryTimeout: &never, AttrTimeout: &second,
 		MountOptions: fuse.MountOptions{
 			FsName: source, Name: "nfs", AllowOther: true, MaxWrite: 1 << 20, DisableXAttrs: true,
 			DirectMountStrict: true, DirectMountFlags: syscall.MS_MGC_VAL | o.flags, Options: []string{"default_permissions"},
 		},
 	})
+	return share, err
 }

@@ -12,31 +12,50 @@ import (
 
 // mountOptions as nfs(5) has them.
 type mountOptions struct {
+	version         int // 3 or 4
 	port, mountPort string
 	timeout         time.Duration
+	retries         int
 	soft            bool
+	softError       syscall.Errno
+	reserved        bool // source port
 	flags           uintptr
+}
+
+// softTime is how long a call takes to fail; 0 is for ever. The kernel's client waits longer
+// before each try.
+func (o mountOptions) softTime() time.Duration {
+	if !o.soft {
+		return 0
+	}
+	return o.timeout * time.Duration(1+o.retries)
 }
 
 var flags = map[string]uintptr{"ro": syscall.MS_RDONLY, "nosuid": syscall.MS_NOSUID, "nodev": syscall.MS_NODEV, "noexec": syscall.MS_NOEXEC}
 
 // ignored have no meaning to this client.
 var ignored = map[string]bool{
-	"rw": true, "hard": true, "nolock": true, "lock": true, "tcp": true, "async": true, "sync": true, "suid": true, "dev": true, "exec": true,
-	"noatime": true, "relatime": true, "nodiratime": true, "noresvport": true, "resvport": true, "noac": true, "ac": true, "defaults": true, "intr": true, "nointr": true,
-	"rsize": true, "wsize": true, "nconnect": true, "retrans": true, "proto": true, "mountproto": true, "actimeo": true, "acregmin": true, "acregmax": true, "acdirmin": true,
-	"acdirmax": true, "lookupcache": true, "local_lock": true, "sec": true, "mountvers": true, "retry": true, "addr": true, "_netdev": true,
+	"rw": true, "nolock": true, "lock": true, "tcp": true, "async": true, "sync": true, "suid": true, "dev": true, "exec": true,
+	"noatime": true, "relatime": true, "nodiratime": true, "noac": true, "ac": true, "defaults": true, "intr": true, "nointr": true,
+	"rsize": true, "wsize": true, "nconnect": true, "proto": true, "mountproto": true, "actimeo": true, "acregmin": true, "acregmax": true, "acdirmin": true,
+	"acdirmax": true, "lookupcache": true, "local_lock": true, "sec": true, "mountvers": true, "retry": true, "addr": true, "_netdev": true, "clientaddr": true,
+	"sharecache": true, "nosharecache": true, "cto": true, "nocto": true, "fsc": true, "nofsc": true, "softreval": true, "nosoftreval": true, "migration": true, "nomigration": true,
+	"minorversion": true, "max_connect": true, "rdirplus": true, "nordirplus": true, "bg": true, "fg": true,
 }
 
 var errVersion = errors.New("requested NFS version or transport protocol is not supported")
 
-func parseOptions(text string) (mountOptions, error) {
-	o := mountOptions{port: "2049", timeout: time.Minute}
+// versions that can be asked for, and what serves them.
+var versions = map[string]int{"3": 3, "4": 4, "4.0": 4, "4.1": 4, "4.2": 4}
+
+// parseOptions takes the version where the options name none.
+func parseOptions(text string, version int) (mountOptions, error) {
+	o := mountOptions{version: version, port: "2049", timeout: time.Minute, retries: 2, softError: syscall.EIO, reserved: true}
 	for _, option := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
 		name, value, _ := strings.Cut(option, "=")
 		switch {
 		case name == "vers" || name == "nfsvers":
-			if value != "3" {
+			if o.version = versions[value]; o.version == 0 {
 				return o, errVersion
 			}
 		case name == "port":
@@ -45,6 +64,18 @@ func parseOptions(text string) (mountOptions, error) {
 			o.mountPort = value
 		case name == "soft":
 			o.soft = true
+		case name == "softerr":
+			o.soft, o.softError = true, syscall.ETIMEDOUT
+		case name == "hard":
+			o.soft = false
+		case name == "resvport" || name == "noresvport":
+			o.reserved = name == "resvport"
+		case name == "retrans":
+			retries, err := strconv.Atoi(value)
+			if err != nil || retries < 0 {
+				return o, fmt.Errorf("retrans=%s is not a number of retries", value)
+			}
+			o.retries = retries
 		case name == "timeo":
 			tenths, err := strconv.Atoi(value)
 			if err != nil || tenths < 1 {

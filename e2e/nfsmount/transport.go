@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // transport is one TCP connection to a server that is made again as the kernel's
@@ -22,9 +24,12 @@ type transport struct {
 	// timeout without an answer after which the connection is made again.
 	timeout time.Duration
 	soft    bool
+	// reserved ports are the source of a client that runs as root.
+	reserved bool
 
 	mu      sync.Mutex
 	conn    net.Conn
+	dialing bool
 	port    int // source port of the last connection
 	next    uint32
 	pending map[uint32]*request
@@ -35,8 +40,8 @@ type request struct {
 	answer  chan []byte
 }
 
-func newTransport(address string, timeout time.Duration, soft bool) *transport {
-	return &transport{address: address, timeout: timeout, soft: soft, next: rand.Uint32(), pending: map[uint32]*request{}}
+func newTransport(address string, timeout time.Duration, soft, reserved bool) *transport {
+	return &transport{address: address, timeout: timeout, soft: soft, reserved: reserved, next: rand.Uint32(), pending: map[uint32]*request{}}
 }
 
 var errTimeout = errors.New("the server does not answer")
@@ -96,35 +101,55 @@ func (t *transport) send(conn net.Conn, message []byte) error {
 func (t *transport) reconnect(old net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.conn != old {
+	if t.conn != old || t.dialing {
 		return
 	}
 	if old != nil {
 		_ = old.Close()
 	}
-	conn, err := t.dial()
-	if err != nil {
-		log.Println("connecting to", t.address, ":", err)
-		t.conn = nil
-		time.AfterFunc(200*time.Millisecond, func() {
-			t.mu.Lock()
-			waiting := t.conn == nil && len(t.pending) > 0
-			t.mu.Unlock()
-			if waiting {
-				t.reconnect(nil)
+	t.conn, t.dialing = nil, true
+	go t.connect()
+}
+
+// connect tries until it is connected or no call waits any more.
+func (t *transport) connect() {
+	said := ""
+	for {
+		conn, err := t.dial()
+		t.mu.Lock()
+		if err == nil || len(t.pending) == 0 {
+			t.conn, t.dialing = conn, false
+			messages := make([][]byte, 0, len(t.pending))
+			for _, r := range t.pending {
+				messages = append(messages, r.message)
 			}
-		})
-		return
+			t.mu.Unlock()
+			if err == nil {
+				log.Println("connected to", t.address, "from", conn.LocalAddr())
+				t.resume(conn, messages)
+			}
+			return
+		}
+		t.mu.Unlock()
+		if err.Error() != said {
+			said = err.Error()
+			log.Println("connecting to", t.address, ":", err)
+		}
+		time.Sleep(redialPause)
 	}
-	log.Println("connected to", t.address, "from", conn.LocalAddr())
-	t.conn = conn
+}
+
+// resume sends what the connection before has not answered.
+func (t *transport) resume(conn net.Conn, messages [][]byte) {
 	go t.receive(conn)
-	for _, r := range t.pending {
-		if t.send(conn, r.message) != nil {
-			break // receive notices
+	for _, message := range messages {
+		if t.send(conn, message) != nil {
+			return // receive notices
 		}
 	}
 }
+
+const redialPause = 200 * time.Millisecond
 
 const dialTimeout = 2 * time.Second
 
@@ -135,13 +160,13 @@ func (t *transport) dial() (net.Conn, error) {
 	var last error
 	for range 20 {
 		port := t.port
-		if port == 0 {
+		if port == 0 && t.reserved {
 			port = firstReserved + rand.IntN(lastReserved-firstReserved+1)
 		}
-		dialer := net.Dialer{Timeout: dialTimeout, LocalAddr: &net.TCPAddr{Port: port}, Control: reuse}
+		dialer := net.Dialer{Timeout: dialTimeout, LocalAddr: &net.TCPAddr{Port: port}, Control: configure, KeepAliveConfig: keepAlive}
 		conn, err := dialer.Dial("tcp", t.address)
 		if err == nil {
-			t.port = port
+			t.port = conn.LocalAddr().(*net.TCPAddr).Port
 			return conn, nil
 		}
 		last = err
@@ -153,10 +178,16 @@ func (t *transport) dial() (net.Conn, error) {
 	return nil, last
 }
 
-func reuse(_, _ string, raw syscall.RawConn) error {
+// A server that is gone is noticed after seconds, also one that has another host's address now.
+const goneAfter = 10 * time.Second
+
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: 2 * time.Second, Count: 4}
+
+func configure(_, _ string, raw syscall.RawConn) error {
 	var err error
 	if outer := raw.Control(func(fd uintptr) {
-		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+		err = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(goneAfter.Milliseconds())))
 	}); outer != nil {
 		return outer
 	}

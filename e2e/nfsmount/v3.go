@@ -4,46 +4,47 @@ import (
 	"context"
 	"fmt"
 	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 // Programs (RFC 1813).
 const (
 	nfsProgram   = 100003
 	mountProgram = 100005
-	version      = 3
 )
 
 // Procedures of NFSv3.
 const (
-	procGetattr = 1
-	procSetattr = 2
-	procLookup  = 3
-	procRead    = 6
-	procWrite   = 7
-	procCreate  = 8
-	procMkdir   = 9
-	procRemove  = 12
-	procRmdir   = 13
-	procRename  = 14
-	procReaddir = 16
-	procFsstat  = 18
+	procGetattr  = 1
+	procSetattr  = 2
+	procLookup   = 3
+	procReadlink = 5
+	procRead     = 6
+	procWrite    = 7
+	procCreate   = 8
+	procMkdir    = 9
+	procSymlink  = 10
+	procRemove   = 12
+	procRmdir    = 13
+	procRename   = 14
+	procLink     = 15
+	procReaddir  = 16
+	procFsstat   = 18
 )
 
-type handle []byte
+// v3 is a share by NFSv3, which has no state: it opens nothing.
+type v3 struct{ nfs *transport }
 
-// attributes of a file: fattr3.
-type attributes struct {
-	kind, mode, nlink, uid, gid uint32
-	size, used, fileID          uint64
-	atime, mtime, ctime         [2]uint32
-}
-
-// client calls one server. Errors are errno values.
-type client struct{ nfs *transport }
-
-// header of a call with AUTH_SYS credentials of root, after the place for the xid.
-func header(program, procedure uint32) *writer {
-	w := &writer{b: make([]byte, 4)}
+// header of a call with AUTH_SYS credentials of root, after the place for the xid. The group
+// is the caller's, which new files get. FUSE has checked the caller's permission.
+func header(ctx context.Context, program, version, procedure uint32) *writer {
+	gid := uint32(0)
+	if caller, ok := fuse.FromContext(ctx); ok {
+		gid = caller.Gid
+	}
+	w := &writer{b: make([]byte, 4, 256)}
 	for _, v := range []uint32{0, 2, program, version, procedure} {
 		w.u32(v)
 	}
@@ -52,7 +53,7 @@ func header(program, procedure uint32) *writer {
 	w.u32(0) // stamp
 	w.u32(0) // no machine name
 	w.u32(0) // uid
-	w.u32(0) // gid
+	w.u32(gid)
 	w.u32(0) // no more groups
 	w.u32(0) // AUTH_NONE
 	w.u32(0)
@@ -87,10 +88,19 @@ func call(ctx context.Context, t *transport, w *writer) (*reader, uint32, error)
 }
 
 // do calls NFS and returns the rest of a good answer.
-func (c *client) do(ctx context.Context, procedure uint32, arguments func(*writer)) (*reader, syscall.Errno) {
-	w := header(nfsProgram, procedure)
-	arguments(w)
-	r, status, err := call(ctx, c.nfs, w)
+func (c *v3) do(ctx context.Context, procedure uint32, arguments func(*writer)) (*reader, syscall.Errno) {
+	ctx, cancel := killable(ctx)
+	defer cancel()
+	var r *reader
+	var status uint32
+	var err error
+	for waited := time.Duration(0); ; waited = pause(ctx, waited) {
+		w := header(ctx, nfsProgram, 3, procedure)
+		arguments(w)
+		if r, status, err = call(ctx, c.nfs, w); err != nil || status != statusDelay {
+			break
+		}
+	}
 	switch {
 	case err == context.Canceled:
 		return nil, syscall.EINTR
@@ -100,24 +110,6 @@ func (c *client) do(ctx context.Context, procedure uint32, arguments func(*write
 		return nil, errno(status)
 	}
 	return r, 0
-}
-
-// errno of nfsstat3, of which the lower values are those of Unix.
-func errno(status uint32) syscall.Errno {
-	switch status {
-	case 63:
-		return syscall.ENAMETOOLONG
-	case 66:
-		return syscall.ENOTEMPTY
-	case 70:
-		return syscall.ESTALE
-	case 10004:
-		return syscall.ENOTSUP
-	}
-	if status < 63 {
-		return syscall.Errno(status)
-	}
-	return syscall.EIO
 }
 
 func readAttributes(r *reader) attributes {
@@ -140,7 +132,7 @@ func maybe(r *reader) (attributes, bool) {
 
 // mount asks the MOUNT protocol for the handle of a share.
 func mount(ctx context.Context, t *transport, share string) (handle, error) {
-	w := header(mountProgram, 1)
+	w := header(ctx, mountProgram, 3, 1)
 	w.bytes([]byte(share))
 	r, status, err := call(ctx, t, w)
 	if err != nil {
@@ -153,7 +145,7 @@ func mount(ctx context.Context, t *transport, share string) (handle, error) {
 	return root, r.err
 }
 
-func (c *client) getattr(ctx context.Context, h handle) (attributes, syscall.Errno) {
+func (c *v3) getattr(ctx context.Context, h handle) (attributes, syscall.Errno) {
 	r, e := c.do(ctx, procGetattr, func(w *writer) { w.bytes(h) })
 	if e != 0 {
 		return attributes{}, e
@@ -168,13 +160,7 @@ func end(r *reader) syscall.Errno {
 	return 0
 }
 
-// object is a file that was found or made.
-type object struct {
-	handle     handle
-	attributes attributes
-}
-
-func (c *client) lookup(ctx context.Context, dir handle, name string) (object, syscall.Errno) {
+func (c *v3) lookup(ctx context.Context, dir handle, name string) (object, syscall.Errno) {
 	r, e := c.do(ctx, procLookup, func(w *writer) { w.bytes(dir); w.bytes([]byte(name)) })
 	if e != 0 {
 		return object{}, e
@@ -182,7 +168,7 @@ func (c *client) lookup(ctx context.Context, dir handle, name string) (object, s
 	return c.found(ctx, append(handle(nil), r.bytes()...), r)
 }
 
-func (c *client) found(ctx context.Context, h handle, r *reader) (object, syscall.Errno) {
+func (c *v3) found(ctx context.Context, h handle, r *reader) (object, syscall.Errno) {
 	a, known := maybe(r)
 	if e := end(r); e != 0 {
 		return object{}, e
@@ -196,20 +182,9 @@ func (c *client) found(ctx context.Context, h handle, r *reader) (object, syscal
 	return object{h, a}, 0
 }
 
-// make creates a file or a folder.
-func (c *client) make(ctx context.Context, procedure uint32, dir handle, name string, mode uint32, exclusive bool) (object, syscall.Errno) {
-	r, e := c.do(ctx, procedure, func(w *writer) {
-		w.bytes(dir)
-		w.bytes([]byte(name))
-		if procedure == procCreate {
-			how := uint32(0) // UNCHECKED
-			if exclusive {
-				how = 1 // GUARDED
-			}
-			w.u32(how)
-		}
-		setting{mode: &mode}.write(w)
-	})
+// make creates what the arguments after the name say.
+func (c *v3) make(ctx context.Context, procedure uint32, dir handle, name string, arguments func(*writer)) (object, syscall.Errno) {
+	r, e := c.do(ctx, procedure, func(w *writer) { w.bytes(dir); w.bytes([]byte(name)); arguments(w) })
 	if e != 0 {
 		return object{}, e
 	}
@@ -219,12 +194,44 @@ func (c *client) make(ctx context.Context, procedure uint32, dir handle, name st
 	return c.found(ctx, append(handle(nil), r.bytes()...), r)
 }
 
-// setting is sattr3; nil is left as it is.
-type setting struct {
-	mode, uid, gid *uint32
-	size           *uint64
-	mtime          *[2]uint32
+func (c *v3) create(ctx context.Context, dir handle, name string, s setting, exclusive bool) (object, *file, syscall.Errno) {
+	o, e := c.make(ctx, procCreate, dir, name, func(w *writer) {
+		how := uint32(0) // UNCHECKED
+		if exclusive {
+			how = 1 // GUARDED
+		}
+		w.u32(how)
+		s.write(w)
+	})
+	return o, &file{}, e
 }
+
+func (c *v3) mkdir(ctx context.Context, dir handle, name string, s setting) (object, syscall.Errno) {
+	return c.make(ctx, procMkdir, dir, name, s.write)
+}
+
+func (c *v3) symlink(ctx context.Context, dir handle, name, target string, s setting) (object, syscall.Errno) {
+	return c.make(ctx, procSymlink, dir, name, func(w *writer) { s.write(w); w.bytes([]byte(target)) })
+}
+
+func (c *v3) readlink(ctx context.Context, h handle) ([]byte, syscall.Errno) {
+	r, e := c.do(ctx, procReadlink, func(w *writer) { w.bytes(h) })
+	if e != 0 {
+		return nil, e
+	}
+	maybe(r)
+	target := r.bytes()
+	return target, end(r)
+}
+
+func (c *v3) link(ctx context.Context, h, dir handle, name string) syscall.Errno {
+	_, e := c.do(ctx, procLink, func(w *writer) { w.bytes(h); w.bytes(dir); w.bytes([]byte(name)) })
+	return e
+}
+
+func (c *v3) open(context.Context, handle) (*file, syscall.Errno) { return &file{}, 0 }
+func (c *v3) release(context.Context, *file)                      {}
+func (c *v3) leave()                                              {}
 
 func (s setting) write(w *writer) {
 	for _, v := range []*uint32{s.mode, s.uid, s.gid} {
@@ -241,22 +248,23 @@ func (s setting) write(w *writer) {
 		w.u32(1)
 		w.u64(*s.size)
 	}
-	w.u32(0) // atime
-	if s.mtime == nil {
-		w.u32(0)
-	} else {
+	for _, t := range []*[2]uint32{s.atime, s.mtime} {
+		if t == nil {
+			w.u32(0)
+			continue
+		}
 		w.u32(2) // SET_TO_CLIENT_TIME
-		w.u32(s.mtime[0])
-		w.u32(s.mtime[1])
+		w.u32(t[0])
+		w.u32(t[1])
 	}
 }
 
-func (c *client) setattr(ctx context.Context, h handle, s setting) syscall.Errno {
+func (c *v3) setattr(ctx context.Context, h handle, _ *file, s setting) syscall.Errno {
 	_, e := c.do(ctx, procSetattr, func(w *writer) { w.bytes(h); s.write(w); w.u32(0) })
 	return e
 }
 
-func (c *client) read(ctx context.Context, h handle, offset uint64, count int) ([]byte, syscall.Errno) {
+func (c *v3) read(ctx context.Context, h handle, _ *file, offset uint64, count int) ([]byte, syscall.Errno) {
 	r, e := c.do(ctx, procRead, func(w *writer) { w.bytes(h); w.u64(offset); w.u32(uint32(count)) })
 	if e != 0 {
 		return nil, e
@@ -268,7 +276,7 @@ func (c *client) read(ctx context.Context, h handle, offset uint64, count int) (
 	return data, end(r)
 }
 
-func (c *client) write(ctx context.Context, h handle, offset uint64, data []byte) (int, syscall.Errno) {
+func (c *v3) write(ctx context.Context, h handle, _ *file, offset uint64, data []byte) (int, syscall.Errno) {
 	r, e := c.do(ctx, procWrite, func(w *writer) {
 		w.bytes(h)
 		w.u64(offset)
@@ -287,12 +295,16 @@ func (c *client) write(ctx context.Context, h handle, offset uint64, data []byte
 	return written, end(r)
 }
 
-func (c *client) remove(ctx context.Context, procedure uint32, dir handle, name string) syscall.Errno {
+func (c *v3) remove(ctx context.Context, dir handle, name string, folder bool) syscall.Errno {
+	procedure := uint32(procRemove)
+	if folder {
+		procedure = procRmdir
+	}
 	_, e := c.do(ctx, procedure, func(w *writer) { w.bytes(dir); w.bytes([]byte(name)) })
 	return e
 }
 
-func (c *client) rename(ctx context.Context, from handle, name string, to handle, newName string) syscall.Errno {
+func (c *v3) rename(ctx context.Context, from handle, name string, to handle, newName string) syscall.Errno {
 	_, e := c.do(ctx, procRename, func(w *writer) {
 		w.bytes(from)
 		w.bytes([]byte(name))
@@ -302,12 +314,7 @@ func (c *client) rename(ctx context.Context, from handle, name string, to handle
 	return e
 }
 
-type entry struct {
-	name   string
-	fileID uint64
-}
-
-func (c *client) readdir(ctx context.Context, dir handle) ([]entry, syscall.Errno) {
+func (c *v3) readdir(ctx context.Context, dir handle) ([]entry, syscall.Errno) {
 	var all []entry
 	var cookie uint64
 	verifier := make([]byte, 8)
@@ -334,12 +341,12 @@ func (c *client) readdir(ctx context.Context, dir handle) ([]entry, syscall.Errn
 	}
 }
 
-func (c *client) statfs(ctx context.Context, h handle) (total, free, available, files, freeFiles uint64, e syscall.Errno) {
+func (c *v3) statfs(ctx context.Context, h handle) (space, syscall.Errno) {
 	r, e := c.do(ctx, procFsstat, func(w *writer) { w.bytes(h) })
 	if e != 0 {
-		return 0, 0, 0, 0, 0, e
+		return space{}, e
 	}
 	maybe(r)
-	total, free, available, files, freeFiles = r.u64(), r.u64(), r.u64(), r.u64(), r.u64()
-	return total, free, available, files, freeFiles, end(r)
+	s := space{total: r.u64(), free: r.u64(), available: r.u64(), files: r.u64(), freeFiles: r.u64()}
+	return s, end(r)
 }

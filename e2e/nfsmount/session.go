@@ -1,0 +1,493 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Statuses of NFSv4.1 that have a meaning here (RFC 8881, section 15).
+const (
+	statusExpired        = 10011
+	statusGrace          = 10013
+	statusStaleClient    = 10022
+	statusStaleState     = 10023
+	statusOldState       = 10024
+	statusBadState       = 10025
+	statusNoGrace        = 10033
+	statusAdminRevoked   = 10047
+	statusBadSession     = 10052
+	statusBadSlot        = 10053
+	statusNotBound       = 10055
+	statusMisordered     = 10063
+	statusUncached       = 10068
+	statusFalseRetry     = 10076
+	statusDeadSession    = 10078
+	statusDelegRevoked   = 10087
+	maxSlots             = 16
+	maxBytes             = 1<<20 + 4096 // of a request, and of a response
+	overhead             = 2048         // of a READ or WRITE
+	wantNoDelegation     = 0x0400
+	anonymous            = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // no open's state
+	farewell             = 2 * time.Second
+	confirmed, notParts  = 0x80000000, 0x00010000 // flags of EXCHANGE_ID
+	noBackChannel        = 0
+	claimName, claimPrev = 0, 1
+	claimHandle          = 4
+)
+
+// v4 is a share by NFSv4.1. A lost session, or a server without memory of this client, is
+// replaced; callers wait meanwhile.
+type v4 struct {
+	rpc   *transport
+	owner string
+	// verifier changes when the client forgets its files.
+	verifier [8]byte
+	// soft is the time after which a call fails with softError; 0 is never.
+	soft      time.Duration
+	softError syscall.Errno
+	lease     time.Duration
+	ended     chan struct{}
+
+	mu      sync.Mutex
+	session *session
+	ready   chan struct{} // closed while there is a session
+	last    *session      // the session before, for its client
+	files   map[*file]bool
+}
+
+// session at a server, which does one request a slot at a time.
+type session struct {
+	id                []byte
+	client            uint64
+	sequence          uint32 // of the client's next session
+	slots             chan *slot
+	lost              chan struct{}
+	maxRead, maxWrite int
+}
+
+type slot struct{ number, sequence uint32 }
+
+// file that is open at the server.
+type file struct {
+	handle handle
+	owner  string
+
+	opening sync.Mutex
+	mu      sync.Mutex
+	state   string
+}
+
+func (f *file) setState(state []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state = string(state)
+}
+
+func (f *file) stateID() string {
+	if f == nil {
+		return anonymous
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
+
+// operations of a COMPOUND.
+type operations struct {
+	writer
+	count uint32
+}
+
+func (o *operations) add(code uint32) *operations {
+	o.count++
+	o.u32(code)
+	return o
+}
+
+func (o *operations) handle(h handle) { o.add(opPutFH).bytes(h) }
+
+// compound encodes a request.
+func compound(ctx context.Context, build func(*operations)) []byte {
+	o := &operations{}
+	build(o)
+	w := header(ctx, nfsProgram, 4, 1)
+	w.bytes(nil) // tag
+	w.u32(1)     // minor version
+	w.u32(o.count)
+	return append(w.b, o.b...)
+}
+
+// result reads the header of a response, of which the results follow.
+func result(answer []byte, err error) (*reader, uint32, error) {
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := body(answer)
+	if err != nil {
+		return nil, 0, err
+	}
+	status := r.u32()
+	r.bytes() // tag
+	r.u32()   // count
+	return r, status, r.err
+}
+
+// skip leaves out results without a content.
+func (r *reader) skip(results int) *reader {
+	r.take(8 * results)
+	return r
+}
+
+// do repeats operations until the server has done or refused them. The response need be kept
+// (keep) for what must not be done twice.
+func (c *v4) do(ctx context.Context, keep bool, build func(*operations)) (*reader, syscall.Errno) {
+	ctx, cancel := killable(ctx)
+	defer cancel()
+	for waited := time.Duration(0); ; {
+		r, status, err := c.attempt(ctx, keep, build)
+		switch {
+		case ctx.Err() != nil:
+			return nil, syscall.EINTR
+		case err == context.DeadlineExceeded:
+			return nil, c.softError
+		case err != nil:
+			return nil, syscall.EIO
+		}
+		switch status {
+		case 0:
+			return r, 0
+		case statusDelay, statusGrace, statusUncached:
+			waited = pause(ctx, waited)
+		case statusBadSession:
+			// the next attempt waits for another session
+		case statusExpired, statusStaleState, statusOldState, statusBadState, statusAdminRevoked, statusDelegRevoked:
+			return nil, errState
+		default:
+			return nil, errno(status)
+		}
+	}
+}
+
+// errState is for a state that the server does not know. It leaves this client never.
+const errState = syscall.EBADFD
+
+// withState repeats operations on an open file, which is opened again if the server has forgotten it.
+func (c *v4) withState(ctx context.Context, f *file, keep bool, build func(o *operations, state string)) (*reader, syscall.Errno) {
+	for {
+		var state string
+		r, e := c.do(ctx, keep, func(o *operations) {
+			state = f.stateID()
+			build(o, state)
+		})
+		if e != errState {
+			return r, e
+		}
+		if f == nil {
+			return nil, syscall.EIO
+		}
+		log.Println("the server does not know the open file", f.owner)
+		if e := c.reopen(ctx, f, state); e != 0 {
+			return nil, e
+		}
+	}
+}
+
+func (c *v4) attempt(ctx context.Context, keep bool, build func(*operations)) (*reader, uint32, error) {
+	if c.soft > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.soft)
+		defer cancel()
+	}
+	for {
+		c.mu.Lock()
+		s, ready := c.session, c.ready
+		c.mu.Unlock()
+		if s != nil {
+			return c.request(ctx, s, keep, build)
+		}
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// request does operations once. Its slot is used again when the server has answered, also if
+// nobody waits for the answer any more.
+func (c *v4) request(ctx context.Context, s *session, keep bool, build func(*operations)) (*reader, uint32, error) {
+	var slot *slot
+	select {
+	case slot = <-s.slots:
+	case <-s.lost:
+		return nil, statusBadSession, nil
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	message := compound(ctx, func(o *operations) {
+		o.add(opSequence).b = append(o.b, s.id...)
+		o.u32(slot.sequence)
+		o.u32(slot.number)
+		o.u32(maxSlots - 1)
+		if keep {
+			o.u32(1)
+		} else {
+			o.u32(0)
+		}
+		build(o)
+	})
+	type answer struct {
+		r      *reader
+		status uint32
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		r, status, err := result(c.rpc.call(context.WithoutCancel(ctx), message))
+		if err == nil {
+			r.u32()
+			sequence := r.u32()
+			switch sequence {
+			case 0:
+				slot.sequence++
+				r.take(36)
+			case statusUncached:
+				slot.sequence++
+			case statusBadSession, statusDeadSession, statusStaleClient, statusMisordered, statusBadSlot, statusNotBound, statusFalseRetry:
+				status = statusBadSession
+			}
+			if status == statusStaleClient {
+				status = statusBadSession
+			}
+			if status == statusBadSession {
+				c.lose(s, sequence)
+			}
+		}
+		answered <- answer{r, status, err}
+		s.slots <- slot
+	}()
+	select {
+	case a := <-answered:
+		return a.r, a.status, a.err
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+}
+
+// lose replaces a session, once.
+func (c *v4) lose(s *session, status uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != s {
+		return
+	}
+	log.Println("the session is lost:", status)
+	close(s.lost)
+	c.session, c.ready = nil, make(chan struct{})
+	go func() {
+		for waited := time.Duration(0); ; waited = pause(context.Background(), waited) {
+			if err := c.establish(context.Background()); err == nil {
+				return
+			} else {
+				log.Println("making a session:", err)
+			}
+		}
+	}()
+}
+
+// raw does one operation outside of a session.
+func (c *v4) raw(ctx context.Context, build func(*operations)) (*reader, uint32, error) {
+	r, status, err := result(c.rpc.call(ctx, compound(ctx, build)))
+	if err == nil {
+		r.skip(1)
+	}
+	return r, status, err
+}
+
+// establish makes a session, and opens the files again if the server has forgotten this client.
+func (c *v4) establish(ctx context.Context) error {
+	r, status, err := c.raw(ctx, func(o *operations) {
+		o.add(opExchangeID).b = append(o.b, c.verifier[:]...)
+		o.bytes([]byte(c.owner))
+		o.u32(notParts)
+		o.u32(0) // no protection of state
+		o.u32(0) // no description of the program
+	})
+	if err != nil || status != 0 {
+		return fmt.Errorf("EXCHANGE_ID: %d, %w", status, err)
+	}
+	s := &session{client: r.u64(), sequence: r.u32(), lost: make(chan struct{}), slots: make(chan *slot, maxSlots)}
+	known := r.u32()&confirmed != 0
+	c.mu.Lock()
+	if known && c.last != nil && c.last.client == s.client {
+		s.sequence = c.last.sequence
+	}
+	c.mu.Unlock()
+	if err := c.createSession(ctx, s); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.last = s
+	c.mu.Unlock()
+	if !known {
+		c.reclaim(ctx, s)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = s
+	close(c.ready)
+	log.Printf("session %x of client %x, known before: %v", s.id, s.client, known)
+	return nil
+}
+
+func (c *v4) createSession(ctx context.Context, s *session) error {
+	channel := func(o *operations) {
+		for _, v := range []uint32{0, maxBytes, maxBytes, 8 << 10, 16, maxSlots, 0} {
+			o.u32(v)
+		}
+	}
+	r, status, err := c.raw(ctx, func(o *operations) {
+		o.add(opCreateSession).u64(s.client)
+		o.u32(s.sequence)
+		o.u32(noBackChannel)
+		channel(o)
+		channel(o)
+		o.u32(0x40000000) // program of the callbacks that are not wanted
+		o.u32(1)
+		o.u32(0) // AUTH_NONE
+	})
+	if err != nil || status != 0 {
+		return fmt.Errorf("CREATE_SESSION: %d, %w", status, err)
+	}
+	s.id = bytes.Clone(r.take(16))
+	s.sequence = r.u32() + 1
+	r.u32() // flags
+	r.u32() // header's padding
+	s.maxWrite = min(int(r.u32())-overhead, 1<<20)
+	s.maxRead = min(int(r.u32())-overhead, 1<<20)
+	r.u32()
+	r.u32()
+	slots := min(r.u32(), maxSlots)
+	if r.err != nil || slots == 0 || s.maxRead < 4096 || s.maxWrite < 4096 {
+		return fmt.Errorf("CREATE_SESSION: the server allows %d slots, %d bytes to write and %d to read (%v)", slots, s.maxWrite, s.maxRead, r.err)
+	}
+	for i := range slots {
+		s.slots <- &slot{number: i, sequence: 1}
+	}
+	return nil
+}
+
+// reclaim opens the files that are open at a server that knows none. What cannot be reclaimed
+// is opened when it is used.
+func (c *v4) reclaim(ctx context.Context, s *session) {
+	c.mu.Lock()
+	files := make([]*file, 0, len(c.files))
+	for f := range c.files {
+		files = append(files, f)
+	}
+	c.mu.Unlock()
+	repeat := func(build func(*operations)) (r *reader, status uint32, err error) {
+		for waited := time.Duration(0); ; waited = pause(ctx, waited) {
+			r, status, err = c.request(ctx, s, true, build)
+			if err != nil || status != statusDelay && status != statusGrace {
+				return r, status, err
+			}
+		}
+	}
+	reclaimed := 0
+	for _, f := range files {
+		r, status, err := repeat(func(o *operations) {
+			o.handle(f.handle)
+			openArguments(o, s.client, f.owner)
+			o.u32(0) // no creation
+			o.u32(claimPrev)
+			o.u32(0) // no delegation
+		})
+		if err == nil && status == 0 {
+			f.setState(readState(r.skip(1)))
+			reclaimed++
+		} else {
+			log.Println("reclaiming", f.owner, ":", status, err)
+		}
+	}
+	_, status, err := repeat(func(o *operations) { o.add(opReclaimComplete).u32(0) })
+	log.Println("reclaimed", reclaimed, "of", len(files), "files:", status, err)
+}
+
+func (c *v4) renew() {
+	for {
+		select {
+		case <-c.ended:
+			return
+		case <-time.After(c.lease / 3):
+			c.do(context.Background(), false, func(*operations) {})
+		}
+	}
+}
+
+// leave forgets the client at the server, if it answers.
+func (c *v4) leave() {
+	close(c.ended)
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	c.raw(ctx, func(o *operations) { o.add(opDestroySession).b = append(o.b, s.id...) })
+	c.raw(ctx, func(o *operations) { o.add(opDestroyClientID).u64(s.client) })
+}
+
+func openArguments(o *operations, client uint64, owner string) {
+	o.add(opOpen).u32(0)
+	o.u32(3 | wantNoDelegation) // read and write
+	o.u32(0)                    // deny nothing
+	o.u64(client)
+	o.bytes([]byte(owner))
+}
+
+// readState reads the answer of an OPEN and returns its state.
+func readState(r *reader) []byte {
+	r.take(8)
+	state := bytes.Clone(r.take(16))
+	r.take(24) // change of the folder, flags
+	readBitmap(r)
+	switch r.u32() { // delegation
+	case 0:
+	case 3: // none, and why
+		if why := r.u32(); why == 1 || why == 2 {
+			r.u32()
+		}
+	default:
+		r.err = errDelegation
+	}
+	return state
+}
+
+var errDelegation = fmt.Errorf("the server delegates a file, against the client's wish")
+
+func readBitmap(r *reader) []uint32 {
+	words := make([]uint32, min(r.u32(), 8))
+	for i := range words {
+		words[i] = r.u32()
+	}
+	return words
+}
+
+func bitmap(w *writer, bits ...int) {
+	var words [3]uint32
+	for _, bit := range bits {
+		words[bit/32] |= 1 << (bit % 32)
+	}
+	w.u32(3)
+	for _, word := range words {
+		w.u32(word)
+	}
+}
