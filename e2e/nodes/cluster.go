@@ -24,6 +24,9 @@ type Cluster struct {
 	*sandbox.Sandbox
 	Nodes []*Node
 
+	// Image is the archive of Fairlead's image.
+	Image string
+
 	programs programs
 	// more services that each node runs.
 	more []service
@@ -35,7 +38,7 @@ type Options struct {
 	Dir string
 	// Nodes is how many there are.
 	Nodes int
-	// Fairlead is the image archive that is installed.
+	// Image is the archive of Fairlead's image.
 	Image string
 	Out   io.Writer
 }
@@ -52,7 +55,7 @@ const NodeInitVariable = "FAIRLEAD_NODEINIT"
 
 // Start starts a control plane and nodes, and waits until the nodes are Ready. It is called in a machine of its own.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{programs: programs{NodeInit: os.Getenv(NodeInitVariable)}}
+	c := &Cluster{Image: o.Image, programs: programs{NodeInit: os.Getenv(NodeInitVariable)}}
 	if c.programs.NodeInit == "" {
 		return nil, fmt.Errorf("%s must name the program nodeinit", NodeInitVariable)
 	}

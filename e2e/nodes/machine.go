@@ -2,5 +2,14 @@ package nodes
 
 import "github.com/fairlead-io/fairlead/e2e/machine"
 
-// Machine in which a cluster of nodes runs: it ends with all of them.
-func Machine() machine.Spec { return machine.Spec{Folders: []string{"/var/lib"}} }
+// iscsiadm is what longhorn-manager asks a node for, for its version. Nothing here speaks iSCSI.
+const iscsiadm = "/fairlead-nodes/iscsiadm"
+
+// Machine in which a cluster of nodes runs: it ends with all of them. Nodes have its programs.
+func Machine() machine.Spec {
+	return machine.Spec{
+		Folders: []string{"/var/lib"},
+		Files:   []machine.File{{Path: iscsiadm, Text: "#!/bin/sh\necho iscsiadm version 2.1.8\n", Program: true}},
+		Added:   map[string]string{"/usr/sbin/iscsiadm": iscsiadm},
+	}
+}

@@ -34,6 +34,15 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println("started in", time.Since(began))
+	c.Image = os.Getenv("IMG")
+	if err := c.InstallLonghorn(ctx); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("longhorn in", time.Since(began))
+	if err := c.InstallFairlead(ctx, "cert-manager"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("fairlead in", time.Since(began))
 	if os.Getenv("NODES_HOLD") != "" {
 		time.Sleep(time.Hour)
 	}
