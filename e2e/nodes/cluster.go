@@ -28,8 +28,6 @@ type Cluster struct {
 	Image string
 
 	programs programs
-	// more services that each node runs.
-	more []service
 }
 
 // Options of a cluster.
@@ -45,23 +43,25 @@ type Options struct {
 
 // programs of the nodes.
 type programs struct {
-	NodeInit, Kubelet, KubeProxy string
+	NodeInit, NFSMount, Kubelet, KubeProxy string
 	// CNI is the folder of the plugins.
 	CNI string
 }
 
-// NodeInitVariable names the environment variable with the path of the program nodeinit.
-const NodeInitVariable = "FAIRLEAD_NODEINIT"
+// Variables of the environment that name programs which make builds.
+const (
+	NodeInitVariable = "FAIRLEAD_NODEINIT"
+	NFSMountVariable = "FAIRLEAD_NFSMOUNT"
+)
 
 // Start starts a control plane and nodes, and waits until the nodes are Ready. It is called in a machine of its own.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{Image: o.Image, programs: programs{NodeInit: os.Getenv(NodeInitVariable)}}
-	if c.programs.NodeInit == "" {
-		return nil, fmt.Errorf("%s must name the program nodeinit", NodeInitVariable)
+	c := &Cluster{Image: o.Image, programs: programs{NodeInit: os.Getenv(NodeInitVariable), NFSMount: os.Getenv(NFSMountVariable)}}
+	if c.programs.NodeInit == "" || c.programs.NFSMount == "" {
+		return nil, fmt.Errorf("%s and %s must name the programs nodeinit and nfsmount", NodeInitVariable, NFSMountVariable)
 	}
-	// What a run left that was killed.
-	if err := errors.Join(detachLoops("node-"), removeCgroups()); err != nil {
-		return nil, err
+	if err := errors.Join(removeLeftovers(), os.MkdirAll(devices, 0o755)); err != nil {
+		return nil, fmt.Errorf("preparing the machine: %w", err)
 	}
 	if err := makeBridges(ctx); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (c *Cluster) Stop() error {
 	if c.Sandbox != nil {
 		problems = append(problems, c.Sandbox.Stop())
 	}
-	return errors.Join(append(problems, removeCgroups())...)
+	return errors.Join(append(problems, removeLeftovers(), os.Remove(devices))...)
 }
 
 func inParallel(nodes []*Node, do func(*Node) error) error {

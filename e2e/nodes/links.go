@@ -54,6 +54,7 @@ func makeBridges(ctx context.Context) error {
 func (n *Node) plug(ctx context.Context, pid int) error {
 	for link, name := range map[Link]string{Management: "eth0", Storage: storageInterface} {
 		port := link.port(n)
+		_, _ = run(ctx, "ip", "link", "del", port) // of the node before it was powered off
 		for _, command := range [][]string{
 			{"link", "add", port, "type", "veth", "peer", "name", name, "netns", strconv.Itoa(pid)},
 			{"link", "set", port, "master", link.bridge(), "up"},

@@ -84,7 +84,7 @@ func (n *Node) PowerOff() error {
 		return fmt.Errorf("powering off %s: %w", n.Name, err)
 	}
 	<-ended
-	return detachLoops(n.Name)
+	return detachLoops("/" + n.Name + "/")
 }
 
 // Pid of the node's first process.
@@ -133,7 +133,7 @@ var kernelFiles = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/pa
 
 func (n *Node) describe() ([]byte, error) {
 	d := description{Name: n.Name, Folders: map[string]string{}, Files: map[string]string{}, Logs: filepath.Join(n.Dir, "log")}
-	d.Empty = []string{"/run", "/dev/longhorn"}
+	d.Empty = []string{"/run", devices}
 	for _, at := range keptFolders {
 		d.Folders[at] = filepath.Join(n.Dir, "disk", at)
 	}

@@ -34,7 +34,7 @@ func (n *Node) services() ([]service, error) {
 	if err := makeCgroup(cgroup(n.Name)); err != nil {
 		return nil, err
 	}
-	services := []service{
+	return []service{
 		{"containerd", []string{"containerd", "--config", filepath.Join(configuration, "containerd.toml")}},
 		{"kubelet", []string{
 			programs.Kubelet, "--config=" + filepath.Join(configuration, "kubelet.yaml"), "--kubeconfig=" + n.cluster.kubeconfig(n.Name),
@@ -45,8 +45,9 @@ func (n *Node) services() ([]service, error) {
 			programs.KubeProxy, "--kubeconfig=" + n.cluster.kubeconfig("kube-proxy"), "--hostname-override=" + n.Name, "--proxy-mode=nftables", "--cluster-cidr=" + allPods,
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
-	}
-	return append(services, n.cluster.more...), nil
+		// The kernel has no NFS client: the mount helper in containers asks this one.
+		{"nfsmount", []string{programs.NFSMount, "agent"}},
+	}, nil
 }
 
 const containerdConfiguration = `version = 2

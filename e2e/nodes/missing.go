@@ -1,0 +1,46 @@
+package nodes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/fairlead-io/fairlead/e2e/machine"
+)
+
+// needed programs of the machine, and Debian's packages that have them. A name with a slash is a file.
+var needed = map[string]string{
+	"containerd": "containerd", "ctr": "containerd", "runc": "runc",
+	"ip": "iproute2", "nft": "nftables", "conntrack": "conntrack",
+	"nsenter": "util-linux", "losetup": "mount", "mount": "mount",
+	"mkfs.ext4": "e2fsprogs", "curl": "curl", "bash": "bash",
+	"ganesha.nfsd": "nfs-ganesha", "/usr/lib/x86_64-linux-gnu/ganesha/libfsalvfs.so": "nfs-ganesha-vfs",
+	"/bin/busybox": "busybox-static",
+}
+
+// Unavailable says why there can be no real nodes here, and what to do; it is empty where there can be.
+func Unavailable() string {
+	if why := machine.Unavailable(); why != "" {
+		return why
+	}
+	var packages []string
+	for program, name := range needed {
+		_, err := exec.LookPath(program)
+		if strings.Contains(program, "/") {
+			_, err = os.Stat(program)
+		}
+		if err != nil && !slices.Contains(packages, name) {
+			packages = append(packages, name)
+		}
+	}
+	if len(packages) > 0 {
+		slices.Sort(packages)
+		return fmt.Sprintf("programs are missing; on Debian: apt-get install --no-install-recommends %s", strings.Join(packages, " "))
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return "the kernel has no FUSE"
+	}
+	return ""
+}
