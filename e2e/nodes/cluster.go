@@ -134,7 +134,7 @@ func (c *Cluster) Stop() error {
 	if c.Sandbox != nil {
 		problems = append(problems, c.Sandbox.Stop())
 	}
-	return errors.Join(append(problems, removeLeftovers(), os.Remove(devices))...)
+	return errors.Join(append(problems, removeBridges(context.Background()), removeLeftovers(), os.Remove(devices))...)
 }
 
 func inParallel(nodes []*Node, do func(*Node) error) error {

@@ -11,26 +11,40 @@ import (
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// InstallFairlead installs an overlay of the manifests as docs/install.md says, and waits until it works.
-// Patches are added to it, one list item of kustomize's each.
-func (c *Cluster) InstallFairlead(ctx context.Context, overlay string, patches ...string) error {
+// Installation of Fairlead.
+type Installation struct {
+	// Overlay and Components of the manifests.
+	Overlay    string
+	Components []string
+	// Patches are items of kustomize's list of patches.
+	Patches []string
+}
+
+// InstallFairlead installs the image and an overlay of the manifests as docs/install.md says, and waits until the pods of
+// these Deployments are Ready.
+func (c *Cluster) InstallFairlead(ctx context.Context, i Installation, deployments ...string) error {
 	if err := c.ImportArchive(ctx, c.Image); err != nil {
 		return err
 	}
-	if err := c.ApplyFairlead(ctx, overlay, patches...); err != nil {
+	if err := c.ApplyFairlead(ctx, i); err != nil {
 		return err
 	}
-	return c.WaitFairlead(ctx)
+	return c.WaitRolledOut(ctx, registration.Namespace, deployments...)
 }
 
-// ApplyFairlead applies an overlay with patches.
-func (c *Cluster) ApplyFairlead(ctx context.Context, overlay string, patches ...string) error {
+// ApplyFairlead applies the manifests.
+func (c *Cluster) ApplyFairlead(ctx context.Context, i Installation) error {
 	dir := filepath.Join(c.Dir, "overlay")
-	base, err := filepath.Rel(dir, filepath.Join(c.Root, "manifests", "overlays", overlay))
+	manifests, err := filepath.Rel(dir, filepath.Join(c.Root, "manifests"))
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s]\npatches:\n%s", base, strings.Join(patches, ""))
+	var components []string
+	for _, name := range i.Components {
+		components = append(components, filepath.Join(manifests, "components", name))
+	}
+	text := fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s]\ncomponents: [%s]\npatches:\n%s",
+		filepath.Join(manifests, "overlays", i.Overlay), strings.Join(components, ", "), strings.Join(i.Patches, ""))
 	if err := writeFile(filepath.Join(dir, "kustomization.yaml"), text); err != nil {
 		return err
 	}
@@ -40,12 +54,12 @@ func (c *Cluster) ApplyFairlead(ctx context.Context, overlay string, patches ...
 	return nil
 }
 
-// WaitFairlead waits until all of Fairlead's pods are Ready and the API server trusts its webhooks.
-func (c *Cluster) WaitFairlead(ctx context.Context) error {
-	for _, name := range []string{"fairlead-webhook", "fairlead-controller"} {
-		if out, err := c.Kubectl(ctx, "", "-n", registration.Namespace, "rollout", "status", "deployment/"+name, "--timeout=3m"); err != nil {
-			return fmt.Errorf("waiting for Fairlead: %w\n%s", err, out)
+// WaitRolledOut waits until all pods of Deployments are Ready.
+func (c *Cluster) WaitRolledOut(ctx context.Context, namespace string, deployments ...string) error {
+	for _, name := range deployments {
+		if out, err := c.Kubectl(ctx, "", "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=3m"); err != nil {
+			return fmt.Errorf("waiting for %s: %w\n%s", name, err, out)
 		}
 	}
-	return c.WaitWorking(ctx)
+	return nil
 }

@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -48,6 +49,12 @@ func makeBridges(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func removeBridges(ctx context.Context) error {
+	_, one := run(ctx, "ip", "link", "del", Management.bridge())
+	_, two := run(ctx, "ip", "link", "del", Storage.bridge())
+	return errors.Join(one, two)
 }
 
 // plug connects the network of a process with the bridges.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,39 +15,34 @@ import (
 
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
-	if why := machine.Unavailable(); why != "" {
+	if why := Unavailable(); why != "" {
 		fmt.Fprintln(os.Stderr, "the tests on real nodes cannot run here:", why)
 		os.Exit(0)
 	}
 	os.Exit(machine.Run(Machine(), m.Run))
 }
 
-func TestNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	dir := os.Getenv("NODES_DIR")
-	if dir == "" {
+// start starts a cluster for a test, and stops it at the end of the test.
+func start(t *testing.T) (context.Context, *Cluster) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	dir := filepath.Join(os.Getenv("NODES_DIR"), t.Name())
+	if os.Getenv("NODES_DIR") == "" {
 		dir = t.TempDir()
 	}
-	began := time.Now()
-	c, err := Start(ctx, Options{Dir: dir, Nodes: 3, Out: os.Stderr})
+	c, err := Start(ctx, Options{Dir: dir, Nodes: 3, Image: os.Getenv("FAIRLEAD_IMAGE"), Out: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("started in", time.Since(began))
-	c.Image = os.Getenv("IMG")
-	if err := c.InstallLonghorn(ctx); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println("longhorn in", time.Since(began))
-	if err := c.InstallFairlead(ctx, "cert-manager"); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println("fairlead in", time.Since(began))
-	if os.Getenv("NODES_HOLD") != "" {
-		time.Sleep(time.Hour)
-	}
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
+	t.Cleanup(func() {
+		if t.Failed() && os.Getenv("NODES_HOLD") != "" {
+			fmt.Fprintln(os.Stderr, "holding the cluster: KUBECONFIG="+c.State.Kubeconfig)
+			<-ctx.Done()
+		}
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx, c
 }
