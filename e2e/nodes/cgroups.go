@@ -13,9 +13,7 @@ import (
 
 const cgroupFolder = "/sys/fs/cgroup"
 
-// cgroup of a node, below that of all nodes.
-func cgroup(node string) string { return filepath.Join(allCgroups, node) }
-
+// allCgroups is that of all clusters. Each has a cgroup of its own in it, and its nodes in that.
 const allCgroups = "fairlead-nodes"
 
 // makeCgroup makes a cgroup in each hierarchy (cgroup v1), or in the only one.
@@ -57,9 +55,9 @@ func seedCPUSet(hierarchy, path string) error {
 	return nil
 }
 
-// removeCgroups removes those of all nodes. No process is in them any more.
-func removeCgroups() error {
-	tops, err := filepath.Glob(filepath.Join(cgroupFolder, "*", allCgroups))
+// removeCgroups removes a cgroup and those in it. No process is in them any more.
+func removeCgroups(path string) error {
+	tops, err := filepath.Glob(filepath.Join(cgroupFolder, "*", path))
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // devices is a folder that each node has in memory. The machine's own is empty.
 const devices = "/dev/longhorn"
 
-// removeLeftovers removes what outlives the processes of nodes, also those of a run that was killed.
-func removeLeftovers() error {
-	return errors.Join(detachLoops("/node-"), removeCgroups())
+// lockFile is locked by each running cluster, so that only a cluster that is alone removes what earlier ones left.
+const lockFile = "/tmp/fairlead-nodes.lock"
+
+// enter registers a cluster. The first one removes what outlived the processes of clusters that were killed.
+func enter() (leave func(), err error) {
+	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if alone := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); alone == nil {
+		err = errors.Join(detachLoops("/node-"), removeCgroups(allCgroups))
+	}
+	err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_SH), os.MkdirAll(devices, 0o755))
+	return func() { _ = file.Close() }, err
 }
 
 // detachLoops detaches loop devices whose file has that text in its path: they stay when the process that served the

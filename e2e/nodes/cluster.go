@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,9 @@ type Cluster struct {
 	Image string
 
 	programs programs
+	// cgroup of all nodes.
+	cgroup string
+	leave  func()
 }
 
 // Options of a cluster.
@@ -60,9 +64,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if c.programs.NodeInit == "" || c.programs.NFSMount == "" {
 		return nil, fmt.Errorf("%s and %s must name the programs nodeinit and nfsmount", NodeInitVariable, NFSMountVariable)
 	}
-	if err := errors.Join(removeLeftovers(), os.MkdirAll(devices, 0o755)); err != nil {
+	leave, err := enter()
+	if err != nil {
 		return nil, fmt.Errorf("preparing the machine: %w", err)
 	}
+	c.leave, c.cgroup = leave, filepath.Join(allCgroups, uuid.NewString()[:8])
 	if err := makeBridges(ctx); err != nil {
 		return nil, err
 	}
@@ -134,7 +140,9 @@ func (c *Cluster) Stop() error {
 	if c.Sandbox != nil {
 		problems = append(problems, c.Sandbox.Stop())
 	}
-	return errors.Join(append(problems, removeBridges(context.Background()), removeLeftovers(), os.Remove(devices))...)
+	problems = append(problems, removeBridges(context.Background()), removeCgroups(c.cgroup))
+	c.leave()
+	return errors.Join(problems...)
 }
 
 func inParallel(nodes []*Node, do func(*Node) error) error {

@@ -19,10 +19,10 @@ const (
 // until that one is there.
 func (n *Node) services() ([]service, error) {
 	programs := n.cluster.programs
-	configuration := filepath.Join(n.Dir, "configuration")
+	configuration, cgroup := filepath.Join(n.Dir, "configuration"), filepath.Join(n.cluster.cgroup, n.Name)
 	files := map[string]string{
 		"containerd.toml":    fmt.Sprintf(containerdConfiguration, pauseImage, programs.CNI, filepath.Join(configuration, "cni")),
-		"kubelet.yaml":       fmt.Sprintf(kubeletConfiguration, n.cluster.authority(), containerdSocket, dnsAddress, filepath.Join(configuration, "resolv.conf"), "/"+cgroup(n.Name)),
+		"kubelet.yaml":       fmt.Sprintf(kubeletConfiguration, n.cluster.authority(), containerdSocket, dnsAddress, filepath.Join(configuration, "resolv.conf"), "/"+cgroup),
 		"cni/00-multus.conf": fmt.Sprintf(multusConfiguration, n.cluster.multusKubeconfig(), fmt.Sprintf(podRange, n.number)),
 		"resolv.conf":        "",
 	}
@@ -31,7 +31,7 @@ func (n *Node) services() ([]service, error) {
 			return nil, err
 		}
 	}
-	if err := makeCgroup(cgroup(n.Name)); err != nil {
+	if err := makeCgroup(cgroup); err != nil {
 		return nil, err
 	}
 	return []service{
