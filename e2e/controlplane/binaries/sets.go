@@ -74,6 +74,10 @@ const (
 	provisionerModule  = "github.com/kubernetes-csi/external-provisioner/v6"
 	snapshotterPackage = "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter"
 	resizerPackage     = "github.com/kubernetes-csi/external-resizer/cmd/csi-resizer"
+
+	engineModule          = "github.com/longhorn/longhorn-engine"
+	instanceManagerModule = "github.com/longhorn/longhorn-instance-manager"
+	shareManagerModule    = "github.com/longhorn/longhorn-share-manager"
 )
 
 var addons = []set{
@@ -149,6 +153,30 @@ var addons = []set{
 			}},
 		},
 	},
+	{
+		name: "longhornpods", takes: "two minutes", module: engineModule,
+		sources: []string{"go.mod", "*/*.go", "*/go.mod", "*/*/*.go", "*/*/*/*.go"}, recipe: "1",
+		steps: []step{{
+			"building longhorn-engine, longhorn-instance-manager and longhorn-share-manager",
+			[]string{"longhorn-engine", "longhorn-instance-manager", "longhorn-share-manager", "grpc_health_probe"}, buildLonghornPods,
+		}},
+	},
+}
+
+// buildLonghornPods builds them with an engine without its package of C for images in the qcow2 format.
+func buildLonghornPods(ctx context.Context, b building) error {
+	modfile, err := b.changeModule(ctx, engineModule, func(engine string) error {
+		ours, err := os.ReadFile(filepath.Join(b.source, "qcow", "qcow.go"))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(engine, "pkg", "qcow", "libqcow.go"), ours, 0o644)
+	})
+	if err != nil {
+		return err
+	}
+	return b.compile(ctx, ".", "", "-X main.Version="+b.version, "-modfile="+modfile,
+		engineModule, instanceManagerModule, shareManagerModule, "./grpc_health_probe")
 }
 
 // outsideACluster is all that is changed in csi-addons: its sidecar reads the API
@@ -161,43 +189,51 @@ var outsideACluster = []struct{ from, to string }{
 	{"server.NewSidecarServer(*controllerIP,", `server.NewSidecarServer("127.0.0.1",`},
 }
 
-// buildSidecar copies csi-addons, changes its sidecar's main, and builds the sidecar with a go.mod that names the copy.
+// buildSidecar builds the sidecar of csi-addons with a changed main.
 func buildSidecar(ctx context.Context, b building) error {
-	source, err := manifests.DownloadedFolder(ctx, csiAddonsModule, b.source)
+	modfile, err := b.changeModule(ctx, csiAddonsModule, func(source string) error {
+		main := filepath.Join(source, "sidecar", "main.go")
+		content, err := os.ReadFile(main)
+		if err != nil {
+			return fmt.Errorf("reading the sidecar's main: %w", err)
+		}
+		text := string(content)
+		for _, change := range outsideACluster {
+			if n := strings.Count(text, change.from); n != 1 {
+				return fmt.Errorf("the sidecar's main has %q %d times, not once: see what has become of it", change.from, n)
+			}
+			text = strings.Replace(text, change.from, change.to, 1)
+		}
+		return os.WriteFile(main, []byte(text), 0o644)
+	})
 	if err != nil {
 		return err
 	}
+	return b.compile(ctx, ".", "", "", "-modfile="+modfile, csiAddonsModule+"/sidecar")
+}
+
+// changeModule copies a required module, changes the copy, and returns a go.mod file that names the copy.
+func (b building) changeModule(ctx context.Context, module string, change func(folder string) error) (modfile string, err error) {
+	source, err := manifests.DownloadedFolder(ctx, module, b.source)
+	if err != nil {
+		return "", err
+	}
 	changed := filepath.Join(b.temporary, "source")
 	if err := os.CopyFS(changed, os.DirFS(source)); err != nil {
-		return fmt.Errorf("copying csi-addons: %w", err)
+		return "", fmt.Errorf("copying %s: %w", module, err)
 	}
-	main := filepath.Join(changed, "sidecar", "main.go")
-	content, err := os.ReadFile(main)
-	if err != nil {
-		return fmt.Errorf("reading the sidecar's main: %w", err)
-	}
-	text := string(content)
-	for _, change := range outsideACluster {
-		if n := strings.Count(text, change.from); n != 1 {
-			return fmt.Errorf("the sidecar's main has %q %d times, not once: see what has become of it", change.from, n)
-		}
-		text = strings.Replace(text, change.from, change.to, 1)
-	}
-	if err := os.WriteFile(main, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("writing the sidecar's main: %w", err)
+	if err := change(changed); err != nil {
+		return "", fmt.Errorf("changing %s: %w", module, err)
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(b.source, name))
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
+			return "", fmt.Errorf("reading %s: %w", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(b.temporary, name), content, 0o644); err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
+			return "", fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
-	modfile := filepath.Join(b.temporary, "go.mod")
-	if err := runGo(ctx, b.source, "mod", "edit", "-replace="+csiAddonsModule+"="+changed, modfile); err != nil {
-		return err
-	}
-	return b.compile(ctx, ".", "", "", "-modfile="+modfile, csiAddonsModule+"/sidecar")
+	modfile = filepath.Join(b.temporary, "go.mod")
+	return modfile, runGo(ctx, b.source, "mod", "edit", "-replace="+module+"="+changed, modfile)
 }

@@ -13,7 +13,7 @@ const usage = `controlplane builds and runs a real Kubernetes control plane for 
 
 Usage:
   controlplane build              build what is missing into the cache (minutes, once)
-  controlplane build ADDON        build coredns, csiaddons, csisidecars or longhorn into the cache, and print its folder
+  controlplane build ADDON        build coredns, csiaddons or another addon into the cache, and print its folder
   controlplane run --dir DIR      build if needed, then run until Ctrl-C
 
 "controlplane run -h" lists its flags. The cache is in $FAIRLEAD_CACHE, or

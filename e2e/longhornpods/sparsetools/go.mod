@@ -1,0 +1,5 @@
+module github.com/longhorn/sparse-tools
+
+go 1.26.0
+
+require golang.org/x/sys v0.28.0
