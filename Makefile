@@ -56,7 +56,7 @@ $(BIN)/helm: charts/test/go.mod
 	cd charts/test && go build -trimpath -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 
 $(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
-	cd e2e/nfsmount && go build -trimpath -o $@ .
+	cd e2e/nfsmount && CGO_ENABLED=0 go build -trimpath -o $@ .
 
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
@@ -163,7 +163,7 @@ test-ui: $(BIN)/gotestsum ## The page of fairlead ui in a real Chromium (a minut
 	else echo "THE PAGE IS NOT TESTED IN A BROWSER: no Chromium is installed"; fi
 
 .PHONY: test-csi-node
-test-csi-node: $(BIN)/fairlead $(BIN)/gotestsum $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die (half a minute); root and Linux
+test-csi-node: $(BIN)/fairlead $(BIN)/gotestsum $(BIN)/nfsserver $(BIN)/nfsmount ## The CSI node plugin with real mounts of servers that hang and die, NFSv4 with nfs-ganesha (a minute); root and Linux
 	@go test -c -o $(BIN)/csinode.test ./e2e/csinode
 	@echo "mounting NFS shares, in namespaces of their own"
 	@$(call RUN_TESTS,e2e/csinode,-test.timeout 5m $(CSINODE))

@@ -207,5 +207,9 @@ func start(source, target, options string) (share, error) {
 			DirectMountStrict: true, DirectMountFlags: syscall.MS_MGC_VAL | o.flags, Options: []string{"default_permissions"},
 		},
 	})
-	return share, err
+	if err != nil {
+		share.leave()
+		return nil, err
+	}
+	return share, nil
 }

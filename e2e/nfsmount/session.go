@@ -168,6 +168,9 @@ func (c *v4) do(ctx context.Context, keep bool, build func(*operations)) (*reade
 		case statusExpired, statusStaleState, statusOldState, statusBadState, statusAdminRevoked, statusDelegRevoked:
 			return nil, errState
 		default:
+			if status >= 70 {
+				log.Println("the server answers", status)
+			}
 			return nil, errno(status)
 		}
 	}

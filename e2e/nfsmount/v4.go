@@ -78,6 +78,16 @@ func newV4(ctx context.Context, rpc *transport, path string, o mountOptions) (*v
 	if err := c.establish(ctx); err != nil {
 		return nil, nil, err
 	}
+	root, err := c.findRoot(ctx, path)
+	if err != nil {
+		c.leave()
+		return nil, nil, err
+	}
+	go c.renew()
+	return c, root, nil
+}
+
+func (c *v4) findRoot(ctx context.Context, path string) (handle, error) {
 	names := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	r, e := c.do(ctx, false, func(o *operations) {
 		o.add(opPutRootFH)
@@ -88,17 +98,13 @@ func newV4(ctx context.Context, rpc *transport, path string, o mountOptions) (*v
 		bitmap(&o.add(opGetattr).writer, attrLeaseTime)
 	})
 	if e != 0 {
-		return nil, nil, e
+		return nil, e
 	}
 	root := bytes.Clone(r.skip(1 + len(names) + 1).bytes())
 	readBitmap(r.skip(1))
 	r.u32() // length
 	c.lease = time.Duration(max(r.u32(), 3)) * time.Second
-	if r.err != nil {
-		return nil, nil, r.err
-	}
-	go c.renew()
-	return c, root, nil
+	return root, r.err
 }
 
 // readFile reads attributes of a GETATTR for fileAttributes.
