@@ -58,6 +58,13 @@ $(BIN)/helm: charts/test/go.mod
 $(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
 	cd e2e/nfsmount && CGO_ENABLED=0 go build -trimpath -o $@ .
 
+$(BIN)/nodeinit: $(wildcard e2e/nodes/nodeinit/*)
+	go build -trimpath -o $@ ./e2e/nodes/nodeinit
+
+# The image as make image writes it, for this machine alone.
+$(BIN)/image/fairlead-image.tar: $(GO_SOURCES)
+	@cd tools/release && go run -trimpath . -image-only -version dev -architecture $$(go env GOARCH) -dist $(BIN)/image -root $(CURDIR)
+
 .PHONY: build
 build: $(BIN)/fairlead ## Build bin/fairlead, static
 
@@ -214,6 +221,20 @@ e2e-nfs: control-plane $(TEST_PROGRAMS) $(NFS_PROGRAMS) ## NFS services on real 
 	@go test -c -o $(BIN)/nfs.test ./e2e/nfs
 	@echo "testing NFS services, in namespaces of their own"
 	@$(call RUN_TESTS,e2e/nfs,-test.timeout 30m $(NFS),$(WITH_PROGRAMS))
+
+.PHONY: node-programs
+node-programs: control-plane coredns csiaddons longhorn $(BIN)/nodeinit $(BIN)/nfsmount $(BIN)/image/fairlead-image.tar
+	@for set in longhornpods csisidecars nodeprograms; do nice $(BIN)/controlplane build $$set >/dev/null; done
+
+WITH_NODES := FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
+
+.PHONY: e2e-nodes
+e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes: kubelets, containerd, Multus, engines, NFS (20 minutes); root, Linux and Debian's packages: INSTALL=1 installs them. One: NODES="-test.v -test.run TestLonghorn"
+	@go test -c -o $(BIN)/nodes.test ./e2e/nodes
+	@if [ -n "$(INSTALL)" ]; then apt-get install -y --no-install-recommends $$($(BIN)/nodes.test -packages); fi
+	@if why=$$($(BIN)/nodes.test -unavailable) && [ -n "$$why" ]; then echo "NOTHING IS TESTED ON REAL NODES: $$why"; else \
+	  $(MAKE) --no-print-directory node-programs && echo "testing on real nodes, in namespaces of their own" && \
+	  $(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(NODES),$(WITH_PROGRAMS) $(WITH_NODES)); fi
 
 .PHONY: bench-nfs
 bench-nfs: control-plane $(BIN)/fairlead $(BIN)/nfsserver $(BIN)/nfsmount ## Attachments per second on 100 nodes, beside a stand-in that works as the GKE driver does; root and Linux

@@ -4,20 +4,36 @@ package nodes
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
+// What make asks before it builds what the tests need.
+var (
+	packages    = flag.Bool("packages", false, "print Debian's packages that are missing")
+	unavailable = flag.Bool("unavailable", false, "print why the tests cannot run here")
+)
+
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
-	if why := Unavailable(); why != "" {
-		fmt.Fprintln(os.Stderr, "the tests on real nodes cannot run here:", why)
+	flag.Parse()
+	switch why := Unavailable(); {
+	case *packages:
+		fmt.Println(strings.Join(MissingPackages(), " "))
 		os.Exit(0)
+	case *unavailable:
+		fmt.Println(why)
+		os.Exit(0)
+	case why != "":
+		fmt.Fprintln(os.Stderr, "the tests on real nodes cannot run here:", why)
+		os.Exit(1)
 	}
 	os.Exit(machine.Run(Machine(), m.Run))
 }

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,24 +19,29 @@ var needed = map[string]string{
 	"/bin/busybox": "busybox-static",
 }
 
-// Unavailable says why there can be no real nodes here, and what to do; it is empty where there can be.
-func Unavailable() string {
-	if why := machine.Unavailable(); why != "" {
-		return why
-	}
+// MissingPackages of Debian, in order.
+func MissingPackages() []string {
 	var packages []string
 	for program, name := range needed {
 		_, err := exec.LookPath(program)
 		if strings.Contains(program, "/") {
 			_, err = os.Stat(program)
 		}
-		if err != nil && !slices.Contains(packages, name) {
+		if err != nil {
 			packages = append(packages, name)
 		}
 	}
-	if len(packages) > 0 {
-		slices.Sort(packages)
-		return fmt.Sprintf("programs are missing; on Debian: apt-get install --no-install-recommends %s", strings.Join(packages, " "))
+	slices.Sort(packages)
+	return slices.Compact(packages)
+}
+
+// Unavailable says why there can be no real nodes here, and what to do; it is empty where there can be.
+func Unavailable() string {
+	if why := machine.Unavailable(); why != "" {
+		return why
+	}
+	if packages := MissingPackages(); len(packages) > 0 {
+		return "programs are missing; on Debian: apt-get install --no-install-recommends " + strings.Join(packages, " ")
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return "the kernel has no FUSE"

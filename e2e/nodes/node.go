@@ -84,7 +84,7 @@ func (n *Node) PowerOff() error {
 		return fmt.Errorf("powering off %s: %w", n.Name, err)
 	}
 	<-ended
-	return detachLoops("/" + n.Name + "/")
+	return nil
 }
 
 // Pid of the node's first process.
