@@ -135,6 +135,9 @@ var addons = []set{
 			{"copying the CRDs of Longhorn", []string{"crds.yaml"}, func(ctx context.Context, b building) error {
 				return b.copyFromModule(ctx, longhornModule, "k8s/crds.yaml", "crds.yaml")
 			}},
+			{"copying the script that mounts on the host", []string{"nsmounter"}, func(ctx context.Context, b building) error {
+				return b.copyScript(ctx, longhornModule, "nsmounter")
+			}},
 		},
 	},
 	{
@@ -156,10 +159,15 @@ var addons = []set{
 	{
 		name: "longhornpods", takes: "two minutes", module: engineModule,
 		sources: []string{"go.mod", "*/*.go", "*/go.mod", "*/*/*.go", "*/*/*/*.go"}, recipe: "1",
-		steps: []step{{
-			"building longhorn-engine, longhorn-instance-manager and longhorn-share-manager",
-			[]string{"longhorn-engine", "longhorn-instance-manager", "longhorn-share-manager", "grpc_health_probe"}, buildLonghornPods,
-		}},
+		steps: []step{
+			{
+				"building longhorn-engine, longhorn-instance-manager and longhorn-share-manager",
+				[]string{"longhorn-engine", "longhorn-instance-manager", "longhorn-share-manager", "grpc_health_probe"}, buildLonghornPods,
+			},
+			{"copying the script that starts an instance manager", []string{"instance-manager"}, func(ctx context.Context, b building) error {
+				return b.copyScript(ctx, instanceManagerModule, "instance-manager")
+			}},
+		},
 	},
 }
 
@@ -177,6 +185,14 @@ func buildLonghornPods(ctx context.Context, b building) error {
 	}
 	return b.compile(ctx, ".", "", "-X main.Version="+b.version, "-modfile="+modfile,
 		engineModule, instanceManagerModule, shareManagerModule, "./grpc_health_probe")
+}
+
+// copyScript copies what a Dockerfile of Longhorn puts into an image: modules have no executable files.
+func (b building) copyScript(ctx context.Context, module, name string) error {
+	if err := b.copyFromModule(ctx, module, "package/"+name, name); err != nil {
+		return err
+	}
+	return os.Chmod(filepath.Join(b.into, name), 0o755)
 }
 
 // outsideACluster is all that is changed in csi-addons: its sidecar reads the API
