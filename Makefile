@@ -103,7 +103,7 @@ longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher int
 .PHONY: csisidecars
 csisidecars: $(BIN)/controlplane ## Build the CSI sidecars into the cache (four minutes, once; says so if it does)
 .PHONY: longhornpods
-longhornpods: $(BIN)/controlplane ## Build what runs in Longhorn's pods into the cache (two minutes, once; says so if it does)
+longhornpods: $(BIN)/controlplane ## Build what runs in Longhorn's pods into the cache (a few minutes, once; says so if it does)
 	@nice $(BIN)/controlplane build $@ >/dev/null
 
 # Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.

@@ -157,7 +157,7 @@ var addons = []set{
 		},
 	},
 	{
-		name: "longhornpods", takes: "two minutes", module: engineModule,
+		name: "longhornpods", takes: "a few minutes", module: engineModule,
 		sources: []string{"go.mod", "*/*.go", "*/go.mod", "*/*/*.go", "*/*/*/*.go"}, recipe: "1",
 		steps: []step{
 			{
