@@ -31,7 +31,7 @@ func (c *Cluster) InstallLonghorn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := "", error(nil)
+	pods, err := c.Ensure(ctx, "longhornpods")
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *Cluster) InstallLonghorn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images := append(longhornImages(pods, manager), sidecarImages(sidecars, filepath.Join(manager, "csi-attacher"))...)
+	images := append(longhornImages(pods, manager, c.programs.NFSMount), sidecarImages(sidecars, filepath.Join(manager, "csi-attacher"))...)
 	if err := c.Import(ctx, "longhorn", images...); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *Cluster) InstallLonghorn(ctx context.Context) error {
 }
 
 // longhornTimeout is for a busy machine: Longhorn's disk monitor alone takes half a minute.
-const longhornTimeout = 1 * time.Minute
+const longhornTimeout = 4 * time.Minute
 
 func (c *Cluster) waitLonghorn(ctx context.Context) error {
 	for _, name := range []string{"daemonset/longhorn-manager", "deployment/longhorn-driver-deployer", "daemonset/longhorn-csi-plugin", "deployment/csi-attacher", "deployment/csi-provisioner"} {

@@ -30,7 +30,7 @@ exec /usr/bin/ganesha.nfsd "$@"
 
 // longhornImages are Longhorn's images by their own names, of the folders where its programs were built. They have the
 // entry points and scripts of Longhorn's Dockerfiles, Debian's programs in place of SUSE's, and no tgtd.
-func longhornImages(pods, manager string) []image.Image {
+func longhornImages(pods, manager, nfsmount string) []image.Image {
 	name := func(name string) string { return "docker.io/longhornio/" + name + ":v1.7.2" }
 	// A shell of busybox prefers busybox' own nc and mount.
 	shell := map[string]string{"/bin/sh": "bash"}
@@ -43,6 +43,7 @@ func longhornImages(pods, manager string) []image.Image {
 			Name: name("longhorn-manager"),
 			Files: files(map[string]string{
 				"/usr/local/sbin/longhorn-manager": filepath.Join(manager, "longhorn-manager"),
+				"/sbin/mount.nfs":                  nfsmount,
 				"/usr/local/sbin/nsmounter":        filepath.Join(manager, "nsmounter"),
 			}),
 			Texts:    map[string]string{"/usr/bin/kmod": "#!/bin/sh\nexec lsmod\n"}, // asked for the modules of a node's kernel
