@@ -2,11 +2,48 @@
 
 package nodes
 
-import "testing"
+import (
+	"context"
+	"testing"
+	"time"
+)
 
+// TestLonghorn runs what people do with shared volumes, on one cluster: first with Longhorn alone, then with Fairlead.
 func TestLonghorn(t *testing.T) {
-	ctx, c := start(t)
-	if err := c.InstallLonghorn(ctx); err != nil {
-		t.Fatal(err)
+	ctx, c := startLonghorn(t)
+	t.Run("SharedVolumeWithLonghornAlone", func(t *testing.T) { sharedVolume(ctx, t, c) })
+	installFairlead(ctx, t, c)
+	for _, scenario := range []struct {
+		name string
+		run  func(context.Context, *testing.T, *Cluster)
+	}{
+		{"SharedVolume", sharedVolume},
+	} {
+		t.Run(scenario.name, func(t *testing.T) { scenario.run(ctx, t, c) })
 	}
+}
+
+// The settings of the storage network.
+const (
+	settingNetwork    = "storage-network"
+	settingNetworkRWX = "storage-network-for-rwx-volume-enabled"
+)
+
+// applyTimeout is for settings whose gate is open: all CSI plugin pods restart one after another.
+const applyTimeout = 3 * time.Minute
+
+// networkOn has replicas and shared volumes on the storage network, if they are not yet. No volume is attached.
+func networkOn(ctx context.Context, t *testing.T, c *Cluster) {
+	t.Helper()
+	must(t, c.Set(ctx, settingNetwork, storageNetwork))
+	must(t, c.Set(ctx, settingNetworkRWX, "true"))
+	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
+}
+
+// networkOff has them on the cluster network.
+func networkOff(ctx context.Context, t *testing.T, c *Cluster) {
+	t.Helper()
+	must(t, c.Set(ctx, settingNetworkRWX, "false"))
+	must(t, c.Set(ctx, settingNetwork, ""))
+	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
 }

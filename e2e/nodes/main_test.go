@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -61,4 +62,35 @@ func start(t *testing.T) (context.Context, *Cluster) {
 		}
 	})
 	return ctx, c
+}
+
+// startLonghorn starts a cluster with Longhorn and a storage network.
+func startLonghorn(t *testing.T) (context.Context, *Cluster) {
+	t.Helper()
+	ctx, c := start(t)
+	must(t, c.InstallLonghorn(ctx))
+	_, err := c.Kubectl(ctx, networks, "apply", "--server-side", "-f", "-")
+	must(t, err)
+	return ctx, c
+}
+
+//go:embed networks.yaml
+var networks string
+
+// storageNetwork is the one in networks.yaml.
+const storageNetwork = "kube-system/storage-net"
+
+// installFairlead installs Fairlead beside Longhorn as docs/install.md says.
+func installFairlead(ctx context.Context, t *testing.T, c *Cluster, components ...string) {
+	t.Helper()
+	must(t, c.InstallFairlead(ctx, Installation{Overlay: "cert-manager", Components: components}, "fairlead-webhook", "fairlead-controller"))
+	must(t, c.WaitWorking(ctx))
+}
+
+// must ends the test.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,49 @@
+//go:build linux
+
+package nodes
+
+import (
+	"context"
+	"testing"
+)
+
+// sharedVolume writes 20 MB on one node and reads it on another, and looks which links have carried it.
+func sharedVolume(ctx context.Context, t *testing.T, c *Cluster) {
+	networkOn(ctx, t, c)
+	must(t, c.CreateClaim(ctx, "shared", "longhorn-hard", "ReadWriteMany"))
+	must(t, c.Run(ctx, Workload{Name: "writer", Claim: "shared", Node: "node-1"}))
+	must(t, c.Run(ctx, Workload{Name: "reader", Claim: "shared", Node: "node-2"}))
+	for _, name := range []string{"writer", "reader"} {
+		_, err := c.WaitWorkload(ctx, name)
+		must(t, err)
+	}
+	before := c.traffic(t)
+	written, err := c.Shell(ctx, "writer", "dd if=/dev/urandom of=/data/file bs=1M count=20 conv=fsync 2>/dev/null && sha256sum /data/file")
+	must(t, err)
+	read, err := c.Shell(ctx, "reader", "sha256sum /data/file")
+	must(t, err)
+	after := c.traffic(t)
+	if read != written {
+		t.Errorf("written %q, read %q", written, read)
+	}
+	storage, management := after[Storage]-before[Storage], after[Management]-before[Management]
+	t.Logf("%d bytes over the storage links, %d over the management links", storage, management)
+	if storage < 20<<20 || float64(management) > 0.01*float64(storage) {
+		t.Errorf("the storage links carried %d bytes and the management links %d: want all of 20 MB, and under one percent", storage, management)
+	}
+	must(t, c.Remove(ctx, "writer", "reader"))
+}
+
+// traffic of all nodes.
+func (c *Cluster) traffic(t *testing.T) map[Link]int64 {
+	t.Helper()
+	sum := map[Link]int64{}
+	for _, n := range c.Nodes {
+		for _, link := range []Link{Management, Storage} {
+			bytes, err := n.Bytes(link)
+			must(t, err)
+			sum[link] += bytes
+		}
+	}
+	return sum
+}
