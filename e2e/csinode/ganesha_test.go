@@ -44,6 +44,8 @@ type lab struct {
 	t      *testing.T
 	folder string
 	server *exec.Cmd
+	// started is the second in which the server was started.
+	started int64
 }
 
 // host is a network with one link.
@@ -56,6 +58,7 @@ func newLab(t *testing.T) *lab {
 		}
 	}
 	l := &lab{t: t, folder: t.TempDir()}
+	must.Do(t, os.RemoveAll("/run/blkid")) // the UUID of the loop device's last volume, a part of handles
 	must.Do(t, os.MkdirAll("/var/lib/nfs/ganesha", 0o755))
 	disk := l.folder + "/disk"
 	must.Do(t, os.WriteFile(disk, nil, 0o600))
@@ -106,7 +109,11 @@ func (l *lab) cutOff(h *host) {
 	l.run("nsenter", "--net="+h.network, "ip", "link", "del", "eth0")
 }
 
+// serve starts the server in another second than the server before: ganesha numbers clients and
+// sessions from the second of its start, and would take a lost session for another client's.
 func (l *lab) serve(h *host) {
+	wait(l.t, "the next second", func() bool { return time.Now().Unix() != l.started })
+	l.started = time.Now().Unix()
 	l.server = h.command("ganesha.nfsd", "-F", "-p", l.folder+"/pid", "-f", l.folder+"/ganesha.conf")
 	must.Do(l.t, l.server.Start())
 }
@@ -221,19 +228,18 @@ func TestNFSv4ClientsShareAVolume(t *testing.T) {
 
 func TestNFSv4WriterGoesOnAtAnotherServer(t *testing.T) {
 	l := newLab(t)
-	first := l.takes(l.host(), ganeshaAddress)
-	l.serve(first)
+	at := l.takes(l.host(), ganeshaAddress)
+	l.serve(at)
 	a, b := l.mount(l.takes(l.host(), "10.9.0.11"), "a", longhornOptions), l.mount(l.takes(l.host(), "10.9.0.12"), "b", longhornOptions)
 	idle, err := os.Create(b + "/idle")
 	must.Do(t, err)
 	defer idle.Close()
 	data := randomBytes(20 << 20)
-	restart := func() *host { return first }
-	move := func() *host {
-		l.cutOff(first)
-		return l.takes(l.host(), ganeshaAddress)
+	move := func() {
+		l.cutOff(at)
+		at = l.takes(l.host(), ganeshaAddress)
 	}
-	for name, next := range map[string]func() *host{"restarted": restart, "moved": move} {
+	for name, next := range map[string]func(){"restarted": func() {}, "moved": move} {
 		began, wrote := time.Now(), make(chan error, 1)
 		must.Do(t, write(a+"/"+name, data, func(done int) {
 			if done != 5_000_000 {
@@ -245,7 +251,8 @@ func TestNFSv4WriterGoesOnAtAnotherServer(t *testing.T) {
 				_, err := idle.WriteString(name)
 				wrote <- err
 			}()
-			l.serve(next())
+			next()
+			l.serve(at)
 		}))
 		must.Do(t, <-wrote)
 		t.Logf("%s: both clients have written after %s", name, time.Since(began).Round(time.Millisecond))

@@ -45,8 +45,9 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	// /run has libblkid's cache, from which ganesha has the volume's UUID.
 	os.Exit(machine.Run(machine.Spec{
-		Addresses: []netip.Prefix{network}, Folders: []string{"/var/lib"}, Added: map[string]string{"/sbin/mount.nfs": program("nfsmount")},
+		Addresses: []netip.Prefix{network}, Folders: []string{"/var/lib", "/run"}, Added: map[string]string{"/sbin/mount.nfs": program("nfsmount")},
 	}, m.Run))
 }
 
