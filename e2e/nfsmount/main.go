@@ -72,10 +72,14 @@ func arguments(args []string) (source, target, options string, err error) {
 
 // front mounts by the node's agent, where there is one, or by a process of its own.
 func front() error {
-	if _, err := os.Stat(agentSocket); err == nil {
-		return askAgent(os.Args)
+	args, err := withAddress(os.Args)
+	if err != nil {
+		return err
 	}
-	_, ready, err := startDaemon(os.Args)
+	if _, err := os.Stat(agentSocket); err == nil {
+		return askAgent(args)
+	}
+	_, ready, err := startDaemon(args)
 	if err != nil {
 		return err
 	}
@@ -160,12 +164,12 @@ func waitForEnd() error {
 }
 
 // connect makes a share of the version that the options name.
-func connect(ctx context.Context, host, path string, o mountOptions) (share, handle, error) {
-	nfs := newTransport(net.JoinHostPort(host, o.port), o.timeout, o.soft && o.version == 3, o.reserved)
+func connect(ctx context.Context, path string, o mountOptions) (share, handle, error) {
+	nfs := newTransport(net.JoinHostPort(o.address, o.port), o.timeout, o.soft && o.version == 3, o.reserved)
 	if o.version == 4 {
 		return newV4(ctx, nfs, path, o)
 	}
-	root, err := mount(ctx, newTransport(net.JoinHostPort(host, o.mountPort), o.timeout, true, o.reserved), path)
+	root, err := mount(ctx, newTransport(net.JoinHostPort(o.address, o.mountPort), o.timeout, true, o.reserved), path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,13 +189,13 @@ func start(source, target, options string) (share, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, path, err := splitSource(source)
+	_, path, err := splitSource(source)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mountTimeout)
 	defer cancel()
-	share, root, err := connect(ctx, host, path, o)
+	share, root, err := connect(ctx, path, o)
 	if err != nil && ctx.Err() != nil || errors.Is(err, errTimeout) {
 		return nil, errors.New("Connection timed out")
 	}

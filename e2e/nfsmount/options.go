@@ -20,6 +20,7 @@ type mountOptions struct {
 	softError       syscall.Errno
 	reserved        bool // source port
 	flags           uintptr
+	address         string // of the host
 }
 
 // softTime is how long a call takes to fail; 0 is for ever. The kernel's client waits longer
@@ -38,7 +39,7 @@ var ignored = map[string]bool{
 	"rw": true, "nolock": true, "lock": true, "tcp": true, "async": true, "sync": true, "suid": true, "dev": true, "exec": true,
 	"noatime": true, "relatime": true, "nodiratime": true, "noac": true, "ac": true, "defaults": true, "intr": true, "nointr": true,
 	"rsize": true, "wsize": true, "nconnect": true, "proto": true, "mountproto": true, "actimeo": true, "acregmin": true, "acregmax": true, "acdirmin": true,
-	"acdirmax": true, "lookupcache": true, "local_lock": true, "sec": true, "mountvers": true, "retry": true, "addr": true, "_netdev": true, "clientaddr": true,
+	"acdirmax": true, "lookupcache": true, "local_lock": true, "sec": true, "mountvers": true, "retry": true, "_netdev": true, "clientaddr": true,
 	"sharecache": true, "nosharecache": true, "cto": true, "nocto": true, "fsc": true, "nofsc": true, "softreval": true, "nosoftreval": true, "migration": true, "nomigration": true,
 	"minorversion": true, "max_connect": true, "rdirplus": true, "nordirplus": true, "bg": true, "fg": true,
 }
@@ -58,6 +59,8 @@ func parseOptions(text string, version int) (mountOptions, error) {
 			if o.version = versions[value]; o.version == 0 {
 				return o, errVersion
 			}
+		case name == "addr":
+			o.address = value
 		case name == "port":
 			o.port = value
 		case name == "mountport":
@@ -100,9 +103,23 @@ func splitSource(source string) (host, share string, err error) {
 	if !found {
 		return "", "", fmt.Errorf("%s is not HOST:/SHARE", source)
 	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if net.ParseIP(host) == nil {
-		return "", "", fmt.Errorf("%s is not an IP address", host)
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), "/" + share, nil
+}
+
+// withAddress adds the address of the source's host to a command line, as the kernel's mount helper does: the name is
+// looked up where the helper was called.
+func withAddress(args []string) ([]string, error) {
+	source, _, options, err := arguments(args[1:])
+	if err != nil {
+		return nil, err
 	}
-	return host, "/" + share, nil
+	host, _, err := splitSource(source)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := net.LookupHost(host)
+	if err != nil {
+		return nil, fmt.Errorf("Failed to resolve server %s: %w", host, err)
+	}
+	return append(args, "-o", strings.TrimPrefix(options+",addr="+addresses[0], ",")), nil
 }

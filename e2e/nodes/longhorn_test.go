@@ -12,16 +12,34 @@ import (
 func TestLonghorn(t *testing.T) {
 	ctx, c := startLonghorn(t)
 	t.Run("SharedVolumeWithLonghornAlone", func(t *testing.T) { sharedVolume(ctx, t, c) })
-	installFairlead(ctx, t, c)
+	installFairlead(ctx, t, c, configuration)
 	for _, scenario := range []struct {
 		name string
 		run  func(context.Context, *testing.T, *Cluster)
 	}{
 		{"SharedVolume", sharedVolume},
+		{"BusyCluster", busyCluster},
+		{"Replicas", replicas},
+		{"FairleadItself", fairleadItself},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(ctx, t, c) })
 	}
 }
+
+// configuration of Fairlead. Servers are on the cluster network for seconds, not a minute, before clients follow.
+const configuration = `  - target: {kind: ConfigMap, name: fairlead}
+    patch: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: fairlead, namespace: fairlead-system}
+      data:
+        configuration.yaml: |
+          apiVersion: config.fairlead.io/v1alpha1
+          kind: Configuration
+          clusterDomain: cluster.local
+          networks: {gate: node, settle: 10s}
+          profiles: [{name: longhorn}]
+`
 
 // The settings of the storage network.
 const (

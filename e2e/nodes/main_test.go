@@ -81,9 +81,9 @@ var networks string
 const storageNetwork = "kube-system/storage-net"
 
 // installFairlead installs Fairlead beside Longhorn as docs/install.md says.
-func installFairlead(ctx context.Context, t *testing.T, c *Cluster, components ...string) {
+func installFairlead(ctx context.Context, t *testing.T, c *Cluster, patches ...string) {
 	t.Helper()
-	must(t, c.InstallFairlead(ctx, Installation{Overlay: "cert-manager", Components: components}, "fairlead-webhook", "fairlead-controller"))
+	must(t, c.InstallFairlead(ctx, Installation{Overlay: "cert-manager", Patches: patches}, "fairlead-webhook", "fairlead-controller"))
 	must(t, c.WaitWorking(ctx))
 }
 

@@ -18,6 +18,8 @@ type Workload struct {
 	Name, Claim string
 	// Node on which the pod runs; empty for any.
 	Node string
+	// Apart is a name that workloads share of which no two run on one node.
+	Apart string
 	// Command of the container; empty waits for Exec.
 	Command string
 }
@@ -29,7 +31,7 @@ spec:
   strategy: {type: Recreate}
   selector: {matchLabels: {app: %[1]s}}
   template:
-    metadata: {labels: {app: %[1]s}}
+    metadata: {labels: {app: %[1]s, apart: "%[6]s"}}
     spec:
       terminationGracePeriodSeconds: 2
       %[4]s
@@ -65,7 +67,10 @@ func (c *Cluster) Run(ctx context.Context, w Workload) error {
 	if w.Node != "" {
 		where = fmt.Sprintf("nodeSelector: {kubernetes.io/hostname: %s}", w.Node)
 	}
-	manifest := fmt.Sprintf(workloadManifest, w.Name, w.Claim, command, where, WorkloadImage)
+	if w.Apart != "" {
+		where = fmt.Sprintf("affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {apart: %s}}}]}}", w.Apart)
+	}
+	manifest := fmt.Sprintf(workloadManifest, w.Name, w.Claim, command, where, WorkloadImage, w.Apart)
 	if out, err := c.Kubectl(ctx, manifest, "apply", "--server-side", "-f", "-"); err != nil {
 		return fmt.Errorf("starting workload %s: %w\n%s", w.Name, err, out)
 	}

@@ -1,0 +1,134 @@
+//go:build linux
+
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// serverMove is the longest that a shared volume may be away while its server moves to another node.
+const serverMove = 90 * time.Second
+
+// busyCluster switches the network of shared volumes on and off again as docs/rwx-network.md says for a busy cluster,
+// while two workloads on different nodes write to one volume all the time.
+func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
+	networkOff(ctx, t, c)
+	must(t, c.Set(ctx, settingNetwork, storageNetwork))
+	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork))
+	must(t, c.CreateClaim(ctx, "busy", "longhorn-hard", "ReadWriteMany"))
+	began := time.Now()
+	for _, name := range []string{"busy-a", "busy-b"} {
+		must(t, c.Run(ctx, Workload{Name: name, Claim: "busy", Command: beat, Apart: "busy"}))
+	}
+	for _, name := range []string{"busy-a", "busy-b"} {
+		_, err := c.WaitWorkload(ctx, name)
+		must(t, err)
+		c.waitBeat(ctx, t, name)
+	}
+	for _, on := range []bool{true, false} {
+		name := map[bool]string{true: "On", false: "Off"}[on]
+		t.Run(name, func(t *testing.T) {
+			began = time.Now()
+			must(t, c.Set(ctx, settingNetworkRWX, fmt.Sprint(on)))
+			if !on { // servers leave first
+				c.restartBoth(ctx, t)
+			}
+			for _, n := range c.Nodes {
+				c.drainUntil(ctx, t, n, on)
+			}
+			must(t, c.WaitApplied(ctx, applyTimeout, settingNetworkRWX))
+			if on {
+				c.restartBoth(ctx, t)
+			}
+			c.waitBeat(ctx, t, "busy-a")
+			beats := c.readBeats(ctx, t, "busy-a")
+			if pause := beats.longestPause(began); pause > serverMove {
+				t.Errorf("the workloads paused for %s", pause)
+			} else {
+				t.Logf("the longest pause was %s", pause)
+			}
+			c.expectServers(ctx, t, on)
+		})
+	}
+	must(t, c.Remove(ctx, "busy-a", "busy-b"))
+}
+
+// restartBoth restarts the workloads at the same time, so that the volume is detached and attached again.
+func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for _, replicas := range []string{"0", "1"} {
+		_, err := c.Kubectl(ctx, "", "scale", "deployment/busy-a", "deployment/busy-b", "--replicas="+replicas)
+		must(t, err)
+		if replicas == "1" {
+			break
+		}
+		must(t, eventually.Until(ctx, "the volume to be detached", workloadTimeout, func() error {
+			pods, err := c.PodsWith(ctx, Namespace, "longhorn.io/component", "share-manager")
+			if err == nil && len(pods) > 0 {
+				err = fmt.Errorf("its server %s is there", pods[0].Name)
+			}
+			return err
+		}))
+	}
+	for _, name := range []string{"busy-a", "busy-b"} {
+		_, err := c.WaitWorkload(ctx, name)
+		must(t, err)
+	}
+}
+
+// drainUntil drains a node, as docs/rwx-network.md says, until its CSI plugin pod has changed.
+func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool) {
+	t.Helper()
+	_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=longhorn.io/component!=instance-manager")
+	must(t, err)
+	must(t, eventually.Until(ctx, "the CSI plugin pod of "+n.Name, applyTimeout, func() error {
+		pods, err := c.PodsWith(ctx, Namespace, "app", "longhorn-csi-plugin")
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if pods[i].Spec.NodeName == n.Name && ready(&pods[i]) && onNetwork(&pods[i]) == on {
+				return nil
+			}
+		}
+		var rollouts v1alpha1.NetworkRolloutList
+		_ = c.Client.List(ctx, &rollouts, client.InNamespace(Namespace))
+		for _, r := range rollouts.Items {
+			err = fmt.Errorf("phase %s: %s", r.Status.Phase, r.Status.Message)
+		}
+		return err
+	}))
+	_, err = c.Kubectl(ctx, "", "uncordon", n.Name)
+	must(t, err)
+}
+
+// onNetwork tells whether Multus reports the storage network for a pod.
+func onNetwork(pod *corev1.Pod) bool {
+	reported, err := storage.ReportedInterfaces(pod.Annotations)
+	return err == nil && slices.ContainsFunc(reported, func(r storage.Reported) bool { return r.Network == storageNetwork })
+}
+
+func (c *Cluster) expectServers(ctx context.Context, t *testing.T, on bool) {
+	t.Helper()
+	pods, err := c.PodsWith(ctx, Namespace, "longhorn.io/component", "share-manager")
+	must(t, err)
+	if len(pods) == 0 {
+		t.Error("there is no server")
+	}
+	for i := range pods {
+		if onNetwork(&pods[i]) != on {
+			t.Errorf("server %s is on the storage network: %t, want %t", pods[i].Name, !on, on)
+		}
+	}
+}

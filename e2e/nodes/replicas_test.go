@@ -1,0 +1,72 @@
+//go:build linux
+
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/e2e/eventually"
+)
+
+// replicas has engines and replicas talk over the storage link, and changes the network while a volume lives there:
+// the change waits, and no instance manager in use is deleted.
+func replicas(ctx context.Context, t *testing.T, c *Cluster) {
+	networkOn(ctx, t, c)
+	must(t, c.CreateClaim(ctx, "block", "longhorn", "ReadWriteOnce"))
+	must(t, c.Run(ctx, Workload{Name: "block", Claim: "block", Node: "node-1", Command: beat}))
+	_, err := c.WaitWorkload(ctx, "block")
+	must(t, err)
+	before := c.traffic(t)
+	_, err = c.Shell(ctx, "block", "dd if=/dev/urandom of=/data/file bs=1M count=20 conv=fsync 2>/dev/null")
+	must(t, err)
+	after := c.traffic(t)
+	storage, management := after[Storage]-before[Storage], after[Management]-before[Management]
+	t.Logf("%d bytes over the storage links, %d over the management links", storage, management)
+	// Of two replicas at least one is on another node.
+	if storage < 20<<20 || float64(management) > 0.05*float64(storage) {
+		t.Errorf("the storage links carried %d bytes and the management links %d: replicas are not on the storage network", storage, management)
+	}
+
+	managers := c.instanceManagers(ctx, t)
+	changed := time.Now()
+	must(t, c.Set(ctx, settingNetworkRWX, "false"))
+	must(t, c.Set(ctx, settingNetwork, ""))
+	must(t, eventually.Until(ctx, "the change to wait", applyTimeout, func() error {
+		var setting v1alpha1.Setting
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: settingNetwork}, &setting); err != nil {
+			return err
+		}
+		if setting.Status.Applied || len(setting.Status.Blockers) == 0 || setting.Status.EffectiveValue != "" {
+			return fmt.Errorf("its status is %+v", setting.Status)
+		}
+		return nil
+	}))
+	c.waitBeat(ctx, t, "block")
+	if got := c.instanceManagers(ctx, t); !slices.Equal(got, managers) {
+		t.Errorf("instance managers were %v and are %v", managers, got)
+	}
+	if pause := c.readBeats(ctx, t, "block").longestPause(changed); pause > 5*time.Second {
+		t.Errorf("the workload paused for %s", pause)
+	}
+	must(t, c.Remove(ctx, "block"))
+	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
+}
+
+// instanceManagers that run, by the UIDs of their pods.
+func (c *Cluster) instanceManagers(ctx context.Context, t *testing.T) (uids []string) {
+	t.Helper()
+	pods, err := c.PodsWith(ctx, Namespace, "longhorn.io/component", "instance-manager")
+	must(t, err)
+	for _, pod := range pods {
+		uids = append(uids, string(pod.UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
