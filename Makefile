@@ -141,7 +141,7 @@ test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest 
 PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint|builtin|longhorn|longhorn/components))?$$
 # Tests in one goroutine that take a minute each with the race detector, and tests that it would disturb.
 WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsEqualWholeLists|TestIncidentCostsTheSameInLargeClusters|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestCrashBeforeARevertedValueResumes|TestChangingVolumesCauseFewWrites|TestA12KBPodCostsAtMost64Allocations|TestDecodedReviewsTakeNoMoreThanIsCounted|TestCrashDuringServiceReplacementResumes|TestServersThatComeAndGoGetNewNodes|TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts
-NEED_CLUSTER := /e2e(/(beside|nfs|csinode))?$$
+NEED_CLUSTER := /e2e(/(beside|nfs|nodes|csinode))?$$
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Tests that need no cluster
