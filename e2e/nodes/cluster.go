@@ -104,10 +104,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.prepareMultus(ctx); err != nil {
 		return err
 	}
-	if err := inParallel(c.Nodes, func(n *Node) error { return n.Boot(ctx) }); err != nil {
+	if err := c.prepareImages(ctx); err != nil {
 		return err
 	}
-	if err := c.importBaseImages(ctx); err != nil {
+	if err := inParallel(c.Nodes, func(n *Node) error { return n.Boot(ctx) }); err != nil {
 		return err
 	}
 	for _, n := range c.Nodes {

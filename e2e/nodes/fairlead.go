@@ -20,12 +20,9 @@ type Installation struct {
 	Patches []string
 }
 
-// InstallFairlead installs the image and an overlay of the manifests as docs/install.md says, and waits until the pods of
-// these Deployments are Ready.
+// InstallFairlead installs an overlay of the manifests as docs/install.md says, and waits until the pods of these
+// Deployments are Ready.
 func (c *Cluster) InstallFairlead(ctx context.Context, i Installation, deployments ...string) error {
-	if err := c.ImportArchive(ctx, c.Image); err != nil {
-		return err
-	}
 	if err := c.ApplyFairlead(ctx, i); err != nil {
 		return err
 	}

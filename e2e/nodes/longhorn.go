@@ -31,18 +31,6 @@ func (c *Cluster) InstallLonghorn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := c.Ensure(ctx, "longhornpods")
-	if err != nil {
-		return err
-	}
-	sidecars, err := c.Ensure(ctx, "csisidecars")
-	if err != nil {
-		return err
-	}
-	images := append(longhornImages(pods, manager, c.programs.NFSMount), sidecarImages(sidecars, filepath.Join(manager, "csi-attacher"))...)
-	if err := c.Import(ctx, "longhorn", images...); err != nil {
-		return err
-	}
 	if out, err := c.Kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(manager, "crds.yaml")); err != nil {
 		return fmt.Errorf("installing Longhorn's CRDs: %w\n%s", err, out)
 	}

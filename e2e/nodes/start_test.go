@@ -1,0 +1,7 @@
+//go:build linux
+
+package nodes
+
+import "testing"
+
+func TestStart(t *testing.T) { start(t) }
