@@ -145,6 +145,9 @@ func (c *Cluster) Stop() error {
 	return errors.Join(problems...)
 }
 
+// SharedFolder is one that all nodes have, as those of a cluster file system.
+func (c *Cluster) SharedFolder() string { return filepath.Join(c.Dir, "shared") }
+
 func inParallel(nodes []*Node, do func(*Node) error) error {
 	problems := make([]error, len(nodes))
 	var group sync.WaitGroup

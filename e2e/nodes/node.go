@@ -138,6 +138,7 @@ func (n *Node) describe() ([]byte, error) {
 		d.Folders[at] = filepath.Join(n.Dir, "disk", at)
 	}
 	d.Folders[sharedLedger] = filepath.Join(n.cluster.Dir, "addresses")
+	d.Folders[sharedFolder] = n.cluster.SharedFolder()
 	for _, folder := range d.Folders {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err

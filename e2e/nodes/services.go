@@ -10,6 +10,7 @@ import (
 // Paths on a node.
 const (
 	sharedLedger     = "/var/lib/fairlead-addresses"
+	sharedFolder     = "/srv/fairlead-shared"
 	containerdSocket = "/run/containerd/containerd.sock"
 	pauseImage       = "fairlead.test/pause:1"
 	dnsAddress       = "10.96.0.10"

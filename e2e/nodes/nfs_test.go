@@ -1,0 +1,422 @@
+//go:build linux
+
+package nodes
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const nfsServices = `apiVersion: fairlead.io/v1alpha1
+kind: NFSService
+metadata: {name: pool, namespace: storage}
+spec:
+  exposure: PerNodeStable
+  versions: [3, 4]
+  shares: [/exports/data]
+  serverService: {name: pool-servers}
+  health: {interval: 1s, mountPort: 20048}
+---
+apiVersion: fairlead.io/v1alpha1
+kind: NFSService
+metadata: {name: direct, namespace: storage}
+spec:
+  exposure: PerNode
+  versions: [3, 4]
+  shares: [/exports/data]
+  backends: [{address: %[1]s}, {address: %[2]s}, {address: %[3]s}]
+---
+apiVersion: fairlead.io/v1alpha1
+kind: NFSService
+metadata: {name: single, namespace: storage}
+spec:
+  exposure: PerNode
+  versions: [3, 4]
+  backends: [{address: %[4]s}]
+`
+
+const nfsVolume = `apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %[1]s}
+spec:
+  accessModes: [ReadWriteMany]
+  capacity: {storage: 1Gi}
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: ""
+  mountOptions: [%[3]s]
+  csi:
+    driver: nfs.fairlead.io
+    volumeHandle: storage/%[1]s
+    volumeAttributes: {service: storage/%[2]s, share: /exports/data}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %[1]s, namespace: default}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: "", volumeName: %[1]s}
+`
+
+// nfsVersions are mount options by the end of a volume's name.
+var nfsVersions = map[string]string{"v3": "vers=3, proto=tcp, nolock, mountport=20048", "v4": "vers=4.1"}
+
+// failingOver are volumes whose servers can be replaced, or come back.
+var failingOver = []string{"pool-v3", "pool-v4", "direct-v3", "direct-v4"}
+
+// TestNFSServices uses NFS servers that are pods, through Fairlead's CSI driver and the real kubelets.
+func TestNFSServices(t *testing.T) {
+	ctx, c := start(t)
+	s := &nfsScene{Cluster: c, ctx: ctx}
+	s.install(t)
+	s.createVolumes(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Registered", s.testRegistered},
+		{"BothExposures", s.testExposures},
+		{"ServersKilled", s.testServersKilled},
+		{"KubeletRestarted", s.testKubeletRestarted},
+		{"PluginKilled", s.testPluginKilled},
+		{"HungServer", s.testHungServer},
+		{"NothingIsLeft", s.testNothingIsLeft},
+	} {
+		if !t.Run(test.name, test.run) {
+			return
+		}
+	}
+}
+
+func (s *nfsScene) createVolumes(t *testing.T) {
+	addresses := map[string]string{}
+	for _, name := range s.servers {
+		addresses[name] = s.serverAddress(t, name)
+	}
+	services := fmt.Sprintf(nfsServices, addresses["direct-1"], addresses["direct-2"], addresses["direct-3"], addresses["single"])
+	s.kubectl(t, services, "apply", "--server-side", "-f", "-")
+	for _, service := range []string{"pool", "direct", "single"} {
+		s.nfsService(t, service)
+		for version, options := range nfsVersions {
+			name := service + "-" + version
+			s.kubectl(t, fmt.Sprintf(nfsVolume, name, service, options), "apply", "--server-side", "-f", "-")
+		}
+	}
+}
+
+func (s *nfsScene) testRegistered(t *testing.T) {
+	for _, n := range s.Nodes {
+		var node storagev1.CSINode
+		if err := s.Client.Get(s.ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == "nfs.fairlead.io" && d.NodeID == n.Name }) {
+			t.Errorf("%s has the drivers %v", n.Name, node.Spec.Drivers)
+		}
+	}
+}
+
+// run starts a workload for each volume on a node.
+func (s *nfsScene) run(t *testing.T, n *Node, volumes ...string) {
+	t.Helper()
+	for _, volume := range volumes {
+		if err := s.Run(s.ctx, Workload{Name: workloadName(volume, n), Claim: volume, Node: n.Name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func workloadName(volume string, n *Node) string { return volume + "-" + n.Name }
+
+// pod waits for that of a workload.
+func (s *nfsScene) pod(t *testing.T, volume string, n *Node) *corev1.Pod {
+	t.Helper()
+	pod, err := s.WaitWorkload(s.ctx, workloadName(volume, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// mountOf a workload's pod: just one.
+func (s *nfsScene) mountOf(t *testing.T, volume string, n *Node) nfsMount {
+	t.Helper()
+	mounts := n.nfsMounts(t, string(s.pod(t, volume, n).UID))
+	if len(mounts) != 1 {
+		t.Fatalf("the pod of %s has the mounts %v", workloadName(volume, n), mounts)
+	}
+	return mounts[0]
+}
+
+func (s *nfsScene) shell(t *testing.T, volume string, n *Node, command string) string {
+	t.Helper()
+	out, err := s.Shell(s.ctx, workloadName(volume, n), command)
+	if err != nil {
+		t.Fatalf("%s: %q: %v\n%s", workloadName(volume, n), command, err, out)
+	}
+	return out
+}
+
+func sourceAddress(m nfsMount) string {
+	address, _, _ := strings.Cut(m.Source, ":/")
+	return address
+}
+
+func (s *nfsScene) testExposures(t *testing.T) {
+	writer, reader := s.Nodes[0], s.Nodes[1]
+	s.run(t, writer, failingOver...)
+	s.run(t, reader, failingOver...)
+	pool := s.nfsService(t, "pool")
+	for _, volume := range failingOver {
+		for _, n := range []*Node{writer, reader} {
+			address := sourceAddress(s.mountOf(t, volume, n))
+			if strings.HasPrefix(volume, "direct") {
+				s.server(t, address)
+			} else if s.slotBackend(t, address) == "" {
+				t.Errorf("%s has mounted %s, which is none of %v", workloadName(volume, n), address, pool.Status.Slots)
+			}
+		}
+		written := s.shell(t, volume, writer, "dd if=/dev/urandom of=/data/"+volume+" bs=1M count=20 2>/dev/null; sha256sum < /data/"+volume)
+		if read := s.shell(t, volume, reader, "sha256sum < /data/"+volume); read != written {
+			t.Errorf("%s: %s was written, and %s is read on another node", volume, written, read)
+		}
+		s.sameOnServers(t, volume, written)
+	}
+}
+
+// slotBackend is the address of the server to which a slot's address leads.
+func (s *nfsScene) slotBackend(t *testing.T, address string) string {
+	t.Helper()
+	service := s.nfsService(t, "pool")
+	for _, slot := range service.Status.Slots {
+		if slot.Address == address {
+			backend, _, _ := strings.Cut(slot.Backend, ":")
+			return backend
+		}
+	}
+	return ""
+}
+
+func (s *nfsScene) sameOnServers(t *testing.T, file, sum string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.SharedFolder(), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := fmt.Sprintf("%x", sha256.Sum256(content)); len(content) < 20<<20 || !strings.HasPrefix(sum, have) {
+		t.Errorf("%s has %d bytes and the sum %s on the servers, and %s was written", file, len(content), have, sum)
+	}
+}
+
+// slowCopy writes 24 MB through one open file within a few seconds, and reads them again.
+const slowCopy = `cd /tmp; {
+  ( set -e
+    dd if=/dev/urandom of=%[1]s bs=256k count=96 2>/dev/null
+    ( set -e; for i in $(seq 0 95); do dd if=%[1]s bs=256k skip=$i count=1 2>/dev/null; usleep 40000; done ) > /data/%[1]s
+    cmp %[1]s /data/%[1]s )
+  echo $? > %[1]s.status
+} < /dev/null > %[1]s.log 2>&1 &`
+
+// copyWhile copies files on a node, and does something in the midst of it. The copies end well, without a new mount or pod.
+func (s *nfsScene) copyWhile(t *testing.T, n *Node, file string, do func()) {
+	t.Helper()
+	mounts := map[string]nfsMount{}
+	for _, volume := range failingOver {
+		mounts[volume] = s.mountOf(t, volume, n)
+		s.shell(t, volume, n, fmt.Sprintf(slowCopy, volume+file))
+	}
+	for _, volume := range failingOver {
+		s.wait(t, "the first bytes of "+volume+file, func() error {
+			info, err := os.Stat(filepath.Join(s.SharedFolder(), volume+file))
+			if err == nil && info.Size() < 2<<20 {
+				return fmt.Errorf("it has %d bytes", info.Size())
+			}
+			return err
+		})
+	}
+	do()
+	for _, volume := range failingOver {
+		s.wait(t, "the copy "+volume+file, func() error {
+			out, err := s.Shell(s.ctx, workloadName(volume, n), "cat /tmp/"+volume+file+".status")
+			if err == nil && out != "0" {
+				t.Fatalf("the copy %s has ended with %s: %s", volume+file, out, s.shell(t, volume, n, "cat /tmp/"+volume+file+".log"))
+			}
+			return err
+		})
+		s.sameOnServers(t, volume+file, s.shell(t, volume, n, "sha256sum < /tmp/"+volume+file))
+		if now := s.mountOf(t, volume, n); now != mounts[volume] {
+			t.Errorf("%s was mounted as %v and is mounted as %v now", volume, mounts[volume], now)
+		}
+	}
+}
+
+func (s *nfsScene) testServersKilled(t *testing.T) {
+	n := s.Nodes[0]
+	slot := sourceAddress(s.mountOf(t, "pool-v4", n))
+	before := s.slotBackend(t, slot)
+	pool, direct := s.server(t, before), s.server(t, sourceAddress(s.mountOf(t, "direct-v4", n)))
+	s.copyWhile(t, n, "-server-killed", func() {
+		for _, server := range []*corev1.Pod{pool, direct} {
+			kill(t, s.serverProcess(t, server, 0), syscall.SIGKILL)
+		}
+	})
+	if after := s.slotBackend(t, slot); after == before || after == "" {
+		t.Errorf("the slot %s leads to %q, as before", slot, after)
+	}
+}
+
+func kill(t *testing.T, pid int, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, signal); err != nil {
+		t.Fatalf("%s to %d: %v", signal, pid, err)
+	}
+}
+
+func (s *nfsScene) testKubeletRestarted(t *testing.T) {
+	n := s.Nodes[0]
+	s.copyWhile(t, n, "-kubelet-killed", func() {
+		old := s.kubelet(t, n, 0)
+		kill(t, old, syscall.SIGKILL)
+		s.kubelet(t, n, old)
+	})
+}
+
+func (s *nfsScene) testPluginKilled(t *testing.T) {
+	n := s.Nodes[0]
+	s.copyWhile(t, n, "-plugin-killed", func() {
+		old := s.plugin(t, n, 0)
+		kill(t, old, syscall.SIGKILL)
+		s.plugin(t, n, old)
+	})
+}
+
+// testHungServer has one server hang, with a volume in use and another being mounted. Others can be mounted meanwhile.
+func (s *nfsScene) testHungServer(t *testing.T) {
+	n := s.Nodes[2]
+	hung := []string{"single-v3", "single-v4"}
+	s.run(t, n, hung...)
+	address := sourceAddress(s.mountOf(t, "single-v3", n))
+	for _, volume := range hung {
+		s.pod(t, volume, n)
+		s.shell(t, volume, n, "echo before > /data/"+volume)
+	}
+	server := s.serverProcess(t, s.server(t, address), 0)
+	kill(t, server, syscall.SIGSTOP)
+	for _, volume := range hung {
+		s.shell(t, volume, n, "{ cat /data/"+volume+" && echo more > /data/more-"+volume+" && touch /tmp/done; } < /dev/null > /tmp/log 2>&1 &")
+	}
+	late := Workload{Name: "late", Claim: "single-v4", Node: n.Name}
+	if err := s.Run(s.ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, "late to be mounted", func() error { return s.beingMounted(t, late.Name, n) })
+
+	for _, volume := range failingOver {
+		s.run(t, n, volume)
+	}
+	for _, volume := range failingOver {
+		pod := s.pod(t, volume, n)
+		s.sameOnServers(t, volume, s.shell(t, volume, n, "sha256sum < /data/"+volume))
+		if err := s.Remove(s.ctx, workloadName(volume, n)); err != nil {
+			t.Error(err)
+		}
+		s.gone(t, n, pod)
+	}
+
+	s.wait(t, "late to be mounted", func() error { return s.beingMounted(t, late.Name, n) })
+	old := s.plugin(t, n, 0)
+	kill(t, old, syscall.SIGKILL)
+	s.plugin(t, n, old)
+	for _, volume := range hung {
+		if out := s.shell(t, volume, n, "ls /tmp"); strings.Contains(out, "done") {
+			t.Errorf("%s was written while its server hung", volume)
+		}
+	}
+	kill(t, server, syscall.SIGCONT)
+	for _, volume := range hung {
+		s.wait(t, volume+" to go on", func() error {
+			_, err := s.Shell(s.ctx, workloadName(volume, n), "ls /tmp/done && cat /data/more-"+volume)
+			return err
+		})
+	}
+	if _, err := s.WaitWorkload(s.ctx, late.Name); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.Shell(s.ctx, late.Name, "cat /data/single-v4"); err != nil || out != "before" {
+		t.Errorf("late reads %q, %v", out, err)
+	}
+}
+
+// beingMounted tells whether a mount for a workload's pod waits for its server.
+func (s *nfsScene) beingMounted(t *testing.T, workload string, n *Node) error {
+	pods, err := s.PodsWith(s.ctx, "default", "app", workload)
+	if err != nil {
+		return err
+	}
+	if len(pods) != 1 || len(mountProcesses(t, &pods[0])) == 0 || len(n.nfsMounts(t, string(pods[0].UID))) > 0 {
+		return fmt.Errorf("%d pods, and no mount that waits", len(pods))
+	}
+	return nil
+}
+
+// mountProcesses make or serve the mounts of a pod.
+func mountProcesses(t *testing.T, pod *corev1.Pod) []int {
+	t.Helper()
+	return processes(t, "", "cmdline", "/pods/"+string(pod.UID)+"/")
+}
+
+// gone waits until a node has nothing of a pod.
+func (s *nfsScene) gone(t *testing.T, n *Node, pod *corev1.Pod) {
+	t.Helper()
+	s.wait(t, pod.Name+" to leave nothing", func() error {
+		if mounts := n.nfsMounts(t, string(pod.UID)); len(mounts) > 0 {
+			return fmt.Errorf("mounts %v", mounts)
+		}
+		if pids := mountProcesses(t, pod); len(pids) > 0 {
+			return fmt.Errorf("processes %v", pids)
+		}
+		folder := filepath.Join(n.Dir, "disk/var/lib/kubelet/pods", string(pod.UID))
+		if _, err := os.Lstat(folder); !os.IsNotExist(err) {
+			return fmt.Errorf("%s is there (%v)", folder, err)
+		}
+		return nil
+	})
+}
+
+func (s *nfsScene) testNothingIsLeft(t *testing.T) {
+	var pods corev1.PodList
+	if err := s.Client.List(s.ctx, &pods, client.InNamespace("default")); err != nil {
+		t.Fatal(err)
+	}
+	s.kubectl(t, "", "delete", "deployment", "--all", "--cascade=foreground", "--timeout=1m")
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for _, n := range s.Nodes {
+			if n.Name == pod.Spec.NodeName {
+				s.gone(t, n, pod)
+			}
+		}
+	}
+	for _, n := range s.Nodes {
+		if mounts := n.nfsMounts(t, ""); len(mounts) > 0 {
+			t.Errorf("%s has the mounts %v", n.Name, mounts)
+		}
+	}
+	s.wait(t, "the end of all attachments", func() error {
+		var list storagev1.VolumeAttachmentList
+		if err := s.Client.List(s.ctx, &list); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("there are %d", len(list.Items))
+		}
+		return nil
+	})
+}
