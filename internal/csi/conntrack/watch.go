@@ -59,7 +59,7 @@ func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 	ended := make(chan error, 1)
 	go func() { ended <- objects.Start(ctx) }()
 	for _, object := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
-		informer, err := objects.GetInformer(ctx, object) // waits until all objects are known
+		informer, err := objects.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("watching NFS services: %w", err)
 		}
@@ -68,6 +68,9 @@ func Watch(ctx context.Context, c *rest.Config, cleaner *Cleaner) error {
 		}); err != nil {
 			return fmt.Errorf("watching NFS services: %w", err)
 		}
+	}
+	if !objects.WaitForCacheSync(ctx) { // a cache that is not started yet cannot be read
+		return <-ended
 	}
 	changed() // also without any NFS service
 	cleaner.Run(ctx, changes)

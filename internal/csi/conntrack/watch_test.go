@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -63,14 +64,18 @@ func TestWatchWaitsForTheAPIServer(t *testing.T) {
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	must.Do(t, err)
 	deletions, ended := make(asked, 1), make(chan error, 1)
+	var messages bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())
 	defer func() {
 		stop()
 		api.CloseClientConnections()
 		must.Do(t, <-ended)
+		if messages.Len() > 0 {
+			t.Errorf("it logs %s", messages.String())
+		}
 	}()
 	go func() {
-		ended <- Watch(ctx, &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &Cleaner{Table: deletions, Log: slog.New(slog.DiscardHandler), Metrics: metrics})
+		ended <- Watch(ctx, &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &Cleaner{Table: deletions, Log: slog.New(slog.NewTextHandler(&messages, nil)), Metrics: metrics})
 	}()
 	select {
 	case <-refused:
