@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 const nfsServices = `apiVersion: fairlead.io/v1alpha1
@@ -84,6 +86,7 @@ func TestNFSServices(t *testing.T) {
 		{"Registered", s.testRegistered},
 		{"BothExposures", s.testExposures},
 		{"ServersKilled", s.testServersKilled},
+		{"ServerHangs", s.testServerHangs},
 		{"KubeletRestarted", s.testKubeletRestarted},
 		{"PluginKilled", s.testPluginKilled},
 		{"HungServer", s.testHungServer},
@@ -173,14 +176,13 @@ func (s *nfsScene) testExposures(t *testing.T) {
 	writer, reader := s.Nodes[0], s.Nodes[1]
 	s.run(t, writer, failingOver...)
 	s.run(t, reader, failingOver...)
-	pool := s.nfsService(t, "pool")
 	for _, volume := range failingOver {
 		for _, n := range []*Node{writer, reader} {
 			address := sourceAddress(s.mountOf(t, volume, n))
 			if strings.HasPrefix(volume, "direct") {
 				s.server(t, address)
 			} else if s.slotBackend(t, address) == "" {
-				t.Errorf("%s has mounted %s, which is none of %v", workloadName(volume, n), address, pool.Status.Slots)
+				t.Errorf("%s has mounted %s, which leads to no server", workloadName(volume, n), address)
 			}
 		}
 		written := s.shell(t, volume, writer, "dd if=/dev/urandom of=/data/"+volume+" bs=1M count=20 2>/dev/null; sha256sum < /data/"+volume)
@@ -194,7 +196,10 @@ func (s *nfsScene) testExposures(t *testing.T) {
 // slotBackend is the address of the server to which a slot's address leads.
 func (s *nfsScene) slotBackend(t *testing.T, address string) string {
 	t.Helper()
-	service := s.nfsService(t, "pool")
+	var service v1alpha1.NFSService
+	if err := s.Client.Get(s.ctx, client.ObjectKey{Namespace: nfsNamespace, Name: "pool"}, &service); err != nil {
+		t.Fatal(err)
+	}
 	for _, slot := range service.Status.Slots {
 		if slot.Address == address {
 			backend, _, _ := strings.Cut(slot.Backend, ":")
@@ -215,26 +220,32 @@ func (s *nfsScene) sameOnServers(t *testing.T, file, sum string) {
 	}
 }
 
-// slowCopy writes 24 MB through one open file within a few seconds, and reads them again.
+// slowCopy writes 24 MB or more through one open file, until the shared folder has a file that says enough, and reads them again.
 const slowCopy = `cd /tmp; {
   ( set -e
-    dd if=/dev/urandom of=%[1]s bs=256k count=96 2>/dev/null
-    ( set -e; for i in $(seq 0 95); do dd if=%[1]s bs=256k skip=$i count=1 2>/dev/null; usleep 40000; done ) > /data/%[1]s
+    ( set -e; i=0
+      while [ $i -lt 96 ] || ! [ -e /data/%[2]s ]; do
+        dd if=/dev/urandom of=part bs=256k count=1 2>/dev/null
+        cat part >> %[1]s
+        dd if=part bs=256k 2>/dev/null
+        usleep 30000; i=$((i+1))
+      done ) > /data/%[1]s
     cmp %[1]s /data/%[1]s )
   echo $? > %[1]s.status
 } < /dev/null > %[1]s.log 2>&1 &`
 
-// copyWhile copies files on a node, and does something in the midst of it. The copies end well, without a new mount or pod.
-func (s *nfsScene) copyWhile(t *testing.T, n *Node, file string, do func()) {
+// copyWhile copies files on a node from before something is done until it is done. The copies end well, without a new mount or pod.
+func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []string, do func()) {
 	t.Helper()
 	mounts := map[string]nfsMount{}
-	for _, volume := range failingOver {
+	enough := what + "-enough"
+	for _, volume := range volumes {
 		mounts[volume] = s.mountOf(t, volume, n)
-		s.shell(t, volume, n, fmt.Sprintf(slowCopy, volume+file))
+		s.shell(t, volume, n, fmt.Sprintf(slowCopy, volume+what, enough))
 	}
-	for _, volume := range failingOver {
-		s.wait(t, "the first bytes of "+volume+file, func() error {
-			info, err := os.Stat(filepath.Join(s.SharedFolder(), volume+file))
+	for _, volume := range volumes {
+		s.wait(t, "the first bytes of "+volume+what, func() error {
+			info, err := os.Stat(filepath.Join(s.SharedFolder(), volume+what))
 			if err == nil && info.Size() < 2<<20 {
 				return fmt.Errorf("it has %d bytes", info.Size())
 			}
@@ -242,34 +253,70 @@ func (s *nfsScene) copyWhile(t *testing.T, n *Node, file string, do func()) {
 		})
 	}
 	do()
-	for _, volume := range failingOver {
-		s.wait(t, "the copy "+volume+file, func() error {
-			out, err := s.Shell(s.ctx, workloadName(volume, n), "cat /tmp/"+volume+file+".status")
+	if err := writeFile(filepath.Join(s.SharedFolder(), enough), ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, volume := range volumes {
+		s.wait(t, "the copy "+volume+what, func() error {
+			out, err := s.Shell(s.ctx, workloadName(volume, n), "cat /tmp/"+volume+what+".status")
 			if err == nil && out != "0" {
-				t.Fatalf("the copy %s has ended with %s: %s", volume+file, out, s.shell(t, volume, n, "cat /tmp/"+volume+file+".log"))
+				t.Fatalf("the copy %s has ended with %s: %s", volume+what, out, s.shell(t, volume, n, "cat /tmp/"+volume+what+".log"))
 			}
 			return err
 		})
-		s.sameOnServers(t, volume+file, s.shell(t, volume, n, "sha256sum < /tmp/"+volume+file))
+		s.sameOnServers(t, volume+what, s.shell(t, volume, n, "sha256sum < /tmp/"+volume+what))
 		if now := s.mountOf(t, volume, n); now != mounts[volume] {
 			t.Errorf("%s was mounted as %v and is mounted as %v now", volume, mounts[volume], now)
 		}
 	}
 }
 
+// testServersKilled kills the server of a slot for ever, and that of a node, which comes back.
 func (s *nfsScene) testServersKilled(t *testing.T) {
 	n := s.Nodes[0]
 	slot := sourceAddress(s.mountOf(t, "pool-v4", n))
 	before := s.slotBackend(t, slot)
 	pool, direct := s.server(t, before), s.server(t, sourceAddress(s.mountOf(t, "direct-v4", n)))
-	s.copyWhile(t, n, "-server-killed", func() {
-		for _, server := range []*corev1.Pod{pool, direct} {
-			kill(t, s.serverProcess(t, server, 0), syscall.SIGKILL)
-		}
+	s.copyWhile(t, n, "-killed", failingOver, func() {
+		old := s.serverProcess(t, direct, 0)
+		kill(t, s.serverProcess(t, pool, 0), syscall.SIGKILL)
+		kill(t, old, syscall.SIGKILL)
+		s.waitMoved(t, slot, before)
+		s.serverProcess(t, direct, old)
 	})
-	if after := s.slotBackend(t, slot); after == before || after == "" {
-		t.Errorf("the slot %s leads to %q, as before", slot, after)
-	}
+}
+
+// waitMoved waits until a slot leads to another server.
+func (s *nfsScene) waitMoved(t *testing.T, slot, before string) {
+	t.Helper()
+	s.wait(t, "slot "+slot+" to move", func() error {
+		if now := s.slotBackend(t, slot); now == before || now == "" {
+			return fmt.Errorf("it leads to %q", now)
+		}
+		return nil
+	})
+}
+
+// testServerHangs has the server of a slot hang, after another one has come in place of that which was killed.
+func (s *nfsScene) testServerHangs(t *testing.T) {
+	n := s.Nodes[0]
+	s.startServer(t, "pool-4", 0, corev1.RestartPolicyNever)
+	s.serverAddress(t, "pool-4")
+	s.wait(t, "three servers", func() error {
+		if count := s.nfsService(t, "pool").Status.BackendCount; count != 3 {
+			return fmt.Errorf("there are %d", count)
+		}
+		return nil
+	})
+	slot := sourceAddress(s.mountOf(t, "pool-v4", n))
+	before := s.slotBackend(t, slot)
+	server := s.serverProcess(t, s.server(t, before), 0)
+	s.copyWhile(t, n, "-hangs", []string{"pool-v3", "pool-v4"}, func() {
+		kill(t, server, syscall.SIGSTOP)
+		s.waitMoved(t, slot, before)
+	})
+	kill(t, server, syscall.SIGCONT)
+	s.nfsService(t, "pool")
 }
 
 func kill(t *testing.T, pid int, signal syscall.Signal) {
@@ -281,16 +328,20 @@ func kill(t *testing.T, pid int, signal syscall.Signal) {
 
 func (s *nfsScene) testKubeletRestarted(t *testing.T) {
 	n := s.Nodes[0]
-	s.copyWhile(t, n, "-kubelet-killed", func() {
+	s.copyWhile(t, n, "-kubelet", failingOver, func() {
 		old := s.kubelet(t, n, 0)
 		kill(t, old, syscall.SIGKILL)
 		s.kubelet(t, n, old)
+		s.wait(t, "the new kubelet", func() error {
+			_, err := s.Shell(s.ctx, workloadName("pool-v4", n), "true")
+			return err
+		})
 	})
 }
 
 func (s *nfsScene) testPluginKilled(t *testing.T) {
 	n := s.Nodes[0]
-	s.copyWhile(t, n, "-plugin-killed", func() {
+	s.copyWhile(t, n, "-plugin", failingOver, func() {
 		old := s.plugin(t, n, 0)
 		kill(t, old, syscall.SIGKILL)
 		s.plugin(t, n, old)
