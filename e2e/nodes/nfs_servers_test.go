@@ -31,7 +31,7 @@ type nfsScene struct {
 }
 
 // nfsTimeout is for a busy machine.
-const nfsTimeout = time.Minute
+const nfsTimeout = 3 * time.Minute
 
 func (s *nfsScene) wait(t *testing.T, what string, check func() error) {
 	t.Helper()
