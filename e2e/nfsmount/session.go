@@ -200,6 +200,15 @@ func (c *v4) withState(ctx context.Context, f *file, keep bool, build func(o *op
 	}
 }
 
+// doOpen repeats an OPEN whose lease ran out while the server hung: the next session has another one.
+func (c *v4) doOpen(ctx context.Context, build func(*operations)) (*reader, syscall.Errno) {
+	for waited := time.Duration(0); ; waited = pause(context.WithoutCancel(ctx), waited) {
+		if r, e := c.do(ctx, true, build); e != errState {
+			return r, e
+		}
+	}
+}
+
 func (c *v4) attempt(ctx context.Context, keep bool, build func(*operations)) (*reader, uint32, error) {
 	if c.soft > 0 {
 		var cancel context.CancelFunc
