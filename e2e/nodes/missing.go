@@ -16,6 +16,7 @@ var needed = map[string]string{
 	"nsenter": "util-linux", "losetup": "mount", "mount": "mount",
 	"mkfs.ext4": "e2fsprogs", "curl": "curl", "bash": "bash",
 	"ganesha.nfsd": "nfs-ganesha", "/usr/lib/x86_64-linux-gnu/ganesha/libfsalvfs.so": "nfs-ganesha-vfs",
+	"rpcbind":      "rpcbind",
 	"/bin/busybox": "busybox-static",
 }
 
