@@ -41,7 +41,7 @@ func (c *Cluster) allImages(ctx context.Context) ([]image.Image, error) {
 	}
 	images = append(images, longhornImages(folders["longhornpods"], folders["longhorn"], c.programs.NFSMount)...)
 	images = append(images, sidecarImages(folders["csisidecars"], filepath.Join(folders["longhorn"], "csi-attacher"))...)
-	return append(images, csiAddonsImages(folders["csiaddons"])...), nil
+	return append(images, append(csiAddonsImages(folders["csiaddons"]), c.nfsImages()...)...), nil
 }
 
 // prepareImages fills the nodes' image stores: importing on each node would take most of the time of a start. The store

@@ -51,9 +51,6 @@ func (s *nfsScene) kubectl(t *testing.T, manifest string, args ...string) string
 
 // install follows docs/nfs.md.
 func (s *nfsScene) install(t *testing.T) {
-	if err := s.Import(s.ctx, "nfs", s.nfsImages()...); err != nil {
-		t.Fatal(err)
-	}
 	s.kubectl(t, fmt.Sprintf(nfsNamespaceManifest, nfsNamespace), "apply", "--server-side", "-f", "-")
 	for n := range s.Nodes {
 		s.startServer(t, fmt.Sprintf("pool-%d", n+1), n, corev1.RestartPolicyNever)

@@ -13,10 +13,6 @@ const (
 	nfsServerImage = "fairlead.test/nfs-server:1"
 )
 
-const ganeshaPlugins = "/usr/lib/x86_64-linux-gnu/ganesha"
-
-const idMapperPlugins = "/usr/lib/x86_64-linux-gnu/libnfsidmap"
-
 // nfsShare is what all servers export: the nodes' shared folder, with the same handles.
 const nfsShare = "/exports/data"
 
