@@ -23,9 +23,7 @@ const serverMove = 90 * time.Second
 // busyCluster switches the network of shared volumes on and off again as docs/rwx-network.md says for a busy cluster,
 // while two workloads on different nodes write to one volume all the time.
 func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
-	networkOff(ctx, t, c)
-	must(t, c.Set(ctx, settingNetwork, storageNetwork))
-	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork))
+	setNetworks(ctx, t, c, storageNetwork, false)
 	must(t, c.CreateClaim(ctx, "busy", "longhorn-hard", "ReadWriteMany"))
 	began := time.Now()
 	for _, name := range []string{"busy-a", "busy-b"} {

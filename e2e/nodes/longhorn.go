@@ -111,6 +111,22 @@ func (c *Cluster) WaitApplied(ctx context.Context, timeout time.Duration, names 
 	})
 }
 
+// WaitDetached waits until no volume of Longhorn is attached.
+func (c *Cluster) WaitDetached(ctx context.Context) error {
+	return eventually.Until(ctx, "volumes to be detached", longhornTimeout, func() error {
+		volumes, err := c.longhornObjects(ctx, "Volume")
+		if err != nil {
+			return err
+		}
+		for _, v := range volumes {
+			if state, _, _ := unstructured.NestedString(v.Object, "status", "state"); state != "detached" {
+				return fmt.Errorf("%s is %s", v.GetName(), state)
+			}
+		}
+		return nil
+	})
+}
+
 // PodsWith lists pods of a namespace with a label.
 func (c *Cluster) PodsWith(ctx context.Context, namespace, label, value string) ([]corev1.Pod, error) {
 	var list corev1.PodList

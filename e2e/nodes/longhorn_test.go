@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -50,18 +51,22 @@ const (
 // applyTimeout is for settings whose gate is open: all CSI plugin pods restart one after another.
 const applyTimeout = 3 * time.Minute
 
-// networkOn has replicas and shared volumes on the storage network, if they are not yet. No volume is attached.
-func networkOn(ctx context.Context, t *testing.T, c *Cluster) {
+// setNetworks sets both settings and waits until they are applied. It waits until no volume is attached before.
+func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, shared bool) {
 	t.Helper()
-	must(t, c.Set(ctx, settingNetwork, storageNetwork))
-	must(t, c.Set(ctx, settingNetworkRWX, "true"))
+	must(t, c.WaitDetached(ctx))
+	if network != "" {
+		must(t, c.Set(ctx, settingNetwork, network))
+	}
+	must(t, c.Set(ctx, settingNetworkRWX, fmt.Sprint(shared)))
+	if network == "" {
+		must(t, c.Set(ctx, settingNetwork, network))
+	}
 	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
 }
 
-// networkOff has them on the cluster network.
-func networkOff(ctx context.Context, t *testing.T, c *Cluster) {
+// networkOn has replicas and shared volumes on the storage network.
+func networkOn(ctx context.Context, t *testing.T, c *Cluster) {
 	t.Helper()
-	must(t, c.Set(ctx, settingNetworkRWX, "false"))
-	must(t, c.Set(ctx, settingNetwork, ""))
-	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
+	setNetworks(ctx, t, c, storageNetwork, true)
 }
