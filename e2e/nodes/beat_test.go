@@ -5,6 +5,8 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,19 +15,34 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
-// beat is the command of a workload that writes, syncs and reads back a line several times a second: the time in
-// milliseconds, and what went wrong.
+// beat is the command of a workload that writes, syncs and reads back a line several times a second: the machine's
+// uptime in seconds. What goes wrong is written to another file.
 const beat = `while :; do
-  now=$(date +%s%N | cut -c1-13)
-  { echo $now >>/data/beat && sync /data/beat && tail -n1 /data/beat >/dev/null; } 2>/tmp/problem || echo "error $(cat /tmp/problem)" >>/data/errors
+  read now rest </proc/uptime
+  { echo $now | dd of=/data/beat oflag=append conv=notrunc,fsync && tail -n1 /data/beat; } >/dev/null 2>/tmp/problem || echo "at $now: $(cat /tmp/problem)" >>/data/errors
   usleep 200000
 done`
 
-// beats are the times that workloads have written to a volume.
-type beats struct{ times []time.Time }
+// uptime of the machine, and so of all pods.
+func uptime(t *testing.T) time.Duration {
+	t.Helper()
+	content, err := os.ReadFile("/proc/uptime")
+	must(t, err)
+	now, err := seconds(strings.Fields(string(content))[0])
+	must(t, err)
+	return now
+}
+
+func seconds(text string) (time.Duration, error) {
+	value, err := strconv.ParseFloat(text, 64)
+	return time.Duration(value * float64(time.Second)), err
+}
+
+// beats are the times, by the machine's uptime, at which workloads have written to a volume.
+type beats []time.Duration
 
 // readBeats reads what workloads with the command beat wrote, by one of them. I/O errors fail the test.
-func (c *Cluster) readBeats(ctx context.Context, t *testing.T, workload string) beats {
+func (c *Cluster) readBeats(ctx context.Context, t *testing.T, workload string) (b beats) {
 	t.Helper()
 	errors, err := c.Shell(ctx, workload, "cat /data/errors 2>/dev/null || true")
 	must(t, err)
@@ -34,26 +51,25 @@ func (c *Cluster) readBeats(ctx context.Context, t *testing.T, workload string) 
 	}
 	lines, err := c.Shell(ctx, workload, "cat /data/beat")
 	must(t, err)
-	var b beats
 	for line := range strings.Lines(lines) {
-		milliseconds, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		at, err := seconds(strings.TrimSpace(line))
 		if err != nil {
 			t.Errorf("%s wrote a line %q that is no time", workload, line)
 			continue
 		}
-		b.times = append(b.times, time.UnixMilli(milliseconds))
+		b = append(b, at)
 	}
+	slices.Sort(b) // workloads on several nodes append to one file
 	return b
 }
 
 // longestPause between two writes after a time.
-func (b beats) longestPause(since time.Time) (longest time.Duration) {
+func (b beats) longestPause(since time.Duration) (longest time.Duration) {
 	last := since
-	for _, at := range b.times {
-		if at.Before(since) {
-			continue
+	for _, at := range b {
+		if at >= since {
+			longest, last = max(longest, at-last), at
 		}
-		longest, last = max(longest, at.Sub(last)), at
 	}
 	return longest
 }
@@ -61,14 +77,14 @@ func (b beats) longestPause(since time.Time) (longest time.Duration) {
 // waitBeat waits until a workload writes.
 func (c *Cluster) waitBeat(ctx context.Context, t *testing.T, workload string) {
 	t.Helper()
-	since := time.Now()
+	since := uptime(t)
 	must(t, eventually.Until(ctx, workload+" to write", workloadTimeout, func() error {
 		line, err := c.Shell(ctx, workload, "tail -n1 /data/beat")
 		if err != nil {
 			return err
 		}
-		milliseconds, err := strconv.ParseInt(line, 10, 64)
-		if err != nil || time.UnixMilli(milliseconds).Before(since) {
+		at, err := seconds(line)
+		if err != nil || at < since {
 			return fmt.Errorf("it wrote %q last", line)
 		}
 		return nil

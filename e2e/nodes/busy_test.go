@@ -25,7 +25,7 @@ const serverMove = 90 * time.Second
 func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
 	setNetworks(ctx, t, c, storageNetwork, false)
 	must(t, c.CreateClaim(ctx, "busy", "longhorn-hard", "ReadWriteMany"))
-	began := time.Now()
+	began := uptime(t)
 	for _, name := range []string{"busy-a", "busy-b"} {
 		must(t, c.Run(ctx, Workload{Name: name, Claim: "busy", Command: beat, Apart: "busy"}))
 	}
@@ -37,7 +37,7 @@ func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
 	for _, on := range []bool{true, false} {
 		name := map[bool]string{true: "On", false: "Off"}[on]
 		t.Run(name, func(t *testing.T) {
-			began = time.Now()
+			began = uptime(t)
 			must(t, c.Set(ctx, settingNetworkRWX, fmt.Sprint(on)))
 			if !on { // servers leave first
 				c.restartBoth(ctx, t)

@@ -5,7 +5,6 @@ package nodes
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
@@ -19,7 +18,7 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 	_, err := c.WaitWorkload(ctx, "steady")
 	must(t, err)
 	c.waitBeat(ctx, t, "steady")
-	began := time.Now()
+	began := uptime(t)
 	another := func(t *testing.T, node string) { // one more volume comes and goes meanwhile
 		t.Helper()
 		must(t, c.CreateClaim(ctx, "another", "longhorn-hard", "ReadWriteMany"))

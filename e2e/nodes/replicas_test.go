@@ -30,7 +30,7 @@ func replicas(ctx context.Context, t *testing.T, c *Cluster) {
 	}
 
 	managers := c.instanceManagers(ctx, t)
-	changed := time.Now()
+	changed := uptime(t)
 	must(t, c.Set(ctx, settingNetworkRWX, "false"))
 	if err := c.Set(ctx, settingNetwork, ""); err == nil || !strings.Contains(err.Error(), "can't leave "+storageNetwork+" while volumes are attached") {
 		t.Errorf("leaving the network under replicas: %v", err)
