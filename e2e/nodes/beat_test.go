@@ -16,10 +16,10 @@ import (
 )
 
 // beat is the command of a workload that writes, syncs and reads back a line several times a second: the machine's
-// uptime in seconds. What goes wrong is written to another file.
+// uptime in seconds. Each pod has a file: appends of two NFS clients are not atomic. What goes wrong is in another one.
 const beat = `while :; do
   read now rest </proc/uptime
-  { echo $now | dd of=/data/beat oflag=append conv=notrunc,fsync && tail -n1 /data/beat; } >/dev/null 2>/tmp/problem || echo "at $now: $(cat /tmp/problem)" >>/data/errors
+  { echo $now | dd of=/data/beat-$(hostname) oflag=append conv=notrunc,fsync && tail -n1 /data/beat-$(hostname); } >/dev/null 2>/tmp/problem || echo "at $now: $(cat /tmp/problem)" >>/data/errors
   usleep 200000
 done`
 
@@ -49,7 +49,7 @@ func (c *Cluster) readBeats(ctx context.Context, t *testing.T, workload string) 
 	if errors != "" {
 		t.Errorf("%s had I/O errors:\n%s", workload, errors)
 	}
-	lines, err := c.Shell(ctx, workload, "cat /data/beat")
+	lines, err := c.Shell(ctx, workload, "cat /data/beat-*")
 	must(t, err)
 	for line := range strings.Lines(lines) {
 		at, err := seconds(strings.TrimSpace(line))
@@ -59,7 +59,7 @@ func (c *Cluster) readBeats(ctx context.Context, t *testing.T, workload string) 
 		}
 		b = append(b, at)
 	}
-	slices.Sort(b) // workloads on several nodes append to one file
+	slices.Sort(b)
 	return b
 }
 
@@ -79,7 +79,7 @@ func (c *Cluster) waitBeat(ctx context.Context, t *testing.T, workload string) {
 	t.Helper()
 	since := uptime(t)
 	must(t, eventually.Until(ctx, workload+" to write", workloadTimeout, func() error {
-		line, err := c.Shell(ctx, workload, "tail -n1 /data/beat")
+		line, err := c.Shell(ctx, workload, "tail -n1 /data/beat-$(hostname)")
 		if err != nil {
 			return err
 		}
