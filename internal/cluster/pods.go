@@ -87,7 +87,8 @@ func (r *Reader) serverOf(pod *corev1.Pod) storage.Server {
 		Volume: pod.Labels[r.profile.VolumeLabel],
 		// The per-volume network comes first: the storage system may have added the default network by itself.
 		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
-		Reported: reportedBy(pod), Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
+		Reported: reportedBy(pod), Fixed: storage.FixedAddresses(pod.Annotations[storage.NetworksAnnotation]),
+		Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
 	if len(server.Networks) > 0 {

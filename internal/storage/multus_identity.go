@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -111,4 +112,23 @@ func withoutEmpty(element json.RawMessage) (string, error) {
 		return "", fmt.Errorf("%w: %w", errNotASelection, err)
 	}
 	return string(text), nil
+}
+
+// FixedAddresses returns the addresses that a pod's annotation asks for, on any network.
+func FixedAddresses(annotation string) []netip.Addr {
+	var elements []struct {
+		IPs []string `json:"ips"`
+	}
+	if !isJSONForm(annotation) || json.Unmarshal([]byte(annotation), &elements) != nil {
+		return nil
+	}
+	var fixed []netip.Addr
+	for _, e := range elements {
+		for _, item := range e.IPs {
+			if address, _, err := parseAddress(item); err == nil {
+				fixed = append(fixed, address)
+			}
+		}
+	}
+	return fixed
 }

@@ -48,7 +48,7 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 		if err != nil {
 			continue // a half-read status may lack addresses
 		}
-		for _, address := range addresses {
+		for _, address := range server.withoutSpare(addresses) {
 			address = address.Unmap()
 			taken := func(p Published) bool { return p.Address == address }
 			if !publishable(address) || slices.ContainsFunc(published, taken) {
@@ -59,6 +59,20 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 	}
 	slices.SortFunc(published, func(a, b Published) int { return a.Address.Compare(b.Address) })
 	return published
+}
+
+// withoutSpare drops the addresses beside a fixed one of the same family: IPAM of whereabouts assigns an address of its
+// range even then, and that address does not follow the server to another node.
+func (s Server) withoutSpare(addresses []netip.Addr) []netip.Addr {
+	fixed := func(a netip.Addr) bool { return slices.Contains(s.Fixed, a.Unmap()) }
+	var kept []netip.Addr
+	for _, a := range addresses {
+		sameFamily := func(other netip.Addr) bool { return fixed(other) && other.Unmap().Is4() == a.Unmap().Is4() }
+		if fixed(a) || !slices.ContainsFunc(addresses, sameFamily) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
 }
 
 // interfaceOn is the server's interface on the network. Running servers keep their interface when

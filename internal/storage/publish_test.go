@@ -79,6 +79,11 @@ func TestPublishTakesReportedAddressesOfReadyServers(t *testing.T) {
 			[]Server{a, with(serving("new", on(netA, "192.168.0.3")), func(s *Server) { s.Created, s.Ready = at(1), false })}, published("a", "192.168.0.3")},
 		"one address on two pods of the same second": {recorded, Attachment{}, []Server{serving("b", on(netA, "192.168.0.3")), a}, published("a", "192.168.0.3")},
 
+		"only the fixed address of a family": {recorded, Attachment{}, []Server{with(serving("a", on(netA, "192.168.0.64", "192.168.0.10", "fd00::3")), fixed("192.168.0.10"))},
+			published("a", "192.168.0.10", "fd00::3")},
+		"a fixed address that IPAM ignored": {recorded, Attachment{}, []Server{with(serving("a", on(netA, "192.168.0.64")), fixed("192.168.0.10"))},
+			published("a", "192.168.0.64")},
+
 		"Service with a cluster IP":                 {clusterIP, Attachment{}, []Server{serving("a", eth0, on(netA, "192.168.0.3"))}, nil},
 		"no record follows clients":                 {unrecorded, netB, []Server{serving("a", on(netA, "192.168.0.3"), on(netB, "192.168.1.3"))}, published("a", "192.168.1.3")},
 		"no record, clients on the cluster network": {unrecorded, Attachment{}, []Server{serving("a", eth0, Reported{IPs: []string{"10.42.0.7"}}, on(netA, "192.168.0.3"))}, nil},
@@ -98,6 +103,10 @@ func TestPublishTakesReportedAddressesOfReadyServers(t *testing.T) {
 			must.True(t, reflect.DeepEqual(again, got), "in another order %v", again)
 		})
 	}
+}
+
+func fixed(address string) func(*Server) {
+	return func(s *Server) { s.Fixed = FixedAddresses(`[{"name": "net", "ips": ["` + address + `/24"]}]`) }
 }
 
 func with[T any](value T, change func(*T)) T {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +102,9 @@ type Server struct {
 	Networks []Attachment
 	// Reported are the pod's interfaces, as Multus reports them.
 	Reported []Reported
-	Ready    bool
+	// Fixed are the addresses that the pod asks for.
+	Fixed []netip.Addr
+	Ready bool
 	// Terminating pods take no new connections.
 	Terminating bool
 	Created     time.Time
