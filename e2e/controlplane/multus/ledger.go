@@ -61,8 +61,8 @@ func (l *ledger) given(pod *corev1.Pod) []attached {
 }
 
 // give fills in the addresses of a pod's interfaces, or none. Those that the pod
-// asks for replace those that it would have got in the same family, the way the
-// "ips" capability does.
+// asks for replace those that it would have got in the same family, the way host-local
+// takes them. With whereabouts it has both.
 func (l *ledger) give(pod *corev1.Pod, interfaces []attached) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *ledger) give(pod *corev1.Pod, interfaces []attached) error {
 		}
 		asked := slices.Clone(i.addresses)
 		for _, subnet := range i.subnets {
-			if slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == subnet.Subnet.Addr().Is4() }) {
+			if !subnet.beside && slices.ContainsFunc(asked, func(a netip.Addr) bool { return a.Is4() == subnet.Subnet.Addr().Is4() }) {
 				continue
 			}
 			address, err := l.next(subnet, taken)
@@ -108,7 +108,7 @@ func (l *ledger) next(of subnet, taken map[netip.Addr]bool) (netip.Addr, error) 
 	}
 	for a := begin; ; {
 		broadcast := a.Is4() && !subnet.Contains(a.Next())
-		if !broadcast && !taken[a] {
+		if !broadcast && !taken[a] && !of.excludes(a) {
 			l.last[subnet] = a
 			return a, nil
 		}

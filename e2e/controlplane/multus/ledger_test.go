@@ -87,6 +87,11 @@ func TestRequestedAddressesReplaceThoseOfTheirFamily(t *testing.T) {
 	}
 }
 
+func TestWhereaboutsAssignsAnAddressBesideTheRequestedOne(t *testing.T) {
+	const ipam = `{"type":"whereabouts","range":"10.1.0.0/24","exclude":["10.1.0.0/26"]}`
+	newLedger().wants(t, podNamed("a"), ipam, "10.1.0.10 10.1.0.64", "10.1.0.10/24")
+}
+
 func TestSharedAddressIsFreeWhenBothPodsAreGone(t *testing.T) {
 	const pair = `{"type":"host-local","subnet":"10.1.0.0/30"}` // one address beside the gateway's
 	l := newLedger()

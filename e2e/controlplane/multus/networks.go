@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	netv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
@@ -47,20 +48,20 @@ func parseRequest(annotation, podNamespace string) (elements []netv1.NetworkSele
 	return elements, nil
 }
 
-// subnet of host-local.
+// subnet of host-local, or range of whereabouts.
 type subnet struct {
-	Subnet netip.Prefix `json:"subnet"`
-	// RangeStart is the first address that is given without a request; not valid: the one after the gateway's.
-	RangeStart netip.Addr `json:"rangeStart"`
-	RangeEnd   string     `json:"rangeEnd"`
+	Subnet   netip.Prefix `json:"subnet"`
+	RangeEnd string       `json:"rangeEnd"`
+	// excluded addresses, and those of pods that ask for others: only whereabouts has them.
+	excluded []netip.Prefix
+	beside   bool
 }
 
-// first address that is given without a request.
-func (s subnet) first() netip.Addr {
-	if s.RangeStart.IsValid() {
-		return s.RangeStart
-	}
-	return s.Subnet.Addr().Next().Next()
+// first address that is given without a request: the one after the gateway's.
+func (s subnet) first() netip.Addr { return s.Subnet.Addr().Next().Next() }
+
+func (s subnet) excludes(a netip.Addr) bool {
+	return slices.ContainsFunc(s.excluded, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // parseConfig reads the spec.config of a NetworkAttachmentDefinition. An interface gets one address of each subnet.
@@ -72,12 +73,19 @@ func parseConfig(config string) (subnets []subnet, _ error) {
 			subnet
 			// Ranges are sets: each set gives one address, here from its first range.
 			Ranges [][]subnet `json:"ranges"`
+			// Range and Exclude are whereabouts'.
+			Range   netip.Prefix   `json:"range"`
+			Exclude []netip.Prefix `json:"exclude"`
 		} `json:"ipam"`
 	}
 	if err := json.Unmarshal([]byte(config), &conf); err != nil {
 		return nil, fmt.Errorf("parsing spec.config: %w", err)
 	}
-	if kind := conf.IPAM.Type; kind != "host-local" && kind != "" {
+	switch kind := conf.IPAM.Type; kind {
+	case "whereabouts":
+		conf.IPAM.subnet = subnet{Subnet: conf.IPAM.Range, excluded: conf.IPAM.Exclude, beside: true}
+	case "host-local", "":
+	default:
 		return nil, fmt.Errorf("IPAM type %q is not simulated", kind)
 	}
 	if len(conf.Plugins) > 0 {
