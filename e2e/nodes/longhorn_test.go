@@ -5,8 +5,12 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // TestLonghorn runs what people do with shared volumes, on one cluster: first with Longhorn alone, then with Fairlead.
@@ -22,6 +26,7 @@ func TestLonghorn(t *testing.T) {
 		{"BusyCluster", busyCluster},
 		{"Replicas", replicas},
 		{"FairleadItself", fairleadItself},
+		{"ClientRestart", clientRestart},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(ctx, t, c) })
 	}
@@ -62,6 +67,11 @@ func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, 
 	if network == "" {
 		must(t, c.Set(ctx, settingNetwork, network))
 	}
+	clients := network
+	if !shared {
+		clients = ""
+	}
+	must(t, c.waitPlugins(ctx, clients))
 	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
 }
 
@@ -69,4 +79,21 @@ func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, 
 func networkOn(ctx context.Context, t *testing.T, c *Cluster) {
 	t.Helper()
 	setNetworks(ctx, t, c, storageNetwork, true)
+}
+
+// waitPlugins waits until the CSI plugin pods of all nodes are on a network, or on none. For a moment, a setting that was
+// changed counts as applied still.
+func (c *Cluster) waitPlugins(ctx context.Context, network string) error {
+	return eventually.Until(ctx, fmt.Sprintf("CSI plugin pods on network %q", network), applyTimeout, func() error {
+		for _, n := range c.Nodes {
+			pod, err := c.pluginOn(ctx, n)
+			if err != nil {
+				return err
+			}
+			if asked := pod.Annotations[storage.NetworksAnnotation]; network == "" && asked != "" || !strings.Contains(asked, network[strings.Index(network, "/")+1:]) {
+				return fmt.Errorf("%s asks for %q", pod.Name, asked)
+			}
+		}
+		return nil
+	})
 }
