@@ -27,6 +27,7 @@ func TestLonghorn(t *testing.T) {
 		{"Replicas", replicas},
 		{"FairleadItself", fairleadItself},
 		{"ClientRestart", clientRestart},
+		{"FixedAddress", fixedAddress},
 	} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(ctx, t, c) })
 	}
@@ -43,7 +44,7 @@ const configuration = `  - target: {kind: ConfigMap, name: fairlead}
           apiVersion: config.fairlead.io/v1alpha1
           kind: Configuration
           clusterDomain: cluster.local
-          networks: {gate: node, settle: 10s}
+          networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}
           profiles: [{name: longhorn}]
 `
 
