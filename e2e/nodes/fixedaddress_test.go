@@ -27,6 +27,10 @@ const writeAlways = `trap exit TERM; while [ ! -e /tmp/stop ]; do dd if=/dev/ura
 // by the same mount.
 func fixedAddress(ctx context.Context, t *testing.T, c *Cluster) {
 	networkOn(ctx, t, c)
+	// With it, Longhorn deletes the pods of a volume whose server has moved: it expects the server to have another address.
+	const remount = "auto-delete-pod-when-volume-detached-unexpectedly"
+	must(t, c.Set(ctx, remount, "false"))
+	defer func() { must(t, c.Set(ctx, remount, "true")) }()
 	must(t, c.CreateClaim(ctx, "fixed", "longhorn-hard", "ReadWriteMany", fmt.Sprintf(
 		`, annotations: {fairlead.io/volume-network: %s, fairlead.io/volume-addresses: %s/24}`, fixedNetwork, fixedIP)))
 	must(t, c.waitVolumeNetworks(ctx, fixedNetwork))
