@@ -31,7 +31,7 @@ type Cluster struct {
 	programs programs
 	// cgroup of all nodes.
 	cgroup string
-	leave  func()
+	leave  func() error
 }
 
 // Options of a cluster.
@@ -140,8 +140,7 @@ func (c *Cluster) Stop() error {
 	if c.Sandbox != nil {
 		problems = append(problems, c.Sandbox.Stop())
 	}
-	problems = append(problems, removeBridges(context.Background()), removeCgroups(c.cgroup))
-	c.leave()
+	problems = append(problems, removeBridges(context.Background()), removeCgroups(c.cgroup), c.leave())
 	return errors.Join(problems...)
 }
 

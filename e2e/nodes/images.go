@@ -120,7 +120,7 @@ func (c *Cluster) fillStore(ctx context.Context, folder string, images []image.I
 }
 
 // keptStores is how many are kept for later clusters.
-const keptStores = 2
+const keptStores = 4
 
 func removeOldStores(folder string) error {
 	entries, err := os.ReadDir(folder)
