@@ -82,13 +82,6 @@ func TestUpgrade(t *testing.T) {
 	c.upgradeAndRollBack()
 }
 
-// earlier is an installation of a version that did not report blockers of settings yet, and had a right less.
-const earlier = `  - target: {kind: CustomResourceDefinition, name: settings.fairlead.io}
-    patch: '[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/blockers"}]'
-  - target: {kind: ClusterRole, name: fairlead-planner}
-    patch: '[{"op": "remove", "path": "/rules/0"}]'
-`
-
 // upgradeAndRollBack goes to an earlier version, to the current version, and back again, with volumes in use. Only manifests
 // and CRDs differ: no other binary is at hand. No pod restarts, and no setting ceases to be applied.
 func (c *cluster) upgradeAndRollBack() {
@@ -111,7 +104,7 @@ func (c *cluster) upgradeAndRollBack() {
 	for _, version := range []struct {
 		patches string
 		fields  string // of the CRD that tells the versions apart
-	}{{earlier, ""}, {"", "array"}, {earlier, ""}} {
+	}{{sandbox.Earlier, ""}, {"", "array"}, {sandbox.Earlier, ""}} {
 		c.must(c.Repatch(c.t.Context(), version.patches))
 		fields := c.kubectl("get", "crd", own, "-o", "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.status.properties.blockers.type}")
 		if fields != version.fields {

@@ -4,7 +4,6 @@ package nodes
 
 import (
 	"context"
-	_ "embed"
 	"flag"
 	"fmt"
 	"os"
@@ -69,16 +68,11 @@ func startLonghorn(t *testing.T) (context.Context, *Cluster) {
 	t.Helper()
 	ctx, c := start(t)
 	must(t, c.InstallLonghorn(ctx))
-	_, err := c.Kubectl(ctx, networks, "apply", "--server-side", "-f", "-")
-	must(t, err)
+	must(t, c.CreateNetworks(ctx))
 	return ctx, c
 }
 
-//go:embed networks.yaml
-var networks string
-
-// storageNetwork is the one in networks.yaml.
-const storageNetwork = "kube-system/storage-net"
+const storageNetwork = StorageNetwork
 
 // installFairlead installs Fairlead beside Longhorn as docs/install.md says.
 func installFairlead(ctx context.Context, t *testing.T, c *Cluster, patches ...string) {

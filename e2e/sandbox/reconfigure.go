@@ -35,3 +35,10 @@ func (s *Sandbox) reinstall(ctx context.Context) error {
 	s.replicas = nil
 	return s.RunFairlead(ctx, 1, 1)
 }
+
+// Earlier patches the manifests to those of a version that did not report blockers of settings yet, and had a right less.
+const Earlier = `  - target: {kind: CustomResourceDefinition, name: settings.fairlead.io}
+    patch: '[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/blockers"}]'
+  - target: {kind: ClusterRole, name: fairlead-planner}
+    patch: '[{"op": "remove", "path": "/rules/0"}]'
+`

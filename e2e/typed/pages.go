@@ -34,3 +34,11 @@ sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' docs/ex
 var Fencing = []Page{
 	{Name: "docs/fencing-setup.md", Before: `export KUBE_EDITOR="sed -i 's/{name: rook-ceph}/{name: rook-ceph, mode: \"off\"}/'"`},
 }
+
+// Nodes lists the pages that are typed on real nodes, in the order in which they are typed.
+var Nodes = []Page{
+	{Name: "docs/install.md"},
+	{Name: "docs/upgrade.md"},
+	{Name: "docs/remove.md", Before: `kubectl -n fairlead-system get configmap fairlead -o yaml |
+  sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' | kubectl replace -f -`},
+}

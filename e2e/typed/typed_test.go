@@ -66,7 +66,7 @@ func TestOutputMatchesButForWhatDiffersByRun(t *testing.T) {
 // A page that no test types says so at each block of commands.
 func TestEveryPageIsTypedOrSaysWhyNot(t *testing.T) {
 	listed := map[string]bool{}
-	for _, p := range slices.Concat(Longhorn, Fencing) {
+	for _, p := range slices.Concat(Longhorn, Fencing, Nodes) {
 		listed[p.Name] = true
 	}
 	err := filepath.WalkDir("../..", func(file string, entry fs.DirEntry, err error) error {
