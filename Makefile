@@ -75,9 +75,10 @@ demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an emb
 	$(if $(KUBECONFIG),,$(RECORDED) FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; root and Linux
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; root and Linux. NODES=real: a whole Longhorn on real nodes; also Debian's packages
 	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
-	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev up $(LONGHORN)
+	@$(if $(NODES),$(BIN)/dev can-run nodes-$(NODES) && $(MAKE) --no-print-directory node-programs)
+	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(if $(NODES),$(WITH_NODES)) $(BIN)/dev up $(if $(NODES),nodes-$(NODES),$(LONGHORN))
 
 .PHONY: down
 down: $(BIN)/dev ## End what up has started

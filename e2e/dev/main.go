@@ -17,6 +17,7 @@ const usage = `usage: dev COMMAND
   nfs     the second act of the demo: NFS servers, ten nodes; root and Linux
   up      start a cluster with Fairlead in the background; KUBECONFIG=.dev/kubeconfig
   up real the same with Longhorn's own manager; root and Linux
+  up nodes-real  a whole Longhorn on real nodes; root, Linux and Debian's packages
   down    end it
 `
 
@@ -59,8 +60,11 @@ func run(ctx context.Context, args []string) error {
 	case "can-run":
 		return canRun(longhorn)
 	case "serve": // what up leaves running
-		if longhorn == real {
+		switch longhorn {
+		case real:
 			serveReal(ctx)
+		case realNodes:
+			serveNodes(ctx)
 		}
 		return serve(ctx)
 	case "down":

@@ -8,10 +8,17 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/beside"
 	"github.com/fairlead-io/fairlead/e2e/machine"
+	"github.com/fairlead-io/fairlead/e2e/nodes"
+	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// real is Longhorn's own manager; without it, the stand-in plays Longhorn.
-const real = "real"
+// Without these, a stand-in plays Longhorn.
+const (
+	// real is Longhorn's own manager.
+	real = "real"
+	// realNodes is a whole Longhorn on real nodes.
+	realNodes = "nodes-real"
+)
 
 // canRun says why a cluster with this Longhorn cannot run here.
 func canRun(longhorn string) error {
@@ -23,8 +30,13 @@ func canRun(longhorn string) error {
 			return fmt.Errorf("a cluster with Longhorn's own manager cannot run here: %s (root and Linux are needed); make up without LONGHORN runs a stand-in", why)
 		}
 		return nil
+	case realNodes:
+		if why := nodes.Unavailable(); why != "" {
+			return fmt.Errorf("real nodes cannot run here: %s; make up without NODES runs simulated ones", why)
+		}
+		return nil
 	}
-	return fmt.Errorf("there is no Longhorn %q: say LONGHORN=real for Longhorn's own manager, or nothing for a stand-in", longhorn)
+	return fmt.Errorf("there is no cluster %q: say LONGHORN=real for Longhorn's own manager, NODES=real for a whole Longhorn on real nodes, or nothing for a stand-in", longhorn)
 }
 
 const workload = `
@@ -40,12 +52,16 @@ spec:
       volumes: [{name: data, persistentVolumeClaim: {claimName: pvc-shared}}]
 `
 
-// serveReal runs a cluster with Longhorn's own manager, in a machine of its own, which ends when this process does.
+// serveReal runs a cluster with Longhorn's own manager, in a machine of its own.
 func serveReal(ctx context.Context) {
-	spec := beside.Machine()
+	serveInMachine(beside.Machine(), func() error { return serveRealInside(ctx) })
+}
+
+// serveInMachine serves in a machine, which ends when this process does.
+func serveInMachine(spec machine.Spec, serve func() error) {
 	spec.Listen = "127.0.0.1:0"
 	os.Exit(machine.Run(spec, func() int {
-		if err := serveInMachine(ctx); err != nil {
+		if err := serve(); err != nil {
 			fmt.Fprintln(os.Stderr, "dev:", err)
 			return 1
 		}
@@ -53,7 +69,7 @@ func serveReal(ctx context.Context) {
 	}))
 }
 
-func serveInMachine(ctx context.Context) error {
+func serveRealInside(ctx context.Context) error {
 	binary, err := fairleadBinary()
 	if err != nil {
 		return err
@@ -77,18 +93,23 @@ func serveInMachine(ctx context.Context) error {
 	if err := c.WaitVolume(ctx, "pvc-shared", "attached"); err != nil {
 		return err
 	}
-	listener, err := machine.Listener()
-	if err != nil {
-		return err
-	}
-	api, err := url.Parse(c.Config.Host)
-	if err != nil {
-		return err
-	}
-	beside.StartRelay(listener, api.Host)
-	if err := offer(c.Sandbox, listener.Addr().String()); err != nil {
+	if err := relay(c.Sandbox); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return c.Stop()
+}
+
+// relay offers the cluster outside the machine.
+func relay(s *sandbox.Sandbox) error {
+	listener, err := machine.Listener()
+	if err != nil {
+		return err
+	}
+	api, err := url.Parse(s.Config.Host)
+	if err != nil {
+		return err
+	}
+	beside.StartRelay(listener, api.Host)
+	return offer(s, listener.Addr().String())
 }

@@ -48,7 +48,7 @@ The cluster runs in the background, with Fairlead in it. To use it:
   fairlead plan --set storage-network=kube-system/storage-net --set storage-network-for-rwx-volume-enabled=true
 `
 
-// standInText follows where the stand-in plays Longhorn, else realText.
+// standInText follows where the stand-in plays Longhorn, else realText or nodesText.
 const standInText = `  kubectl scale statefulset/web --replicas=0    # detaches the RWX volume pvc-117d3553
 docs/start.md goes on from here. Volumes follow their workloads, and claims are provisioned, as with Longhorn.
 A process runs for each of Fairlead's pods, beside the cluster: its log is %[1]s/replicas/POD/log. To end it: make down
@@ -60,6 +60,13 @@ provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated 
 %[1]s/replicas/*/log and %[1]s/longhorn/*.log. To end it: make down
 `
 
+const nodesText = `  kubectl exec deployment/reader -- tail /data/log         # on node-2, what the writer on node-1 writes
+  on node-1 ip -s link show stor0                          # a command on a node: the bytes of its storage link
+  on machine ip link set mgmt-1 down                       # cuts the management link of node-1; up mends it
+Kubelets, containerd, Multus, Longhorn and Fairlead are real; e2e/nodes/README.md says what is not.
+The logs of the nodes are %[1]s/node-*/log/*. To end it: make down
+`
+
 const fencingText = `  fairlead fences                                          # docs/fencing-setup.md#try-it goes on from here
 `
 
@@ -69,8 +76,11 @@ func welcome(longhorn string) error {
 		return fmt.Errorf("finding %s: %w", devDir, err)
 	}
 	text := standInText
-	if longhorn == real {
+	switch longhorn {
+	case real:
 		text = realText
+	case realNodes:
+		text = nodesText
 	}
 	if os.Getenv(fencingVariable) != "" {
 		text = fencingText + text
