@@ -233,7 +233,9 @@ WITH_NODES := FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmoun
 .PHONY: e2e-nodes
 e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes: kubelets, containerd, Multus, engines, NFS (20 minutes); root, Linux and Debian's packages: INSTALL=1 installs them. One: NODES="-test.v -test.run TestLonghorn"
 	@go test -c -o $(BIN)/nodes.test ./e2e/nodes
-	@if [ -n "$(INSTALL)" ]; then apt-get install -y --no-install-recommends $$($(BIN)/nodes.test -packages); fi
+	@packages=$$($(BIN)/nodes.test -packages); if [ -n "$(INSTALL)" ] && [ -n "$$packages" ]; then \
+	  install() { apt-get install -y --no-install-recommends $$packages; }; \
+	  { install || { apt-get update && install; }; } >$(BIN)/install.log 2>&1 || echo "could not be installed, see $(BIN)/install.log: $$packages"; fi
 	@if why=$$($(BIN)/nodes.test -unavailable) && [ -n "$$why" ]; then echo "NOTHING IS TESTED ON REAL NODES: $$why"; else \
 	  $(MAKE) --no-print-directory node-programs && echo "testing on real nodes, in namespaces of their own" && \
 	  $(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(NODES),$(WITH_PROGRAMS) $(WITH_NODES)); fi
