@@ -37,7 +37,15 @@ type CSIAddonsDriver struct {
 // CSIAddons is csi-addons' own manager and, for each plugin of a driver, its own
 // sidecar beside an endpoint of ours in place of ceph-csi's. The plugins' pods are
 // simulated as all pods are; but their address is this machine's, where the
-// sidecars listen.
+// sidecars listen. There is no TLS and no token between manager and sidecars.
+//
+// The build changes two things in the sidecar's main: it finds the API server by its own flag --kubeconfig, and listens
+// on the loopback. pods/sidecar is unchanged, for real nodes.
+//
+// The endpoint (e2e/csiaddons/endpoint) is a controller, which fences, or a plugin on a node, which reports its clients.
+// The block list is a file for each clusterID. It refuses what ceph-csi refuses: no secret, no clusterID, and what isn't
+// a CIDR. With --fence and --unfence it calls a program with the CIDRs, which cuts a real link; if the program fails, so
+// does the call, and the block list stays as it is.
 type CSIAddons struct {
 	// Namespace of the drivers' pods, and of their CSIAddonsNodes and leases.
 	Namespace string
