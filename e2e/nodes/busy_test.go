@@ -45,10 +45,11 @@ func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
 			for _, n := range c.Nodes {
 				c.drainUntil(ctx, t, n, on)
 			}
-			must(t, c.WaitApplied(ctx, applyTimeout, settingNetworkRWX))
+			c.waitRollout(ctx, t, on)
 			if on {
 				c.restartBoth(ctx, t)
 			}
+			must(t, c.WaitApplied(ctx, applyTimeout, settingNetworkRWX))
 			c.waitBeat(ctx, t, "busy-a")
 			beats := c.readBeats(ctx, t, "busy-a")
 			if pause := beats.longestPause(began); pause > serverMove {
@@ -115,6 +116,22 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 func onNetwork(pod *corev1.Pod) bool {
 	reported, err := storage.ReportedInterfaces(pod.Annotations)
 	return err == nil && slices.ContainsFunc(reported, func(r storage.Reported) bool { return r.Network == storageNetwork })
+}
+
+// waitRollout waits until both halves have switched. Longhorn's setting is applied later, when the volume has moved.
+func (c *Cluster) waitRollout(ctx context.Context, t *testing.T, on bool) {
+	t.Helper()
+	must(t, eventually.Until(ctx, "the roll-out", applyTimeout, func() error {
+		var rollouts v1alpha1.NetworkRolloutList
+		if err := c.Client.List(ctx, &rollouts, client.InNamespace(Namespace)); err != nil || len(rollouts.Items) != 1 {
+			return fmt.Errorf("there are %d: %w", len(rollouts.Items), err)
+		}
+		status := rollouts.Items[0].Status
+		if status.Phase != "Applied" || (status.Clients.Network != "") != on || (status.Servers.Network != "") != on {
+			return fmt.Errorf("phase %s, clients on %q, servers on %q: %s", status.Phase, status.Clients.Network, status.Servers.Network, status.Message)
+		}
+		return nil
+	}))
 }
 
 func (c *Cluster) expectServers(ctx context.Context, t *testing.T, on bool) {
