@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -60,11 +61,14 @@ func removeBridges(ctx context.Context) error {
 // plug connects the network of a process with the bridges.
 func (n *Node) plug(ctx context.Context, pid int) error {
 	for link, name := range map[Link]string{Management: "eth0", Storage: storageInterface} {
-		port := link.port(n)
+		port, state := link.port(n), "up"
+		if _, err := os.Stat(n.cutFile(link)); err == nil {
+			state = "down"
+		}
 		_, _ = run(ctx, "ip", "link", "del", port) // of the node before it was powered off
 		for _, command := range [][]string{
 			{"link", "add", port, "type", "veth", "peer", "name", name, "netns", strconv.Itoa(pid)},
-			{"link", "set", port, "master", link.bridge(), "up"},
+			{"link", "set", port, "master", link.bridge(), state},
 		} {
 			if _, err := run(ctx, "ip", command...); err != nil {
 				return err
@@ -93,14 +97,23 @@ func (n *Node) linkCommands() [][]string {
 	return commands
 }
 
+// cutFile exists while the link is cut, so that a reboot does not mend it.
+func (n *Node) cutFile(link Link) string { return filepath.Join(n.Dir, "cut-"+string(link)) }
+
 // Cut takes a link of the node down: what runs on the node goes on.
 func (n *Node) Cut(ctx context.Context, link Link) error {
+	if err := writeFile(n.cutFile(link), ""); err != nil {
+		return err
+	}
 	_, err := run(ctx, "ip", "link", "set", link.port(n), "down")
 	return err
 }
 
 // Mend takes a link up again.
 func (n *Node) Mend(ctx context.Context, link Link) error {
+	if err := os.RemoveAll(n.cutFile(link)); err != nil {
+		return err
+	}
 	_, err := run(ctx, "ip", "link", "set", link.port(n), "up")
 	return err
 }

@@ -80,11 +80,31 @@ func (n *Node) PowerOff() error {
 	if init == nil {
 		return nil
 	}
+	n.dropDevices(init.Process.Pid)
 	if err := init.Process.Kill(); err != nil {
 		return fmt.Errorf("powering off %s: %w", n.Name, err)
 	}
 	<-ended
-	return nil
+	// A kubelet asks for each container of a cgroup that it finds, for seconds.
+	return removeCgroups(n.cgroup())
+}
+
+func (n *Node) cgroup() string { return filepath.Join(n.cluster.cgroup, n.Name) }
+
+// abortConnections ends the connections of FUSE that serve the files behind the node's volumes.
+const abortConnections = `for device in /dev/longhorn/*; do
+	[ -b "$device" ] || continue
+	connection=$(losetup --list --noheadings --output BACK-MAJ:MIN "$device" | cut -d: -f2 | tr -d ' ')
+	echo 1 >"/sys/fs/fuse/connections/$connection/abort"
+done`
+
+// dropDevices fails all I/O on the node's volumes. An engine that is killed, and is the last to have its volume mounted,
+// would wait for itself to write it back.
+func (n *Node) dropDevices(pid int) {
+	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "mount -t fusectl none /sys/fs/fuse/connections && "+abortConnections)
+	if err != nil {
+		fmt.Fprintf(n.cluster.Out, "dropping the devices of %s: %v\n", n.Name, err)
+	}
 }
 
 // Pid of the node's first process.

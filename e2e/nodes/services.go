@@ -20,7 +20,7 @@ const (
 // until that one is there.
 func (n *Node) services() ([]service, error) {
 	programs := n.cluster.programs
-	configuration, cgroup := filepath.Join(n.Dir, "configuration"), filepath.Join(n.cluster.cgroup, n.Name)
+	configuration, cgroup := filepath.Join(n.Dir, "configuration"), n.cgroup()
 	files := map[string]string{
 		"containerd.toml":    fmt.Sprintf(containerdConfiguration, pauseImage, programs.CNI, filepath.Join(configuration, "cni")),
 		"kubelet.yaml":       fmt.Sprintf(kubeletConfiguration, n.cluster.authority(), containerdSocket, dnsAddress, filepath.Join(configuration, "resolv.conf"), "/"+cgroup),
