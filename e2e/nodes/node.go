@@ -159,6 +159,7 @@ func (n *Node) describe() ([]byte, error) {
 	}
 	d.Folders[sharedLedger] = filepath.Join(n.cluster.Dir, "addresses")
 	d.Folders[sharedFolder] = n.cluster.SharedFolder()
+	d.Folders[fencingSockets] = n.fencingFolder()
 	for _, folder := range d.Folders {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
