@@ -66,6 +66,7 @@ func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
 // restartBoth restarts the workloads at the same time, so that the volume is detached and attached again.
 func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
 	t.Helper()
+	defer c.Step("the volume moves")()
 	for _, replicas := range []string{"0", "1"} {
 		_, err := c.Kubectl(ctx, "", "scale", "deployment/busy-a", "deployment/busy-b", "--replicas="+replicas)
 		must(t, err)
@@ -89,8 +90,11 @@ func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
 // drainUntil drains a node, as docs/rwx-network.md says, until its CSI plugin pod has changed.
 func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool) {
 	t.Helper()
+	done := c.Step("draining " + n.Name)
 	_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=longhorn.io/component!=instance-manager")
 	must(t, err)
+	done()
+	done = c.Step("the CSI plugin pod of " + n.Name + " changes")
 	must(t, eventually.Until(ctx, "the CSI plugin pod of "+n.Name, applyTimeout, func() error {
 		pods, err := c.PodsWith(ctx, Namespace, "app", "longhorn-csi-plugin")
 		if err != nil {
@@ -108,6 +112,7 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 		}
 		return err
 	}))
+	done()
 	_, err = c.Kubectl(ctx, "", "uncordon", n.Name)
 	must(t, err)
 }

@@ -59,12 +59,6 @@ func TestFencing(t *testing.T) {
 	f.staleWriter(ctx, node, other)
 }
 
-// step prints how long a part took.
-func (f fencing) step(what string) func() {
-	began := time.Now()
-	return func() { fmt.Fprintf(f.Out, "%s: %s\n", what, time.Since(began).Round(100*time.Millisecond)) }
-}
-
 // nodes returns a node to lose, which is not that of csi-addons' only manager, and another node.
 func (f fencing) nodes(ctx context.Context) (node, other *Node) {
 	f.t.Helper()
@@ -79,7 +73,7 @@ const writerCommand = `i=0; while i=$((i+1)); do echo $i | dd of=/data/lines ofl
 
 func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	t := f.t
-	done := f.step("a volume is written on " + node.Name)
+	done := f.Step("a volume is written on " + node.Name)
 	must(t, f.CreateClaim(ctx, "ledger", fencedClass, "ReadWriteOnce"))
 	must(t, f.Run(ctx, Workload{Name: "writer", Claim: "ledger", Node: node.Name, Command: writerCommand}))
 	_, err := f.WaitWorkload(ctx, "writer")
@@ -88,12 +82,12 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	f.waitRecorded(ctx, node)
 	done()
 
-	done = f.step("the node is lost")
+	done = f.Step("the node is lost")
 	must(t, node.Cut(ctx, Management))
 	f.waitPhase(ctx, node, v1alpha1.NodeLost)
 	done()
 
-	done = f.step("the volume is held")
+	done = f.Step("the volume is held")
 	must(t, f.storage.Slow())
 	// With NoExecute, Kubernetes would give up the node's instance manager too. Longhorn would then stop the volume's
 	// replicas within seconds, and cut the stale writer off before the fence does.
@@ -104,18 +98,18 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	f.isHeld(ctx, node, other)
 	done()
 
-	done = f.step("the node is fenced")
+	done = f.Step("the node is fenced")
 	before := f.line(ctx, node)
 	must(t, f.storage.Quick())
 	f.waitPhase(ctx, node, v1alpha1.NodeFenced)
 	after, bytes := f.line(ctx, node), f.bytes(node)
 	done()
 
-	done = f.step("the stale writer goes on")
+	done = f.Step("the stale writer goes on")
 	f.waitLine(ctx, node, after+5)
 	done()
 
-	done = f.step("the successor writes")
+	done = f.Step("the successor writes")
 	_, err = f.Kubectl(ctx, "", "delete", "deployment", "writer", "--wait=false")
 	must(t, err)
 	must(t, f.Run(ctx, Workload{Name: "successor", Claim: "ledger", Node: other.Name}))
@@ -135,7 +129,7 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	must(t, err)
 	done()
 
-	done = f.step("the node comes back without a reboot")
+	done = f.Step("the node comes back without a reboot")
 	must(t, node.Mend(ctx, Management))
 	must(t, node.WaitReady(ctx, time.Minute))
 	f.waitReason(ctx, node, fence.ReasonNotRebooted)
@@ -144,7 +138,7 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 		t.Errorf("the storage link carried %d bytes after the fence", got-bytes)
 	}
 
-	done = f.step("the node reboots")
+	done = f.Step("the node reboots")
 	must(t, node.PowerOff())
 	must(t, node.Boot(ctx))
 	f.waitPhase(ctx, node, v1alpha1.NodeReturned)
@@ -153,7 +147,7 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	}
 	done()
 
-	done = f.step("the node is unfenced")
+	done = f.Step("the node is unfenced")
 	_, err = f.Kubectl(ctx, "", "taint", "nodes", node.Name, fence.OutOfServiceTaint+"-")
 	must(t, err)
 	f.waitPhase(ctx, node, v1alpha1.NodeHealthy)

@@ -21,6 +21,7 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 	began := uptime(t)
 	another := func(t *testing.T, node string) { // one more volume comes and goes meanwhile
 		t.Helper()
+		defer c.Step("another volume comes and goes")()
 		must(t, c.CreateClaim(ctx, "another", "longhorn-hard", "ReadWriteMany"))
 		must(t, c.Run(ctx, Workload{Name: "another", Claim: "another", Command: beat, Node: node}))
 		_, err := c.WaitWorkload(ctx, "another")

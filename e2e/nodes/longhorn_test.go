@@ -29,7 +29,10 @@ func TestLonghorn(t *testing.T) {
 		{"ClientRestart", clientRestart},
 		{"FixedAddress", fixedAddress},
 	} {
-		t.Run(scenario.name, func(t *testing.T) { scenario.run(ctx, t, c) })
+		t.Run(scenario.name, func(t *testing.T) {
+			defer c.Step(scenario.name)()
+			scenario.run(ctx, t, c)
+		})
 	}
 }
 
@@ -60,6 +63,7 @@ const applyTimeout = 3 * time.Minute
 // setNetworks sets both settings and waits until they are applied. It waits until no volume is attached before.
 func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, shared bool) {
 	t.Helper()
+	defer c.Step("setting the network")()
 	must(t, c.WaitDetached(ctx))
 	if network != "" {
 		must(t, c.Set(ctx, settingNetwork, network))

@@ -88,3 +88,9 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Step says how long a step of a scenario takes, when it is done.
+func (c *Cluster) Step(what string) (done func()) {
+	began := time.Now()
+	return func() { fmt.Fprintf(c.Out, "%s: %s\n", what, time.Since(began).Round(100*time.Millisecond)) }
+}
