@@ -56,7 +56,7 @@ $(BIN)/helm: charts/test/go.mod
 	cd charts/test && go build -trimpath -ldflags "-s -w" -o $@ helm.sh/helm/v4/cmd/helm
 
 $(BIN)/nfsmount: $(wildcard e2e/nfsmount/*)
-	cd e2e/nfsmount && CGO_ENABLED=0 go build -trimpath -o $@ .
+	cd e2e/nfsmount && go build -trimpath -o $@ .
 
 $(BIN)/nodeinit: $(wildcard e2e/nodes/nodeinit/*)
 	go build -trimpath -o $@ ./e2e/nodes/nodeinit
@@ -75,7 +75,7 @@ demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an emb
 	$(if $(KUBECONFIG),,$(RECORDED) FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; root and Linux. NODES=real: a whole Longhorn on real nodes; also Debian's packages
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; NODES=real: a whole Longhorn on real nodes; both root and Linux
 	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
 	@$(if $(NODES),$(BIN)/dev can-run nodes-$(NODES) && $(MAKE) --no-print-directory node-programs)
 	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(if $(NODES),$(WITH_NODES)) $(BIN)/dev up $(if $(NODES),nodes-$(NODES),$(LONGHORN))
@@ -103,8 +103,14 @@ longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher int
 
 .PHONY: csisidecars
 csisidecars: $(BIN)/controlplane ## Build the CSI sidecars into the cache (four minutes, once; says so if it does)
+	@nice $(BIN)/controlplane build $@ >/dev/null
+
 .PHONY: longhornpods
-longhornpods: $(BIN)/controlplane ## Build what runs in Longhorn's pods into the cache (a few minutes, once; says so if it does)
+longhornpods: $(BIN)/controlplane ## Build engine, instance and share manager into the cache (a few minutes, once; says so if it does)
+	@nice $(BIN)/controlplane build $@ >/dev/null
+
+.PHONY: nodeprograms
+nodeprograms: $(BIN)/controlplane ## Build kubelet, kube-proxy, Multus and CNI plugins into the cache (five minutes, once; says so if it does)
 	@nice $(BIN)/controlplane build $@ >/dev/null
 
 # Tests print their names and times; what they log is printed if they fail, or if -v is among their flags.
@@ -225,13 +231,12 @@ e2e-nfs: control-plane $(TEST_PROGRAMS) $(NFS_PROGRAMS) ## NFS services on real 
 	@$(call RUN_TESTS,e2e/nfs,-test.timeout 30m $(NFS),$(WITH_PROGRAMS))
 
 .PHONY: node-programs
-node-programs: control-plane coredns csiaddons longhorn $(BIN)/nodeinit $(BIN)/nfsmount $(BIN)/image/fairlead-image.tar
-	@for set in longhornpods csisidecars nodeprograms; do nice $(BIN)/controlplane build $$set >/dev/null; done
+node-programs: control-plane coredns csiaddons longhorn longhornpods csisidecars nodeprograms $(BIN)/nodeinit $(BIN)/nfsmount $(BIN)/image/fairlead-image.tar
 
 WITH_NODES := FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
 
 .PHONY: e2e-nodes
-e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes: kubelets, containerd, Multus, engines, NFS (20 minutes); root, Linux and Debian's packages: INSTALL=1 installs them. One: NODES="-test.v -test.run TestLonghorn"
+e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes (20 minutes); root and Linux. INSTALL=1 installs Debian's packages. One: NODES="-test.v -test.run TestLonghorn"
 	@go test -c -o $(BIN)/nodes.test ./e2e/nodes
 	@packages=$$($(BIN)/nodes.test -packages); if [ -n "$(INSTALL)" ] && [ -n "$$packages" ]; then \
 	  install() { apt-get install -y --no-install-recommends $$packages; }; \
@@ -355,7 +360,7 @@ vuln: $(BIN)/govulncheck ## Look for known vulnerabilities in the code that is c
 	  echo "NOTHING WAS CHECKED: Go's vulnerability database can't be had here (GOVULNDB names another)"; fi
 
 .PHONY: image
-image: ## Write dist/image/fairlead-image.tar, an OCI archive for amd64 and arm64; needs no docker. PUSH=REGISTRY/NAME pushes it; ARCH=amd64: for that alone
+image: ## Write dist/image/fairlead-image.tar, an OCI archive for amd64 and arm64; needs no docker. PUSH=REGISTRY/NAME pushes it; ARCH=amd64: for amd64 alone
 	cd tools/release && go run -trimpath . -image-only -version $(VERSION) -dist $(CURDIR)/dist/image -root $(CURDIR) \
 	  $(if $(ARCH),-architecture $(ARCH)) $(if $(IMAGE),-image $(IMAGE)) $(if $(PUSH),-push $(PUSH))
 
