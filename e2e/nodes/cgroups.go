@@ -13,10 +13,10 @@ import (
 
 const cgroupFolder = "/sys/fs/cgroup"
 
-// allCgroups is that of all clusters. Each has a cgroup of its own in it, and its nodes in that.
+// allCgroups is the parent of the clusters' cgroups, which are the parents of their nodes' cgroups.
 const allCgroups = "fairlead-nodes"
 
-// makeCgroup makes a cgroup in each hierarchy (cgroup v1), or in the only one.
+// makeCgroup makes a cgroup in each hierarchy of cgroup v1.
 func makeCgroup(path string) error {
 	hierarchies, err := filepath.Glob(filepath.Join(cgroupFolder, "*", "cgroup.procs"))
 	if err != nil {
@@ -34,7 +34,7 @@ func makeCgroup(path string) error {
 	return nil
 }
 
-// seedCPUSet gives a new cgroup of the hierarchy cpuset what its parent has: it starts with nothing, and takes no process.
+// seedCPUSet gives a new cgroup of the hierarchy cpuset its parent's CPUs and memory: without them, it takes no process.
 func seedCPUSet(hierarchy, path string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(hierarchy, file))
@@ -55,7 +55,7 @@ func seedCPUSet(hierarchy, path string) error {
 	return nil
 }
 
-// removeCgroups removes a cgroup and those in it. No process is in them any more.
+// removeCgroups removes a cgroup and all cgroups in it. None has a process any more.
 func removeCgroups(path string) error {
 	tops, err := filepath.Glob(filepath.Join(cgroupFolder, "*", path))
 	if err != nil {

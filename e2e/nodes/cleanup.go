@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// devices is a folder that each node has in memory. The machine's own is empty.
+// devices is a folder in memory on each node, and an empty folder of the machine.
 const devices = "/dev/longhorn"
 
 // lockFile is locked by each running cluster: only a cluster that is alone removes what earlier ones left. The file has the
 // limit that the machine had before.
 const lockFile = "/tmp/fairlead-nodes.lock"
 
-// inotifyLimit is how many watchers of files root may have, as on ordinary nodes. With the kernel's default, kubelets
-// fail to start or miss CSI drivers.
+// inotifyLimit is how many watchers of files a user may have. With the kernel's default, kubelets fail to start or miss
+// CSI drivers.
 const (
 	inotifyLimit  = "/proc/sys/fs/inotify/max_user_instances"
 	inotifyWanted = 8192
@@ -35,14 +35,16 @@ func enter() (leave func() error, err error) {
 	if alone() {
 		err = errors.Join(removeCgroups(allCgroups), raiseLimit())
 	}
-	err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_SH), os.MkdirAll(devices, 0o755))
+	if err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_SH), os.MkdirAll(devices, 0o755)); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	return func() error {
 		defer file.Close()
 		if alone() {
 			return errors.Join(restoreLimit(), removeCgroups(allCgroups), os.Remove(devices))
 		}
 		return nil
-	}, err
+	}, nil
 }
 
 func raiseLimit() error {

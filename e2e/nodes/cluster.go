@@ -61,16 +61,26 @@ const (
 // Start starts a control plane and nodes, and waits until the nodes are Ready. It is called in a machine of its own.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{Image: o.Image, programs: programs{NodeInit: os.Getenv(NodeInitVariable), NFSMount: os.Getenv(NFSMountVariable)}}
-	if c.programs.NodeInit == "" || c.programs.NFSMount == "" {
-		return nil, fmt.Errorf("%s and %s must name the programs nodeinit and nfsmount", NodeInitVariable, NFSMountVariable)
+	if c.programs.NodeInit == "" || c.programs.NFSMount == "" || o.Image == "" {
+		return nil, fmt.Errorf("%s and %s must name the programs nodeinit and nfsmount, and the options an image", NodeInitVariable, NFSMountVariable)
 	}
 	leave, err := enter()
 	if err != nil {
 		return nil, fmt.Errorf("preparing the machine: %w", err)
 	}
 	c.leave, c.cgroup = leave, filepath.Join(allCgroups, uuid.NewString()[:8])
+	if err := c.start(ctx, o); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// startTimeout is for a busy machine.
+const startTimeout = 2 * time.Minute
+
+func (c *Cluster) start(ctx context.Context, o Options) error {
 	if err := makeBridges(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	var names []string
 	for i := range o.Nodes {
@@ -80,22 +90,12 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		Dir: o.Dir, Kubelets: names, Address: MachineAddress, FastNodeLoss: true, AuditWrites: true, NoAttacher: true, Out: o.Out,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.Sandbox = s
 	for i, name := range names {
 		c.Nodes = append(c.Nodes, &Node{Name: name, Dir: filepath.Join(s.Dir, name), Address: fmt.Sprintf("10.99.0.%d", 11+i), number: i + 1, cluster: c})
 	}
-	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
-	}
-	return c, nil
-}
-
-// startTimeout is for a busy machine.
-const startTimeout = 2 * time.Minute
-
-func (c *Cluster) start(ctx context.Context) error {
 	folder, err := c.Ensure(ctx, "nodeprograms")
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(problems...)
 }
 
-// SharedFolder is one that all nodes have, as those of a cluster file system.
+// SharedFolder is on all nodes, like a folder of a cluster file system.
 func (c *Cluster) SharedFolder() string { return filepath.Join(c.Dir, "shared") }
 
 func inParallel(nodes []*Node, do func(*Node) error) error {

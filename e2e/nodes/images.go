@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/nodes/image"
@@ -24,7 +23,7 @@ const WorkloadImage = "fairlead.test/workload:1"
 
 const dnsImage = "fairlead.test/coredns:1"
 
-// allImages are what the nodes have from the beginning, beside Fairlead's image.
+// allImages are on the nodes from the beginning, beside Fairlead's image.
 func (c *Cluster) allImages(ctx context.Context) ([]image.Image, error) {
 	folders := map[string]string{}
 	for _, set := range []string{"coredns", "longhorn", "longhornpods", "csisidecars", "csiaddons"} {
@@ -75,14 +74,14 @@ func (c *Cluster) prepareImages(ctx context.Context) error {
 		if err := c.fillStore(ctx, building, images); err != nil {
 			return err
 		}
-		if err := move(building, store); err != nil {
+		if err := move(ctx, building, store); err != nil {
 			return err
 		}
 	}
 	return inParallel(c.Nodes, func(n *Node) error { return copyStore(store, filepath.Join(n.Dir, "disk/var/lib/containerd")) })
 }
 
-// fillStore imports the images with a containerd that runs for that only.
+// fillStore imports the images with a containerd of its own.
 func (c *Cluster) fillStore(ctx context.Context, folder string, images []image.Image) error {
 	state := filepath.Join(c.Dir, "images-state")
 	configuration := filepath.Join(c.Dir, "images.toml")
@@ -142,11 +141,23 @@ func removeOldStores(folder string) error {
 	return err
 }
 
-func move(from, to string) error {
-	if err := os.Rename(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+// move makes a whole store appear at once: another cluster may look for the store meanwhile, or have made it.
+func move(ctx context.Context, from, to string) error {
+	err := os.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		copied, made := os.MkdirTemp(filepath.Dir(to), "copied-")
+		if made != nil {
+			return made
+		}
+		defer os.RemoveAll(copied)
+		if _, err := run(ctx, "cp", "-a", from+"/.", copied); err != nil {
+			return err
+		}
+		err = os.Rename(copied, to)
+	}
+	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	_, err := run(context.Background(), "cp", "-a", from, to) // to another disk
 	return err
 }
 
@@ -198,15 +209,4 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
-}
-
-// ImportArchive gives all nodes the images of an archive, Docker's or OCI's.
-func (c *Cluster) ImportArchive(ctx context.Context, path string) error {
-	began := time.Now()
-	err := inParallel(c.Nodes, func(n *Node) error {
-		_, err := n.Run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--platform=linux/amd64", path)
-		return err
-	})
-	fmt.Fprintf(c.Out, "imported %s on %d nodes in %s\n", filepath.Base(path), len(c.Nodes), time.Since(began).Round(100*time.Millisecond))
-	return err
 }

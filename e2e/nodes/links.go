@@ -65,7 +65,7 @@ func (n *Node) plug(ctx context.Context, pid int) error {
 		if _, err := os.Stat(n.cutFile(link)); err == nil {
 			state = "down"
 		}
-		_, _ = run(ctx, "ip", "link", "del", port) // of the node before it was powered off
+		_, _ = run(ctx, "ip", "link", "del", port) // the port from before a power-off
 		for _, command := range [][]string{
 			{"link", "add", port, "type", "veth", "peer", "name", name, "netns", strconv.Itoa(pid)},
 			{"link", "set", port, "master", link.bridge(), state},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
+	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -138,7 +139,5 @@ func (c *Cluster) PodsWith(ctx context.Context, namespace, label, value string) 
 
 // ready tells whether a pod is Ready and is not being deleted.
 func ready(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(p corev1.PodCondition) bool {
-		return p.Type == corev1.PodReady && p.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil && cluster.Ready(pod)
 }

@@ -18,8 +18,8 @@ const (
 	idMapperPlugins = "/usr/lib/x86_64-linux-gnu/libnfsidmap"
 )
 
-// ganesha is nfs-ganesha, but for Longhorn's recovery backend, which keeps the names of clients at
-// longhorn-manager. Here the volume keeps them, so that the next server knows whom to wait for.
+// ganesha keeps the names of clients in the volume, so that the next server knows for which clients to wait. Longhorn's
+// own recovery backend, which Debian's nfs-ganesha lacks, keeps them at longhorn-manager.
 const ganesha = `#!/bin/sh
 for configuration; do :; done
 volume=$(sed -n 's/^[[:space:]]*Path = \(.*\);/\1/p' "$configuration")
@@ -69,7 +69,7 @@ func longhornImages(pods, manager, nfsmount string) []image.Image {
 				"/usr/local/bin/tgtd": "#!/bin/sh\necho the engine serves its device itself\n",
 				// The liveness probe: nc -zv localhost PORT.
 				"/usr/bin/nc": "#!/bin/bash\nexec 3<>/dev/tcp/$2/$3\n",
-				// instance-manager mounts the host's folder there.
+				// The host's folder is mounted on the folder of this file.
 				"/lib/modules/placeholder": "",
 			},
 			Links:    shell,

@@ -8,10 +8,10 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
-// iscsiadm is what longhorn-manager asks a node for, for its version. Nothing here speaks iSCSI.
+// iscsiadm answers longhorn-manager, which asks each node for its version. No iSCSI is used.
 const iscsiadm = "/fairlead-nodes/iscsiadm"
 
-// Machine in which a cluster of nodes runs: it ends with all of them. Nodes have its programs.
+// Machine is for a cluster, whose nodes end with it. Nodes use its programs.
 func Machine() machine.Spec {
 	return machine.Spec{
 		Folders: []string{"/var/lib"},

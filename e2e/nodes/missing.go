@@ -3,6 +3,7 @@ package nodes
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -40,6 +41,12 @@ func MissingPackages() []string {
 func Unavailable() string {
 	if why := machine.Unavailable(); why != "" {
 		return why
+	}
+	if runtime.GOARCH != "amd64" {
+		return "images of real nodes are made for amd64 only"
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "real nodes need cgroup v1, and this machine has cgroup v2"
 	}
 	if packages := MissingPackages(); len(packages) > 0 {
 		return "programs are missing; on Debian: apt-get install --no-install-recommends " + strings.Join(packages, " ")

@@ -11,7 +11,7 @@ import (
 //go:embed networks.yaml
 var networks string
 
-// StorageNetwork is the one in networks.yaml.
+// StorageNetwork is defined in networks.yaml.
 const StorageNetwork = "kube-system/storage-net"
 
 // CreateNetworks on the storage links.

@@ -13,7 +13,7 @@ const (
 	nfsServerImage = "fairlead.test/nfs-server:1"
 )
 
-// nfsShare is what all servers export: the nodes' shared folder, with the same handles.
+// nfsShare is exported by all servers: the nodes' shared folder, with the same handles.
 const nfsShare = "/exports/data"
 
 const ganeshaConfiguration = `
@@ -32,7 +32,7 @@ mkdir -p /run/rpcbind /var/lib/nfs/ganesha
 rpcbind -w && exec ganesha.nfsd -F -L /dev/stderr -p /run/ganesha.pid -f /etc/ganesha/ganesha.conf
 `
 
-// nfsImages are that of the node plugin, as the Dockerfile makes it but for the kernel's client, and NFS-Ganesha's.
+// nfsImages are the node plugin's image, as the Dockerfile makes it but for the NFS client, and NFS-Ganesha's.
 func (c *Cluster) nfsImages() []image.Image {
 	return []image.Image{
 		{

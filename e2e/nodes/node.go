@@ -33,7 +33,7 @@ type Node struct {
 	ended   chan struct{}
 }
 
-// namespaces of a node. Its processes see those of its pods, as on any node.
+// namespaces of a node. Pods run in the node's pid namespace or below, so the node sees their processes.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
 // Boot starts the node. Each boot has an ID of its own.
@@ -114,7 +114,7 @@ func (n *Node) Pid() int {
 	return n.init.Process.Pid
 }
 
-// Log is the file of what one of the node's services prints.
+// Log is the file for the output of one of the node's services.
 func (n *Node) Log(service string) string { return filepath.Join(n.Dir, "log", service+".log") }
 
 // Run runs a program on the node and returns what it prints.
@@ -148,7 +148,7 @@ type service struct {
 // keptFolders of a node survive its reboot.
 var keptFolders = []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/longhorn", "/var/log"}
 
-// kernelFiles are those that a kubelet writes, and that are the machine's: the node gets its own.
+// kernelFiles are written by a kubelet and belong to the machine: the node gets copies.
 var kernelFiles = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 
 func (n *Node) describe() ([]byte, error) {

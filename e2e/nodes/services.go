@@ -16,8 +16,8 @@ const (
 	dnsAddress       = "10.96.0.10"
 )
 
-// services writes their configurations, and says how they are started. A service that needs another one ends
-// until that one is there.
+// services writes the configurations of services and returns their commands. A service ends, and is started again,
+// until the services that it needs are running.
 func (n *Node) services() ([]service, error) {
 	programs := n.cluster.programs
 	configuration, cgroup := filepath.Join(n.Dir, "configuration"), n.cgroup()
@@ -42,12 +42,12 @@ func (n *Node) services() ([]service, error) {
 			"--hostname-override=" + n.Name, "--node-ip=" + n.Address, "--cert-dir=/var/lib/kubelet/pki", "--v=2",
 		}},
 		{"kube-proxy", []string{
-			// The limits on connections are those of the machine.
+			// Limits on connections are the machine's: the node cannot set them.
 			programs.KubeProxy, "--kubeconfig=" + n.cluster.kubeconfig("kube-proxy"), "--hostname-override=" + n.Name, "--proxy-mode=nftables", "--cluster-cidr=" + allPods,
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
-		// The kernel has no NFS client: the mount helper in containers asks this one.
-		{"nfsmount", []string{programs.NFSMount, "agent"}},
+		// The kernel has no NFS client: the mount helper in containers asks this agent, whose mounts log in $TMPDIR.
+		{"nfsmount", []string{"env", "TMPDIR=" + filepath.Dir(n.Log("nfsmount")), programs.NFSMount, "agent"}},
 	}, nil
 }
 
@@ -94,7 +94,7 @@ serializeImagePulls: false
 syncFrequency: 10s
 `
 
-// multusConfiguration has pods routed, not bridged: so that the packets between two pods of one node pass the rules of
+// multusConfiguration routes pods and does not bridge them: packets between two pods of a node pass the rules of
 // kube-proxy, too.
 const multusConfiguration = `{
   "cniVersion": "1.0.0", "name": "multus", "type": "multus", "kubeconfig": "%s", "logLevel": "error",

@@ -18,7 +18,7 @@ type Workload struct {
 	Name, Claim string
 	// Node on which the pod runs; empty for any.
 	Node string
-	// Apart is a name that workloads share of which no two run on one node.
+	// Apart is a name: workloads with the same name run on different nodes.
 	Apart string
 	// Command of the container; empty waits for Exec.
 	Command string
@@ -77,7 +77,7 @@ func (c *Cluster) Run(ctx context.Context, w Workload) error {
 	return nil
 }
 
-// workloadTimeout is for a volume that is made and attached first.
+// workloadTimeout includes creating and attaching a volume.
 const workloadTimeout = 3 * time.Minute
 
 // WaitWorkload waits until the workload's pod is Ready, and returns it.

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Fingerprint writes what decides the image: names, sizes and times of its files, without their content.
+// Fingerprint writes names, sizes and times of the image's files and programs, which stand for their content.
 func (i Image) Fingerprint(to io.Writer) error {
 	if err := json.NewEncoder(to).Encode(i); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (i Image) Fingerprint(to io.Writer) error {
 			return err
 		}
 	}
-	for _, program := range i.Programs {
+	for _, program := range append([]string{busybox}, i.Programs...) {
 		found, err := exec.LookPath(program)
 		if err != nil {
 			return fmt.Errorf("image %s needs a program of this machine: %w", i.Name, err)

@@ -83,11 +83,11 @@ func Write(to io.Writer, images ...Image) error {
 
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// layer is the one layer of the image: a Debian of a few programs, with busybox in place of what it lacks.
+// layer is the only layer of the image: a few programs of Debian, and busybox for the rest.
 func (i Image) layer() ([]byte, error) {
 	var buffer bytes.Buffer
 	l := layer{tar: tar.NewWriter(&buffer), has: map[string]bool{}}
-	// As in Debian, so that programs and libraries are where they say.
+	// As in Debian, so that programs find their libraries.
 	for _, folder := range []string{"bin", "sbin", "lib", "lib64"} {
 		l.link("/"+folder, "usr/"+folder)
 	}
@@ -131,7 +131,7 @@ type layer struct {
 	err error
 }
 
-// unused tells whether the image has nothing at a path yet, and takes it. Debian has /bin and /usr/bin in one.
+// unused claims a path, and tells whether it was free. Debian has one folder for /bin and /usr/bin.
 func (l *layer) unused(at string) bool {
 	if l.err != nil {
 		return false
@@ -211,7 +211,7 @@ func (l *layer) copy(at, from string) {
 	}
 }
 
-// withLibraries copies a program, and what ldd says that it needs.
+// withLibraries copies a program and the libraries that ldd names.
 func (l *layer) withLibraries(program string) {
 	if l.err != nil {
 		return
@@ -222,7 +222,7 @@ func (l *layer) withLibraries(program string) {
 		return
 	}
 	l.copy(found, found)
-	// It fails for scripts and static programs, which need none.
+	// ldd fails for scripts and static programs, which need no libraries.
 	libraries, _ := exec.Command("ldd", found).Output()
 	for line := range strings.Lines(string(libraries)) {
 		for _, field := range strings.Fields(line) {
@@ -233,20 +233,21 @@ func (l *layer) withLibraries(program string) {
 	}
 }
 
-// busybox gives what a shell needs.
+const busybox = "/bin/busybox"
+
+// busybox adds the programs that a shell needs.
 func (l *layer) busybox() {
-	const at = "/bin/busybox"
-	l.copy(at, at)
+	l.copy(busybox, busybox)
 	if l.err != nil {
 		return
 	}
-	applets, err := exec.Command(at, "--list-full").Output()
+	applets, err := exec.Command(busybox, "--list-full").Output()
 	if err != nil {
 		l.err = fmt.Errorf("listing the programs of busybox (Debian: busybox-static): %w", err)
 		return
 	}
 	for applet := range strings.Lines(string(applets)) {
-		l.link("/"+strings.TrimSpace(applet), at)
+		l.link("/"+strings.TrimSpace(applet), busybox)
 	}
 }
 

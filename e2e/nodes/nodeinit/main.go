@@ -14,11 +14,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// Node as package nodes describes it, in JSON on the standard input. The input ends when the links of the node are there.
+// Node is described by package nodes, in JSON on the standard input. The input ends when the node has its links.
 type Node struct {
 	Name string
 	// Folders of the node by path, and Files that hide those of the machine.
@@ -27,7 +28,7 @@ type Node struct {
 	Empty    []string
 	Commands [][]string
 	Services []Service
-	// Logs is the folder of what services print.
+	// Logs is the folder for the output of services.
 	Logs string
 }
 
@@ -37,7 +38,7 @@ type Service struct {
 	Command []string
 }
 
-// restartDelay is that of a system's init.
+// restartDelay of services, as of an ordinary init.
 const restartDelay = time.Second
 
 func main() {
@@ -63,7 +64,7 @@ func (n Node) boot() error {
 	if err := syscall.Sethostname([]byte(n.Name)); err != nil {
 		return err
 	}
-	// Apart from the machine; pods may pass mounts on to the node.
+	// The machine does not see the node's mounts; the node sees those that its pods pass on.
 	for _, propagation := range []uintptr{syscall.MS_PRIVATE, syscall.MS_SHARED} {
 		if err := syscall.Mount("", "/", "", syscall.MS_REC|propagation, ""); err != nil {
 			return fmt.Errorf("making mounts of the node its own: %w", err)
@@ -106,14 +107,19 @@ func bind(from, at string, made error) error {
 }
 
 func (n Node) run() {
+	var mu sync.Mutex // held while a service starts: its end is not noticed before its pid is known
 	running := map[int]Service{}
-	started := make(chan map[int]Service, len(n.Services))
-	start := func(s Service) {
+	var start func(Service)
+	start = func(s Service) {
+		mu.Lock()
+		defer mu.Unlock()
 		pid, err := s.start(n.Logs)
 		if err != nil {
 			log.Printf("starting %s: %v", s.Name, err)
+			time.AfterFunc(restartDelay, func() { start(s) })
+			return
 		}
-		started <- map[int]Service{pid: s}
+		running[pid] = s
 	}
 	for _, s := range n.Services {
 		start(s)
@@ -121,19 +127,16 @@ func (n Node) run() {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		for len(started) > 0 {
-			maps.Copy(running, <-started)
-		}
-		switch {
-		case err == syscall.EINTR:
-		case err != nil:
+		if err == syscall.ECHILD {
 			time.Sleep(restartDelay) // nothing runs: a service is started again meanwhile
-		default:
-			if s, is := running[pid]; is {
-				delete(running, pid)
-				log.Printf("%s has ended with status %#x, and is started again", s.Name, status)
-				time.AfterFunc(restartDelay, func() { start(s) })
-			}
+		}
+		mu.Lock()
+		s, known := running[pid]
+		delete(running, pid)
+		mu.Unlock()
+		if known {
+			log.Printf("%s has ended with status %#x, and is started again", s.Name, status)
+			time.AfterFunc(restartDelay, func() { start(s) })
 		}
 	}
 }
