@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
-// beat is the command of a workload that writes, syncs and reads back a line several times a second: the machine's
-// uptime in seconds. Each pod has a file: appends of two NFS clients are not atomic. What goes wrong is in another one.
+// beat is the command of a workload that writes, syncs and reads back the machine's uptime several times a second. Each
+// pod has a file: appends of two NFS clients are not atomic. I/O errors are in the file errors.
 const beat = `while :; do
   read now rest </proc/uptime
   { echo $now | dd of=/data/beat-$(hostname) oflag=append conv=notrunc,fsync && tail -n1 /data/beat-$(hostname); } >/dev/null 2>/tmp/problem || echo "at $now: $(cat /tmp/problem)" >>/data/errors

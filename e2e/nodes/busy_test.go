@@ -23,7 +23,7 @@ const serverMove = 90 * time.Second
 // busyCluster switches the network of shared volumes on and off again as docs/rwx-network.md says for a busy cluster,
 // while two workloads on different nodes write to one volume all the time.
 func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
-	setNetworks(ctx, t, c, storageNetwork, false)
+	setNetworks(ctx, t, c, StorageNetwork, false)
 	must(t, c.CreateClaim(ctx, "busy", "longhorn-hard", "ReadWriteMany"))
 	began := uptime(t)
 	for _, name := range []string{"busy-a", "busy-b"} {
@@ -96,14 +96,12 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 	done()
 	done = c.Step("the CSI plugin pod of " + n.Name + " changes")
 	must(t, eventually.Until(ctx, "the CSI plugin pod of "+n.Name, applyTimeout, func() error {
-		pods, err := c.PodsWith(ctx, Namespace, "app", "longhorn-csi-plugin")
-		if err != nil {
-			return err
+		pod, err := c.pluginOn(ctx, n)
+		if err == nil && onNetwork(pod) == on {
+			return nil
 		}
-		for i := range pods {
-			if pods[i].Spec.NodeName == n.Name && ready(&pods[i]) && onNetwork(&pods[i]) == on {
-				return nil
-			}
+		if err == nil {
+			err = fmt.Errorf("%s is on the network: %t", pod.Name, !on)
 		}
 		var rollouts v1alpha1.NetworkRolloutList
 		_ = c.Client.List(ctx, &rollouts, client.InNamespace(Namespace))
@@ -120,7 +118,7 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 // onNetwork tells whether Multus reports the storage network for a pod.
 func onNetwork(pod *corev1.Pod) bool {
 	reported, err := storage.ReportedInterfaces(pod.Annotations)
-	return err == nil && slices.ContainsFunc(reported, func(r storage.Reported) bool { return r.Network == storageNetwork })
+	return err == nil && slices.ContainsFunc(reported, func(r storage.Reported) bool { return r.Network == StorageNetwork })
 }
 
 // waitRollout waits until both halves have switched. Longhorn's setting is applied later, when the volume has moved.
@@ -128,8 +126,11 @@ func (c *Cluster) waitRollout(ctx context.Context, t *testing.T, on bool) {
 	t.Helper()
 	must(t, eventually.Until(ctx, "the roll-out", applyTimeout, func() error {
 		var rollouts v1alpha1.NetworkRolloutList
-		if err := c.Client.List(ctx, &rollouts, client.InNamespace(Namespace)); err != nil || len(rollouts.Items) != 1 {
-			return fmt.Errorf("there are %d: %w", len(rollouts.Items), err)
+		if err := c.Client.List(ctx, &rollouts, client.InNamespace(Namespace)); err != nil {
+			return err
+		}
+		if len(rollouts.Items) != 1 {
+			return fmt.Errorf("there are %d", len(rollouts.Items))
 		}
 		status := rollouts.Items[0].Status
 		if status.Phase != "Applied" || (status.Clients.Network != "") != on || (status.Servers.Network != "") != on {

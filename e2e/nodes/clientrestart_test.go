@@ -128,7 +128,7 @@ func (c *Cluster) gone(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("its phase is %s, deleted %v", now.Status.Phase, now.DeletionTimestamp)
 }
 
-// writeUntilEnd writes to the volume until the pod ends. The result is when the last write had returned.
+// writeUntilEnd writes to the volume until the pod ends. The result returns the time of the last finished write.
 func (c *Cluster) writeUntilEnd(ctx context.Context, pod *corev1.Pod) func() (time.Time, error) {
 	const write = `while dd if=/dev/zero of=/data/$HOSTNAME bs=4k count=1 conv=fsync 2>/dev/null && date +%s; do :; done`
 	output := make(chan string)
@@ -150,7 +150,7 @@ func (c *Cluster) writeUntilEnd(ctx context.Context, pod *corev1.Pod) func() (ti
 	}
 }
 
-// restarts are the requests to end a pod, without its kubelet's, which deletes it at last.
+// restarts are the requests to end a pod, except the kubelet's own deletion at the end.
 func (c *Cluster) restarts(pod *corev1.Pod) ([]sandbox.Write, error) {
 	writes, err := c.ReadWrites()
 	return slices.DeleteFunc(slices.Clone(writes), func(w sandbox.Write) bool {
@@ -159,7 +159,7 @@ func (c *Cluster) restarts(pod *corev1.Pod) ([]sandbox.Write, error) {
 	}), err
 }
 
-// mountedShares are where NFS shares are mounted on a node: for the node, and for its pods.
+// mountedShares are the folders of a node where NFS shares are mounted: for the node, and for its pods.
 func (n *Node) mountedShares(ctx context.Context) ([]string, error) {
 	table, err := n.Run(ctx, "cat", "/proc/1/mountinfo")
 	var mounts []string
@@ -172,7 +172,7 @@ func (n *Node) mountedShares(ctx context.Context) ([]string, error) {
 	return mounts, err
 }
 
-// cleanOfNFS tells what is left of NFS mounts on a node, if anything is.
+// cleanOfNFS fails if a node has an NFS mount or a process that waits for a dead server.
 func (n *Node) cleanOfNFS(ctx context.Context) error {
 	mounts, err := n.mountedShares(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (n *Node) cleanOfNFS(ctx context.Context) error {
 	if len(mounts) > 0 {
 		return fmt.Errorf("mounted: %v", mounts)
 	}
-	// Of the helper, only its agent is left. Nobody waits for a dead server.
+	// Only the helper's agent may be left, and nobody waits for a dead server.
 	_, err = n.Run(ctx, "sh", "-c", `! grep -lz mount.nfs /proc/[0-9]*/cmdline 2>/dev/null && ! grep -l "^State:.D" /proc/[0-9]*/status 2>/dev/null`)
 	return err
 }

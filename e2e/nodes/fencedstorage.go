@@ -37,7 +37,7 @@ func (s FencedStorage) file(name string) string { return filepath.Join(s.dir, na
 
 func (n *Node) fencingFolder() string { return filepath.Join(n.Dir, "csi-addons") }
 
-// storageClient is the address by which the storage knows the node. Nothing has it: Longhorn's pods have addresses of their own.
+// storageClient is the address by which the storage knows the node. No interface has the address.
 func (n *Node) storageClient() string { return fmt.Sprintf("192.168.50.%d/32", 200+n.number) }
 
 // InstallFencing installs csi-addons and a driver of Longhorn's volumes that can fence, after Longhorn.
@@ -47,7 +47,7 @@ func (c *Cluster) InstallFencing(ctx context.Context) (FencedStorage, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := c.startEndpoints(s, filepath.Join(folder, "endpoint")); err != nil {
+	if err := c.startEndpoints(ctx, s, filepath.Join(folder, "endpoint")); err != nil {
 		return s, err
 	}
 	manager, err := csiAddonsManifest(folder)
@@ -71,8 +71,8 @@ func (c *Cluster) InstallFencing(ctx context.Context) (FencedStorage, error) {
 	return s, nil
 }
 
-// startEndpoints starts what the sidecars of csi-addons ask. It ends with the machine.
-func (c *Cluster) startEndpoints(s FencedStorage, program string) error {
+// startEndpoints starts the endpoints that csi-addons' sidecars call. They end with ctx.
+func (c *Cluster) startEndpoints(ctx context.Context, s FencedStorage, program string) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) startEndpoints(s FencedStorage, program string) error {
 			"controller": {"--controller", "--fence=" + s.file("storage") + " fence", "--unfence=" + s.file("storage") + " unfence"},
 			"node":       {"--node=" + n.Name, "--client=" + fencedStorage, "--cidrs=" + n.storageClient()},
 		} {
-			if err := startProcess(program, n.Log("csi-addons-"+name), append(args, "--driver="+fencedDriver, "--block-list="+s.file("blocked"),
+			if err := startProcess(ctx, program, n.Log("csi-addons-"+name), append(args, "--driver="+fencedDriver, "--block-list="+s.file("blocked"),
 				"--calls="+s.file("calls"), "--socket="+filepath.Join(n.fencingFolder(), name+".sock"))...); err != nil {
 				return err
 			}
@@ -93,13 +93,13 @@ func (c *Cluster) startEndpoints(s FencedStorage, program string) error {
 	return nil
 }
 
-func startProcess(program, log string, args ...string) error {
+func startProcess(ctx context.Context, program, log string, args ...string) error {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	command := exec.Command(program, args...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Stdout, command.Stderr = out, out
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
@@ -109,7 +109,7 @@ func startProcess(program, log string, args ...string) error {
 	return nil
 }
 
-// program of the storage: it cuts and mends links as Cut and Mend do. A fence is slow while the file "slow" exists.
+// program of the storage cuts and mends links as Cut and Mend do. A fence waits while the file "slow" exists.
 func (s FencedStorage) program(nodes []*Node) string {
 	var links strings.Builder
 	for _, n := range nodes {
@@ -134,7 +134,7 @@ done
 `, links.String(), s.file("slow"))
 }
 
-// Slow has fences wait until they are let through.
+// Slow makes fences wait until Quick.
 func (s FencedStorage) Slow() error { return writeFile(s.file("slow"), "") }
 
 // Quick lets fences through.

@@ -47,7 +47,7 @@ type fencing struct {
 // No byte of that stale writer arrives after the fence; its node is kept out until it has rebooted.
 func TestFencing(t *testing.T) {
 	ctx, c := startLonghorn(t)
-	must(t, c.Set(ctx, settingNetwork, storageNetwork))
+	must(t, c.Set(ctx, settingNetwork, StorageNetwork))
 	s, err := c.InstallFencing(ctx)
 	must(t, err)
 	must(t, c.InstallFairlead(ctx, Installation{
@@ -163,7 +163,7 @@ func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
 	}
 }
 
-// lastLine is that of the writer, as its node sees the volume.
+// lastLine that the writer has written, as the writer's node sees the volume.
 func lastLine(ctx context.Context, node *Node) (int, error) {
 	out, err := node.Run(ctx, "sh", "-c", "tail -n 1 /var/lib/kubelet/pods/*/volumes/kubernetes.io~csi/*/mount/lines")
 	if err != nil {

@@ -20,14 +20,14 @@ const (
 	fixedIP      = "192.168.60.200"
 )
 
-// writeAlways appends to the volume and to a copy in the container until it is told to stop.
+// writeAlways appends to the volume and to a copy in the container until the container has /tmp/stop.
 const writeAlways = `trap exit TERM; while [ ! -e /tmp/stop ]; do dd if=/dev/urandom bs=16k count=1 2>/dev/null | tee -a /data/file >> /tmp/copy || touch /tmp/failed; sleep 0.1; done; touch /tmp/stopped; while :; do sleep 1; done`
 
 // fixedAddress moves the server of a volume with a network and an address of its own to another node. Its client writes on
 // by the same mount.
 func fixedAddress(ctx context.Context, t *testing.T, c *Cluster) {
 	networkOn(ctx, t, c)
-	// With it, Longhorn deletes the pods of a volume whose server has moved: it expects the server to have another address.
+	// With this setting, Longhorn deletes the pods of a volume whose server has moved: it expects another address.
 	const remount = "auto-delete-pod-when-volume-detached-unexpectedly"
 	must(t, c.Set(ctx, remount, "false"))
 	defer func() { must(t, c.Set(ctx, remount, "true")) }()
@@ -118,7 +118,7 @@ func (c *Cluster) fixedServer(ctx context.Context) (*corev1.Pod, error) {
 	return nil, fmt.Errorf("published are %q, of %d pods", published, len(pods))
 }
 
-// waitVolumeNetworks waits until servers may be on a per-volume network, or until all CSI plugin pods have left each.
+// waitVolumeNetworks waits until servers may use a per-volume network or, if network is empty, until no client uses any.
 func (c *Cluster) waitVolumeNetworks(ctx context.Context, network string) error {
 	return eventually.Until(ctx, fmt.Sprintf("per-volume network %q", network), applyTimeout, func() error {
 		status, err := c.Kubectl(ctx, "", "-n", Namespace, "get", "networkrollouts", "longhorn", "-o=jsonpath={.status.servers.volumeNetworks[*]}|{.status.clients.volumeNetworks[*]}")

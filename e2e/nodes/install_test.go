@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/typed"
 )
 
-// longestPause of the writer is for a busy machine: nothing it writes to restarts.
+// longestPause of the writer, whose server does not restart, is for a busy machine.
 const longestPause = 10 * time.Second
 
 // TestInstallUpgradeRemove types the pages that install, upgrade and remove Fairlead while a workload writes to a shared
@@ -71,7 +71,7 @@ func TestInstallUpgradeRemove(t *testing.T) {
 	c.writes(ctx, t, "reader")
 }
 
-// checkout has what of a version's checkout the pages name.
+// checkout has those parts of a version's checkout that the pages name.
 func (c *Cluster) checkout(t *testing.T, version, patches string) string {
 	t.Helper()
 	folder := filepath.Join(c.Dir, version)
@@ -83,7 +83,7 @@ func (c *Cluster) checkout(t *testing.T, version, patches string) string {
 	return folder
 }
 
-// prepare has stand-ins for make and kustomize: the image is on the nodes already.
+// prepare defines stand-ins for make and kustomize: the image is on the nodes already.
 const prepare = `set -e
 make() { test "$1" = image; }
 kustomize() {
@@ -110,7 +110,7 @@ func (c *Cluster) types(ctx context.Context, t *testing.T, folder string, page t
 	}
 }
 
-// lives are the pods of Longhorn and of workloads: who each is, and how often its containers restarted.
+// lives are the UIDs and restart counts of the pods of Longhorn and of workloads.
 func (c *Cluster) lives(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -139,7 +139,7 @@ func (c *Cluster) shareManager(ctx context.Context, t *testing.T, claim string) 
 }
 
 // writes waits until the log in the volume grows, and returns its longest pause so far. A file that the workload writes
-// does not take the management links.
+// must not pass the management links.
 func (c *Cluster) writes(ctx context.Context, t *testing.T, workload string) time.Duration {
 	t.Helper()
 	var before map[Link]int64

@@ -19,7 +19,7 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 	must(t, err)
 	c.waitBeat(ctx, t, "steady")
 	began := uptime(t)
-	another := func(t *testing.T, node string) { // one more volume comes and goes meanwhile
+	another := func(t *testing.T, node string) { // a volume that comes and goes
 		t.Helper()
 		defer c.Step("another volume comes and goes")()
 		must(t, c.CreateClaim(ctx, "another", "longhorn-hard", "ReadWriteMany"))
@@ -44,6 +44,9 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 			if ready(&pods[i]) && pods[i].Spec.NodeName != "node-1" {
 				nodes = append(nodes, pods[i].Spec.NodeName)
 			}
+		}
+		if len(nodes) == 0 {
+			t.Fatal("no webhook is Ready outside node-1")
 		}
 		return nodes
 	}

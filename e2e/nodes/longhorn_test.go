@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// TestLonghorn runs what people do with shared volumes, on one cluster: first with Longhorn alone, then with Fairlead.
+// TestLonghorn runs scenarios with shared volumes on one cluster: one with Longhorn alone, then all with Fairlead.
 func TestLonghorn(t *testing.T) {
 	ctx, c := startLonghorn(t)
 	t.Run("SharedVolumeWithLonghornAlone", func(t *testing.T) { sharedVolume(ctx, t, c) })
@@ -60,7 +60,7 @@ const (
 // applyTimeout is for settings whose gate is open: all CSI plugin pods restart one after another.
 const applyTimeout = 3 * time.Minute
 
-// setNetworks sets both settings and waits until they are applied. It waits until no volume is attached before.
+// setNetworks sets both settings when no volume is attached, and waits until they are applied.
 func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, shared bool) {
 	t.Helper()
 	defer c.Step("setting the network")()
@@ -80,14 +80,14 @@ func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, 
 	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork, settingNetworkRWX))
 }
 
-// networkOn has replicas and shared volumes on the storage network.
+// networkOn puts replicas and shared volumes on the storage network.
 func networkOn(ctx context.Context, t *testing.T, c *Cluster) {
 	t.Helper()
-	setNetworks(ctx, t, c, storageNetwork, true)
+	setNetworks(ctx, t, c, StorageNetwork, true)
 }
 
-// waitPlugins waits until the CSI plugin pods of all nodes are on a network, or on none. For a moment, a setting that was
-// changed counts as applied still.
+// waitPlugins waits until the CSI plugin pods of all nodes are on a network, or on none: a setting that was just changed
+// still counts as applied.
 func (c *Cluster) waitPlugins(ctx context.Context, network string) error {
 	return eventually.Until(ctx, fmt.Sprintf("CSI plugin pods on network %q", network), applyTimeout, func() error {
 		for _, n := range c.Nodes {

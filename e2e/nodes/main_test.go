@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
-// What make asks before it builds what the tests need.
+// Flags by which make asks before it builds anything.
 var (
 	packages    = flag.Bool("packages", false, "print Debian's packages that are missing")
 	unavailable = flag.Bool("unavailable", false, "print why the tests cannot run here")
@@ -71,8 +71,6 @@ func startLonghorn(t *testing.T) (context.Context, *Cluster) {
 	must(t, c.CreateNetworks(ctx))
 	return ctx, c
 }
-
-const storageNetwork = StorageNetwork
 
 // installFairlead installs Fairlead beside Longhorn as docs/install.md says.
 func installFairlead(ctx context.Context, t *testing.T, c *Cluster, patches ...string) {

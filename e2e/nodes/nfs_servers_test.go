@@ -35,9 +35,7 @@ const nfsTimeout = 3 * time.Minute
 
 func (s *nfsScene) wait(t *testing.T, what string, check func() error) {
 	t.Helper()
-	if err := eventually.Until(s.ctx, what, nfsTimeout, check); err != nil {
-		t.Fatal(err)
-	}
+	must(t, eventually.Until(s.ctx, what, nfsTimeout, check))
 }
 
 func (s *nfsScene) kubectl(t *testing.T, manifest string, args ...string) string {
@@ -57,9 +55,7 @@ func (s *nfsScene) install(t *testing.T) {
 		s.startServer(t, fmt.Sprintf("direct-%d", n+1), n, corev1.RestartPolicyAlways)
 	}
 	s.startServer(t, "single", 1, corev1.RestartPolicyAlways)
-	if err := s.InstallFairlead(s.ctx, Installation{Overlay: "nfs"}, "fairlead-webhook", "fairlead-csi-controller"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.InstallFairlead(s.ctx, Installation{Overlay: "nfs"}, "fairlead-webhook", "fairlead-csi-controller"))
 	s.kubectl(t, "", "-n", "fairlead-csi", "rollout", "status", "daemonset/fairlead-csi-node", "--timeout=2m")
 }
 
@@ -96,7 +92,7 @@ spec:
   volumes: [{name: share, hostPath: {path: %[8]s, type: Directory}}]
 `
 
-// startServer starts the pod of a server. A killed server is started again at its address, or its pod has failed.
+// startServer starts the pod of a server. By the policy, a killed server is started again at its address, or its pod fails.
 func (s *nfsScene) startServer(t *testing.T, name string, node int, policy corev1.RestartPolicy) {
 	t.Helper()
 	app, _, _ := strings.Cut(name, "-")
@@ -105,13 +101,11 @@ func (s *nfsScene) startServer(t *testing.T, name string, node int, policy corev
 	s.servers = append(s.servers, name)
 }
 
-// server that has an address.
+// server is the pod of the server with an address.
 func (s *nfsScene) server(t *testing.T, address string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := s.Client.List(s.ctx, &pods, client.InNamespace(nfsNamespace)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Client.List(s.ctx, &pods, client.InNamespace(nfsNamespace)))
 	for i := range pods.Items {
 		if pods.Items[i].Status.PodIP == address {
 			return &pods.Items[i]
@@ -152,29 +146,25 @@ func (s *nfsScene) nfsService(t *testing.T, name string) (service v1alpha1.NFSSe
 	return service
 }
 
-// processes with a program, in whose file of /proc a text is. The machine sees the processes of its nodes.
+// processes of a program (empty for any) whose file in /proc has a text. The machine sees the processes of its nodes.
 func processes(t *testing.T, program, file, text string) (pids []int) {
 	t.Helper()
 	folders, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, folder := range folders {
 		command, _ := os.ReadFile(folder + "/cmdline") // it may have ended
 		content, _ := os.ReadFile(filepath.Join(folder, file))
 		first, _, _ := strings.Cut(string(command), "\x00")
 		if (program == "" || filepath.Base(first) == program) && strings.Contains(string(content), text) {
 			pid, err := strconv.Atoi(filepath.Base(folder))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// onlyProcess waits for one that is not the old one.
+// onlyProcess waits until there is one process, and not the old one.
 func (s *nfsScene) onlyProcess(t *testing.T, old int, program, file, text string) (pid int) {
 	t.Helper()
 	s.wait(t, "one "+program, func() error {
@@ -198,13 +188,11 @@ func (s *nfsScene) kubelet(t *testing.T, n *Node, old int) int {
 	return s.onlyProcess(t, old, "kubelet", "cmdline", "--hostname-override="+n.Name+"\x00")
 }
 
-// plugin is Fairlead's on a node.
+// plugin is the process of Fairlead's node plugin on a node.
 func (s *nfsScene) plugin(t *testing.T, n *Node, old int) int {
 	t.Helper()
 	pods, err := s.PodsWith(s.ctx, "fairlead-csi", "app.kubernetes.io/component", "csi-node")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, pod := range pods {
 		if pod.Spec.NodeName == n.Name {
 			return s.onlyProcess(t, old, "fairlead", "cgroup", "pod"+string(pod.UID))
@@ -221,9 +209,7 @@ type nfsMount struct{ ID, Path, Source string }
 func (n *Node) nfsMounts(t *testing.T, pod string) (mounts []nfsMount) {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", n.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(content)) {
 		before, after, _ := strings.Cut(line, " - ")
 		left, right := strings.Fields(before), strings.Fields(after)

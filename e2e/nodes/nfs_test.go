@@ -117,9 +117,7 @@ func (s *nfsScene) createVolumes(t *testing.T) {
 func (s *nfsScene) testRegistered(t *testing.T) {
 	for _, n := range s.Nodes {
 		var node storagev1.CSINode
-		if err := s.Client.Get(s.ctx, client.ObjectKey{Name: n.Name}, &node); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Client.Get(s.ctx, client.ObjectKey{Name: n.Name}, &node))
 		if !slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == "nfs.fairlead.io" && d.NodeID == n.Name }) {
 			t.Errorf("%s has the drivers %v", n.Name, node.Spec.Drivers)
 		}
@@ -130,21 +128,17 @@ func (s *nfsScene) testRegistered(t *testing.T) {
 func (s *nfsScene) run(t *testing.T, n *Node, volumes ...string) {
 	t.Helper()
 	for _, volume := range volumes {
-		if err := s.Run(s.ctx, Workload{Name: workloadName(volume, n), Claim: volume, Node: n.Name}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Run(s.ctx, Workload{Name: workloadName(volume, n), Claim: volume, Node: n.Name}))
 	}
 }
 
 func workloadName(volume string, n *Node) string { return volume + "-" + n.Name }
 
-// pod waits for that of a workload.
+// pod waits for a workload's pod.
 func (s *nfsScene) pod(t *testing.T, volume string, n *Node) *corev1.Pod {
 	t.Helper()
 	pod, err := s.WaitWorkload(s.ctx, workloadName(volume, n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pod
 }
 
@@ -197,9 +191,7 @@ func (s *nfsScene) testExposures(t *testing.T) {
 func (s *nfsScene) slotBackend(t *testing.T, address string) string {
 	t.Helper()
 	var service v1alpha1.NFSService
-	if err := s.Client.Get(s.ctx, client.ObjectKey{Namespace: nfsNamespace, Name: "pool"}, &service); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Client.Get(s.ctx, client.ObjectKey{Namespace: nfsNamespace, Name: "pool"}, &service))
 	for _, slot := range service.Status.Slots {
 		if slot.Address == address {
 			backend, _, _ := strings.Cut(slot.Backend, ":")
@@ -212,15 +204,13 @@ func (s *nfsScene) slotBackend(t *testing.T, address string) string {
 func (s *nfsScene) sameOnServers(t *testing.T, file, sum string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.SharedFolder(), file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if have := fmt.Sprintf("%x", sha256.Sum256(content)); len(content) < 20<<20 || !strings.HasPrefix(sum, have) {
 		t.Errorf("%s has %d bytes and the sum %s on the servers, and %s was written", file, len(content), have, sum)
 	}
 }
 
-// slowCopy writes 24 MB or more through one open file, until the shared folder has a file that says enough, and reads them again.
+// slowCopy writes 24 MB or more through one open file, until the shared folder has a certain file, and reads the copy again.
 const slowCopy = `cd /tmp; {
   ( set -e
     ( set -e; i=0
@@ -234,7 +224,7 @@ const slowCopy = `cd /tmp; {
   echo $? > %[1]s.status
 } < /dev/null > %[1]s.log 2>&1 &`
 
-// copyWhile copies files on a node from before something is done until it is done. The copies end well, without a new mount or pod.
+// copyWhile copies files on a node while do runs. The copies must end well, without a new mount or pod.
 func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []string, do func()) {
 	t.Helper()
 	mounts := map[string]nfsMount{}
@@ -253,9 +243,7 @@ func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []strin
 		})
 	}
 	do()
-	if err := writeFile(filepath.Join(s.SharedFolder(), enough), ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeFile(filepath.Join(s.SharedFolder(), enough), ""))
 	for _, volume := range volumes {
 		s.wait(t, "the copy "+volume+what, func() error {
 			out, err := s.Shell(s.ctx, workloadName(volume, n), "cat /tmp/"+volume+what+".status")
@@ -271,7 +259,7 @@ func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []strin
 	}
 }
 
-// testServersKilled kills the server of a slot for ever, and that of a node, which comes back.
+// testServersKilled kills a slot's server, which stays away, and a node's server, which comes back.
 func (s *nfsScene) testServersKilled(t *testing.T) {
 	n := s.Nodes[0]
 	slot := sourceAddress(s.mountOf(t, "pool-v4", n))
@@ -297,7 +285,7 @@ func (s *nfsScene) waitMoved(t *testing.T, slot, before string) {
 	})
 }
 
-// testServerHangs has the server of a slot hang, after another one has come in place of that which was killed.
+// testServerHangs has the server of a slot hang, when a new server has replaced the killed one.
 func (s *nfsScene) testServerHangs(t *testing.T) {
 	n := s.Nodes[0]
 	s.startServer(t, "pool-4", 0, corev1.RestartPolicyNever)
@@ -348,7 +336,8 @@ func (s *nfsScene) testPluginKilled(t *testing.T) {
 	})
 }
 
-// testHungServer has one server hang, with a volume in use and another being mounted. Others can be mounted meanwhile.
+// testHungServer has one server hang while a volume of the server is in use and another is mounted. Other servers' volumes can
+// be mounted meanwhile.
 func (s *nfsScene) testHungServer(t *testing.T) {
 	n := s.Nodes[2]
 	hung := []string{"single-v3", "single-v4"}
@@ -364,9 +353,7 @@ func (s *nfsScene) testHungServer(t *testing.T) {
 		s.shell(t, volume, n, "{ cat /data/"+volume+" && echo more > /data/more-"+volume+" && touch /tmp/done; } < /dev/null > /tmp/log 2>&1 &")
 	}
 	late := Workload{Name: "late", Claim: "single-v4", Node: n.Name}
-	if err := s.Run(s.ctx, late); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Run(s.ctx, late))
 	s.wait(t, "late to be mounted", func() error { return s.beingMounted(t, late.Name, n) })
 
 	for _, volume := range failingOver {
@@ -397,9 +384,8 @@ func (s *nfsScene) testHungServer(t *testing.T) {
 			return err
 		})
 	}
-	if _, err := s.WaitWorkload(s.ctx, late.Name); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.WaitWorkload(s.ctx, late.Name)
+	must(t, err)
 	if out, err := s.Shell(s.ctx, late.Name, "cat /data/single-v4"); err != nil || out != "before" {
 		t.Errorf("late reads %q, %v", out, err)
 	}
@@ -443,9 +429,7 @@ func (s *nfsScene) gone(t *testing.T, n *Node, pod *corev1.Pod) {
 
 func (s *nfsScene) testNothingIsLeft(t *testing.T) {
 	var pods corev1.PodList
-	if err := s.Client.List(s.ctx, &pods, client.InNamespace("default")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Client.List(s.ctx, &pods, client.InNamespace("default")))
 	s.kubectl(t, "", "delete", "deployment", "--all", "--cascade=foreground", "--timeout=1m")
 	for i := range pods.Items {
 		pod := &pods.Items[i]

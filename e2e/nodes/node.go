@@ -85,7 +85,7 @@ func (n *Node) PowerOff() error {
 		return fmt.Errorf("powering off %s: %w", n.Name, err)
 	}
 	<-ended
-	// A kubelet asks for each container of a cgroup that it finds, for seconds.
+	// The next kubelet would ask containerd for seconds about each cgroup that is left.
 	return removeCgroups(n.cgroup())
 }
 
@@ -98,8 +98,8 @@ const abortConnections = `for device in /dev/longhorn/*; do
 	echo 1 >"/sys/fs/fuse/connections/$connection/abort"
 done`
 
-// dropDevices fails all I/O on the node's volumes. An engine that is killed, and is the last to have its volume mounted,
-// would wait for itself to write it back.
+// dropDevices fails all I/O on the node's volumes. A killed engine that is the last to have its volume mounted would wait
+// for itself to write the volume back.
 func (n *Node) dropDevices(pid int) {
 	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "mount -t fusectl none /sys/fs/fuse/connections && "+abortConnections)
 	if err != nil {
