@@ -119,7 +119,7 @@ func startDaemon(args []string) (*exec.Cmd, func() error, error) {
 	}, nil
 }
 
-// mountTimeout is for the answer of a server that is there.
+// mountTimeout is for the answers to a mount.
 const mountTimeout = 10 * time.Second
 
 func serve(source, target, options string) {
@@ -139,7 +139,7 @@ func serve(source, target, options string) {
 	share.leave()
 }
 
-// waitForEnd waits until the kernel ends the mount, also where calls wait for the server yet.
+// waitForEnd waits until the kernel ends the mount, also while calls wait for the server.
 func waitForEnd() error {
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {

@@ -20,10 +20,10 @@ type node struct {
 
 	mu     sync.Mutex
 	opens  int
-	hidden *hidden // where the name is that this file has after its removal
+	hidden *hidden // the file's name after its removal
 }
 
-// hidden is a name of a removed file that is open yet.
+// hidden is the name of a removed file that is still open.
 type hidden struct {
 	dir  handle
 	name string
@@ -64,7 +64,7 @@ func (a attributes) fill(out *fuse.Attr) {
 	out.Ctime, out.Ctimensec = uint64(a.ctime[0]), a.ctime[1]
 }
 
-// child knows a file again by its handle: numbers of files are used again.
+// child identifies a file by its handle: servers use numbers of files again.
 func (n *node) child(ctx context.Context, o object, out *fuse.EntryOut) *fs.Inode {
 	hash := fnv.New64a()
 	_, _ = hash.Write(o.handle)

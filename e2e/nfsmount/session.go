@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -12,33 +13,46 @@ import (
 
 // Statuses of NFSv4.1 that have a meaning here (RFC 8881, section 15).
 const (
-	statusExpired        = 10011
-	statusGrace          = 10013
-	statusStaleClient    = 10022
-	statusStaleState     = 10023
-	statusOldState       = 10024
-	statusBadState       = 10025
-	statusNoGrace        = 10033
-	statusAdminRevoked   = 10047
-	statusBadSession     = 10052
-	statusBadSlot        = 10053
-	statusNotBound       = 10055
-	statusMisordered     = 10063
-	statusUncached       = 10068
-	statusFalseRetry     = 10076
-	statusDeadSession    = 10078
-	statusDelegRevoked   = 10087
-	maxSlots             = 16
-	maxBytes             = 1<<20 + 4096 // of a request, and of a response
-	overhead             = 2048         // of a READ or WRITE
-	wantNoDelegation     = 0x0400
-	anonymous            = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // no open's state
-	farewell             = 2 * time.Second
-	confirmed, notParts  = 0x80000000, 0x00010000 // flags of EXCHANGE_ID
-	noBackChannel        = 0
-	claimName, claimPrev = 0, 1
-	claimHandle          = 4
+	statusExpired      = 10011
+	statusGrace        = 10013
+	statusStaleClient  = 10022
+	statusStaleState   = 10023
+	statusOldState     = 10024
+	statusBadState     = 10025
+	statusAdminRevoked = 10047
+	statusBadSession   = 10052
+	statusBadSlot      = 10053
+	statusNotBound     = 10055
+	statusMisordered   = 10063
+	statusUncached     = 10068
+	statusFalseRetry   = 10076
+	statusDeadSession  = 10078
+	statusDelegRevoked = 10087
 )
+
+// Flags of EXCHANGE_ID, CREATE_SESSION and OPEN, and claims of OPEN.
+const (
+	confirmed        = 0x80000000
+	notPNFS          = 0x00010000
+	noBackChannel    = 0
+	wantNoDelegation = 0x0400
+	claimName        = 0
+	claimPrevious    = 1
+	claimHandle      = 4
+)
+
+// Limits of a session.
+const (
+	maxSlots = 16
+	maxBytes = 1<<20 + 4096 // of a request, and of a response
+	overhead = 2048         // of a READ or WRITE
+)
+
+// anonymous is the state of no open.
+const anonymous = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// leaveTimeout is for the answer of a server that may be gone.
+const leaveTimeout = 2 * time.Second
 
 // v4 is a share by NFSv4.1. A lost session, or a server without memory of this client, is
 // replaced; callers wait meanwhile.
@@ -122,7 +136,7 @@ func compound(ctx context.Context, build func(*operations)) []byte {
 	return append(w.b, o.b...)
 }
 
-// result reads the header of a response, of which the results follow.
+// result reads the header of a response; the results follow.
 func result(answer []byte, err error) (*reader, uint32, error) {
 	if err != nil {
 		return nil, 0, err
@@ -143,8 +157,8 @@ func (r *reader) skip(results int) *reader {
 	return r
 }
 
-// do repeats operations until the server has done or refused them. The response need be kept
-// (keep) for what must not be done twice.
+// do repeats operations until the server has done or refused them. The server keeps the response
+// (keep) of operations that must not be done twice.
 func (c *v4) do(ctx context.Context, keep bool, build func(*operations)) (*reader, syscall.Errno) {
 	ctx, cancel := killable(ctx)
 	defer cancel()
@@ -176,7 +190,7 @@ func (c *v4) do(ctx context.Context, keep bool, build func(*operations)) (*reade
 	}
 }
 
-// errState is for a state that the server does not know. It leaves this client never.
+// errState is for a state that the server does not know. Callers of the share never get errState.
 const errState = syscall.EBADFD
 
 // withState repeats operations on an open file, which is opened again if the server has forgotten it.
@@ -200,7 +214,7 @@ func (c *v4) withState(ctx context.Context, f *file, keep bool, build func(o *op
 	}
 }
 
-// doOpen repeats an OPEN whose lease ran out while the server hung: the next session has another one.
+// doOpen repeats an OPEN whose lease ran out while the server hung: the next session has a new lease.
 func (c *v4) doOpen(ctx context.Context, build func(*operations)) (*reader, syscall.Errno) {
 	for waited := time.Duration(0); ; waited = pause(context.WithoutCancel(ctx), waited) {
 		if r, e := c.do(ctx, true, build); e != errState {
@@ -326,7 +340,7 @@ func (c *v4) establish(ctx context.Context) error {
 	r, status, err := c.raw(ctx, func(o *operations) {
 		o.add(opExchangeID).b = append(o.b, c.verifier[:]...)
 		o.bytes([]byte(c.owner))
-		o.u32(notParts)
+		o.u32(notPNFS)
 		o.u32(0) // no protection of state
 		o.u32(0) // no description of the program
 	})
@@ -394,7 +408,7 @@ func (c *v4) createSession(ctx context.Context, s *session) error {
 	return nil
 }
 
-// reclaim opens the files that are open at a server that knows none. What cannot be reclaimed
+// reclaim opens files again at a server that has forgotten them. A file that cannot be reclaimed
 // is opened when it is used.
 func (c *v4) reclaim(ctx context.Context, s *session) {
 	c.mu.Lock()
@@ -417,7 +431,7 @@ func (c *v4) reclaim(ctx context.Context, s *session) {
 			o.handle(f.handle)
 			openArguments(o, s.client, f.owner)
 			o.u32(0) // no creation
-			o.u32(claimPrev)
+			o.u32(claimPrevious)
 			o.u32(0) // no delegation
 		})
 		if err == nil && status == 0 {
@@ -451,7 +465,7 @@ func (c *v4) leave() {
 	if s == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	c.raw(ctx, func(o *operations) { o.add(opDestroySession).b = append(o.b, s.id...) })
 	c.raw(ctx, func(o *operations) { o.add(opDestroyClientID).u64(s.client) })
@@ -483,7 +497,7 @@ func readState(r *reader) []byte {
 	return state
 }
 
-var errDelegation = fmt.Errorf("the server delegates a file, against the client's wish")
+var errDelegation = errors.New("the server delegates a file, against the client's wish")
 
 func readBitmap(r *reader) []uint32 {
 	words := make([]uint32, min(r.u32(), 8))

@@ -63,7 +63,7 @@ type entry struct {
 
 type space struct{ total, free, available, files, freeFiles uint64 }
 
-// errno of a status, of which the lower values are those of Unix.
+// errno of a status. The lower values are Unix's.
 func errno(status uint32) syscall.Errno {
 	switch status {
 	case 63:

@@ -61,8 +61,8 @@ func Publish(service Service, servers []Server, fallback Attachment) []Published
 	return published
 }
 
-// withoutSpare drops the addresses beside a fixed one of the same family: IPAM of whereabouts assigns an address of its
-// range even then, and that address does not follow the server to another node.
+// withoutSpare drops addresses of a family that has a fixed address: whereabouts always assigns an address of its range,
+// too, and that address does not follow the server to another node.
 func (s Server) withoutSpare(addresses []netip.Addr) []netip.Addr {
 	fixed := func(a netip.Addr) bool { return slices.Contains(s.Fixed, a.Unmap()) }
 	var kept []netip.Addr

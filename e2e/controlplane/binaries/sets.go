@@ -171,7 +171,7 @@ var addons = []set{
 	},
 }
 
-// buildLonghornPods builds them with an engine without its package of C for images in the qcow2 format.
+// buildLonghornPods builds Longhorn's programs. The engine's C package for qcow2 images is replaced.
 func buildLonghornPods(ctx context.Context, b building) error {
 	modfile, err := b.changeModule(ctx, engineModule, func(engine string) error {
 		ours, err := os.ReadFile(filepath.Join(b.source, "qcow", "qcow.go"))
@@ -187,7 +187,7 @@ func buildLonghornPods(ctx context.Context, b building) error {
 		engineModule, instanceManagerModule, shareManagerModule, "./grpc_health_probe")
 }
 
-// copyScript copies what a Dockerfile of Longhorn puts into an image: modules have no executable files.
+// copyScript copies a script that a Dockerfile of Longhorn puts into an image: files of modules are not executable.
 func (b building) copyScript(ctx context.Context, module, name string) error {
 	if err := b.copyFromModule(ctx, module, "package/"+name, name); err != nil {
 		return err

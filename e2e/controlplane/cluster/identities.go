@@ -90,7 +90,7 @@ type identity struct {
 	user   string
 	groups []string
 	file   string
-	// onNodes is for users that are not where the control plane is.
+	// onNodes is for users that call the API server from a node.
 	onNodes bool
 }
 

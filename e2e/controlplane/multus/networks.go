@@ -52,9 +52,10 @@ func parseRequest(annotation, podNamespace string) (elements []netv1.NetworkSele
 type subnet struct {
 	Subnet   netip.Prefix `json:"subnet"`
 	RangeEnd string       `json:"rangeEnd"`
-	// excluded addresses, and those of pods that ask for others: only whereabouts has them.
+	// excluded addresses are never assigned.
 	excluded []netip.Prefix
-	beside   bool
+	// beside assigns an address to pods that ask for a fixed one, too, as whereabouts does.
+	beside bool
 }
 
 // first address that is given without a request: the one after the gateway's.
