@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// command that carries out what the block list only records, such as cutting a node's
-// storage link: a program and its arguments. It gets the CIDRs as further arguments.
+// command is a program and its arguments. The program carries out a fence, such as cutting a node's
+// storage link, and gets the CIDRs as further arguments.
 type command string
 
-// run must succeed again for CIDRs that it has had before: csi-addons repeats calls.
+// run repeats a command for the same CIDRs, because csi-addons repeats calls: the command must succeed again.
 func (c command) run(ctx context.Context, cidrs []string) error {
 	words := strings.Fields(string(c))
 	if len(words) == 0 {

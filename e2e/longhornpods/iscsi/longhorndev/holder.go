@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// hold keeps a loop device open until its standard input ends, with the engine at the latest.
+// hold keeps a loop device open until the standard input ends, at the latest with the engine.
 // The kernel detaches the device when nobody has it open.
 func hold(volume, path, backing string) int {
 	device, err := configure(volume, path, backing)

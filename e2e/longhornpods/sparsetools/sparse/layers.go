@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// FileHandlingOperations is told of a fold's or a pruning's progress.
+// FileHandlingOperations receives the progress of a fold or a pruning.
 type FileHandlingOperations interface {
 	UpdateFileHandlingProgress(progress int, done bool, err error)
 }

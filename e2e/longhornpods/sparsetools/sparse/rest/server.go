@@ -17,7 +17,7 @@ type SyncFileOperations interface {
 	UpdateSyncFileProgress(size int64)
 }
 
-// SyncFileStub is not interested.
+// SyncFileStub ignores progress.
 type SyncFileStub struct{}
 
 func (*SyncFileStub) UpdateSyncFileProgress(int64) {}
