@@ -1,6 +1,3 @@
-// Package longhorndev replaces the package of this name of Longhorn's go-iscsi-helper,
-// for kernels without iSCSI: a volume's device is a loop device, whose file is a file
-// in FUSE, which reads and writes over the engine's socket as tgt does.
 package longhorndev
 
 import (

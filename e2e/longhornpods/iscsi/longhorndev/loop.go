@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is a volume's loop device. The engine serves its file, so the engine must not use the device: killed in the
-// middle of it, it would wait for itself forever. Another process does, the holder.
+// loop is a volume's loop device. The engine serves its file; the holder, another process, opens the device.
 type loop struct {
 	file    *file
 	holder  *exec.Cmd
