@@ -63,7 +63,8 @@ provisioned. Fairlead and Longhorn run beside the cluster, not in its simulated 
 const nodesText = `  kubectl exec deployment/reader -- tail /data/log         # on node-2, what the writer on node-1 writes
   on node-1 ip -s link show stor0                          # a command on a node: the bytes of its storage link
   on machine ip link set mgmt-1 down                       # cuts the management link of node-1; up mends it
-Kubelets, containerd, Multus, Longhorn and Fairlead are real; e2e/nodes/README.md says what is not.
+Kubelets, containerd, Multus, Longhorn and Fairlead are real. See e2e/nodes/README.md, and
+docs/reference/tests.md for what is not real.
 The logs of the nodes are %[1]s/node-*/log/*. To end it: make down
 `
 
