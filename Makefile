@@ -288,7 +288,7 @@ bench: ## Ratios against controller-runtime's own handlers, side by side, and wh
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
 
 .PHONY: bench-scale
-bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it; SCALE="-nodes 5,50"; what fencing costs: SCALE=-fencing
+bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 workloads, and a tenth of it (half an hour); SCALE="-nodes 5,50" (four minutes); what fencing costs: SCALE=-fencing (ten minutes, 6 GiB of memory)
 	FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/scale $(SCALE)
 
 .PHONY: generate

@@ -39,8 +39,9 @@ func askAgent(args []string) error {
 	return nil
 }
 
-// runAgent mounts what containers of the node ask for, in its own mount namespace and with
-// sockets in the caller's network namespace. The mounts outlive caller and agent.
+// runAgent mounts what containers of the node ask for, in the node's mount namespace and with
+// sockets in the caller's network namespace. The mounts outlive caller and agent. The agent runs
+// in the node's pid, mount and network namespace.
 func runAgent() error {
 	if err := os.Remove(agentSocket); err != nil && !os.IsNotExist(err) {
 		return err

@@ -6,9 +6,9 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/nodes/image"
 )
 
-// sidecarImages are the images of the CSI sidecars, by the names in longhorn.yaml.
+// sidecarImages are the CSI sidecars of Longhorn's driver deployer, by their names in longhorn.yaml. All but csi-resizer are
+// newer than their tags: go.mod has their versions. Without the CRDs of snapshots, csi-snapshotter waits, and says so.
 // folder has the set csisidecars; attacher is the program csi-attacher of the set longhorn.
-// Fairlead's own CSI driver needs none of them: it registers itself, and attaches by its controller.
 func sidecarImages(folder, attacher string) []image.Image {
 	sidecar := func(name, program string) image.Image {
 		entrypoint := "/" + filepath.Base(program)
