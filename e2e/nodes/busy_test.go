@@ -90,6 +90,7 @@ func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
 // drainUntil drains a node, as docs/rwx-network.md says, until its CSI plugin pod has changed.
 func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool) {
 	t.Helper()
+	c.uncordonLater(t, n.Name)
 	done := c.Step("draining " + n.Name)
 	_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=longhorn.io/component!=instance-manager")
 	must(t, err)

@@ -42,6 +42,7 @@ func fixedAddress(ctx context.Context, t *testing.T, c *Cluster) {
 	server, err := c.fixedServer(ctx)
 	must(t, err)
 
+	c.uncordonLater(t, server.Spec.NodeName)
 	_, err = c.Kubectl(ctx, "", "cordon", server.Spec.NodeName)
 	must(t, err)
 	began := time.Now()

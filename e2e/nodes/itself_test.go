@@ -52,6 +52,7 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 	}
 	t.Run("Drained", func(t *testing.T) {
 		node := webhooks()[0]
+		c.uncordonLater(t, node)
 		_, err := c.Kubectl(ctx, "", "drain", node, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=app.kubernetes.io/name=fairlead")
 		must(t, err)
 		another(t, "node-1")
@@ -65,6 +66,7 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 			if n.Name != name {
 				continue
 			}
+			t.Cleanup(func() { must(t, n.Mend(context.Background(), Management)) }) // also where the test fails
 			must(t, n.Cut(ctx, Management))
 			another(t, "node-1")
 			must(t, n.Mend(ctx, Management))

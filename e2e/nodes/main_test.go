@@ -92,3 +92,12 @@ func (c *Cluster) Step(what string) (done func()) {
 	began := time.Now()
 	return func() { fmt.Fprintf(c.Out, "%s: %s\n", what, time.Since(began).Round(100*time.Millisecond)) }
 }
+
+// uncordonLater uncordons a node also where the test fails, for the tests after it.
+func (c *Cluster) uncordonLater(t *testing.T, node string) {
+	t.Cleanup(func() {
+		if _, err := c.Kubectl(context.Background(), "", "uncordon", node); err != nil {
+			t.Error(err)
+		}
+	})
+}
