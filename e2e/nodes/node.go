@@ -101,7 +101,7 @@ done`
 // dropDevices fails all I/O on the node's volumes. A killed engine that is the last to have its volume mounted would wait
 // for itself to write the volume back.
 func (n *Node) dropDevices(pid int) {
-	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "mount -t fusectl none /sys/fs/fuse/connections && "+abortConnections)
+	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections || exit; "+abortConnections)
 	if err != nil {
 		fmt.Fprintf(n.cluster.Out, "dropping the devices of %s: %v\n", n.Name, err)
 	}
