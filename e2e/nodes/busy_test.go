@@ -17,8 +17,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// serverMove is the longest that a shared volume may be away while its server moves to another node.
-const serverMove = 90 * time.Second
+// serverMove is the longest that a shared volume may be away while its server moves to another node. The grace period in
+// which Longhorn's server waits for earlier clients is 90 s of that.
+const serverMove = 2 * time.Minute
 
 // busyCluster switches the network of shared volumes on and off again as docs/rwx-network.md says for a busy cluster,
 // while two workloads on different nodes write to one volume all the time.
