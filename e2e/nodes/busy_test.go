@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -64,24 +65,29 @@ func busyCluster(ctx context.Context, t *testing.T, c *Cluster) {
 	must(t, c.Remove(ctx, "busy-a", "busy-b"))
 }
 
-// restartBoth restarts the workloads at the same time, so that the volume is detached and attached again.
+// restartBoth stops the workloads until the volume's Service has changed, and starts them again.
 func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
 	t.Helper()
 	defer c.Step("the volume moves")()
-	for _, replicas := range []string{"0", "1"} {
+	scale := func(replicas string) {
 		_, err := c.Kubectl(ctx, "", "scale", "deployment/busy-a", "deployment/busy-b", "--replicas="+replicas)
 		must(t, err)
-		if replicas == "1" {
-			break
-		}
-		must(t, eventually.Until(ctx, "the volume to be detached", workloadTimeout, func() error {
-			pods, err := c.PodsWith(ctx, Namespace, "longhorn.io/component", "share-manager")
-			if err == nil && len(pods) > 0 {
-				err = fmt.Errorf("its server %s is there", pods[0].Name)
-			}
-			return err
-		}))
 	}
+	scale("0")
+	must(t, c.WaitDetached(ctx))
+	must(t, eventually.Until(ctx, "the volume to move", applyTimeout, func() error {
+		var rollouts v1alpha1.NetworkRolloutList
+		if err := c.Client.List(ctx, &rollouts, client.InNamespace(Namespace)); err != nil {
+			return err
+		}
+		for _, r := range rollouts.Items {
+			if len(r.Status.OutOfLine) > 0 {
+				return errors.New(r.Status.OutOfLine[0].Message)
+			}
+		}
+		return nil
+	}))
+	scale("1")
 	for _, name := range []string{"busy-a", "busy-b"} {
 		_, err := c.WaitWorkload(ctx, name)
 		must(t, err)
