@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
@@ -68,7 +68,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the machine: %w", err)
 	}
-	c.leave, c.cgroup = leave, filepath.Join(allCgroups, uuid.NewString()[:8])
+	c.leave, c.cgroup = leave, filepath.Join(allCgroups, string(uuid.NewUUID())[:8])
 	if err := c.start(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}

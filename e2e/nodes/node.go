@@ -15,7 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // Node is a set of namespaces with a first process of its own.
@@ -168,7 +168,7 @@ func (n *Node) describe() ([]byte, error) {
 	if err := os.MkdirAll(d.Logs, 0o755); err != nil {
 		return nil, err
 	}
-	texts := map[string]string{"/proc/sys/kernel/random/boot_id": uuid.NewString() + "\n", "/etc/machine-id": strings.Repeat(fmt.Sprint(n.number), 32) + "\n"}
+	texts := map[string]string{"/proc/sys/kernel/random/boot_id": string(uuid.NewUUID()) + "\n", "/etc/machine-id": strings.Repeat(fmt.Sprint(n.number), 32) + "\n"}
 	for _, name := range kernelFiles {
 		at := "/proc/sys/" + name
 		content, err := os.ReadFile(at)
