@@ -99,8 +99,11 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 	t.Helper()
 	c.uncordonLater(t, n.Name)
 	done := c.Step("draining " + n.Name)
-	_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=longhorn.io/component!=instance-manager")
-	must(t, err)
+	// The drain may time out: it takes a volume's server along with its clients, which wait for the next one.
+	must(t, eventually.Until(ctx, n.Name+" to be drained", applyTimeout, func() error {
+		_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=60s", "--pod-selector=longhorn.io/component!=instance-manager")
+		return err
+	}))
 	done()
 	done = c.Step("the CSI plugin pod of " + n.Name + " changes")
 	must(t, eventually.Until(ctx, "the CSI plugin pod of "+n.Name, applyTimeout, func() error {
@@ -119,7 +122,7 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 		return err
 	}))
 	done()
-	_, err = c.Kubectl(ctx, "", "uncordon", n.Name)
+	_, err := c.Kubectl(ctx, "", "uncordon", n.Name)
 	must(t, err)
 }
 
