@@ -98,12 +98,14 @@ func (c *Cluster) restartBoth(ctx context.Context, t *testing.T) {
 func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool) {
 	t.Helper()
 	c.uncordonLater(t, n.Name)
+	// A container that starts while the volume's server moves waits for two minutes, and the drain for the container.
+	for _, name := range []string{"busy-a", "busy-b"} {
+		_, err := c.WaitWorkload(ctx, name)
+		must(t, err)
+	}
 	done := c.Step("draining " + n.Name)
-	// The drain may time out: it takes a volume's server along with its clients, which wait for the next one.
-	must(t, eventually.Until(ctx, n.Name+" to be drained", applyTimeout, func() error {
-		_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=60s", "--pod-selector=longhorn.io/component!=instance-manager")
-		return err
-	}))
+	_, err := c.Kubectl(ctx, "", "drain", n.Name, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=longhorn.io/component!=instance-manager")
+	must(t, err)
 	done()
 	done = c.Step("the CSI plugin pod of " + n.Name + " changes")
 	must(t, eventually.Until(ctx, "the CSI plugin pod of "+n.Name, applyTimeout, func() error {
@@ -122,7 +124,7 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 		return err
 	}))
 	done()
-	_, err := c.Kubectl(ctx, "", "uncordon", n.Name)
+	_, err = c.Kubectl(ctx, "", "uncordon", n.Name)
 	must(t, err)
 }
 
