@@ -1,20 +1,30 @@
 package machine
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// waits is set for a test that waits until its machine is asked to end.
+const waits = "FAIRLEAD_MACHINE_TEST_WAITS"
 
 // TestMain gives the tests a machine where there can be one.
 func TestMain(m *testing.M) {
 	if why := Unavailable(); why != "" {
 		fmt.Println("no machine is made here:", why)
 		os.Exit(0)
+	}
+	if os.Getenv(waits) != "" {
+		os.Exit(Run(Spec{}, m.Run)) // a machine in a machine
 	}
 	os.Exit(Run(Spec{
 		Addresses: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/112")},
@@ -87,5 +97,43 @@ func TestListenerIsOfTheRealMachine(t *testing.T) {
 	if connection, err := net.Dial("tcp", listener.Addr().String()); err == nil {
 		connection.Close()
 		t.Errorf("%s is reached inside the machine", listener.Addr())
+	}
+}
+
+func TestTerminationReachesWhatRunsInside(t *testing.T) {
+	if os.Getenv(waits) != "" {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-asked
+		fmt.Println("ends in order")
+		return
+	}
+	another := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, insideVariable+"=") {
+			another.Env = append(another.Env, variable)
+		}
+	}
+	another.Env = append(another.Env, waits+"=1")
+	another.Stderr = os.Stderr
+	out, err := another.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := another.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said = append(said, lines.Text())
+		if lines.Text() == "ready" {
+			if err := another.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := another.Wait(); err != nil || !slices.Contains(said, "ends in order") {
+		t.Errorf("it said %q: %v", said, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Variables by which this program knows itself again inside.
@@ -56,6 +57,9 @@ func Run(spec Spec, inside func() int) int {
 	return status
 }
 
+// stopTimeout is for what is inside to end in order.
+const stopTimeout = time.Minute
+
 // start runs the first process of a machine to its end.
 func start(spec Spec) (int, error) {
 	root, err := os.MkdirTemp("", "fairlead-machine-")
@@ -83,11 +87,18 @@ func start(spec Spec) (int, error) {
 	if err := first.Start(); err != nil {
 		return 0, err
 	}
+	ended := make(chan struct{})
 	go func() {
 		<-asked
-		_ = first.Process.Kill() // all that is in the machine ends with its first process
+		_ = first.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(stopTimeout):
+			_ = first.Process.Kill() // all that is in the machine ends with its first process
+		}
 	}()
 	err = first.Wait()
+	close(ended)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1), nil
 	}
@@ -123,6 +134,12 @@ func beFirst(spec Spec) int {
 		fmt.Fprintln(os.Stderr, "starting in a machine:", err)
 		return 1
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-asked
+		_ = child.Signal(syscall.SIGTERM)
+	}()
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
