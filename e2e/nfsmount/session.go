@@ -245,7 +245,7 @@ func (c *v4) attempt(ctx context.Context, keep bool, build func(*operations)) (*
 }
 
 // request does operations once. Its slot is used again when the server has answered, also if
-// nobody waits for the answer any more.
+// no caller waits for the answer any more.
 func (c *v4) request(ctx context.Context, s *session, keep bool, build func(*operations)) (*reader, uint32, error) {
 	var slot *slot
 	select {

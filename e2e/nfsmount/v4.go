@@ -148,7 +148,7 @@ func readFile(r *reader) (a attributes) {
 	return a
 }
 
-// nobody owns what the server does not name by a number.
+// nobody is the owner of what the server does not name by a number.
 const nobody = 65534
 
 func number(name []byte) uint32 {

@@ -181,7 +181,7 @@ func (n *Node) cleanOfNFS(ctx context.Context) error {
 	if len(mounts) > 0 {
 		return fmt.Errorf("mounted: %v", mounts)
 	}
-	// Only the helper's agent may be left, and nobody waits for a dead server.
+	// Only the helper's agent may be left, and no process waits for a dead server.
 	_, err = n.Run(ctx, "sh", "-c", `! grep -lz mount.nfs /proc/[0-9]*/cmdline 2>/dev/null && ! grep -l "^State:.D" /proc/[0-9]*/status 2>/dev/null`)
 	return err
 }

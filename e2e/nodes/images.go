@@ -161,7 +161,7 @@ func move(ctx context.Context, from, to string) error {
 	return err
 }
 
-// copyStore links files, which nobody changes, and copies databases.
+// copyStore links files that never change, and copies databases.
 func copyStore(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

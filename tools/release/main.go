@@ -53,7 +53,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&r.image, "image", "ghcr.io/fairlead-io/fairlead", "the image in the manifests, without its tag")
 	flag.StringVar(&r.nodeImage, "node-image", "", "the CSI node plugin's image in the manifests, as NAME@sha256:DIGEST")
 	flag.BoolVar(&r.imageOnly, "image-only", false, "write the image, its binaries and SBOMs, and nothing else")
-	flag.Func("architecture", "make the image for this one alone, such as amd64; a release has "+strings.Join(architectures, " and "), func(name string) error {
+	flag.Func("architecture", "make the image for one architecture alone, such as amd64; a release has "+strings.Join(architectures, " and "), func(name string) error {
 		r.architectures = []string{name}
 		return nil
 	})
