@@ -44,10 +44,6 @@ $(BIN)/gotestsum: tools/go.mod
 	@mkdir -p $(BIN)/tests
 	go build -modfile=tools/go.mod -trimpath -o $@ gotest.tools/gotestsum
 
-$(BIN)/kube-proxy: $(wildcard e2e/nodeprograms/* e2e/nodeprograms/kube-proxy/*)
-	@echo "building $@ (a few minutes the first time)"
-	cd e2e/nodeprograms && nice go build -trimpath -ldflags "-s -w" -o $@ ./kube-proxy
-
 $(BIN)/nfsserver: $(wildcard e2e/nfsserver/*)
 	cd e2e/nfsserver && go build -trimpath -o $@ .
 
@@ -121,7 +117,6 @@ GOTESTSUM = $(BIN)/gotestsum --format $(if $(filter -v -test.v,$(1)),standard-ve
 RUN_TESTS = cd $(1) && $(3) $(BIN)/$(notdir $(1)).test -test.v=test2json $(2) | go tool test2json -t -p $(1) | $(call GOTESTSUM,$(2)) --raw-command -- cat
 
 TEST_PROGRAMS := $(addprefix $(BIN)/,fairlead fairlead-test dev controlplane gotestsum)
-NFS_PROGRAMS := $(addprefix $(BIN)/,kube-proxy nfsserver nfsmount)
 WITH_PROGRAMS := FAIRLEAD_BINARY=$(BIN)/fairlead-test FAIRLEAD_RELEASE_BINARY=$(BIN)/fairlead FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane FAIRLEAD_HELM=$(BIN)/helm FAIRLEAD_DEV=$(BIN)/dev
 
 .PHONY: test
@@ -225,7 +220,7 @@ test-kubernetes: control-plane csiaddons $(TEST_PROGRAMS) ## What Kubernetes doe
 	@$(WITH_RACE) $(WITH_PROGRAMS) $(call GOTESTSUM,) -- $(RACE) -count=1 -tags long -parallel 2 -timeout 30m ./e2e -run 'TestRefusingTheDetachAttachesTwice|TestForcedDetachGivesTwoWriters'
 
 .PHONY: e2e-nfs
-e2e-nfs: control-plane $(TEST_PROGRAMS) $(NFS_PROGRAMS) ## NFS services on real servers, through the real kube-proxy; root, Linux, nft and conntrack. One: NFS="-test.v -test.run X"
+e2e-nfs: control-plane $(TEST_PROGRAMS) $(BIN)/nfsserver ## NFS services on real servers, without mounts; root and Linux. One: NFS="-test.v -test.run X"
 	@go test -c -o $(BIN)/nfs.test ./e2e/nfs
 	@echo "testing NFS services, in namespaces of their own"
 	@$(call RUN_TESTS,e2e/nfs,-test.timeout 30m $(NFS),$(WITH_PROGRAMS))
@@ -233,7 +228,7 @@ e2e-nfs: control-plane $(TEST_PROGRAMS) $(NFS_PROGRAMS) ## NFS services on real 
 .PHONY: node-programs
 node-programs: control-plane coredns csiaddons longhorn longhornpods csisidecars nodeprograms $(BIN)/nodeinit $(BIN)/nfsmount $(BIN)/image/fairlead-image.tar
 
-WITH_NODES := FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
+WITH_NODES := FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
 
 .PHONY: e2e-nodes
 e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes (20 minutes); root and Linux. INSTALL=1 installs Debian's packages. One: NODES="-test.v -test.run TestLonghorn"
@@ -243,7 +238,15 @@ e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes (20 minutes)
 	  { install || { apt-get update && install; }; } >$(BIN)/install.log 2>&1 || echo "could not be installed, see $(BIN)/install.log: $$packages"; fi
 	@if why=$$($(BIN)/nodes.test -unavailable) && [ -n "$$why" ]; then echo "NOTHING IS TESTED ON REAL NODES: $$why"; else \
 	  $(MAKE) --no-print-directory node-programs && echo "testing on real nodes, in namespaces of their own" && \
-	  $(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(NODES),$(WITH_PROGRAMS) $(WITH_NODES)); fi
+	  $(MAKE) --no-print-directory -j2 $(if $(NODES),e2e-nodes-chosen,e2e-nodes-longhorn e2e-nodes-rest); fi
+
+# Two clusters at a time: more of them wait for two cores.
+.PHONY: e2e-nodes-longhorn e2e-nodes-rest e2e-nodes-chosen
+e2e-nodes-longhorn: CHOICE = -test.run 'TestLonghorn$$'
+e2e-nodes-rest: CHOICE = -test.skip 'TestLonghorn$$'
+e2e-nodes-chosen: CHOICE = $(NODES)
+e2e-nodes-longhorn e2e-nodes-rest e2e-nodes-chosen:
+	@$(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(CHOICE),$(WITH_PROGRAMS) $(WITH_NODES))
 
 .PHONY: bench-nfs
 bench-nfs: control-plane $(BIN)/fairlead $(BIN)/nfsserver $(BIN)/nfsmount ## Attachments per second on 100 nodes, beside a stand-in that works as the GKE driver does; root and Linux

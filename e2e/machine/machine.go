@@ -12,11 +12,6 @@ type Spec struct {
 	// Addresses belong to the machine, all of each range: what listens on every address
 	// is reached at any of these.
 	Addresses []netip.Prefix
-	// Routed leaves through the loopback and belongs to nobody: rules of the kernel, such as
-	// those of kube-proxy, may send it on to Addresses.
-	Routed []netip.Prefix
-	// Source is the address, one of Addresses, from which connections to Routed come.
-	Source netip.Addr
 	// Hosts are names that /etc/hosts has.
 	Hosts map[string]netip.Addr
 	// Folders are empty at first, and in memory. A folder may exist in the real machine.

@@ -19,11 +19,6 @@ func makeNetwork(spec Spec) error {
 			return fmt.Errorf("taking the addresses %s: %w", prefix, err)
 		}
 	}
-	for _, prefix := range spec.Routed {
-		if err := addRoute(loopbackRoute(prefix, spec.Source)); err != nil {
-			return fmt.Errorf("routing %s: %w", prefix, err)
-		}
-	}
 	return nil
 }
 
@@ -71,26 +66,17 @@ func addRoute(message []byte) error {
 
 // localRoute is what `ip route add local PREFIX dev lo` sends.
 func localRoute(prefix netip.Prefix) []byte {
-	return route(prefix, unix.RtMsg{Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST, Type: unix.RTN_LOCAL}, netip.Addr{})
-}
-
-// loopbackRoute is what `ip route add PREFIX dev lo src SOURCE` sends.
-func loopbackRoute(prefix netip.Prefix, source netip.Addr) []byte {
-	return route(prefix, unix.RtMsg{Table: unix.RT_TABLE_MAIN, Scope: unix.RT_SCOPE_LINK, Type: unix.RTN_UNICAST}, source)
-}
-
-func route(prefix netip.Prefix, route unix.RtMsg, source netip.Addr) []byte {
 	family, address := unix.AF_INET, prefix.Masked().Addr().AsSlice()
 	if prefix.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	route.Family, route.Dst_len, route.Protocol = uint8(family), uint8(prefix.Bits()), unix.RTPROT_BOOT
+	route := unix.RtMsg{
+		Family: uint8(family), Dst_len: uint8(prefix.Bits()), Protocol: unix.RTPROT_BOOT,
+		Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST, Type: unix.RTN_LOCAL,
+	}
 	body := append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&route)), unix.SizeofRtMsg)...)
 	body = append(body, attribute(unix.RTA_DST, address)...)
 	body = append(body, attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, loopbackIndex))...)
-	if source.IsValid() {
-		body = append(body, attribute(unix.RTA_PREFSRC, source.AsSlice())...)
-	}
 	header := unix.NlMsghdr{
 		Len: uint32(unix.NLMSG_HDRLEN + len(body)), Type: unix.RTM_NEWROUTE, Seq: 1,
 		Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_EXCL,

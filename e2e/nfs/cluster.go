@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
@@ -24,8 +23,6 @@ type Cluster struct {
 	// running servers that tests share.
 	running map[netip.Addr]*Server
 
-	proxy       sync.Once
-	proxyErr    error
 	controllers []*sandbox.Kept
 	started     atomic.Int32 // controllers
 }
@@ -46,9 +43,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Sandbox: s, running: map[netip.Addr]*Server{}, Share: filepath.Join(s.Dir, "share")}
-	if c.serverBinary, err = binary("NFS_SERVER_BINARY", "nfsserver", s.Root); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	c := &Cluster{
+		Sandbox: s, running: map[netip.Addr]*Server{}, Share: filepath.Join(s.Dir, "share"),
+		serverBinary: filepath.Join(s.Root, "bin", "nfsserver"), // built by make
 	}
 	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())

@@ -84,21 +84,6 @@ func TestGKEDriversVolumesAreServed(t *testing.T) {
 		t.Errorf("mode read wrote annotations: %s", got)
 	}
 
-	plugin, err := s.c.StartPluginOf(s.ctx, gkeDriver, nodes[0])
-	s.must(err)
-	t.Cleanup(func() { s.must(plugin.Stop()) })
-	path, err := s.c.Publish(s.ctx, plugin, "gke-volume", "pod-gke")
-	s.must(err)
-	if from, kb := mountedFrom(t, path); from != now[nodes[0]] || kb != 15360 {
-		t.Errorf("mounted from %s with %d KiB of read-ahead, attached to %s", from, kb, now[nodes[0]])
-	}
-	hash, _, err := write(filepath.Join(path, "gke"), 4, func() error { return nil })
-	s.must(err)
-	if err := sameFile(filepath.Join(s.c.Share, "gke"), hash); err != nil {
-		t.Error(err)
-	}
-	s.must(plugin.Unpublish(s.ctx, "gke-volume", "pod-gke"))
-	unmounted(t, path)
 	annotationsAreWritten(t, s, now)
 }
 

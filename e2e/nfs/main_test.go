@@ -2,7 +2,6 @@ package nfs
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -11,9 +10,6 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
-// throughProxy are the tests that need kube-proxy.
-const throughProxy = "^(TestDeletedServiceIsBackWithItsClusterIP|TestCopySurvivesServer)$"
-
 // TestMain runs the tests in a machine of their own.
 func TestMain(m *testing.M) {
 	if why := machine.Unavailable(); why != "" {
@@ -21,12 +17,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(machine.Run(Machine(), func() int {
-		if why := NoProxy(); why != "" {
-			fmt.Fprintf(os.Stderr, "SKIPPED: %s: kube-proxy %s\n", throughProxy, why)
-			if err := flag.Set("test.skip", throughProxy); err != nil {
-				panic(err)
-			}
-		}
 		status := m.Run()
 		if one.cluster != nil {
 			if err := one.cluster.Stop(); err != nil {

@@ -1,52 +1,21 @@
 package nfs
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 )
 
-// written fails the test unless what is written to a mounted volume is in the servers' folder.
-func (s *scene) written(plugin *Plugin, volume, share string) {
-	s.Helper()
-	path, err := s.c.Publish(s.ctx, plugin, volume, "pod-shares")
-	s.must(err)
-	s.must(os.WriteFile(filepath.Join(path, "of-"+volume), []byte(volume), 0o600))
-	text, err := os.ReadFile(filepath.Join(s.c.Folder(share), "of-"+volume))
-	if err != nil || string(text) != volume {
-		s.Errorf("share %s has %q, %v", share, text, err)
-	}
-	s.Cleanup(func() {
-		s.must(plugin.Unpublish(context.WithoutCancel(s.ctx), volume, "pod-shares"))
-		unmounted(s.T, path)
-	})
-}
-
-// plugin of the first node, until the test ends.
-func (s *scene) plugin() *Plugin {
-	s.Helper()
-	plugin, err := s.c.StartPlugin(s.ctx, s.nodes(0, 1)[0])
-	s.must(err)
-	s.Cleanup(func() { s.must(plugin.Stop()) })
-	return plugin
-}
-
-// A node mounts volumes of two clusters of servers, by one driver.
+// A node uses volumes of two clusters of servers, by one driver.
 func severalServerClusters(t *testing.T) {
 	s, other := newScene(t, "servers-a", nfs.PerNode, 2), newScene(t, "servers-b", nfs.PerNode, 1)
 	node := s.nodes(0, 1)[0]
 	s.counted(s.attach(node))
 	other.counted(other.attach(node))
-	plugin := s.plugin()
-	s.written(plugin, s.service, Export)
-	s.written(plugin, other.service, Export)
 }
 
-// A node mounts two shares of one cluster of servers: from one server, and counted once.
+// A node uses two shares of one cluster of servers: from one server, and counted once.
 func severalShares(t *testing.T) {
 	s := newScene(t, "shares", nfs.PerNode, 2, func(service *v1alpha1.NFSService) { service.Spec.Shares = []string{Export, Second} })
 	second := s.volume(Volume{Name: "shares-second", Service: s.service, Share: Second})
@@ -57,9 +26,6 @@ func severalShares(t *testing.T) {
 	s.must(err)
 	s.same(first, both.Addresses)
 	s.counted(first)
-	plugin := s.plugin()
-	s.written(plugin, s.service, Export)
-	s.written(plugin, second.Name, Second)
 }
 
 // A node keeps its server until its last volume of the service is detached.

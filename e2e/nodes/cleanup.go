@@ -3,11 +3,16 @@
 package nodes
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/fairlead-io/fairlead/e2e/eventually"
 )
 
 // devices is a folder in memory on each node, and an empty folder of the machine.
@@ -24,16 +29,36 @@ const (
 	inotifyWanted = 8192
 )
 
-// enter registers a cluster. The first one removes what outlived the processes of clusters that were killed: cgroups. The
+// abortConnections ends the connections of FUSE that serve the files behind loop devices, its arguments.
+const abortConnections = `mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections || exit
+for device; do
+	[ -b "$device" ] || continue
+	connection=$(losetup --list --noheadings --output BACK-MAJ:MIN "$device" | cut -d: -f2 | tr -d ' ')
+	echo 1 >"/sys/fs/fuse/connections/$connection/abort"
+done`
+
+// leftDevices are the loop devices of all volumes on this machine: see fileName in e2e/longhornpods/iscsi/longhorndev.
+const leftDevices = `set -- $(losetup --list --noheadings --output NAME,BACK-FILE | sed -n 's,  */volume$,,p')
+`
+
+// endLeft ends what outlived clusters that were killed: engines that wait for their own volumes, and empty cgroups. The
 // kernel removes the rest, namespaces and loop devices, with the last process.
-func enter() (leave func() error, err error) {
+func endLeft(ctx context.Context) error {
+	if _, err := run(ctx, "sh", "-c", leftDevices+abortConnections); err != nil {
+		return fmt.Errorf("ending the volumes of a cluster that was killed: %w", err)
+	}
+	return eventually.Until(ctx, "the end of a cluster that was killed", 10*time.Second, func() error { return removeCgroups(allCgroups) })
+}
+
+// enter registers a cluster. The first one removes what clusters that were killed have left.
+func enter(ctx context.Context) (leave func() error, err error) {
 	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	alone := func() bool { return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
 	if alone() {
-		err = errors.Join(removeCgroups(allCgroups), raiseLimit())
+		err = errors.Join(endLeft(ctx), raiseLimit())
 	}
 	if err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_SH), os.MkdirAll(devices, 0o755)); err != nil {
 		return nil, errors.Join(err, file.Close())

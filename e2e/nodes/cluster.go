@@ -64,7 +64,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if c.programs.NodeInit == "" || c.programs.NFSMount == "" || o.Image == "" {
 		return nil, fmt.Errorf("%s and %s must name the programs nodeinit and nfsmount, and the options an image", NodeInitVariable, NFSMountVariable)
 	}
-	leave, err := enter()
+	leave, err := enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the machine: %w", err)
 	}

@@ -20,6 +20,23 @@ type Installation struct {
 	Patches []string
 }
 
+// Configure is a patch for Fairlead's configuration: that of its manifests, and a field in YAML.
+func Configure(field string) string { return fmt.Sprintf(configuration, field) }
+
+const configuration = `  - target: {kind: ConfigMap, name: fairlead}
+    patch: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: fairlead, namespace: fairlead-system}
+      data:
+        configuration.yaml: |
+          apiVersion: config.fairlead.io/v1alpha1
+          kind: Configuration
+          clusterDomain: cluster.local
+          profiles: [{name: longhorn}]
+          %s
+`
+
 // InstallFairlead installs an overlay of the manifests as docs/install.md says, and waits until the pods of these
 // Deployments are Ready.
 func (c *Cluster) InstallFairlead(ctx context.Context, i Installation, deployments ...string) error {

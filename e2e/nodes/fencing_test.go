@@ -21,21 +21,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// fencingConfiguration unfences a rebooted node sooner than the default, 1m.
-const fencingConfiguration = `  - target: {kind: ConfigMap, name: fairlead}
-    patch: |
-      apiVersion: v1
-      kind: ConfigMap
-      metadata: {name: fairlead, namespace: fairlead-system}
-      data:
-        configuration.yaml: |
-          apiVersion: config.fairlead.io/v1alpha1
-          kind: Configuration
-          clusterDomain: cluster.local
-          profiles: [{name: longhorn}]
-          fencing: {profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}
-`
-
 // fencing is a cluster in which Fairlead fences.
 type fencing struct {
 	*Cluster
@@ -51,7 +36,9 @@ func TestFencing(t *testing.T) {
 	s, err := c.InstallFencing(ctx)
 	must(t, err)
 	must(t, c.InstallFairlead(ctx, Installation{
-		Overlay: "cert-manager", Components: []string{"fencing"}, Patches: []string{fencingConfiguration},
+		Overlay: "cert-manager", Components: []string{"fencing"},
+		// A rebooted node is unfenced sooner than by default, 1m.
+		Patches: []string{Configure("fencing: {profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}")},
 	}, "fairlead-webhook", "fairlead-controller"))
 	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork))
 	f := fencing{Cluster: c, t: t, storage: s}

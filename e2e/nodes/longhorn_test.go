@@ -17,7 +17,8 @@ import (
 func TestLonghorn(t *testing.T) {
 	ctx, c := startLonghorn(t)
 	t.Run("SharedVolumeWithLonghornAlone", func(t *testing.T) { sharedVolume(ctx, t, c) })
-	installFairlead(ctx, t, c, configuration)
+	// Servers are on the cluster network for seconds, not a minute, before clients follow.
+	installFairlead(ctx, t, c, Configure("networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}"))
 	for _, scenario := range []struct {
 		name string
 		run  func(context.Context, *testing.T, *Cluster)
@@ -35,21 +36,6 @@ func TestLonghorn(t *testing.T) {
 		})
 	}
 }
-
-// configuration of Fairlead. Servers are on the cluster network for seconds, not a minute, before clients follow.
-const configuration = `  - target: {kind: ConfigMap, name: fairlead}
-    patch: |
-      apiVersion: v1
-      kind: ConfigMap
-      metadata: {name: fairlead, namespace: fairlead-system}
-      data:
-        configuration.yaml: |
-          apiVersion: config.fairlead.io/v1alpha1
-          kind: Configuration
-          clusterDomain: cluster.local
-          networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}
-          profiles: [{name: longhorn}]
-`
 
 // The settings of the storage network.
 const (

@@ -4,6 +4,7 @@ package nodes
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,6 +88,7 @@ func TestNFSServices(t *testing.T) {
 		{"BothExposures", s.testExposures},
 		{"ServersKilled", s.testServersKilled},
 		{"ServerHangs", s.testServerHangs},
+		{"ServiceDeleted", s.testServiceDeleted},
 		{"KubeletRestarted", s.testKubeletRestarted},
 		{"PluginKilled", s.testPluginKilled},
 		{"HungServer", s.testHungServer},
@@ -218,11 +220,15 @@ const slowCopy = `cd /tmp; {
         dd if=/dev/urandom of=part bs=256k count=1 2>/dev/null
         cat part >> %[1]s
         dd if=part bs=256k 2>/dev/null
+        cut -d' ' -f1 /proc/uptime >> %[1]s.times
         usleep 30000; i=$((i+1))
       done ) > /data/%[1]s
     cmp %[1]s /data/%[1]s )
   echo $? > %[1]s.status
 } < /dev/null > %[1]s.log 2>&1 &`
+
+// longestGap between the times that the lines of a file begin with.
+const longestGap = `awk 'NR > 1 && $1 - last > most { most = $1 - last } { last = $1 } END { print most + 0 }' %s`
 
 // copyWhile copies files on a node while do runs. The copies must end well, without a new mount or pod.
 func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []string, do func()) {
@@ -253,6 +259,7 @@ func (s *nfsScene) copyWhile(t *testing.T, n *Node, what string, volumes []strin
 			return err
 		})
 		s.sameOnServers(t, volume+what, s.shell(t, volume, n, "sha256sum < /tmp/"+volume+what))
+		t.Logf("%s: the longest pause was %s s", volume, s.shell(t, volume, n, fmt.Sprintf(longestGap, "/tmp/"+volume+what+".times")))
 		if now := s.mountOf(t, volume, n); now != mounts[volume] {
 			t.Errorf("%s was mounted as %v and is mounted as %v now", volume, mounts[volume], now)
 		}
@@ -305,6 +312,36 @@ func (s *nfsScene) testServerHangs(t *testing.T) {
 	})
 	kill(t, server, syscall.SIGCONT)
 	s.nfsService(t, "pool")
+}
+
+// testServiceDeleted deletes the Service of a slot, which comes back with its ClusterIP.
+func (s *nfsScene) testServiceDeleted(t *testing.T) {
+	n := s.Nodes[0]
+	slot := sourceAddress(s.mountOf(t, "pool-v4", n))
+	service := func() (*corev1.Service, error) {
+		var all corev1.ServiceList
+		if err := s.Client.List(s.ctx, &all, client.InNamespace(nfsNamespace)); err != nil {
+			return nil, err
+		}
+		for i := range all.Items {
+			if all.Items[i].Spec.ClusterIP == slot {
+				return &all.Items[i], nil
+			}
+		}
+		return nil, fmt.Errorf("no Service has %s", slot)
+	}
+	old, err := service()
+	must(t, err)
+	s.copyWhile(t, n, "-deleted", []string{"pool-v3", "pool-v4"}, func() {
+		must(t, s.Client.Delete(s.ctx, old))
+		s.wait(t, "another Service", func() error {
+			now, err := service()
+			if err == nil && now.UID == old.UID {
+				return errors.New("the old one is there")
+			}
+			return err
+		})
+	})
 }
 
 func kill(t *testing.T, pid int, signal syscall.Signal) {

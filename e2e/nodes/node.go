@@ -91,17 +91,10 @@ func (n *Node) PowerOff() error {
 
 func (n *Node) cgroup() string { return filepath.Join(n.cluster.cgroup, n.Name) }
 
-// abortConnections ends the connections of FUSE that serve the files behind the node's volumes.
-const abortConnections = `for device in /dev/longhorn/*; do
-	[ -b "$device" ] || continue
-	connection=$(losetup --list --noheadings --output BACK-MAJ:MIN "$device" | cut -d: -f2 | tr -d ' ')
-	echo 1 >"/sys/fs/fuse/connections/$connection/abort"
-done`
-
 // dropDevices fails all I/O on the node's volumes. A killed engine that is the last to have its volume mounted would wait
 // for itself to write the volume back.
 func (n *Node) dropDevices(pid int) {
-	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections || exit; "+abortConnections)
+	_, err := run(context.Background(), "nsenter", "-t", fmt.Sprint(pid), "-m", "sh", "-c", "set -- "+devices+"/*\n"+abortConnections)
 	if err != nil {
 		fmt.Fprintf(n.cluster.Out, "dropping the devices of %s: %v\n", n.Name, err)
 	}

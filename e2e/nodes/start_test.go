@@ -1,7 +1,0 @@
-//go:build linux
-
-package nodes
-
-import "testing"
-
-func TestStart(t *testing.T) { start(t) }
