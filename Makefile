@@ -74,7 +74,7 @@ demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an emb
 up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; NODES=real: a whole Longhorn on real nodes; both root and Linux
 	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
 	@$(if $(NODES),$(BIN)/dev can-run nodes-$(NODES) && $(MAKE) --no-print-directory node-programs)
-	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(if $(NODES),$(WITH_NODES)) $(BIN)/dev up $(if $(NODES),nodes-$(NODES),$(LONGHORN))
+	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(if $(NODES),FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane $(WITH_NODES)) $(BIN)/dev up $(if $(NODES),nodes-$(NODES),$(LONGHORN))
 
 .PHONY: down
 down: $(BIN)/dev ## End what up has started
@@ -228,24 +228,30 @@ e2e-nfs: control-plane $(TEST_PROGRAMS) $(BIN)/nfsserver ## NFS services on real
 .PHONY: node-programs
 node-programs: control-plane coredns csiaddons longhorn longhornpods csisidecars nodeprograms $(BIN)/nodeinit $(BIN)/nfsmount $(BIN)/image/fairlead-image.tar
 
-WITH_NODES := FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
+WITH_NODES := FAIRLEAD_NODEINIT=$(BIN)/nodeinit FAIRLEAD_NFSMOUNT=$(BIN)/nfsmount FAIRLEAD_IMAGE=$(BIN)/image/fairlead-image.tar
+
+.PHONY: $(BIN)/nodes.test
+$(BIN)/nodes.test:
+	@go test -c -o $@ ./e2e/nodes
+
+.PHONY: node-packages
+node-packages: $(BIN)/nodes.test ## Install Debian's packages that e2e-nodes needs; root
+	@packages=$$($(BIN)/nodes.test -packages); if [ -n "$$packages" ]; then \
+	  install() { apt-get install -y --no-install-recommends $$packages; }; echo "installing $$packages"; \
+	  { install || { apt-get update && install; }; } >$(BIN)/install.log 2>&1 || echo "could not be installed, see $(BIN)/install.log: $$packages"; fi
 
 .PHONY: e2e-nodes
-e2e-nodes: $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes (20 minutes); root and Linux. INSTALL=1 installs Debian's packages. One: NODES="-test.v -test.run TestLonghorn"
-	@go test -c -o $(BIN)/nodes.test ./e2e/nodes
-	@packages=$$($(BIN)/nodes.test -packages); if [ -n "$(INSTALL)" ] && [ -n "$$packages" ]; then \
-	  install() { apt-get install -y --no-install-recommends $$packages; }; \
-	  { install || { apt-get update && install; }; } >$(BIN)/install.log 2>&1 || echo "could not be installed, see $(BIN)/install.log: $$packages"; fi
+e2e-nodes: $(if $(INSTALL),node-packages) $(BIN)/nodes.test $(TEST_PROGRAMS) ## A whole Longhorn on three real nodes (20 minutes); root and Linux. INSTALL=1 installs Debian's packages. One: NODES="-test.v -test.run TestLonghorn"
 	@if why=$$($(BIN)/nodes.test -unavailable) && [ -n "$$why" ]; then echo "NOTHING IS TESTED ON REAL NODES: $$why"; else \
 	  $(MAKE) --no-print-directory node-programs && echo "testing on real nodes, in namespaces of their own" && \
-	  $(MAKE) --no-print-directory -j2 $(if $(NODES),e2e-nodes-chosen,e2e-nodes-longhorn e2e-nodes-rest); fi
+	  $(MAKE) --no-print-directory -j2 $(if $(NODES),e2e-nodes-chosen,e2e-nodes-1 e2e-nodes-2); fi
 
-# Two clusters at a time: more of them wait for two cores.
-.PHONY: e2e-nodes-longhorn e2e-nodes-rest e2e-nodes-chosen
-e2e-nodes-longhorn: CHOICE = -test.run 'TestLonghorn$$'
-e2e-nodes-rest: CHOICE = -test.skip 'TestLonghorn$$'
+# Two clusters at a time, of about the same duration. More of them would wait for two cores.
+.PHONY: e2e-nodes-1 e2e-nodes-2 e2e-nodes-chosen
+e2e-nodes-1: CHOICE = -test.run '^(TestLonghorn|TestInstallUpgradeRemove)$$'
+e2e-nodes-2: CHOICE = -test.skip '^(TestLonghorn|TestInstallUpgradeRemove)$$'
 e2e-nodes-chosen: CHOICE = $(NODES)
-e2e-nodes-longhorn e2e-nodes-rest e2e-nodes-chosen:
+e2e-nodes-1 e2e-nodes-2 e2e-nodes-chosen:
 	@$(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(CHOICE),$(WITH_PROGRAMS) $(WITH_NODES))
 
 .PHONY: bench-nfs

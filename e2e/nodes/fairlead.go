@@ -20,8 +20,10 @@ type Installation struct {
 	Patches []string
 }
 
-// Configure is a patch for Fairlead's configuration: that of its manifests, and a field in YAML.
-func Configure(field string) string { return fmt.Sprintf(configuration, field) }
+// Configure is a patch for Fairlead's configuration: that of its manifests, and fields in YAML, a line each.
+func Configure(fields ...string) string {
+	return fmt.Sprintf(configuration, strings.Join(fields, "\n          "))
+}
 
 const configuration = `  - target: {kind: ConfigMap, name: fairlead}
     patch: |

@@ -21,29 +21,14 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
+// fencingConfiguration unfences a rebooted node sooner than by default, after a minute.
+const fencingConfiguration = "fencing: {profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}"
+
 // fencing is a cluster in which Fairlead fences.
 type fencing struct {
 	*Cluster
 	t       *testing.T
 	storage FencedStorage
-}
-
-// TestFencing cuts the management link of a node whose containers go on writing to an RWO volume over the storage link.
-// No byte of that stale writer arrives after the fence; its node is kept out until it has rebooted.
-func TestFencing(t *testing.T) {
-	ctx, c := startLonghorn(t)
-	must(t, c.Set(ctx, settingNetwork, StorageNetwork))
-	s, err := c.InstallFencing(ctx)
-	must(t, err)
-	must(t, c.InstallFairlead(ctx, Installation{
-		Overlay: "cert-manager", Components: []string{"fencing"},
-		// A rebooted node is unfenced sooner than by default, 1m.
-		Patches: []string{Configure("fencing: {profiles: [{name: rook-ceph}], returning: {readyFor: 3s}}")},
-	}, "fairlead-webhook", "fairlead-controller"))
-	must(t, c.WaitApplied(ctx, applyTimeout, settingNetwork))
-	f := fencing{Cluster: c, t: t, storage: s}
-	node, other := f.nodes(ctx)
-	f.staleWriter(ctx, node, other)
 }
 
 // nodes returns a node to lose, which is not that of csi-addons' only manager, and another node.
@@ -58,8 +43,12 @@ func (f fencing) nodes(ctx context.Context) (node, other *Node) {
 // writerCommand appends numbered lines, and has each on the disk before the next one.
 const writerCommand = `i=0; while i=$((i+1)); do echo $i | dd of=/data/lines oflag=append conv=notrunc,fsync status=none; sleep 0.1; done`
 
-func (f fencing) staleWriter(ctx context.Context, node, other *Node) {
+// staleWriter cuts the management link of a node whose containers go on writing to an RWO volume over the storage link.
+// No byte of that stale writer arrives after the fence; its node is kept out until it has rebooted.
+func (f fencing) staleWriter(ctx context.Context) {
 	t := f.t
+	networkOn(ctx, t, f.Cluster)
+	node, other := f.nodes(ctx)
 	done := f.Step("a volume is written on " + node.Name)
 	must(t, f.CreateClaim(ctx, "ledger", fencedClass, "ReadWriteOnce"))
 	must(t, f.Run(ctx, Workload{Name: "writer", Claim: "ledger", Node: node.Name, Command: writerCommand}))

@@ -13,28 +13,45 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// TestLonghorn runs scenarios with shared volumes on one cluster: one with Longhorn alone, then all with Fairlead.
-func TestLonghorn(t *testing.T) {
-	ctx, c := startLonghorn(t)
-	t.Run("SharedVolumeWithLonghornAlone", func(t *testing.T) { sharedVolume(ctx, t, c) })
-	// Servers are on the cluster network for seconds, not a minute, before clients follow.
-	installFairlead(ctx, t, c, Configure("networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}"))
-	for _, scenario := range []struct {
-		name string
-		run  func(context.Context, *testing.T, *Cluster)
-	}{
-		{"SharedVolume", sharedVolume},
-		{"BusyCluster", busyCluster},
-		{"Replicas", replicas},
-		{"FairleadItself", fairleadItself},
-		{"ClientRestart", clientRestart},
-		{"FixedAddress", fixedAddress},
-	} {
-		t.Run(scenario.name, func(t *testing.T) {
-			defer c.Step(scenario.name)()
-			scenario.run(ctx, t, c)
+// networkConfiguration has servers on the cluster network for seconds, not a minute, before clients follow.
+const networkConfiguration = "networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}"
+
+// scenario of a cluster that goes on with the next one.
+type scenario struct {
+	name string
+	run  func(context.Context, *testing.T, *Cluster)
+}
+
+func (c *Cluster) runAll(ctx context.Context, t *testing.T, scenarios ...scenario) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			defer c.Step(s.name)()
+			s.run(ctx, t, c)
 		})
 	}
+}
+
+// TestLonghorn puts volumes on the storage network and takes them off again: first with Longhorn alone, then with Fairlead.
+func TestLonghorn(t *testing.T) {
+	ctx, c := startLonghorn(t)
+	c.runAll(ctx, t, scenario{"SharedVolumeWithLonghornAlone", sharedVolume})
+	installFairlead(ctx, t, c, Configure(networkConfiguration))
+	c.runAll(ctx, t, scenario{"SharedVolume", sharedVolume}, scenario{"BusyCluster", busyCluster}, scenario{"Replicas", replicas})
+}
+
+// TestFailures ends what volumes on the storage network rely on: mounts, servers, Fairlead, and a node that is fenced.
+func TestFailures(t *testing.T) {
+	ctx, c := startLonghorn(t)
+	fenced, err := c.InstallFencing(ctx)
+	must(t, err)
+	must(t, c.InstallFairlead(ctx, Installation{
+		Overlay: "cert-manager", Components: []string{"fencing"}, Patches: []string{Configure(networkConfiguration, fencingConfiguration)},
+	}, "fairlead-webhook", "fairlead-controller"))
+	must(t, c.WaitWorking(ctx))
+	c.runAll(ctx, t,
+		scenario{"ClientRestart", clientRestart}, scenario{"FixedAddress", fixedAddress}, scenario{"FairleadItself", fairleadItself},
+		scenario{"StaleWriter", func(ctx context.Context, t *testing.T, c *Cluster) { fencing{c, t, fenced}.staleWriter(ctx) }},
+	)
 }
 
 // The settings of the storage network.
