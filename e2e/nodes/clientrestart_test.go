@@ -72,7 +72,7 @@ func clientRestart(ctx context.Context, t *testing.T, c *Cluster) {
 		if way.name == "sandbox" && !last.Before(restarts[0].At.Add(-time.Second)) {
 			t.Errorf("%s: a write returned at %s, and the pod was restarted at %s: its mount was alive", way.name, last, restarts[0].At)
 		}
-		mounts, err := node.mountedShares(ctx)
+		mounts, err := node.nfsMountsAt("/var/lib/kubelet/")
 		must(t, err)
 		if len(mounts) != 2 {
 			t.Errorf("%s: want one mount for the node and one for the pod, got %v", way.name, mounts)
@@ -159,22 +159,9 @@ func (c *Cluster) restarts(pod *corev1.Pod) ([]sandbox.Write, error) {
 	}), err
 }
 
-// mountedShares are the folders of a node where NFS shares are mounted: for the node, and for its pods.
-func (n *Node) mountedShares(ctx context.Context) ([]string, error) {
-	table, err := n.Run(ctx, "cat", "/proc/1/mountinfo")
-	var mounts []string
-	for line := range strings.Lines(table) {
-		// A folder that the node shares with the machine shows the mounts a second time.
-		if at := strings.Fields(line)[4]; strings.Contains(line, " - fuse.nfs ") && strings.HasPrefix(at, "/var/lib/kubelet/") {
-			mounts = append(mounts, at)
-		}
-	}
-	return mounts, err
-}
-
 // cleanOfNFS fails if a node has an NFS mount or a process that waits for a dead server.
 func (n *Node) cleanOfNFS(ctx context.Context) error {
-	mounts, err := n.mountedShares(ctx)
+	mounts, err := n.nfsMountsAt("/var/lib/kubelet/")
 	if err != nil {
 		return err
 	}

@@ -206,16 +206,22 @@ func (s *nfsScene) plugin(t *testing.T, n *Node, old int) int {
 type nfsMount struct{ ID, Path, Source string }
 
 // nfsMounts of a pod, or of all pods for an empty one, on a node.
-func (n *Node) nfsMounts(t *testing.T, pod string) (mounts []nfsMount) {
+func (n *Node) nfsMounts(t *testing.T, pod string) []nfsMount {
 	t.Helper()
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", n.Pid()))
+	mounts, err := n.nfsMountsAt("/var/lib/kubelet/pods/" + pod)
 	must(t, err)
+	return mounts
+}
+
+// nfsMountsAt are the mounts whose paths begin so. A folder that the node shares with the machine shows them a second time.
+func (n *Node) nfsMountsAt(path string) (mounts []nfsMount, err error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", n.Pid()))
 	for line := range strings.Lines(string(content)) {
 		before, after, _ := strings.Cut(line, " - ")
 		left, right := strings.Fields(before), strings.Fields(after)
-		if right[0] == "fuse.nfs" && strings.HasPrefix(left[4], "/var/lib/kubelet/pods/"+pod) {
+		if right[0] == "fuse.nfs" && strings.HasPrefix(left[4], path) {
 			mounts = append(mounts, nfsMount{left[0], left[4], right[1]})
 		}
 	}
-	return mounts
+	return mounts, err
 }
