@@ -248,8 +248,8 @@ e2e-nodes: $(if $(INSTALL),node-packages) $(BIN)/nodes.test $(TEST_PROGRAMS) ## 
 
 # Two clusters at a time, of about the same duration. More of them would wait for two cores.
 .PHONY: e2e-nodes-1 e2e-nodes-2 e2e-nodes-chosen
-e2e-nodes-1: CHOICE = -test.run '^(TestLonghorn|TestInstallUpgradeRemove)$$'
-e2e-nodes-2: CHOICE = -test.skip '^(TestLonghorn|TestInstallUpgradeRemove)$$'
+e2e-nodes-1: CHOICE = -test.run '^(TestLonghorn|TestNFSServices)$$'
+e2e-nodes-2: CHOICE = -test.skip '^(TestLonghorn|TestNFSServices)$$'
 e2e-nodes-chosen: CHOICE = $(NODES)
 e2e-nodes-1 e2e-nodes-2 e2e-nodes-chosen:
 	@$(call RUN_TESTS,e2e/nodes,-test.timeout 60m $(CHOICE),$(WITH_PROGRAMS) $(WITH_NODES))
