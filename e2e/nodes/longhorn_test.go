@@ -72,8 +72,8 @@ func setNetworks(ctx context.Context, t *testing.T, c *Cluster, network string, 
 		must(t, c.Set(ctx, settingNetwork, network))
 	}
 	must(t, c.Set(ctx, settingNetworkRWX, fmt.Sprint(shared)))
-	if network == "" {
-		must(t, c.Set(ctx, settingNetwork, network))
+	if network == "" { // refused while a webhook's cache still has a volume attached
+		must(t, eventually.Until(ctx, "leaving the network", time.Minute, func() error { return c.Set(ctx, settingNetwork, network) }))
 	}
 	clients := network
 	if !shared {
