@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,11 +42,17 @@ done`
 const leftDevices = `set -- $(losetup --list --noheadings --output NAME,BACK-FILE | sed -n 's,  */volume$,,p')
 `
 
-// endLeft ends what outlived clusters that were killed: engines that wait for their own volumes, and empty cgroups. The
-// kernel removes the rest, namespaces and loop devices, with the last process.
+// folders of test clusters: gigabytes each.
+var folders = filepath.Join(os.TempDir(), "fairlead-nodes")
+
+// endLeft ends what outlived clusters that were killed: engines that wait for their own volumes, empty cgroups, and folders.
+// The kernel removes the rest, namespaces and loop devices, with the last process.
 func endLeft(ctx context.Context) error {
 	if _, err := run(ctx, "sh", "-c", leftDevices+abortConnections); err != nil {
 		return fmt.Errorf("ending the volumes of a cluster that was killed: %w", err)
+	}
+	if err := os.RemoveAll(folders); err != nil {
+		return err
 	}
 	return eventually.Until(ctx, "the end of a cluster that was killed", 10*time.Second, func() error { return removeCgroups(allCgroups) })
 }

@@ -44,8 +44,12 @@ func start(t *testing.T) (context.Context, *Cluster) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	t.Cleanup(cancel)
 	dir := filepath.Join(os.Getenv("NODES_DIR"), t.Name())
-	if os.Getenv("NODES_DIR") == "" {
-		dir = t.TempDir()
+	if os.Getenv("NODES_DIR") == "" { // in place of t.TempDir, which stays if the test is killed
+		must(t, os.MkdirAll(folders, 0o755))
+		var err error
+		dir, err = os.MkdirTemp(folders, t.Name())
+		must(t, err)
+		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	}
 	c, err := Start(ctx, Options{Dir: dir, Nodes: 3, Image: os.Getenv("FAIRLEAD_IMAGE"), Out: os.Stderr})
 	if err != nil {
