@@ -50,17 +50,26 @@ func fairleadItself(ctx context.Context, t *testing.T, c *Cluster) {
 		}
 		return nodes
 	}
-	t.Run("Drained", func(t *testing.T) {
-		node := webhooks()[0]
+	drain := func(t *testing.T, node string) { // of Fairlead
 		c.uncordonLater(t, node)
 		_, err := c.Kubectl(ctx, "", "drain", node, "--ignore-daemonsets", "--timeout=120s", "--pod-selector=app.kubernetes.io/name=fairlead")
 		must(t, err)
+	}
+	t.Run("Drained", func(t *testing.T) {
+		node := webhooks()[0]
+		drain(t, node)
 		another(t, "node-1")
-		_, err = c.Kubectl(ctx, "", "uncordon", node)
+		_, err := c.Kubectl(ctx, "", "uncordon", node)
 		must(t, err)
 		must(t, c.WaitRolledOut(ctx, registration.Namespace, "fairlead-webhook", "fairlead-controller"))
 	})
 	t.Run("CutOff", func(t *testing.T) {
+		// Longhorn moves a server whose node is lost, and restarts its workloads.
+		node := c.shareManager(ctx, t, "steady").Spec.NodeName
+		drain(t, node)
+		must(t, c.WaitRolledOut(ctx, registration.Namespace, "fairlead-webhook", "fairlead-controller"))
+		_, err := c.Kubectl(ctx, "", "uncordon", node)
+		must(t, err)
 		name := webhooks()[0]
 		for _, n := range c.Nodes {
 			if n.Name != name {
