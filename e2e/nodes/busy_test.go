@@ -19,8 +19,8 @@ import (
 )
 
 // serverMove is the longest that a shared volume may be away while its server moves to another node: the grace period of 90 s
-// in which Longhorn's server waits for earlier clients, and a minute for a busy machine.
-const serverMove = 150 * time.Second
+// in which Longhorn's server waits for earlier clients, and before that the start of engine and server on a busy machine.
+const serverMove = 3 * time.Minute
 
 // busyCluster switches the network of shared volumes on and off again as docs/rwx-network.md says for a busy cluster,
 // while two workloads on different nodes write to one volume all the time.
