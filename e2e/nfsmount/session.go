@@ -153,9 +153,18 @@ func (r *reader) skip(results int) *reader {
 	return r
 }
 
-// do repeats operations until the server has done or refused them. The server keeps the response
-// (keep) of operations that must not be done twice.
+// do repeats operations until the server has done or refused them. If the lease ran out while the server hung, the next session
+// has a new one. The server keeps the response (keep) of operations that must not be done twice.
 func (c *v4) do(ctx context.Context, keep bool, build func(*operations)) (*reader, syscall.Errno) {
+	for waited := time.Duration(0); ; waited = pause(context.WithoutCancel(ctx), waited) {
+		if r, e := c.doByState(ctx, keep, build); e != errState {
+			return r, e
+		}
+	}
+}
+
+// doByState returns errState if the server does not know the state of an open file, or of this client.
+func (c *v4) doByState(ctx context.Context, keep bool, build func(*operations)) (*reader, syscall.Errno) {
 	ctx, cancel := killable(ctx)
 	defer cancel()
 	for waited := time.Duration(0); ; {
@@ -193,7 +202,7 @@ const errState = syscall.EBADFD
 func (c *v4) withState(ctx context.Context, f *file, keep bool, build func(o *operations, state string)) (*reader, syscall.Errno) {
 	for {
 		var state string
-		r, e := c.do(ctx, keep, func(o *operations) {
+		r, e := c.doByState(ctx, keep, func(o *operations) {
 			state = f.stateID()
 			build(o, state)
 		})
@@ -206,15 +215,6 @@ func (c *v4) withState(ctx context.Context, f *file, keep bool, build func(o *op
 		log.Println("the server does not know the open file", f.owner)
 		if e := c.reopen(ctx, f, state); e != 0 {
 			return nil, e
-		}
-	}
-}
-
-// doOpen repeats an OPEN whose lease ran out while the server hung: the next session has a new lease.
-func (c *v4) doOpen(ctx context.Context, build func(*operations)) (*reader, syscall.Errno) {
-	for waited := time.Duration(0); ; waited = pause(context.WithoutCancel(ctx), waited) {
-		if r, e := c.do(ctx, true, build); e != errState {
-			return r, e
 		}
 	}
 }

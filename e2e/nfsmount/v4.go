@@ -268,7 +268,7 @@ func (c *v4) reopen(ctx context.Context, f *file, old string) syscall.Errno {
 	if f.stateID() != old {
 		return 0
 	}
-	r, e := c.doOpen(ctx, func(o *operations) {
+	r, e := c.do(ctx, true, func(o *operations) {
 		o.handle(f.handle)
 		openArguments(o, c.client(), f.owner)
 		o.u32(0) // no creation
@@ -289,7 +289,7 @@ func (c *v4) client() uint64 {
 
 func (c *v4) create(ctx context.Context, dir handle, name string, s setting, exclusive bool) (object, *file, syscall.Errno) {
 	f := c.newFile(nil)
-	r, e := c.doOpen(ctx, func(o *operations) {
+	r, e := c.do(ctx, true, func(o *operations) {
 		o.handle(dir)
 		openArguments(o, c.client(), f.owner)
 		o.u32(1) // OPEN4_CREATE
@@ -320,7 +320,7 @@ func (c *v4) release(ctx context.Context, f *file) {
 	c.mu.Lock()
 	delete(c.files, f)
 	c.mu.Unlock()
-	c.do(ctx, true, func(o *operations) {
+	c.doByState(ctx, true, func(o *operations) {
 		o.handle(f.handle)
 		o.add(opClose).u32(0)
 		o.b = append(o.b, f.stateID()...)
