@@ -34,8 +34,9 @@ const (
 const abortConnections = `mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections || exit
 for device; do
 	[ -b "$device" ] || continue
-	connection=$(losetup --list --noheadings --output BACK-MAJ:MIN "$device" | cut -d: -f2 | tr -d ' ')
-	echo 1 >"/sys/fs/fuse/connections/$connection/abort"
+	number=$(losetup --list --noheadings --output BACK-MAJ:MIN "$device" | tr -d ' ')
+	connection=/sys/fs/fuse/connections/${number#0:}
+	[ ! -e "$connection/abort" ] || echo 1 >"$connection/abort" # a file on a disk has another major number than 0
 done`
 
 // leftDevices are the loop devices of all volumes on this machine: see fileName in e2e/longhornpods/iscsi/longhorndev.
