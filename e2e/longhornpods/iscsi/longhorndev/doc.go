@@ -9,7 +9,7 @@
 //     namespace: where the pod has the node's /dev, the node has it.
 //   - The engine stops: the holder closes the device, which writes what is cached, and the
 //     kernel detaches it. A mounted device is detached when it is unmounted.
-//   - The engine is killed: the device has I/O errors at once, and is detached when nobody
+//   - The engine is killed: the device has I/O errors at once, and is detached when no process
 //     has it open. Its node stays until the volume's next engine starts.
 //   - The engine must not use the device that it serves. An engine that is killed meanwhile
 //     would wait for itself, and no signal would end it.

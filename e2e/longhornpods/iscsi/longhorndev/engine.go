@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Messages of longhorn-engine's pkg/dataconn, which imports a package that imports this one.
+// Messages of longhorn-engine's pkg/dataconn. It cannot be imported: it imports a package that imports this package.
 const (
 	magic = 0x1b01
 

@@ -26,7 +26,7 @@ func init() {
 }
 
 // hold keeps a loop device open until the standard input ends, at the latest with the engine.
-// The kernel detaches the device when nobody has it open.
+// The kernel detaches the device when no process has it open.
 func hold(volume, path, backing string) int {
 	device, err := configure(volume, path, backing)
 	if err != nil {
