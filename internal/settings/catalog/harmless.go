@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// harmless are the settings of Longhorn 1.7 to 1.12.1 outside the danger zone. Source:
-// longhorn-manager types/setting.go of v1.7.2, v1.8.1, v1.9.0, v1.10.0, v1.11.1 and
-// v1.12.0; v1.12.1 has no others.
+// harmless are the settings of Longhorn 1.7 to 1.12.1 outside the danger zone, and of the commit 5ddaa369f after it. Source:
+// longhorn-manager types/setting.go of v1.7.2, v1.8.1, v1.9.0, v1.10.0, v1.11.1, v1.12.1 and 5ddaa369f.
 var harmless = strings.Fields(`
-allow-collecting-longhorn-usage-metrics allow-empty-disk-selector-volume allow-empty-node-selector-volume allow-recurring-job-while-volume-detached
+allow-collecting-longhorn-usage-metrics allow-empty-disk-selector-volume allow-empty-node-selector-volume
+allow-live-engine-upgrade-on-same-image-commit allow-recurring-job-while-volume-detached
 allow-volume-creation-with-degraded-availability auto-cleanup-recurring-job-backup-snapshot auto-cleanup-snapshot-after-on-demand-backup-completed
 auto-cleanup-system-generated-snapshot auto-cleanup-when-delete-backup auto-salvage backing-image-cleanup-wait-interval
 backing-image-recovery-wait-interval backup-compression-method backup-concurrent-limit backup-execution-timeout backup-target
 backup-target-credential-secret backupstore-poll-interval concurrent-automatic-engine-upgrade-per-node-limit
 concurrent-volume-backup-restore-per-node-limit crd-api-version create-default-disk-labeled-nodes csi-allowed-topology-keys
 csi-storage-capacity-tracking current-longhorn-version data-engine-log-flags data-engine-log-level default-backing-image-manager-image
-default-backup-block-size default-data-locality default-data-path default-engine-image default-instance-manager-image
-default-longhorn-static-storage-class default-min-number-of-backing-image-copies default-replica-count default-ublk-number-of-queue
+default-backup-block-size default-control-path default-data-locality default-data-path default-engine-image default-instance-manager-image
+default-longhorn-static-storage-class default-min-number-of-backing-image-copies default-nvme-tcp-nr-io-queues default-replica-count default-ublk-number-of-queue
 default-ublk-queue-depth deleting-confirmation-flag detach-manually-attached-volumes-when-cordoned disable-revision-counter
 disable-scheduling-on-cordoned-node engine-replica-timeout failed-backup-ttl fast-replica-rebuild-enabled freeze-filesystem-for-snapshot
 kubernetes-cluster-autoscaler-enabled kubernetes-metrics-server-metrics-enabled latest-longhorn-version log-level long-grpc-timeout manager-url
