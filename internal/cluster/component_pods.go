@@ -21,7 +21,7 @@ import (
 const unreadable = "?"
 
 // instanceManagers are all instance managers, with and without a pod.
-func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, asReported bool) ([]catalog.Component, error) {
+func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, detached map[string]bool, asReported bool) ([]catalog.Component, error) {
 	var list longhorn.InstanceManagerList
 	if err := r.listHere(ctx, &list, "instance managers"); err != nil {
 		return nil, err
@@ -32,6 +32,15 @@ func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, asRepor
 		if instances, err = r.instances(ctx, list.Items); err != nil {
 			return nil, err
 		}
+	}
+	uses := func(m *longhorn.InstanceManager, name, node, engine string) []string {
+		used := instances.In(m, name, node, engine)
+		for _, shard := range components.Shards(m) {
+			if !detached[shard.Volume] {
+				used = append(used, shard.Name)
+			}
+		}
+		return used
 	}
 	byName := make(map[string]*longhorn.InstanceManager, len(list.Items))
 	for i := range list.Items {
@@ -51,7 +60,7 @@ func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, asRepor
 			c.Engine = manager.Spec.Engine()
 		}
 		c.ManagerUID, c.ManagerVersion = string(manager.UID), manager.ResourceVersion
-		c.Uses = instances.In(manager, c.Name, c.Node, c.Engine)
+		c.Uses = uses(manager, c.Name, c.Node, c.Engine)
 		c.OtherTolerations = otherTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
 		r.builtOnNetwork(c.Built, pod)
 		components.AddBuilt(c, pod, manager)
@@ -62,7 +71,7 @@ func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, asRepor
 		built = append(built, catalog.Component{
 			Kind: catalog.InstanceManager, Name: name, Node: manager.Spec.NodeID, Engine: engine, Missing: true,
 			ManagerUID: string(manager.UID), ManagerVersion: manager.ResourceVersion,
-			Uses: instances.In(manager, name, manager.Spec.NodeID, engine),
+			Uses: uses(manager, name, manager.Spec.NodeID, engine),
 		})
 	}
 	return built, nil
@@ -154,7 +163,28 @@ func (r *Reader) InstanceManagerUses(ctx context.Context, c catalog.Component) (
 	if i := slices.IndexFunc(managers.Items, func(m longhorn.InstanceManager) bool { return m.Name == c.Name }); i >= 0 {
 		manager = &managers.Items[i]
 	}
-	return instances.In(manager, c.Name, c.Node, c.Engine), nil
+	uses := instances.In(manager, c.Name, c.Node, c.Engine)
+	for _, shard := range components.Shards(manager) {
+		if detached, _, err := r.isDetached(ctx, shard.Volume); err != nil {
+			return nil, err
+		} else if !detached {
+			uses = append(uses, shard.Name)
+		}
+	}
+	return uses, nil
+}
+
+// isDetached reads a volume. known is false if there is none.
+func (r *Reader) isDetached(ctx context.Context, name string) (detached, known bool, err error) {
+	var v longhorn.Volume
+	err = r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &v)
+	if apierrors.IsNotFound(err) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("reading volume %s: %w", name, err)
+	}
+	return v.Detached(), true, nil
 }
 
 // InstanceManagerFacts reads the facts for judging the deletion of an instance manager's pod. It reads
@@ -189,21 +219,14 @@ func (r *Reader) InstanceManagerFacts(ctx context.Context, name, node string) (v
 func (r *Reader) attachedInstance(ctx context.Context, m *longhorn.InstanceManager) (instance, volume string, err error) {
 	looked := map[string]bool{"": true}
 	for _, instance := range components.RunningInstances(m) {
-		volume := longhorn.VolumeOfInstance(instance)
-		if looked[volume] {
+		if looked[instance.Volume] {
 			continue
 		}
-		looked[volume] = true
-		var v longhorn.Volume
-		err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: volume}, &v)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return "", "", fmt.Errorf("reading volume %s: %w", volume, err)
-		}
-		if !v.Detached() {
-			return instance, volume, nil
+		looked[instance.Volume] = true
+		if detached, known, err := r.isDetached(ctx, instance.Volume); err != nil {
+			return "", "", err
+		} else if known && !detached {
+			return instance.Name, instance.Volume, nil
 		}
 	}
 	return "", "", nil

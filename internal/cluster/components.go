@@ -33,16 +33,16 @@ func (r *Reader) components(ctx context.Context, pods storagePods, volumes []sto
 	if err != nil {
 		return nil, err
 	}
-	instance, err := r.instanceManagers(ctx, pods, asReported)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.Concat(all, backing, instance, pods.shareManagers)
 	// A volume that is not known may be attached.
 	detached := make(map[string]bool, len(volumes))
 	for _, v := range volumes {
 		detached[v.Name] = !v.Attached
 	}
+	instance, err := r.instanceManagers(ctx, pods, detached, asReported)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat(all, backing, instance, pods.shareManagers)
 	for i, c := range all {
 		if c.Kind == catalog.ShareManager && detached[c.Uses[0]] {
 			all[i].Uses = nil

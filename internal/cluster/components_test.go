@@ -200,6 +200,11 @@ func TestInstancesUseAnInstanceManager(t *testing.T) {
 	versions := func(m *longhorn.InstanceManager) {
 		m.Status.Instances, m.Status.InstanceEngineFrontends = processes("running", "e"), processes("running", "f")
 	}
+	shards := func(state string) func(*longhorn.InstanceManager) {
+		return func(m *longhorn.InstanceManager) {
+			m.Status.InstanceShards, m.Status.InstanceShardGroups = processes(state, "pvc-a-0"), processes(state, "pvc-b")
+		}
+	}
 	other := func(node string) client.Object { return manager("im-2", node, "v1") }
 	for name, test := range map[string]struct {
 		manager func(*longhorn.InstanceManager)
@@ -214,6 +219,10 @@ func TestInstancesUseAnInstanceManager(t *testing.T) {
 		"replica terminated":            {reports("terminated"), nil, nil},
 		"replica failed":                {reports("error"), nil, nil},
 		"fields before 1.5 and of 1.12": {versions, nil, []string{"e", "f"}},
+		"shard of an attached volume":   {shards("running"), []client.Object{volumeIn("attached", "pvc-a"), volumeIn("detached", "pvc-b")}, []string{"pvc-a-0"}},
+		"group of an attaching volume":  {shards("running"), []client.Object{volumeIn("detached", "pvc-a"), volumeIn("attaching", "pvc-b")}, []string{"pvc-b"}},
+		"shards of unknown volumes":     {shards("running"), nil, []string{"pvc-b", "pvc-a-0"}},
+		"stopped shard":                 {shards("stopped"), []client.Object{volumeIn("attached", "pvc-a"), volumeIn("attached", "pvc-b")}, nil},
 		"engine to be started":          {nil, []client.Object{engine("e", "node-1", "running", "", "")}, []string{"e"}},
 		"replica to be started":         {nil, []client.Object{replica("r", "node-1", "v1", "running", "stopped")}, []string{"r"}},
 		"replica to be stopped, runs":   {nil, []client.Object{replica("r", "node-1", "v1", "stopped", "running")}, []string{"r"}},
@@ -239,6 +248,8 @@ func TestInstancesUseAnInstanceManager(t *testing.T) {
 			must.True(t, slices.Equal(got.Uses, test.want), "got %v", got.Uses)
 			got = componentNamed(t, "im-1", stored...)
 			must.True(t, got.Missing && slices.Equal(got.Uses, test.want), "without a pod: got %+v", got)
+			now, err := readerOver(t, stored...).InstanceManagerUses(t.Context(), got)
+			must.True(t, err == nil && slices.Equal(now, test.want), "live: got %v, %v", now, err)
 		})
 	}
 }

@@ -44,6 +44,9 @@ func TestInstanceManagerFacts(t *testing.T) {
 	frontend := running(func(s *longhorn.InstanceManagerStatus) {
 		s.InstanceEngineFrontends = processes("running", "pvc-a-ef-0")
 	})
+	shards := running(func(s *longhorn.InstanceManagerStatus) {
+		s.InstanceShards, s.InstanceShardGroups = processes("running", "pvc-a-0"), processes("running", "pvc-b")
+	})
 	leaving, failed := inUse.DeepCopy(), inUse.DeepCopy()
 	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: metav1.Now().Time}, []string{"longhorn.io"}
 	failed.Status.CurrentState = "error"
@@ -60,6 +63,9 @@ func TestInstanceManagerFacts(t *testing.T) {
 		"engine of an attached volume":         {[]client.Object{inUse, ready, attached}, uses("pvc-a-e-0", "pvc-a"), 3},
 		"replica starts while volume attaches": {[]client.Object{replicas("starting", "a-e-b-r-1a2b3c4d"), ready, volumeIn("attaching", "a-e-b")}, uses("a-e-b-r-1a2b3c4d", "a-e-b"), 3},
 		"frontend":                             {[]client.Object{frontend, ready, attached}, uses("pvc-a-ef-0", "pvc-a"), 3},
+		"shard of an attached volume":          {[]client.Object{shards, ready, attached, volumeIn("detached", "pvc-b")}, uses("pvc-a-0", "pvc-a"), 4},
+		"shard group of an attached volume":    {[]client.Object{shards, ready, volumeIn("attached", "pvc-b")}, uses("pvc-b", "pvc-b"), 3},
+		"shards of detached volumes":           {[]client.Object{shards, ready, volumeIn("detached", "pvc-a"), volumeIn("detached", "pvc-b")}, uses("", ""), 4},
 		"the second volume is attached":        {[]client.Object{replicas("running", "pvc-a-r-1", "pvc-a-r-2", "pvc-b-r-1", "pvc-c-r-1"), ready, volumeIn("detached", "pvc-a"), volumeIn("attached", "pvc-b"), volumeIn("attached", "pvc-c")}, uses("pvc-b-r-1", "pvc-b"), 4},
 		"replica without a volume":             {[]client.Object{replicas("running", "pvc-a-r-1", "r-1", "x"), ready}, uses("", ""), 3},
 		"stopped":                              {[]client.Object{replicas("stopped", "pvc-a-r-1"), ready, attached}, uses("", ""), 2},

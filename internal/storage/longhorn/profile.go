@@ -75,6 +75,10 @@ func VolumeOfInstance(name string) string {
 	return name
 }
 
+// VolumeOfShard is the volume of a shard, which is named VOLUME-SLOT. A shard group has the volume's name.
+// Source: longhorn-manager v1.12.1, controller/shard_group_controller.go.
+func VolumeOfShard(name string) string { return name[:max(0, strings.LastIndex(name, "-"))] }
+
 // DefaultSettings is the ConfigMap in Longhorn's namespace with the settings that the chart or the user has given, and
 // DefaultSettingsKey its key.
 //

@@ -46,6 +46,9 @@ type InstanceManagerStatus struct {
 	// InstanceEngineFrontends are from Longhorn 1.12.
 	InstanceEngineFrontends map[string]InstanceProcess `json:"instanceEngineFrontends,omitempty"`
 	InstanceReplicas        map[string]InstanceProcess `json:"instanceReplicas,omitempty"`
+	// InstanceShards and InstanceShardGroups are the processes of erasure-coded volumes, from Longhorn 1.12.1.
+	InstanceShards      map[string]InstanceProcess `json:"instanceShards,omitempty"`
+	InstanceShardGroups map[string]InstanceProcess `json:"instanceShardGroups,omitempty"`
 	// BackingImages that an instance manager of the v2 data engine makes copies of.
 	BackingImages map[string]BackingImageCopy `json:"backingImages,omitempty"`
 	// Instances are those of before Longhorn 1.5.
@@ -76,7 +79,7 @@ const (
 	InstanceError      = "error"
 )
 
-// Reported instances by name, as all versions of Longhorn report them; engines first.
+// Reported instances by name, as all versions of Longhorn report them, without shards; engines first.
 func (s InstanceManagerStatus) Reported() []map[string]InstanceProcess {
 	return []map[string]InstanceProcess{s.InstanceEngines, s.InstanceEngineFrontends, s.InstanceReplicas, s.Instances}
 }

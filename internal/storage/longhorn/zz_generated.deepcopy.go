@@ -323,6 +323,20 @@ func (in *InstanceManagerStatus) DeepCopyInto(out *InstanceManagerStatus) {
 			(*out)[key] = val
 		}
 	}
+	if in.InstanceShards != nil {
+		in, out := &in.InstanceShards, &out.InstanceShards
+		*out = make(map[string]InstanceProcess, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
+	if in.InstanceShardGroups != nil {
+		in, out := &in.InstanceShardGroups, &out.InstanceShardGroups
+		*out = make(map[string]InstanceProcess, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.BackingImages != nil {
 		in, out := &in.BackingImages, &out.BackingImages
 		*out = make(map[string]BackingImageCopy, len(*in))

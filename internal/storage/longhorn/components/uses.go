@@ -64,18 +64,42 @@ func (i *Instances) In(m *longhorn.InstanceManager, name, node, engine string) [
 	return slices.Compact(names)
 }
 
-// RunningInstances that the instance manager reports, engines first. Longhorn's own controller of
+// Instance is one process in an instance manager, and its volume.
+type Instance struct{ Name, Volume string }
+
+// RunningInstances that the instance manager reports, engines first and shards last. Longhorn's own controller of
 // instance managers decides by the same two states.
-func RunningInstances(m *longhorn.InstanceManager) []string {
-	var names []string
+func RunningInstances(m *longhorn.InstanceManager) []Instance {
+	isRunning := func(state string) bool {
+		return state == longhorn.InstanceRunning || state == longhorn.InstanceStarting
+	}
+	var running []Instance
 	for _, reported := range m.Status.Reported() {
-		for _, name := range slices.Sorted(maps.Keys(reported)) {
-			if state := reported[name].Status.State; state == longhorn.InstanceRunning || state == longhorn.InstanceStarting {
-				names = append(names, name)
-			}
+		running = append(running, instancesOf(reported, longhorn.VolumeOfInstance, isRunning)...)
+	}
+	return append(running, shards(m, isRunning)...)
+}
+
+// Shards and shard groups that may run in the instance manager. They run on while their volume is detached (longhorn-manager
+// v1.12.1, ShardGroupSpec.NodeID), and are in use only while the volume is not.
+func Shards(m *longhorn.InstanceManager) []Instance {
+	return shards(m, func(state string) bool { return !isStopped(state) })
+}
+
+func shards(m *longhorn.InstanceManager, in func(state string) bool) []Instance {
+	groups := instancesOf(m.Status.InstanceShardGroups, func(name string) string { return name }, in)
+	return append(groups, instancesOf(m.Status.InstanceShards, longhorn.VolumeOfShard, in)...)
+}
+
+// instancesOf a kind in a state, by name.
+func instancesOf(reported map[string]longhorn.InstanceProcess, volumeOf func(name string) string, in func(state string) bool) []Instance {
+	var found []Instance
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		if in(reported[name].Status.State) {
+			found = append(found, Instance{name, volumeOf(name)})
 		}
 	}
-	return names
+	return found
 }
 
 // FilesInUse are written, or sent to another node. A restart of the pod would begin again.
