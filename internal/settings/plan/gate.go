@@ -141,7 +141,8 @@ func (m *maker) notReady(c catalog.Component) []catalog.Blocker {
 	why := "is not Ready yet"
 	switch {
 	case c.Missing:
-		why = "has not been recreated by the storage system"
+		// longhorn-manager v1.10.0, controller/utils.go: 1, 2, 4 … 120 s.
+		why = "has not been recreated by the storage system; Longhorn from 1.10 on waits up to two minutes when restarts follow closely"
 	case c.Terminating:
 		why = "is still terminating"
 	case c.Kind == catalog.DaemonSetComponent && c.Total == 0:
