@@ -99,9 +99,11 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 	t.Helper()
 	c.uncordonLater(t, n.Name)
 	// A container that starts while the volume's server moves waits for two minutes, and the drain for the container.
+	// If the server moved again in its grace period, that would begin anew.
 	for _, name := range []string{"busy-a", "busy-b"} {
 		_, err := c.WaitWorkload(ctx, name)
 		must(t, err)
+		c.waitBeat(ctx, t, name)
 	}
 	done := c.Step("draining " + n.Name)
 	// Longhorn's driver deployer, which starts again elsewhere, has a pod without a controller for a moment.
