@@ -243,15 +243,17 @@ func fencingRows(results []fencingResult) []row {
 	t.add("holders of the shared volume", "%.0f", func(r fencingResult) float64 { return float64(r.holders) })
 	t.addTarget("attachment judged, median", "%.1f ms", 50, func(r fencingResult) float64 { return measured(r.median, 1000*r.median.Seconds()) })
 	t.addTarget("attachment judged, longest", "%.1f ms", 50, func(r fencingResult) float64 { return measured(r.worst, 1000*r.worst.Seconds()) })
-	t.addTarget("one node lost: requests of the controller", "%.0f", 40, func(r fencingResult) float64 {
+	t.add("one node lost: requests of the controller", "%.0f", func(r fencingResult) float64 {
 		return measured(r.incidentTime, float64(r.incident.of("controller")))
 	})
 	t.add("one node lost: time until fenced", "%.2f s", func(r fencingResult) float64 { return measured(r.incidentTime, r.incidentTime.Seconds()) })
 	t.add("nodes lost at once", "%.0f", func(r fencingResult) float64 { return float64(r.rackNodes) })
 	t.addTarget("time until all are fenced", "%.1f s", 10, func(r fencingResult) float64 { return measured(r.rackTime, r.rackTime.Seconds()) })
-	t.add("requests of the controller per node", "%.0f", func(r fencingResult) float64 {
-		return measured(r.rackTime, float64(r.rack.of("controller"))/float64(max(1, r.rackNodes)))
-	})
+	each := func(r fencingResult, requests int) float64 {
+		return measured(r.rackTime, float64(requests)/float64(max(1, r.rackNodes)))
+	}
+	t.addTarget("requests of the controller per node", "%.1f", 10, func(r fencingResult) float64 { return each(r, r.rack.of("controller")-r.rack.events()) })
+	t.add("events per node", "%.1f", func(r fencingResult) float64 { return each(r, r.rack.events()) })
 	return t.rows
 }
 
@@ -266,6 +268,16 @@ func measured(took time.Duration, value float64) float64 {
 func (c calls) of(part string) (n int) {
 	for call, many := range c {
 		if call.Agent == "fairlead-"+part && call.Resource != "leases.coordination.k8s.io" {
+			n += many
+		}
+	}
+	return n
+}
+
+// events of the controller.
+func (c calls) events() (n int) {
+	for call, many := range c {
+		if call.Agent == "fairlead-controller" && call.Resource == "events.events.k8s.io" {
 			n += many
 		}
 	}
