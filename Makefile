@@ -142,7 +142,7 @@ test-times: $(BIN)/gotestsum ## Times of all tests of the last run, the slowest 
 # They have no goroutines: the race detector would only make their random runs five times as slow.
 PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(assign|health|ondat|plan|publish|spec))(/(catalog|rollout|plan|taint|builtin|longhorn|longhorn/components))?$$
 # Tests in one goroutine that take a minute each with the race detector, and tests that it would disturb.
-WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsEqualWholeLists|TestIncidentCostsTheSameInLargeClusters|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestCrashBeforeARevertedValueResumes|TestChangingVolumesCauseFewWrites|TestA12KBPodCostsAtMost64Allocations|TestDecodedReviewsTakeNoMoreThanIsCounted|TestCrashDuringServiceReplacementResumes|TestServersThatComeAndGoGetNewNodes|TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts
+WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsEqualWholeLists|TestIncidentCostsTheSameInLargeClusters|TestRackCostsAFewRequestsForEachNode|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestCrashBeforeARevertedValueResumes|TestChangingVolumesCauseFewWrites|TestA12KBPodCostsAtMost64Allocations|TestDecodedReviewsTakeNoMoreThanIsCounted|TestCrashDuringServiceReplacementResumes|TestServersThatComeAndGoGetNewNodes|TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts
 NEED_CLUSTER := /e2e(/(beside|nfs|nodes|csinode))?$$
 
 .PHONY: test-unit

@@ -186,15 +186,14 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	if err := mgr.Add(held); err != nil {
 		return fmt.Errorf("adding the watches for volumes: %w", err)
 	}
-	cached := fencingreads.NewFenceReader(c, objects, api, held).SharingPods()
-	live := cached.Live(fencingreads.VersionOfNodes(mgr.GetCache()))
+	reader := fencingreads.NewFenceReader(c, objects, api, fencingreads.VersionOfNodes(mgr.GetCache()), held)
 	ask := askCeph(c.CephClients, api, held)
 	recorder := mgr.GetEventRecorder("fairlead")
 	return setup(mgr,
-		&fencing.Reconciler{Client: objects, Cached: cached, Live: live, Held: held, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&gates.Reconciler{Client: objects, Policy: live.Policy(), Holders: fencingreads.NewHolderReader(api, held), Live: api, Events: recorder, Log: log},
+		&fencing.Reconciler{Client: objects, Reader: reader, Held: held, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
+		&gates.Reconciler{Client: objects, Policy: reader.Policy(), Holders: fencingreads.NewHolderReader(api, held), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
-			Tainting: c.Tainting.Rules(), Policy: live.Policy(), Facts: live.FenceFacts(clock.RealClock{}, ask),
+			Tainting: c.Tainting.Rules(), Policy: reader.Policy(), Facts: reader.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		},
 	)

@@ -25,30 +25,8 @@ func (w *world) countLiveLists() *int {
 		}
 		return nil
 	}
-	w.r.Live = w.reader(live, w.Client)
+	w.reads(w.Client, live)
 	return lists
-}
-
-// A whole zone may be lost: a node without taint delays no fence, and costs no list.
-func TestUntaintedLostNodeDelaysNoOther(t *testing.T) {
-	w := newWorld(t).look().lose("node-1")
-	lists := w.countLiveLists()
-	w.r.deciding.Lock()
-	for range 2 {
-		w.look()
-	}
-	w.r.deciding.Unlock()
-	w.mustBeLost().mustHold("pvc-a")
-	must.True(t, *lists == 0, "listed %d times", *lists)
-	w.taint("node-1", "nodeshutdown").look().mustBeFencing()
-	must.True(t, *lists != 0, "fenced on the cache")
-}
-
-func TestRefusedNodeIsCheckedOnTheCache(t *testing.T) {
-	w := newWorld(t).lose("node-1").taint("node-1", "nodeshutdown").look().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
-	lists := w.countLiveLists()
-	w.look().mustWait(15*time.Second, 15*time.Second)
-	must.True(t, *lists == 0, "listed %d times", *lists)
 }
 
 func TestUnchangedAddressWakesNoReconcile(t *testing.T) {

@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -46,9 +47,6 @@ func (d decision) differs() bool {
 
 // isRoutine reports whether only the ledger of a healthy node is to be kept.
 func (d decision) isRoutine() bool {
-	if d.Record == nil && d.Forget {
-		return true // there is no record, and none is needed
-	}
 	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
 }
 
@@ -62,27 +60,33 @@ func (d decision) hasNoActions() bool {
 	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
-// onlyReports reports whether the record leads to reports only.
-func (d decision) onlyReports() bool {
-	return d.hasNoActions() && !d.Forget && d.Status.Phase != v1alpha1.NodeFencing && d.Status.Phase != v1alpha1.NodeUnfencing
-}
-
-// isJustLost reports whether the node is lost and not yet marked out of service. The decision
-// then only adds to what is held, and concerns no other node.
-func (d decision) isJustLost() bool {
-	n, was := d.Facts.Node, d.Facts.Status
-	return n.Exists && !n.Ready && !n.OutOfService && d.Status.Phase == v1alpha1.NodeLost && !d.Forget && !d.RemoveTaint &&
-		(was.Phase == "" || was.Phase == v1alpha1.NodeHealthy || was.Phase == v1alpha1.NodeLost) && len(was.Fences)+len(d.Status.Fences) == 0
-}
-
-// asksForFence reports whether a new fence may be recorded.
-func (d decision) asksForFence() bool {
-	s := d.Facts.Status
-	return d.Status.Phase == v1alpha1.NodeFencing && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
-		return !slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool {
-			return f.Incident == s.Incident && f.Driver == v.Driver && f.ClusterID == v.ClusterID
-		})
+// requestsFence reports whether the record gets a fence that it does not have.
+func (d decision) requestsFence() bool {
+	return slices.ContainsFunc(d.Status.Fences, func(f v1alpha1.Fence) bool {
+		return f.State == v1alpha1.FenceRequested && !slices.ContainsFunc(d.Facts.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == f.Name })
 	})
+}
+
+// addresses that the decision may be about: those on record and those of its fences, before and after it.
+func (d decision) addresses() (addresses []netip.Addr) {
+	add := func(cidr string) {
+		if prefix, err := fence.ParseClientCIDR(cidr); err == nil {
+			addresses = append(addresses, prefix.Addr())
+		}
+	}
+	for _, s := range []v1alpha1.NodeFenceStatus{d.Facts.Status, d.Status} {
+		for _, i := range s.Identities {
+			for _, a := range i.Addresses {
+				add(a.CIDR)
+			}
+		}
+		for _, f := range s.Fences {
+			for _, cidr := range f.CIDRs {
+				add(cidr)
+			}
+		}
+	}
+	return addresses
 }
 
 // requeueAfter is when to look again without an event.

@@ -3,7 +3,7 @@
 // the progress of its fence when the node is lost. Package fence decides; this package gathers
 // the facts, writes the decision and reports it.
 //
-// Every action is recorded before it is done, so a crash at any step resumes. A decision is made
-// on the cache, and made again on live reads before anything but the ledger of a healthy node is
-// written. Each write has the state that was decided on as its precondition.
+// Every action is recorded before it is done, so a crash at any step resumes. The ledger of a
+// healthy node is kept by the cache. All else is decided on live reads, in rounds over all nodes
+// in an incident. Each write has the state that was decided on as its precondition.
 package fencing

@@ -43,8 +43,8 @@ func (w *world) counted() *fakeapi.Counting {
 		return nil
 	}
 	w.r.API = api
-	w.r.Cached = w.reader(w.API, api)
-	w.r.Live = w.r.Cached.Live(func(context.Context) string { return listVersion })
+	w.reads(w.API, api)
+	w.r.Reader = fencing.NewFenceReader(w.config, w.API, api, func(context.Context) string { return listVersion }, w.r.Held)
 	return api
 }
 

@@ -38,7 +38,7 @@ func (r *Reconciler) onceInstalled(objects cache.Cache, kind client.Object, to h
 				}
 			}
 			if _, ok := kind.(*csiaddons.CSIAddonsNode); ok {
-				if err := r.Cached.IndexAddons(ctx, objects); err != nil {
+				if err := r.Reader.IndexAddons(ctx, objects); err != nil {
 					r.Log.Error("could not index", "kind", fmt.Sprintf("%T", kind), "error", err)
 				}
 			}

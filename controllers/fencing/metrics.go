@@ -20,6 +20,7 @@ type metrics struct {
 	nodes, unfenced    *prometheus.Desc
 	notFenceable       *prometheus.Desc
 	refusals           *prometheus.CounterVec
+	errors             prometheus.Counter
 	fencing, unfencing prometheus.Histogram
 
 	mu sync.Mutex
@@ -37,6 +38,9 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_fence_refusals_total", Help: "Times that an operator should look at a node, by reason: the node is not fenced, or not readmitted.",
 		}, []string{"reason"}),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fairlead_fencing_errors_total", Help: "Steps of incidents that failed and are tried again.", ConstLabels: prometheus.Labels{"controller": "fencing-incidents"},
+		}),
 		fencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_fence_duration_seconds", Help: "Time from the out-of-service taint until the node is fenced.", Buckets: buckets,
 		}),
@@ -45,7 +49,7 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 		}),
 		tainted: map[string]time.Time{}, unfencingSince: map[string]time.Time{},
 	}
-	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
+	for _, c := range []prometheus.Collector{m.refusals, m.errors, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

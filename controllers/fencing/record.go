@@ -16,7 +16,7 @@ import (
 
 // write records a decision, if the record is as it was read. Label and finalizer come before the
 // status of a lost node, and after the status of a healthy one: they never hide an incident, nor
-// let its record be deleted.
+// let its record be deleted. The view then has the record as it was written.
 func (r *Reconciler) write(ctx context.Context, d decision) error {
 	record := &v1alpha1.NodeFence{}
 	if d.Record != nil {
@@ -41,7 +41,11 @@ func (r *Reconciler) write(ctx context.Context, d decision) error {
 		}
 		r.report(record, d)
 	}
-	return r.writeMeta(ctx, record, d.Status)
+	if err := r.writeMeta(ctx, record, d.Status); err != nil {
+		return err
+	}
+	d.FenceView.Record, d.Facts.Status = record, record.Status
+	return nil
 }
 
 // writeMeta writes label and finalizer, if they differ.
@@ -95,6 +99,9 @@ func (r *Reconciler) forget(ctx context.Context, d decision) error {
 	r.metrics.forgotten(record.Name)
 	if d.Facts.Node.Name != "" && !d.Facts.Replaced {
 		r.seen.Delete(d.Facts.Node.Name)
+	}
+	if record.DeletionTimestamp != nil {
+		return nil // it ends with the last finalizer
 	}
 	err := r.Client.Delete(ctx, record, client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

@@ -13,11 +13,11 @@ import (
 
 // requestReports has csi-addons report the clients of a node again if its reports may be of an earlier boot. Until csi-addons
 // does, the node has no proved address.
-func (r *Reconciler) requestReports(ctx context.Context, d decision) {
-	for _, n := range d.Unproved {
-		err := r.requestReport(ctx, n, d.Facts.Node.Machine.BootID)
+func (r *Reconciler) requestReports(ctx context.Context, v *fencing.FenceView) {
+	for _, n := range v.Unproved {
+		err := r.requestReport(ctx, n, v.Facts.Node.Machine.BootID)
 		if err != nil && !kit.IsStale(err) { // else an event follows
-			r.log(d).Error("could not request a new report of csi-addons", "csiAddonsNode", n.Namespace+"/"+n.Name, "error", err)
+			r.Log.Error("could not request a new report of csi-addons", "node", v.Facts.Node.Name, "csiAddonsNode", n.Namespace+"/"+n.Name, "error", err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,7 +27,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// workers look at nodes at the same time. Decisions that may concern several nodes are made one at a time.
+// workers keep the records of healthy nodes. They do not wait for incidents.
 const workers = 4
 
 // SetupWithManager registers the controller. Whatever may change a decision
@@ -35,6 +36,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.statuses); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
+	}
+	r.prepare()
+	if err := mgr.Add(manager.RunnableFunc(r.runIncidents)); err != nil {
+		return fmt.Errorf("adding the incidents of fencing: %w", err)
 	}
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
@@ -46,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(r.here(), kit.Changed())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(placed())).
 		Watches(&storagev1.StorageClass{}, everyNode, builder.WithPredicates(r.classes(), kit.Changed())).
-		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Protects(o.GetName()) }))).
+		Watches(&storagev1.CSIDriver{}, everyNode, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Reader.Protects(o.GetName()) }))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFence{}, handler.EnqueueRequestsFromMapFunc(r.ofFence))).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.NetworkFenceClass{}, everyNode)).
 		WatchesRawSource(r.onceInstalled(mgr.GetCache(), &csiaddons.CSIAddonsNode{}, handler.EnqueueRequestsFromMapFunc(r.ofClient), r.here(), kit.Changed())).
@@ -55,6 +60,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the fencing controller: %w", err)
 	}
 	return nil
+}
+
+// prepare what incidents keep.
+func (r *Reconciler) prepare() {
+	r.incidents, r.asked = newIncidentQueue(), newAsked()
 }
 
 // watchAttachments brings an event whenever a node gets or loses an attachment. Workers begin once the holdings are synced.
@@ -110,10 +120,10 @@ func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.R
 // ofClient is the node whose clients csi-addons reports, by the driver's node ID.
 func (r *Reconciler) ofClient(ctx context.Context, o client.Object) []reconcile.Request {
 	n, ok := o.(*csiaddons.CSIAddonsNode)
-	if !ok || !r.Cached.Protects(n.Spec.Driver.Name) {
+	if !ok || !r.Reader.Protects(n.Spec.Driver.Name) {
 		return nil
 	}
-	names, err := r.Cached.NodesByID(ctx, n.Spec.Driver.Name, n.Spec.Driver.NodeID)
+	names, err := r.Reader.NodesByID(ctx, n.Spec.Driver.Name, n.Spec.Driver.NodeID)
 	if err != nil {
 		r.Log.Error("could not find a node by its driver's node ID", "nodeID", n.Spec.Driver.NodeID, "error", err)
 	}
@@ -151,12 +161,12 @@ func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceS
 
 // here passes objects in the namespaces of the storage systems.
 func (r *Reconciler) here() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Cached.Within(o.GetNamespace()) })
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return r.Reader.Within(o.GetNamespace()) })
 }
 
 func (r *Reconciler) classes() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		c, ok := o.(*storagev1.StorageClass)
-		return ok && r.Cached.Protects(c.Provisioner)
+		return ok && r.Reader.Protects(c.Provisioner)
 	})
 }

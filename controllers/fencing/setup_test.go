@@ -79,28 +79,3 @@ func TestAttachmentsWakeTheirNodes(t *testing.T) {
 	w.detach("pvc-a", "node-1").create(attachment("pvc-a", "node-2"))
 	mustWake("node-1", "node-2")
 }
-
-func TestOnlyNewLossesAreJustLost(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*decision)
-		want   bool
-	}{
-		"a new loss":         {func(*decision) {}, true},
-		"the first look":     {func(d *decision) { d.Facts.Status.Phase = "" }, true},
-		"a recorded loss":    {func(d *decision) { d.Facts.Status.Phase = v1alpha1.NodeLost }, true},
-		"after an incident":  {func(d *decision) { d.Facts.Status.Phase = v1alpha1.NodeReturned }, false},
-		"without a Node":     {func(d *decision) { d.Facts.Node.Exists = false }, false},
-		"Ready":              {func(d *decision) { d.Facts.Node.Ready = true }, false},
-		"out of service":     {func(d *decision) { d.Facts.Node.OutOfService = true }, false},
-		"being fenced":       {func(d *decision) { d.Status.Phase = v1alpha1.NodeFencing }, false},
-		"to be forgotten":    {func(d *decision) { d.Forget = true }, false},
-		"to lose its taint":  {func(d *decision) { d.RemoveTaint = true }, false},
-		"with earlier fence": {func(d *decision) { d.Facts.Status.Fences = make([]v1alpha1.Fence, 1) }, false},
-		"with a fence":       {func(d *decision) { d.Status.Fences = make([]v1alpha1.Fence, 1) }, false},
-	} {
-		d := decision{FenceView: &fencing.FenceView{Facts: fence.Facts{Node: fence.Node{Exists: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}}}}
-		d.Status.Phase = v1alpha1.NodeLost
-		test.change(&d)
-		must.True(t, d.isJustLost() == test.want, "%s: just lost: %t", name, !test.want)
-	}
-}

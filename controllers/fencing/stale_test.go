@@ -23,8 +23,7 @@ func (w *world) stale(objects ...client.Object) *fakeapi.Cache {
 	for _, o := range objects {
 		cache.Show(o)
 	}
-	api := w.Client
-	w.r.Cached = w.reader(cache, api)
+	w.reads(cache, w.Client)
 	return cache
 }
 
@@ -42,7 +41,6 @@ func TestForcedDetachmentIsSeenThroughAStaleCache(t *testing.T) {
 	w := newWorld(t).look().lose("node-1").look()
 	cache := w.stale()
 	w.Must(cache.Hold(t.Context(), attachment("pvc-a", "node-1")))
-	w.r.Live = w.r.Cached.Live(nil)
 	w.detach("pvc-a", "node-1").recover().look().mustBeHealthy().mustBeLabelled(fence.ReasonStillMounted)
 }
 
@@ -67,7 +65,6 @@ func TestOtherNodesAreReadLive(t *testing.T) {
 	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-1")).loseForGood()
 	w.stale(node("node-2", "192.168.1.2"))
 	w.move("node-2", "192.168.1.1")
-	w.r.Live = w.r.Cached.Live(nil)
 	w.look().mustBe(v1alpha1.NodeFencing, fence.ReasonAddressInUse).mustHaveFences().move("node-2", "192.168.1.2")
 	w.look().lookAfterCSI().mustBeFenced()
 }

@@ -66,7 +66,7 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(fencing.IndexFencing(t.Context(), &indexes), fencing.NewFenceReader(config.Fencing{}, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
+	testkit.Must(t, errors.Join(fencing.IndexFencing(t.Context(), &indexes), fencing.NewFenceReader(config.Fencing{}, nil, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
 	w := &world{config: fencingOf(config.Fence), lists: map[*fencing.Holdings]client.Reader{}}
 	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
@@ -81,24 +81,24 @@ func (w *world) restart() *world {
 	w.Helper()
 	w.NewLeader()
 	api := w.Client
-	w.r = &Reconciler{
-		Client: api, Cached: w.reader(api, api), Live: w.reader(api, api), API: api,
-		Events: w.Events, Clock: w.Clock, Log: w.Log,
-	}
+	w.r = &Reconciler{Client: api, API: api, Events: w.Events, Clock: w.Clock, Log: w.Log}
+	w.reads(api, api)
+	w.r.prepare()
 	w.r.metrics = testkit.Value[*metrics](w)(newMetrics(w.Registry, w.r.statuses))
 	return w
 }
 
-// reader reads objects as a cache, whose watches of volumes have shown all changes when a look begins.
-func (w *world) reader(objects, live client.Reader) *fencing.FenceReader {
+// reads has the controller read objects as its cache, whose watches of volumes have shown all changes when a look begins.
+func (w *world) reads(objects, live client.Reader) {
 	w.Helper()
 	var shows client.Reader = w.API // what the watches of volumes read is not counted
 	if cache, ok := objects.(*fakeapi.Cache); ok {
 		shows = cache
 	}
 	held := testkit.Value[*fencing.Holdings](w)(fencing.ListedHoldings(w.Context(), shows, w.config.Protects))
-	w.lists[held] = shows
-	return fencing.NewFenceReader(w.config, objects, live, held)
+	w.lists = map[*fencing.Holdings]client.Reader{held: shows}
+	unknown := func(context.Context) string { return "" }
+	w.r.Held, w.r.Reader = held, fencing.NewFenceReader(w.config, objects, live, unknown, held)
 }
 
 // refuse answers all writes of some verbs with an error, of an object for which it is not nil.
@@ -117,7 +117,28 @@ func (w *world) reconcile(node string) (ctrl.Result, error) {
 	for held, objects := range w.lists {
 		w.Must(held.List(w.Context(), objects))
 	}
-	return w.r.Reconcile(context.Background(), kit.Request(node)[0])
+	w.r.incidents.ShutDown() // nothing of an earlier look is left
+	w.r.prepare()
+	result, err := w.r.Reconcile(context.Background(), kit.Request(node)[0])
+	if err != nil || w.r.incidents.Len() == 0 {
+		return result, err
+	}
+	return w.incident(node)
+}
+
+// incident runs rounds for a node until it waits for others. A write that was overtaken is tried again at once.
+func (w *world) incident(node string) (ctrl.Result, error) {
+	queue := w.r.incidents
+	for range 20 {
+		first, _ := queue.Get()
+		o := w.r.roundOf(context.Background(), first)[node]
+		w.r.asked.running.Wait()
+		if o.err != nil || queue.Len() == 0 && o.after != behind {
+			return ctrl.Result{RequeueAfter: o.after}, o.err
+		}
+		queue.Add(node)
+	}
+	return ctrl.Result{}, errors.New("the node is never settled")
 }
 
 // watch shows the controller a Node, or its deletion.

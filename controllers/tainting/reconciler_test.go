@@ -203,7 +203,7 @@ func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 			c.change(f)
 			held, err := fencing.ListedHoldings(t.Context(), f.API, cephFencing.Protects)
 			must.Do(t, err)
-			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live, held).FenceFacts(f.Clock, nil)
+			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live, nil, held).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

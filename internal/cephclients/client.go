@@ -63,8 +63,8 @@ func Ask(url, directory string) func(context.Context, cephcli.Request) (cephcli.
 }
 
 const (
-	// pause after a request that took long and brought nothing: such requests take up to askTimeout, and hold up the look
-	// at other nodes.
+	// pause after a request that took long and brought nothing: such requests take up to askTimeout, and questions about other
+	// nodes wait for them.
 	pause = time.Minute
 	// long is how long the server waits for one command.
 	long = 5 * time.Second

@@ -3,7 +3,6 @@ package fence
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -33,10 +32,8 @@ func (f Facts) sayAddressTaken(step *Step) {
 
 // hasNow names the live machine that has an address.
 func (f Facts) hasNow(a netip.Addr) string {
-	for _, o := range f.Others {
-		if o.live() && o.has(a) {
-			return f.nameOf(o)
-		}
+	if o := f.other(func(o *Other) bool { return o.live() && o.has(a) }); o != nil {
+		return f.nameOf(o)
 	}
 	return ""
 }
@@ -62,9 +59,14 @@ func (f Facts) sayBlocked(step *Step) {
 	}
 }
 
+// namedBy is another machine whose record names a NetworkFence.
+func (f Facts) namedBy(n NetworkFence) *Other {
+	return f.other(func(o *Other) bool { return recordNames(o.Status, n) })
+}
+
 func (f Facts) madeFor(n NetworkFence) string {
-	if i := slices.IndexFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }); i >= 0 {
-		return fmt.Sprintf(", made for node %s; when you know that the machine it was made for is off and stays off: %s", f.Others[i].Node.Name, f.Others[i].command(GateUnfence))
+	if o := f.namedBy(n); o != nil {
+		return fmt.Sprintf(", made for node %s; when you know that the machine it was made for is off and stays off: %s", o.Node.Name, o.command(GateUnfence))
 	}
 	if node := n.Labels[NodeLabel]; node != "" {
 		return fmt.Sprintf(", made for node %s; see: kubectl describe nodefence %s", node, node)

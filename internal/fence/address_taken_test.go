@@ -14,7 +14,7 @@ func TestTakenAddressOfGoneMachineIsReported(t *testing.T) {
 	s := fenced(t).beside(liveAt("machine-7", "10.0.0.1")).look().wantDrained() // the machine may come back
 	s.deleteNode().look().want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("node node-7")).wantWarning()
 	s.wantObjects(fencedOf1).wantHeld(false)
-	s.Others[0].Node.Ready, s.Others[0].Node.OutOfService = false, true
+	s.Machines[0].Node.Ready, s.Machines[0].Node.OutOfService = false, true
 	s.look().wantGone()
 	byRecord := liveAt("machine-7", "192.168.1.7")
 	byRecord.Status.Identities = []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")}

@@ -37,8 +37,8 @@ func inFacts(change func(w *world, v view, f *Facts)) func(*fault) {
 // inOthers is a fault of what the controller reads of other machines.
 func inOthers(change func(*Other)) func(*fault) {
 	return inFacts(func(_ *world, _ view, f *Facts) {
-		for i := range f.Others {
-			change(&f.Others[i])
+		for i := range f.Machines {
+			change(&f.Machines[i])
 		}
 	})
 }
@@ -148,7 +148,7 @@ func anyClient(w *world, _ view, f *Facts) {
 	if f.Status.Phase != v1alpha1.NodeFencing {
 		return
 	}
-	f.Others = nil
+	f.Machines = nil
 	for _, h := range f.Status.Volumes {
 		for i := range f.Status.Identities {
 			if !keyOf(h).of(f.Status.Identities[i]) {

@@ -161,7 +161,7 @@ func (f Facts) now() metav1.Time { return metav1.NewTime(f.Now.Truncate(time.Sec
 // wantedBy reports whether another fence, of any node, wants one of the addresses blocked, and names the node.
 // Addresses alone count: two clusterIDs may be one storage cluster, whose drivers share one block list.
 func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
-	for _, o := range f.Others {
+	for o := range f.others() {
 		for _, theirs := range o.Status.Fences {
 			_, there := f.object(theirs.Name)
 			made := there || theirs.State == v1alpha1.FenceFenced || theirs.VolumesReleased
@@ -191,7 +191,7 @@ func (f Facts) remove(step *Step, n NetworkFence) {
 
 // countedOn reports whether another node is on record as fenced by an address of a NetworkFence.
 func (f Facts) countedOn(n NetworkFence) bool {
-	return slices.ContainsFunc(f.Others, func(o Other) bool {
+	return nil != f.other(func(o *Other) bool {
 		return isFencing(o.Status.Phase) && slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
 			return theirs.Incident == o.Status.Incident && theirs.State == v1alpha1.FenceFenced && common(v1alpha1.Fence{CIDRs: n.CIDRs}, theirs) != ""
 		})

@@ -75,15 +75,17 @@ type Facts struct {
 	// SilentManager says that csi-addons' manager, which carries out fences, has been silent; empty if it has not or if
 	// that is unknown. Drills and automatic tainting read this.
 	SilentManager string
-	// Others are all other machines, by their Nodes and NodeFences.
-	Others []Other
+	// Machines are all machines, by their Nodes and NodeFences. The machine itself may be among them: see others.
+	Machines []Other
 	// Servers of the storage systems.
 	Servers []Server
 	// Report of the storage itself; empty where the storage is not asked.
 	Report Report
+	// Asking: the storage has not answered yet, so no fence is requested.
+	Asking bool
 }
 
-// Other is another machine.
+// Other is a machine as others see it.
 type Other struct {
 	// Record is the name of its NodeFence, if it has one.
 	Record   string

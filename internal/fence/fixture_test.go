@@ -142,7 +142,7 @@ func (s *story) report(identities ...v1alpha1.StorageIdentity) *story {
 	s.Ledger = identities
 	return s
 }
-func (s *story) beside(others ...Other) *story      { s.Others = others; return s }
+func (s *story) beside(others ...Other) *story      { s.Machines = others; return s }
 func (s *story) objects(all ...NetworkFence) *story { s.Fences = all; return s }
 func (s *story) store(p StoragePolicy) *story       { s.Policy = with(s.Policy, p); return s }
 func (s *story) mode(m Mode) *story                 { return s.store(StoragePolicy{Mode: m}) }
@@ -386,6 +386,6 @@ func (s *story) take(machine, address string) *story {
 	n := readyNamed("node-1", "boot-of-"+machine)
 	n.Machine.UID, n.Machine.SystemUUID = "uid-of-"+n.Machine.UID, machine
 	n.ReadyChanged, n.Addresses[0] = s.Now, addr(address)
-	s.Replaced, s.Others = true, append(s.Others, Other{Record: "node-1-0", Node: n})
+	s.Replaced, s.Machines = true, append(s.Machines, Other{Record: "node-1-0", Node: n})
 	return s.deleteNode().report()
 }

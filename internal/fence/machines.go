@@ -2,6 +2,7 @@ package fence
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -214,9 +215,25 @@ func Machines(nodes []Node, records []Record) []Other {
 	return all
 }
 
-// OthersOf returns all machines except the one that the facts are of.
-func (f Facts) OthersOf(all []Other) []Other {
-	return slices.DeleteFunc(slices.Clone(all), func(o Other) bool {
-		return o.Record != "" && o.Record == f.Record || o.Record == "" && f.Node.Exists && o.Node.Name == f.Node.Name
-	})
+// others are all machines except the one that the facts are of.
+func (f Facts) others() iter.Seq[*Other] {
+	return func(yield func(*Other) bool) {
+		for i := range f.Machines {
+			o := &f.Machines[i]
+			own := o.Record != "" && o.Record == f.Record || o.Record == "" && f.Node.Exists && o.Node.Name == f.Node.Name
+			if !own && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// other is the first other machine that matches; nil: none does.
+func (f Facts) other(matches func(*Other) bool) *Other {
+	for o := range f.others() {
+		if matches(o) {
+			return o
+		}
+	}
+	return nil
 }

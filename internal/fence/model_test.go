@@ -887,10 +887,10 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 	for o, r := range v.records {
 		all = append(all, r.read(o))
 	}
-	f.Others = f.OthersOf(Machines(nodes, all))
-	for i, o := range f.Others {
+	f.Machines = Machines(nodes, all)
+	for i, o := range f.Machines {
 		if o.Node.Exists {
-			f.Others[i].ClientAddresses = slices.Collect(maps.Values(v.nodes[o.Node.Name].clients))
+			f.Machines[i].ClientAddresses = slices.Collect(maps.Values(v.nodes[o.Node.Name].clients))
 		}
 	}
 	w.broken.facts(w, v, &f)
@@ -957,7 +957,8 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 	}
 	current, there := w.records[name]
 	asRead := there && current.version == v.records[name].version
-	if !reflect.DeepEqual(step.Status, f.Status) && !equality.Semantic.DeepEqual(step.Status, f.Status) {
+	differs := func() bool { return !equality.Semantic.DeepEqual(step.Status, f.Status) }
+	if differs() {
 		if *writes > 0 && asRead {
 			noticed := maps.Clone(w.noticed)
 			w.write(name, step.Status)
@@ -971,7 +972,16 @@ func (w *world) actOn(t *rapid.T, v view, node, name string, now time.Time, writ
 				}
 			}
 		}
-		return true, true
+		// Like controllers/fencing: what follows from a live read is done at once, if no other machine has the name.
+		if *writes <= 0 || !asRead || v.cached || len(v.records.names(node)) > 1 {
+			return true, true
+		}
+		*writes--
+		v.records = maps.Clone(v.records)
+		v.records[name] = w.records[name]
+		if f, there, step = decide(); !there || differs() {
+			return true, true
+		}
 	}
 	if asRead && !v.cached && v.step == w.step {
 		w.notice(node, f.Status, f.Status)

@@ -17,6 +17,7 @@ import (
 func Next(f Facts) Step {
 	step := Step{Status: *f.Status.DeepCopy()}
 	f.identify(&step.Status)
+	f.Status.Identities = step.Status.Identities
 	f.Status.Volumes = f.ownGracePeriods()
 	step.Status.Volumes = slices.Clone(f.Status.Volumes)
 	f.Holding = f.remembered()
@@ -247,6 +248,10 @@ func (f Facts) lost(step *Step) {
 			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(f.protected(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
+		if len(s.Fences) == 0 { // else of an earlier loss, which come first
+			f.Status = *s.DeepCopy()
+			f.fencing(step)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ func (f Facts) fencing(step *Step) {
 		f.sayWithdrawn(step, withdrawn)
 	case f.Override.Gate == GateAttach && len(refused)+len(waiting) > 0:
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
+	case f.Asking && f.Status.Phase == v1alpha1.NodeFencing: // the record says more than that the storage is asked once more
 	case problem >= 0:
 		step.warn(v1alpha1.NodeFencing, refused[problem].Reason, messages(refused))
 		step.lookAgain(refusedAgain)
@@ -85,6 +86,8 @@ func (f Facts) ask(step *Step) []Refusal {
 			refused = append(refused, *Refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, f.command(GateAttach)))
 		} else if fence, r := f.request(k); r != nil {
 			refused = append(refused, *r)
+		} else if f.Asking {
+			refused = append(refused, *Refuse(ReasonFencing, "%s: the storage is asked which clients have the volumes open", k))
 		} else {
 			s.Fences = append(s.Fences, fence)
 		}

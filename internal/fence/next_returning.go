@@ -130,7 +130,7 @@ func (f Facts) orphanedFences() []v1alpha1.Fence {
 	var orphans []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
-		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || slices.ContainsFunc(f.Others, func(o Other) bool { return recordNames(o.Status, n) }) {
+		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || f.namedBy(n) != nil {
 			continue
 		}
 		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {

@@ -234,7 +234,7 @@ func TestVolumeFoundLateIsFenced(t *testing.T) {
 func TestSharedAddressStaysBlocked(t *testing.T) {
 	returned := func(how func(*Other)) *story {
 		s := fenced(t).boot("boot-2").taint(false).pass(time.Minute).beside(sharing("node-2", v1alpha1.NodeDrained, v1alpha1.FenceFenced))
-		how(&s.Others[0])
+		how(&s.Machines[0])
 		return s.look()
 	}
 	waits := func(s *story) *story {
@@ -268,7 +268,7 @@ func TestSharedAddressStaysBlocked(t *testing.T) {
 	}
 	// An override of this node does not count for the other.
 	s := returned(func(*Other) {})
-	theirs := s.Others[0]
+	theirs := s.Machines[0]
 	waits(fenced(t).beside(theirs).override(GateUnfence).look()).wantHeld(false)
 	s = returned(func(o *Other) { o.Status.Fences = nil })
 	s.Fences[0].Unfenced = false

@@ -150,8 +150,8 @@ func TestUnfencedSharedAddressStaysUntilNoticed(t *testing.T) {
 	const address = "10.0.0.1/32"
 	for state, kept := range map[string]bool{v1alpha1.FenceFenced: true, v1alpha1.FenceRequested: false, v1alpha1.FenceUnfencing: false} {
 		f := Facts{
-			Fences: []NetworkFence{{Name: "mine", Unfenced: true, CIDRs: []string{address}}},
-			Others: []Other{sharing("node-2", v1alpha1.NodeFenced, state)},
+			Fences:   []NetworkFence{{Name: "mine", Unfenced: true, CIDRs: []string{address}}},
+			Machines: []Other{sharing("node-2", v1alpha1.NodeFenced, state)},
 		}
 		var step Step
 		done := f.unfence(&step, &v1alpha1.Fence{Name: "mine", CIDRs: []string{address}, State: v1alpha1.FenceUnfenced}, f.Fences[0], true)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -92,6 +93,28 @@ func (w *world) drawName(t *rapid.T) string {
 	return w.drawNode(t)
 }
 
+// decidedOn are the addresses of the machines of a name about which a view leads to a decision, as controllers/fencing has them.
+func (w *world) decidedOn(v view, node string) (addresses []string) {
+	for _, name := range v.records.names(node) {
+		f, there := w.facts(v, node, name, w.now.Add(v.leader.skew))
+		step := Next(f)
+		if !there || equality.Semantic.DeepEqual(f.Status, step.Status) && len(step.Create)+len(step.Unfence)+len(step.Delete) == 0 {
+			continue
+		}
+		for _, s := range []v1alpha1.NodeFenceStatus{f.Status, step.Status} {
+			for _, i := range s.Identities {
+				for _, a := range i.Addresses {
+					addresses = append(addresses, a.CIDR)
+				}
+			}
+			for _, r := range s.Fences {
+				addresses = append(addresses, r.CIDRs...)
+			}
+		}
+	}
+	return addresses
+}
+
 // running acts on a machine that is on.
 func (w *world) running(do func(*rapid.T, *machine)) func(*rapid.T) {
 	return func(t *rapid.T) {
@@ -170,6 +193,20 @@ func (w *world) csiAddonsActions() map[string]func(*rapid.T) {
 func (w *world) fairleadActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"fairlead": func(t *rapid.T) { w.act(t, w.view(), w.drawName(t), w.now, 100) },
+		// A round decides on all nodes by one view, but on one only of those with one address.
+		"fairlead on all nodes": func(t *rapid.T) {
+			v, taken := w.view(), map[string]bool{}
+			for _, node := range w.everyName() {
+				addresses := w.decidedOn(v, node)
+				if slices.ContainsFunc(addresses, func(a string) bool { return taken[a] }) {
+					continue
+				}
+				for _, a := range addresses {
+					taken[a] = true
+				}
+				w.act(t, v, node, w.now, 100)
+			}
+		},
 		"fairlead crashes": func(t *rapid.T) {
 			w.act(t, w.view(), w.drawName(t), w.now, rapid.IntRange(0, 2).Draw(t, "after writes"))
 		},

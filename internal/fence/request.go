@@ -100,7 +100,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 // address refuses an address that others have or had. Earlier addresses count on both sides: blocking one would cut off
 // the other machine, whose mounts may still use it.
 func (f Facts) address(k key, a netip.Addr) *Refusal {
-	for _, o := range f.Others {
+	for o := range f.others() {
 		if o.live() && o.has(a) {
 			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which is not lost", k, a, f.nameOf(o))
 		}
@@ -153,7 +153,7 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 		for _, a := range w.Addresses {
 			switch {
 			case own(a):
-			case w.Volume.Shared && slices.ContainsFunc(f.Others, func(o Other) bool { return o.has(a) }):
+			case w.Volume.Shared && f.other(func(o *Other) bool { return o.has(a) }) != nil:
 			case w.Volume.Shared:
 				return Refuse(ReasonContradicted, "%s: shared volume %s is in use from %s, which is no known node's, and from no address that was recorded of the node", k, w.Volume.PersistentVolume, a)
 			default:
@@ -172,34 +172,34 @@ func recordNames(s v1alpha1.NodeFenceStatus, n NetworkFence) bool {
 }
 
 // live: the node is Ready, or not tainted as out of service.
-func (o Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.OutOfService) }
+func (o *Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.OutOfService) }
 
 // mayBe reports whether the present machine of the node's name may be the machine to fence, under another Node object:
 // only system UUIDs can rule that out.
-func (o Other) mayBe(f Facts) bool {
+func (o *Other) mayBe(f Facts) bool {
 	return o.Node.Exists && o.Node.Name == f.Node.Name && (f.Status.Node.SystemUUID == "" || o.Node.Machine.SystemUUID == "")
 }
 
 // knownFor reports whether an address of the machine is on record for a storage identity.
-func (o Other) knownFor(k key) bool {
+func (o *Other) knownFor(k key) bool {
 	identity, _ := k.in(o.Status.Identities)
 	return len(identity.Addresses) > 0
 }
 
-func (o Other) command(gate string) string {
+func (o *Other) command(gate string) string {
 	return OverrideCommand(cmp.Or(o.Record, o.Node.Name), gate)
 }
 
 // nameOf another machine, for messages.
-func (f Facts) nameOf(o Other) string {
+func (f Facts) nameOf(o *Other) string {
 	if o.Node.Name == f.Node.Name {
 		return "the machine that has the node's name now"
 	}
 	return "node " + o.Node.Name
 }
 
-// has reports whether an address is or was one of the node's.
-func (o Other) has(a netip.Addr) bool {
+// has reports whether an address is or was one of the machine's.
+func (o *Other) has(a netip.Addr) bool {
 	return slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) || listed(o.Status.Identities, a)
 }
 

@@ -59,8 +59,8 @@ func TestRequestIsRefused(t *testing.T) {
 	// beside node-11, which has the address and is Ready.
 	beside := func(how func(*Other)) func(*story) {
 		return func(s *story) {
-			s.Others = []Other{{Node: Node{Name: "node-11", Exists: true, Ready: true, Addresses: addresses("10.0.0.1")}}}
-			how(&s.Others[0])
+			s.Machines = []Other{{Node: Node{Name: "node-11", Exists: true, Ready: true, Addresses: addresses("10.0.0.1")}}}
+			how(&s.Machines[0])
 		}
 	}
 	recorded := func(driver, clusterID string) func(*Other) {
@@ -92,7 +92,7 @@ func TestRequestIsRefused(t *testing.T) {
 	// replaced by a machine with an address of its Node and addresses of its storage clients.
 	replaced := func(machine, address string, cidrs ...string) func(*story) {
 		return func(s *story) {
-			s.take(machine, address).Others[0].Status.Identities = list(identity(rbd, "a", cidrs...))
+			s.take(machine, address).Machines[0].Status.Identities = list(identity(rbd, "a", cidrs...))
 		}
 	}
 	for name, test := range map[string]struct {
@@ -119,7 +119,7 @@ func TestRequestIsRefused(t *testing.T) {
 		"an untainted lost node's":         {beside(func(o *Other) { o.Node.Ready = false }), ReasonAddressInUse, ofNode11},
 		"a tainted Ready node's":           {beside(func(o *Other) { o.Node.OutOfService = true }), ReasonAddressInUse, ofNode11},
 		"a tainted lost node's":            {beside(func(o *Other) { o.Node.Ready, o.Node.OutOfService = false, true }), "", ""},
-		"a deleted node's":                 {func(s *story) { beside(recorded(rbd, "a"))(s); s.Others[0].Node.Exists = false }, "", ""},
+		"a deleted node's":                 {func(s *story) { beside(recorded(rbd, "a"))(s); s.Machines[0].Node.Exists = false }, "", ""},
 		"a server's":                       {server("node-3"), ReasonAddressInUse, k + "10.0.0.1 is also an address of pod rook-ceph/mon-a, which serves the storage"},
 		"a reported server's":              {func(s *story) { s.Report.Servers = []Server{{Name: "a manager", Addresses: addresses("10.0.0.1")}} }, ReasonAddressInUse, k + "10.0.0.1 is also an address of a manager, which serves the storage"},
 		"a server's on the lost node":      {server("node-1"), "", ""},

@@ -1,7 +1,6 @@
 package fencing
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -19,16 +18,17 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// attachedNow lists the attachments of protected drivers on a node, live.
-func (r *FenceReader) attachedNow(ctx context.Context, node string) (attached []attachedVolume, err error) {
-	err = lists.ForEach(ctx, lists.NewLive(r.live), &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
+// attachmentsNow lists the attachments of protected drivers live, by node.
+func (r *FenceReader) attachmentsNow(ctx context.Context) (map[string][]attachedVolume, error) {
+	attached := map[string][]attachedVolume{}
+	err := lists.ForEach(ctx, lists.NewLive(r.live), &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
 		// Inline volumes (migrated in-tree drivers) have no PersistentVolume. No protected driver has them.
-		if va.Spec.NodeName == node && va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
-			attached = append(attached, attachedOf(va))
+		if va.Spec.Source.PersistentVolumeName != nil && r.Protects(va.Spec.Attacher) {
+			attached[va.Spec.NodeName] = append(attached[va.Spec.NodeName], attachedOf(va))
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the VolumeAttachments of node %s: %w", node, err)
+		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
 	return attached, nil
 }
@@ -36,20 +36,19 @@ func (r *FenceReader) attachedNow(ctx context.Context, node string) (attached []
 // attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
 // then never missed.
 func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
+	decides := r.snapshot != nil
 	attached := r.held.attachedTo(name)
-	node := &corev1.Node{}
-	found, err := get(ctx, r.fresh(), name, node)
-	if err == nil && !found && r.decides && !newestIsGone(sakes.Records) {
-		// No volumesInUse is left to check a stale cache against. A deleted node gets no new attachments, so one live read is
-		// enough.
-		attached, err = r.attachedNow(ctx, name)
+	if decides {
+		attached = r.snapshot.attached[name]
 	}
+	node := &corev1.Node{}
+	found, err := get(ctx, r.read(), name, node)
 	if err != nil || !found {
 		return attached, node, err
 	}
 	sakes.Node = FenceNode(node)
 	was, _ := sakes.Present()
-	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !r.decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
+	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
 		return attached, node, nil
 	}
 	// The rows may still show a force-detached volume as attached, although the node may write to the volume.
@@ -62,11 +61,6 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *f
 	}
 	sakes.Node = FenceNode(node)
 	return attached, node, nil
-}
-
-// newestIsGone reports whether the newest record of a name says that its machine has no Node.
-func newestIsGone(records []fence.Record) bool {
-	return len(records) > 0 && slices.MaxFunc(records, func(a, b fence.Record) int { return cmp.Compare(a.Status.Ordinal, b.Status.Ordinal) }).Status.Gone
 }
 
 // stillAttached returns the attachments that still exist, by live reads.

@@ -269,8 +269,8 @@ func (h *Holdings) recordsOf(node string) []string {
 
 // readRecords reads the records of a node name: those that the watches name, more, and the record with the name itself, which
 // may be taken by another node's machine.
-func (h *Holdings) readRecords(ctx context.Context, from client.Reader, node string, more []string) (found []v1alpha1.NodeFence, taken bool, err error) {
-	names := append(h.recordsOf(node), append(more, node)...)
+func (h *Holdings) readRecords(ctx context.Context, from getter, node string, more []string) (found []v1alpha1.NodeFence, taken bool, err error) {
+	names := slices.Concat(h.recordsOf(node), more, []string{node})
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		var record v1alpha1.NodeFence
@@ -292,6 +292,14 @@ func (h *Holdings) nodes() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return len(h.shown[ofNodes])
+}
+
+// InIncident reports whether a node has the out-of-service taint, or a record of its name is not Healthy.
+func (h *Holdings) InIncident(name string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	node := h.shown[ofNodes][name]
+	return node != nil && node.incident || slices.ContainsFunc(h.records[name], func(r string) bool { return h.shown[ofRecords][r].incident })
 }
 
 // isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is its own and

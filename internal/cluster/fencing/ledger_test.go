@@ -247,15 +247,15 @@ func TestOthersThatFenceCouldHurt(t *testing.T) {
 	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
 	incident := recordOf("node-1")
 	incident.Status.Phase = v1alpha1.NodeFencing
-	view := fenceWorld{objects: []client.Object{lost, incident, nodeAt("node-2", "192.168.1.2"), record, osd, stray, objects.ClientPod("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.facts(t, "node-1")
-	f := view.Facts
-	if len(f.Others) != 1 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
-		t.Fatalf("got %+v, %+v, %+v", f.Others, f.Servers, f.Fences)
+	r := fenceWorld{objects: []client.Object{lost, incident, nodeAt("node-2", "192.168.1.2"), record, osd, stray, objects.ClientPod("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.reader(t)
+	f := onlyView(t, now(t, r, "node-1"), "node-1", fenceNoon).Facts
+	if len(f.Machines) != 2 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
+		t.Fatalf("got %+v, %+v, %+v", f.Machines, f.Servers, f.Fences)
 	}
-	o := f.Others[0]
+	o := f.Machines[1]
 	must.True(t, o.Override.By == "eve" && len(o.Status.Volumes) == 1, "got %+v", o)
 	var addresses []string
-	for _, a := range f.Others[0].ClientAddresses {
+	for _, a := range f.Machines[1].ClientAddresses {
 		addresses = append(addresses, a.String())
 	}
 	want := []string{"10.244.2.7", "10.244.2.7", "192.168.20.2", "10.244.2.9", "10.244.2.9", "192.168.20.90"}

@@ -3,7 +3,6 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,51 +47,6 @@ func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bo
 	return failed == nil, nil
 }
 
-// allNodes reads all nodes, fresh if the reader decides.
-func (r *FenceReader) allNodes(ctx context.Context) ([]fence.Node, error) {
-	var list corev1.NodeList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	if r.decides {
-		if err := r.nodesNow(ctx, &list); err != nil {
-			return nil, fmt.Errorf("listing nodes: %w", err)
-		}
-	}
-	nodes := make([]fence.Node, 0, len(list.Items))
-	for i := range list.Items {
-		nodes = append(nodes, FenceNode(&list.Items[i]))
-	}
-	return nodes, nil
-}
-
-// nodesNow refreshes cached Nodes to the state of the API server. A small cluster is listed. In a large cluster the cache
-// may catch up; if it does not in time, all Nodes are listed.
-func (r *FenceReader) nodesNow(ctx context.Context, cached *corev1.NodeList) error {
-	if len(cached.Items) <= lists.LargePage {
-		var all corev1.NodeList
-		if err := r.live.List(ctx, &all, client.Limit(lists.LargePage)); err != nil || all.Continue == "" {
-			*cached = all
-			return err
-		}
-	}
-	if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
-		return err
-	} else if there {
-		return r.objects.List(ctx, cached, client.UnsafeDisableDeepCopy)
-	}
-	*cached = corev1.NodeList{}
-	return lists.NewLive(r.live).List(ctx, cached)
-}
-
-// unsettled are the records of all machines in an incident, if the reader decides: they keep addresses blocked.
-func (r *FenceReader) unsettled(ctx context.Context) ([]v1alpha1.NodeFence, error) {
-	if !r.decides {
-		return nil, nil
-	}
-	return recordsInIncident(ctx, r.live)
-}
-
 // recordsInIncident reads the records that are not Healthy, live. The label is written before an incident is recorded, and
 // changed after the incident is over.
 func recordsInIncident(ctx context.Context, live client.Reader) ([]v1alpha1.NodeFence, error) {
@@ -105,48 +59,6 @@ func recordsInIncident(ctx context.Context, live client.Reader) ([]v1alpha1.Node
 		return nil, fmt.Errorf("listing the NodeFences of machines in an incident: %w", err)
 	}
 	return list.Items, nil
-}
-
-// allRecords reads all records. Those of healthy machines may be stale: their addresses are minutes old in any case, and
-// the Nodes are read too.
-func (r *FenceReader) allRecords(ctx context.Context, unsettled []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
-	var list v1alpha1.NodeFenceList
-	err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing NodeFences: %w", err)
-	}
-	if r.decides {
-		return r.refreshed(ctx, unsettled, list.Items)
-	}
-	return list.Items, nil
-}
-
-func settled(n *v1alpha1.NodeFence) bool {
-	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
-}
-
-// refreshed joins the unsettled records with the cached ones, which are read again unless they are settled.
-func (r *FenceReader) refreshed(ctx context.Context, unsettled, cached []v1alpha1.NodeFence) ([]v1alpha1.NodeFence, error) {
-	all, known := slices.Clone(unsettled), map[string]bool{}
-	for i := range unsettled {
-		known[unsettled[i].Name] = true
-	}
-	for i := range cached {
-		n := &cached[i]
-		switch {
-		case known[n.Name]:
-		case settled(n):
-			all = append(all, *n)
-		default:
-			var now v1alpha1.NodeFence
-			if there, err := get(ctx, r.live, n.Name, &now); err != nil {
-				return nil, err
-			} else if there {
-				all = append(all, now)
-			}
-		}
-	}
-	return all, nil
 }
 
 // VersionOfNodes is the NodesVersion of a cache.

@@ -3,11 +3,9 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,9 +77,10 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 					looks++
 					return test.versions[min(looks, len(test.versions))-1]
 				}
-				nodes, err := NewFenceReader(config.Fencing{}, objects, server, nil).Live(version).allNodes(t.Context())
+				nodes, err := NewFenceReader(config.Fencing{}, objects, server, version, nil).nodesNow(t.Context())
 				must.True(t, err == nil && len(nodes) == test.nodes, "got %d nodes, %v", len(nodes), err)
-				for _, n := range nodes {
+				for i := range nodes {
+					n := FenceNode(&nodes[i])
 					must.True(t, n.Addresses[len(n.Addresses)-1].String() == test.want, "%s has %s, want %s", n.Name, n.Addresses, test.want)
 				}
 				must.True(t, len(server.requests) == test.requests, "asked the API server %d times: %v", len(server.requests), server.requests)
@@ -98,10 +97,7 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	hidden.Labels[fence.PhaseLabel] = "Healthy" // by somebody else
 	cached := withHolders(t, remembering("lost", "Healthy"), remembering("back", "Fenced"), remembering("gone", "Drained"), remembering("healthy", "Healthy", "late"), hidden.DeepCopy())
 	live := withHolders(t, remembering("lost", "Fenced"), remembering("back", "Healthy"), remembering("new", "Lost"), remembering("healthy", "Healthy"), unlabelled, hidden)
-	r := NewFenceReader(config.Fencing{}, cached, live, nil).Live(nil)
-	unsettled, err := r.unsettled(t.Context())
-	must.Do(t, err)
-	records, err := r.allRecords(t.Context(), unsettled)
+	records, err := NewFenceReader(config.Fencing{}, cached, live, nil, nil).recordsNow(t.Context())
 	must.Do(t, err)
 	got := map[string]v1alpha1.NodeFencePhase{}
 	for _, o := range records {
@@ -109,40 +105,6 @@ func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	}
 	want := map[string]v1alpha1.NodeFencePhase{"lost": "Fenced", "back": "Healthy", "new": "Lost", "healthy": "Healthy", "unlabelled": "Fenced", "hidden": "Fenced"}
 	must.Equal(t, got, want)
-}
-
-// Looks share one read of pods for a moment. Nothing is shared if a fence may block a pod's own address.
-func TestPodsAreSharedForAMoment(t *testing.T) {
-	for name, test := range map[string]struct {
-		network string
-		want    []int
-	}{
-		"host network":  {"", []int{1, 1, 2}},
-		"own addresses": {"rook-ceph/public", []int{1, 2, 3}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lists := 0
-				w := fenceWorld{profile: config.FencingProfile{Network: test.network}}
-				w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-					if _, pods := list.(*corev1.PodList); pods {
-						lists++
-					}
-					return c.List(ctx, list, options...)
-				}
-				r := w.reader(t).SharingPods().Live(nil)
-				var got []int
-				for _, after := range []time.Duration{0, sharedFor - time.Millisecond, time.Millisecond} {
-					time.Sleep(after)
-					if _, err := r.podsAround(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					got = append(got, lists)
-				}
-				must.True(t, slices.Equal(got, test.want), "listed pods %v times, want %v", got, test.want)
-			})
-		})
-	}
 }
 
 // The node has mounted a volume that no watch has shown yet.
@@ -155,7 +117,7 @@ func TestVolumeInUseIsFoundThroughItsAttachment(t *testing.T) {
 	cached := fenceWorld{objects: []client.Object{objects.CephVolume("pvc-other", rbd, "rook-ceph")}}.reader(t)
 	live := fenceWorld{objects: []client.Object{node, pv, va}}.reader(t)
 	cached.live = live.live
-	v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)
+	v := onlyView(t, now(t, cached, "node-1"), "node-1", fenceNoon)
 	h := v.Facts.Holding
 	must.True(t, len(h) == 1 && h[0].PersistentVolume == pv.Name, "got %+v", h)
 }
@@ -175,7 +137,7 @@ func TestAttachmentsOfDeletedNodeAreReadLiveUntilRecorded(t *testing.T) {
 		record.Status.Gone = gone
 		cached := fenceWorld{objects: []client.Object{pv, record.DeepCopy()}}.reader(t)
 		cached.live = fenceWorld{objects: []client.Object{pv, va.DeepCopy(), record.DeepCopy()}}.reader(t).live
-		v := onlyView(t, cached.Live(nil), "node-1", fenceNoon)
+		v := onlyView(t, now(t, cached, "node-1"), "node-1", fenceNoon)
 		h := v.Facts.Holding
 		must.True(t, len(h) == want, "recorded as gone: %v: holds %+v", gone, h)
 	}

@@ -6,13 +6,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
@@ -21,63 +20,23 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// surroundings are what a fence could hurt: the other nodes, and the storage's pods.
-type surroundings struct {
-	nodes []fence.Node
-	pods  *podsAround
-}
-
 // podsAround are the storage's pods.
 type podsAround struct {
-	read        time.Time
 	servers     []fence.Server
 	selfFencing map[string]string
 	// clients are the addresses of all pods, by node.
 	clients map[string][]netip.Addr
 }
 
-func (r *FenceReader) surroundings(ctx context.Context) (s surroundings, err error) {
-	if s.nodes, err = r.allNodes(ctx); err != nil {
-		return s, err
-	}
-	s.pods, err = r.podsAround(ctx)
-	return s, err
-}
-
-// sharedFor is how long looks share one read of the storage's pods: when a rack is lost, many looks come at once.
-const sharedFor = time.Second
-
-// SharingPods is the same reader, but looks within sharedFor share one read of the storage's pods. A busy cache may lag as
-// much.
-func (r *FenceReader) SharingPods() *FenceReader {
-	sharing := *r
-	sharing.shared = &atomic.Pointer[podsAround]{}
-	return &sharing
-}
-
-func (r *FenceReader) podsAround(ctx context.Context) (*podsAround, error) {
-	live := r.decides && slices.ContainsFunc(r.profiles(), ownAddresses)
-	if r.shared == nil || live {
-		return r.readPods(ctx)
-	}
-	if last := r.shared.Load(); last != nil && time.Since(last.read) < sharedFor {
-		return last, nil
-	}
-	now, err := r.readPods(ctx)
-	if err == nil {
-		r.shared.Store(now)
-	}
-	return now, err
-}
-
 // ownAddresses: fences block addresses of pods. The address of an ended pod may belong to another pod already.
 func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
 
-func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
-	s := &podsAround{read: time.Now(), selfFencing: map[string]string{}, clients: map[string][]netip.Addr{}}
+// podsNow reads the storage's pods. Those are read live whose addresses a fence may block.
+func (r *FenceReader) podsNow(ctx context.Context) (*podsAround, error) {
+	s := &podsAround{selfFencing: map[string]string{}, clients: map[string][]netip.Addr{}}
 	for _, p := range r.profiles() {
 		from, servers := r.objects, p.Storage().ServerLabels
-		if r.decides && ownAddresses(p) {
+		if ownAddresses(p) {
 			from = lists.NewLive(r.live)
 		}
 		pods, err := r.storagePods(ctx, from, p.Namespace)
@@ -101,30 +60,27 @@ func (r *FenceReader) readPods(ctx context.Context) (*podsAround, error) {
 	return s, nil
 }
 
-// addOthers gathers what a fence could hurt: the other machines, and the storage's servers.
-func (r *FenceReader) addOthers(ctx context.Context, v *FenceView) error {
-	f := &v.Facts
-	around, err := r.surroundings(ctx)
-	if err != nil {
-		return err
+// addOthers adds what a fence could hurt: all machines, and the storage's servers. The decisions of a round share them.
+func (r *FenceReader) addOthers(f *fence.Facts) {
+	f.Servers, f.SelfFencing, f.Machines = r.snapshot.pods.servers, r.snapshot.pods.selfFencing, r.snapshot.machines
+}
+
+// machinesOf nodes and records, with the addresses of the storage's pods on them.
+func machinesOf(nodes []corev1.Node, records []v1alpha1.NodeFence, clients map[string][]netip.Addr) []fence.Other {
+	present, recorded := make([]fence.Node, len(nodes)), make([]fence.Record, len(records))
+	for i := range nodes {
+		present[i] = FenceNode(&nodes[i])
 	}
-	records, err := r.allRecords(ctx, v.unsettled)
-	if err != nil {
-		return err
+	for i := range records {
+		recorded[i] = FenceRecord(&records[i])
 	}
-	f.Servers, f.SelfFencing = around.pods.servers, around.pods.selfFencing
-	nodes, near := r.near(f, &around, records)
-	var theirs []fence.Record
-	for i := range near {
-		theirs = append(theirs, FenceRecord(&near[i]))
-	}
-	f.Others = f.OthersOf(fence.Machines(nodes, theirs))
-	for i := range f.Others {
-		if n := f.Others[i].Node; n.Exists {
-			f.Others[i].ClientAddresses = around.pods.clients[n.Name]
+	all := fence.Machines(present, recorded)
+	for i := range all {
+		if all[i].Node.Exists {
+			all[i].ClientAddresses = clients[all[i].Node.Name]
 		}
 	}
-	return nil
+	return all
 }
 
 // storagePods of a storage system that have not ended.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,11 +27,10 @@ type FenceReader struct {
 	// objects is a cache, or live: the API server. held has the volumes and attachments.
 	objects, live client.Reader
 	held          *Holdings
-	// decides: where a stale cache could do harm, live is read instead. nodesVersion is set then.
-	decides      bool
+	// nodesVersion is how new the Nodes of objects are; nil: they are live.
 	nodesVersion NodesVersion
-	// shared has the pods that another look has read; nil: each look reads.
-	shared *atomic.Pointer[podsAround]
+	// snapshot is read in place of the cache; nil: the cache is read.
+	snapshot *snapshot
 	// indexed: objects has the indexes of IndexFencing. addonsIndexed: it also has that of IndexAddons.
 	indexed       bool
 	addonsIndexed *atomic.Bool
@@ -40,8 +38,8 @@ type FenceReader struct {
 
 // NewFenceReader reads from objects by the indexes of IndexFencing and cluster.IndexNodes, volumes from holdings with rows, and
 // the rest live.
-func NewFenceReader(c config.Fencing, objects, live client.Reader, held *Holdings) *FenceReader {
-	return &FenceReader{config: c, objects: objects, live: live, held: held, indexed: true, addonsIndexed: &atomic.Bool{}}
+func NewFenceReader(c config.Fencing, objects, live client.Reader, nodes NodesVersion, held *Holdings) *FenceReader {
+	return &FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}}
 }
 
 // NewUncachedReader reads everything live, for commands that end soon.
@@ -53,21 +51,15 @@ func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
 
-// Live is the same reader for decisions that may do harm. It reads live: the node, NetworkFences, the records of machines
-// in an incident, and the addresses of all nodes. Other reads may be stale:
-//   - VolumeAttachments. The kubelet writes a volume to the Node before it mounts it, and the Node is read after the
-//     attachments. A stale attachment only holds its volume for longer. See attachedAndNode for the exceptions.
-//   - Addresses of a Ready node from csi-addons and pods: they are as old as the last report in any case.
-func (r *FenceReader) Live(nodes NodesVersion) *FenceReader {
-	live := *r
-	live.decides, live.nodesVersion = true, nodes
-	return &live
+// getter is the part of client.Reader that a snapshot has.
+type getter interface {
+	Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error
 }
 
-// fresh reads the node itself, NodeFences and NetworkFences.
-func (r *FenceReader) fresh() client.Reader {
-	if r.decides {
-		return r.live
+// read is where Nodes and NodeFences are read.
+func (r *FenceReader) read() getter {
+	if r.snapshot != nil {
+		return r.snapshot
 	}
 	return r.objects
 }
@@ -86,27 +78,20 @@ type FenceView struct {
 	Leaving bool
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
-	// volumes on the node, and its attachments.
-	volumes  []fence.Volume
-	attached []attachedVolume
+	// volumes on the node.
+	volumes []fence.Volume
 	// named: NetworkFences name the node.
 	named bool
-	// unsettled are the records of all machines in an incident, if read live.
-	unsettled []v1alpha1.NodeFence
 }
 
 // Views returns one view for each machine that has or had a node name, the earliest first, and a machine without a record
-// last. Records are read first: if a write of a record meets no conflict, all other reads were newer than the record.
+// last.
 func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
 	if !r.held.Synced() {
 		return nil, ErrNotSynced
 	}
 	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
-	unsettled, err := r.unsettled(ctx)
-	if err != nil {
-		return nil, err
-	}
-	records, err := r.recordsOf(ctx, name, &sakes, unsettled)
+	records, err := r.recordsOf(ctx, name, &sakes)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +113,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	}
 	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
 	// another node may block this node.
-	fences, noCSIAddons, err := r.networkFences(ctx)
+	fences, noCSIAddons, err := r.allFences(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +121,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
-		v.Unresolved, v.named, v.unsettled, v.volumes, v.attached, v.Unattached = seen.unresolved, named, unsettled, seen.volumes, attached, seen.unattached
+		v.Unresolved, v.named, v.volumes, v.Unattached = seen.unresolved, named, seen.volumes, seen.unattached
 		if f.Node.Exists {
 			v.Node = node
 		}
@@ -146,11 +131,8 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 				return nil, err
 			}
 		}
-		if v.alone() {
-			continue
-		}
-		if err := r.addOthers(ctx, v); err != nil {
-			return nil, err
+		if r.snapshot != nil && !v.Quiet() {
+			r.addOthers(f)
 		}
 	}
 	return views, nil
@@ -159,27 +141,6 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 // AskStorage asks the storage itself about a node that may be fenced. The error names the questions without an answer;
 // what they ask is not checked.
 type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
-
-// recordsOf reads the records of all machines that have or had a node's name, the earliest first. The first record mostly
-// has the node's name.
-func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes, unsettled []v1alpha1.NodeFence) (records []v1alpha1.NodeFence, err error) {
-	var lost []string
-	for i := range unsettled {
-		if NodeOfFence(&unsettled[i]) == name {
-			lost = append(lost, unsettled[i].Name)
-		}
-	}
-	if records, sakes.Taken, err = r.held.readRecords(ctx, r.fresh(), name, lost); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int {
-		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
-	})
-	for i := range records {
-		sakes.Records = append(sakes.Records, FenceRecord(&records[i]))
-	}
-	return records, nil
-}
 
 // NodeOfFence is the node name of a NodeFence's machine.
 func NodeOfFence(n *v1alpha1.NodeFence) string {
@@ -200,6 +161,10 @@ var ErrNodeGone = errors.New("is gone")
 // could hurt, and the clients of its volumes.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
+		r, err := r.Snapshot(ctx, []string{node})
+		if err != nil {
+			return fence.Facts{}, err
+		}
 		views, err := r.Views(ctx, node, c.Now())
 		if err != nil {
 			return fence.Facts{}, err
@@ -214,28 +179,21 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 			// A missing answer is ignored here, as in an incident, where it is logged.
 			view.Facts.Report, _ = ask(ctx, view.Facts)
 		}
-		return view.Facts, r.addOthers(ctx, view)
+		r.addOthers(&view.Facts)
+		return view.Facts, nil
 	}
 }
 
-// Quiet reports whether the machine is and was healthy, without a NetworkFence: then only its own record matters. After a
-// taint or a missed loss, it is read live once more. A stale cache may still show a force-deleted attachment, whose
-// volume would then be dropped by mistake.
+// Quiet reports whether the machine is and was healthy, without a NetworkFence: then only its own record matters, and other
+// nodes are not read. After a taint or a missed loss, it is read live once more: a stale cache may still show a
+// force-deleted attachment, whose volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
 	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
-// alone reports whether a decision needs no other nodes: the node has no fences yet, and the only question is whether the
-// node is healthy, lost or to be fenced.
-func (v *FenceView) alone() bool {
-	n, s := v.Facts.Node, v.Facts.Status
-	watched := s.Phase == "" || s.Phase == v1alpha1.NodeHealthy || s.Phase == v1alpha1.NodeLost
-	return watched && len(s.Fences) == 0 && !(n.Ready && v.named)
-}
-
 // get reads a cluster-scoped object, and reports whether it exists.
-func get(ctx context.Context, from client.Reader, name string, into client.Object) (bool, error) {
+func get(ctx context.Context, from getter, name string, into client.Object) (bool, error) {
 	err := from.Get(ctx, client.ObjectKey{Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil

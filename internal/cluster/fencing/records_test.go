@@ -26,15 +26,13 @@ func TestRecordsOfNodeNameAreFound(t *testing.T) {
 		taken bool
 	}{
 		"of two machines": {readerOf(t, config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
-		"live":            {readerOf(t, config.Fencing{}, c, c).Live(nil), "node-1", []string{"node-1", "node-1-2"}, false},
+		"live":            {now(t, readerOf(t, config.Fencing{}, c, c), "node-1"), "node-1", []string{"node-1", "node-1-2"}, false},
 		"of one machine":  {readerOf(t, config.Fencing{}, c, c), "node-11", []string{"node-11"}, false},
 		"of none":         {readerOf(t, config.Fencing{}, c, c), "node-3", nil, false},
 		"of another node": {readerOf(t, config.Fencing{}, c, c), "node-2", nil, true},
 	} {
 		sakes := fence.Namesakes{}
-		unsettled, err := test.unsettled(t.Context())
-		must.Do(t, err)
-		records, err := test.recordsOf(t.Context(), test.node, &sakes, unsettled)
+		records, err := test.recordsOf(t.Context(), test.node, &sakes)
 		var got []string
 		for i := range records {
 			got = append(got, records[i].Name)

@@ -67,7 +67,14 @@ func (w fenceWorld) reader(t *testing.T) *FenceReader {
 // readerOf reads objects as a cache, which shows the same volumes.
 func readerOf(t *testing.T, c config.Fencing, objects, live client.Reader) *FenceReader {
 	t.Helper()
-	return NewFenceReader(c, objects, live, testkit.Value[*Holdings](t)(ListedHoldings(t.Context(), objects, c.Protects)))
+	unknown := func(context.Context) string { return "" }
+	return NewFenceReader(c, objects, live, unknown, testkit.Value[*Holdings](t)(ListedHoldings(t.Context(), objects, c.Protects)))
+}
+
+// now is a snapshot for one node.
+func now(t *testing.T, r *FenceReader, node string) *FenceReader {
+	t.Helper()
+	return testkit.Value[*FenceReader](t)(r.Snapshot(t.Context(), []string{node}))
 }
 
 func (w fenceWorld) facts(t *testing.T, node string) *FenceView {

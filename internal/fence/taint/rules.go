@@ -181,7 +181,7 @@ func (j *judge) unfenceable(n Candidate) *fence.Refusal {
 	f := fence.Facts{Now: j.Now, Record: n.Record, Node: n.Node, Status: n.Status, Policy: j.Policy}
 	for _, o := range j.Nodes {
 		if o.Node.Name != n.Node.Name {
-			f.Others = append(f.Others, fence.Other{Record: o.Record, Node: o.Node, Status: o.Status})
+			f.Machines = append(f.Machines, fence.Other{Record: o.Record, Node: o.Node, Status: o.Status})
 		}
 	}
 	return fence.Unfenceable(f)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,6 +56,7 @@ type Client struct {
 
 	crashes, done bool
 	crashAt       int
+	writing       sync.Mutex // writes at once follow each other, with their hooks
 }
 
 // CrashAt makes the client crash at the n-th write from now, counted from 0, before or after the write is done.
@@ -162,6 +164,8 @@ func tryCreate(ctx context.Context, s client.Reader, o client.Object) error {
 }
 
 func (c *Client) write(w Write, do func() error) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if c.Crashed() {
 		return ErrCrashed
 	}

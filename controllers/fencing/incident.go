@@ -1,0 +1,255 @@
+package fencing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+)
+
+// An incident is decided on in rounds: each reads once what all its nodes share, decides on each node, and carries the decisions
+// out side by side. A rack that is lost takes little longer than a node.
+
+const (
+	// atOnce is how many nodes of a round are read, and written, side by side.
+	atOnce = 16
+	// mostNodes of a round: each look at a node is kept until the round ends.
+	mostNodes = 64
+	// gather is how long a round waits for more nodes: a rack is not lost in one event.
+	gather = 20 * time.Millisecond
+	// phaseTimeout is for an API server that does not answer. Reads and writes of a round have one each.
+	phaseTimeout = 30 * time.Second
+	// longestRetry is the longest pause after an error.
+	longestRetry = 30 * time.Second
+)
+
+func newIncidentQueue() workqueue.TypedRateLimitingInterface[string] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](behind, longestRetry), workqueue.TypedRateLimitingQueueConfig[string]{Name: "fencing-incidents"})
+}
+
+// runIncidents runs rounds until the context ends.
+func (r *Reconciler) runIncidents(ctx context.Context) error {
+	go func() { <-ctx.Done(); r.incidents.ShutDown() }()
+	for {
+		first, ended := r.incidents.Get()
+		if ended {
+			return nil
+		}
+		time.Sleep(gather)
+		r.roundOf(ctx, first)
+	}
+}
+
+// outcome of a round for one node.
+type outcome struct {
+	// after is when to look again; 0: never without an event.
+	after time.Duration
+	err   error
+}
+
+func (o *outcome) add(p outcome) {
+	o.after, o.err = kit.Earliest(o.after, p.after), errors.Join(o.err, p.err)
+}
+
+// roundOf runs a round for a node and others that are in the queue.
+func (r *Reconciler) roundOf(ctx context.Context, first string) map[string]outcome {
+	names := []string{first}
+	for r.incidents.Len() > 0 && len(names) < mostNodes {
+		if name, ended := r.incidents.Get(); !ended {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names) // of nodes with one address, the same is first in each round
+	all := r.round(ctx, names)
+	for _, name := range names {
+		o := all[name]
+		switch {
+		case errors.Is(o.err, errBehind), errors.Is(o.err, fencing.ErrNotSynced):
+			o = outcome{after: behind}
+			r.incidents.AddAfter(name, behind)
+		case o.err != nil:
+			if ctx.Err() == nil {
+				r.metrics.errors.Inc()
+				r.Log.Error("could not decide on a node, or carry the decision out; it is tried again", "node", name, "error", o.err)
+			}
+			r.incidents.AddRateLimited(name)
+		default:
+			r.incidents.Forget(name)
+			if o.after > 0 && o.after < refresh { // Reconcile looks at least every refresh
+				r.incidents.AddAfter(name, o.after)
+			}
+		}
+		r.incidents.Done(name)
+		all[name] = o
+	}
+	return all
+}
+
+// round decides on nodes by one snapshot. No decisions about one address of two nodes are made by it: the second would not know
+// of the first.
+func (r *Reconciler) round(ctx context.Context, names []string) map[string]outcome {
+	all := map[string]outcome{}
+	reading, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	var now *fencing.FenceReader
+	err := guarded(func() (err error) { now, err = r.Reader.Snapshot(reading, names); return err })
+	if err != nil {
+		for _, name := range names {
+			all[name] = outcome{err: err}
+		}
+		return all
+	}
+	looks := make([]look, len(names))
+	failed := inParallel(names, func(n int, name string) (err error) {
+		looks[n].views, err = r.views(reading, now, name)
+		return err
+	})
+	taken := map[netip.Addr]string{}
+	for n, name := range names {
+		if failed[n] == nil {
+			failed[n] = guarded(func() error { r.choose(ctx, &looks[n], name, taken); return nil })
+		}
+	}
+	writing, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	panicked := inParallel(names, func(n int, _ string) error { r.carryOut(writing, &looks[n]); return nil })
+	for n, name := range names {
+		o := looks[n].outcome
+		o.add(outcome{err: errors.Join(failed[n], panicked[n])})
+		all[name] = o
+	}
+	return all
+}
+
+// look at all machines of a name.
+type look struct {
+	views []*fencing.FenceView
+	// do are the decisions to record or to carry out.
+	do []decision
+	outcome
+}
+
+// inParallel does something with each name, some at a time.
+func inParallel(names []string, do func(n int, name string) error) []error {
+	failed := make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for n, name := range names {
+		group.Go(func() error {
+			failed[n] = guarded(func() error { return do(n, name) })
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return failed
+}
+
+// guarded turns a panic into an error: one odd object must not keep other nodes from being fenced.
+func guarded(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
+}
+
+// choose decides on the machines of a name, the earliest first. What is decided on the later ones depends on the records of the
+// others. taken are the addresses that this round has decided about, by node name.
+func (r *Reconciler) choose(ctx context.Context, l *look, name string, taken map[netip.Addr]string) {
+	for _, view := range l.views {
+		d := decide(view)
+		if r.Ask != nil {
+			view.Facts.Report, view.Facts.Asking = r.asked.about(ctx, r, d)
+			d = decide(view)
+		}
+		r.observe(d)
+		r.reportKept(d)
+		if d.isSettled() && !r.needsMark(d) {
+			l.after = kit.Earliest(l.after, d.requeueAfter())
+			continue
+		}
+		addresses := d.addresses()
+		if slices.ContainsFunc(addresses, func(a netip.Addr) bool { return taken[a] != "" && taken[a] != name }) {
+			l.after = behind
+			return
+		}
+		for _, a := range addresses {
+			taken[a] = name
+		}
+		if l.do = append(l.do, d); d.differs() {
+			return
+		}
+	}
+}
+
+func (r *Reconciler) carryOut(ctx context.Context, l *look) {
+	for _, view := range l.views {
+		r.requestReports(ctx, view)
+	}
+	for _, d := range l.do {
+		l.add(r.act(ctx, d, len(l.views) == 1))
+	}
+}
+
+// act records a decision, and carries out what then follows from the record. alone: no other machine has or had the name.
+func (r *Reconciler) act(ctx context.Context, d decision, alone bool) outcome {
+	if d.differs() {
+		err := r.write(ctx, d)
+		switch {
+		case isOvertaken(err), apierrors.IsNotFound(err):
+			return outcome{after: behind}
+		case err != nil:
+			return outcome{err: err}
+		case !alone:
+			return outcome{after: behind} // the records of the name decide together
+		}
+		if d = decide(d.FenceView); d.differs() {
+			return outcome{after: behind}
+		}
+	}
+	if err := r.do(ctx, d); isOvertaken(err) {
+		return outcome{after: behind}
+	} else if err != nil {
+		return outcome{err: errors.Join(err, r.recordError(ctx, d.FenceView, err))}
+	}
+	forgot := d.Forget && d.Record != nil && d.Record.DeletionTimestamp == nil
+	if d.Status.LastError != "" || forgot && d.Facts.Replaced {
+		return outcome{after: behind}
+	}
+	return outcome{after: d.requeueAfter()}
+}
+
+// isOvertaken reports whether another write came first. An existing object is no success either:
+// it may say the contrary.
+func isOvertaken(err error) bool {
+	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.
+const mostError = 1 << 10
+
+// recordError records why the API server, a quota or another webhook refuses the writes of a decision.
+func (r *Reconciler) recordError(ctx context.Context, view *fencing.FenceView, refused error) error {
+	view.Facts.Status.LastError = kit.Clip(refused.Error(), mostError)
+	d := decide(view)
+	if d.Status.LastError == "" {
+		return nil // only the record was to be written
+	}
+	err := r.write(ctx, d)
+	if isOvertaken(err) || apierrors.IsNotFound(err) {
+		return nil // the next look records it
+	}
+	return err
+}
