@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -37,7 +38,8 @@ func (r *rowsOf[T]) addTarget(what, format string, most float64, value func(T) f
 	r.rows = append(r.rows, added)
 }
 
-// writeTable prints the numbers of each size beside those of the first, and the ratio. It marks missed targets.
+// writeTable prints the numbers of each size beside those of the first, and the ratio; of three sizes or more, also what a line
+// through them adds for each 1,000 nodes. It marks missed targets.
 func writeTable(out io.Writer, sizes []int, rows []row) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	header := []string{"WHAT", "TARGET"}
@@ -46,6 +48,9 @@ func writeTable(out io.Writer, sizes []int, rows []row) error {
 		if i > 0 {
 			header = append(header, "RATIO")
 		}
+	}
+	if len(sizes) > 2 {
+		header = append(header, "EACH 1,000 MORE")
 	}
 	fmt.Fprintf(table, "\n%s\n", strings.Join(header, "\t"))
 	for _, r := range rows {
@@ -66,10 +71,24 @@ func writeTable(out io.Writer, sizes []int, rows []row) error {
 				cells = append(cells, ratio(value, r.values[0]))
 			}
 		}
+		if len(sizes) > 2 && !slices.Contains(r.values, none) {
+			cells = append(cells, fmt.Sprintf(r.format, 1000*slope(sizes, r.values)))
+		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	fmt.Fprintf(table, "\n%d CPUs, %s, %s/%s\n", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return table.Flush()
+}
+
+// slope of the line with the least squares.
+func slope(sizes []int, values []float64) float64 {
+	var x, y, xx, xy float64
+	for i, size := range sizes {
+		s := float64(size)
+		x, y, xx, xy = x+s, y+values[i], xx+s*s, xy+s*values[i]
+	}
+	n := float64(len(sizes))
+	return (n*xy - x*y) / (n*xx - x*x)
 }
 
 func ratio(value, base float64) string {
