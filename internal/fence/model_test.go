@@ -45,6 +45,7 @@ func unique(v Volume) string { return "kubernetes.io/csi/" + v.Driver + "^" + v.
 // Kubernetes thinks of it.
 type machine struct {
 	node    string // whose name it runs under
+	was     string // whose name it ran under before
 	uuid    string
 	boot    int
 	on      bool
@@ -689,7 +690,7 @@ func (w *world) rename(m *machine, boots bool) {
 	if boots {
 		w.reboot(m)
 	}
-	m.node = fmt.Sprint("node-", w.id())
+	m.was, m.node = m.node, fmt.Sprint("node-", w.id())
 }
 
 // replace a machine by another of the same name; the old one may still run.
@@ -734,7 +735,7 @@ func (w *world) isOf(m *machine, r record) bool {
 	if r.status.Node.SystemUUID != "" { // of an unknown boot; the machine may have another name now
 		return r.status.Node.SystemUUID == m.uuid
 	}
-	return m.node == r.node && !slices.ContainsFunc(w.records.names(m.node), func(name string) bool { return is(w.records[name]) })
+	return (m.node == r.node || m.was == r.node) && !slices.ContainsFunc(w.records.names(m.node), func(name string) bool { return is(w.records[name]) })
 }
 
 func (w *world) setMode(driver string, mode Mode) {
