@@ -99,7 +99,7 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 	t.Helper()
 	c.uncordonLater(t, n.Name)
 	// A container that starts while the volume's server moves waits for two minutes, and the drain for the container.
-	// If the server moved again in its grace period, that would begin anew.
+	// A server that moves again in its grace period waits for the whole period again.
 	for _, name := range []string{"busy-a", "busy-b"} {
 		_, err := c.WaitWorkload(ctx, name)
 		must(t, err)
