@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -57,18 +59,50 @@ func (a *CSIAddons) startPlugin(ctx context.Context, p *csiPlugin) error {
 	if err := a.startEndpoint(ctx, p, pod.Spec.NodeName); err != nil {
 		return err
 	}
-	p.sidecar = newReplica("sidecar of "+p.name(), filepath.Join(a.Dir, p.name()+"-sidecar.log"))
-	if err := p.sidecar.start(filepath.Join(a.binaries, "sidecar"), []string{
+	if err := a.startSidecar(ctx, p, []string{
 		"--kubeconfig=" + a.sandbox.State.Kubeconfig, "--enable-auth=false",
 		"--csi-addons-address=unix://" + p.socket, "--controller-port=" + port, "--node-id=" + pod.Spec.NodeName,
 		"--pod=" + pod.Name, "--namespace=" + pod.Namespace, "--pod-uid=" + string(pod.UID),
 		"--leader-election-namespace=" + pod.Namespace,
-	}, nil); err != nil {
-		p.sidecar = nil
+	}); err != nil {
 		return err
 	}
 	p.pod, p.object = pod.Name, csiAddonsNodeName(p, pod)
 	return nil
+}
+
+// startSidecar starts the sidecar until it has written its CSIAddonsNode. If another write comes first, the sidecar ends after three
+// minutes, and a kubelet starts it again (v0.14.0, sidecar/internal/csiaddonsnode: nodeCreationRetry, nodeCreationTimeout); here
+// it is started again at once.
+func (a *CSIAddons) startSidecar(ctx context.Context, p *csiPlugin, args []string) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for {
+		p.sidecar = newReplica("sidecar of "+p.name(), filepath.Join(a.Dir, p.name()+"-sidecar.log"))
+		earlier, _ := os.ReadFile(p.sidecar.Log) // of earlier starts, if any
+		if err := p.sidecar.start(filepath.Join(a.binaries, "sidecar"), args, nil); err != nil {
+			p.sidecar = nil
+			return err
+		}
+		refused := false
+		err := p.sidecar.Until(ctx, connectTimeout, func() error {
+			log, err := os.ReadFile(p.sidecar.Log)
+			if err != nil {
+				return err
+			}
+			log = bytes.TrimPrefix(log, earlier)
+			if refused = bytes.Contains(log, []byte("failed to create CSIAddonsNode")); refused || bytes.Contains(log, []byte("Starting watcher for CSIAddonsNode")) {
+				return nil
+			}
+			return errors.New("it has not written its CSIAddonsNode")
+		})
+		if err != nil || !refused {
+			return err
+		}
+		if err := p.sidecar.Kill(); err != nil {
+			return err
+		}
+	}
 }
 
 func (a *CSIAddons) startEndpoint(ctx context.Context, p *csiPlugin, node string) error {
