@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -68,15 +66,15 @@ func (b *Bindings) set(ctx context.Context, name string) error {
 	if err := b.Live.Get(ctx, client.ObjectKey{Name: name}, &binding); err != nil || isOff(binding) != b.On {
 		return client.IgnoreNotFound(err)
 	}
-	var selector any // null selects all
+	was := binding.DeepCopy()
+	if binding.Spec.MatchResources == nil {
+		binding.Spec.MatchResources = &admissionregistrationv1.MatchResources{}
+	}
+	binding.Spec.MatchResources.ObjectSelector = nil // selects all
 	if !b.On {
-		selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: OffLabel, Operator: metav1.LabelSelectorOpExists}}}
+		binding.Spec.MatchResources.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: OffLabel, Operator: metav1.LabelSelectorOpExists}}}
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"matchResources": map[string]any{"objectSelector": selector}}})
-	if err != nil {
-		return err
-	}
-	if err := b.Client.Patch(ctx, &binding, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := b.Client.Patch(ctx, &binding, client.MergeFrom(was)); err != nil {
 		return err
 	}
 	b.Log.Info("switched a policy for attachments that are created while Fairlead is down", "binding", name, "on", b.On)

@@ -3,6 +3,7 @@ package fencing
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -45,19 +46,12 @@ func (d decision) differs() bool {
 	return d.Record == nil || !equality.Semantic.DeepEqual(d.Facts.Status, d.Status) || metaDiffers(d.Record, d.Status)
 }
 
-// isRoutine reports whether only the ledger of a healthy node is to be kept.
-func (d decision) isRoutine() bool {
-	return d.Quiet() && d.Status.Phase == v1alpha1.NodeHealthy && !d.Forget && !d.RemoveTaint && (d.Record == nil || d.Record.DeletionTimestamp == nil)
-}
-
 // isSettled reports whether there is nothing to record and nothing to do.
-func (d decision) isSettled() bool {
-	return !d.differs() && !d.Forget && d.hasNoActions()
-}
+func (d decision) isSettled() bool { return !d.differs() && !d.Forget && d.hasNoActions() }
 
 // hasNoActions reports whether nothing but the record is to be written.
 func (d decision) hasNoActions() bool {
-	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
+	return !d.RemoveTaint && !d.needsMark() && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
 // requestsFence reports whether the record gets a fence that it does not have.
@@ -87,6 +81,28 @@ func (d decision) addresses() (addresses []netip.Addr) {
 		}
 	}
 	return addresses
+}
+
+// taken are the addresses that a round has decided about, by node name. No decisions about one address of two nodes are made by
+// one snapshot: the second would not know of the first.
+type taken struct {
+	sync.Mutex
+	names map[netip.Addr]string
+}
+
+func newTaken() *taken { return &taken{names: map[netip.Addr]string{}} }
+
+// by takes the addresses for a node; false if another node has one.
+func (t *taken) by(name string, addresses []netip.Addr) bool {
+	t.Lock()
+	defer t.Unlock()
+	if slices.ContainsFunc(addresses, func(a netip.Addr) bool { return t.names[a] != "" && t.names[a] != name }) {
+		return false
+	}
+	for _, a := range addresses {
+		t.names[a] = name
+	}
+	return true
 }
 
 // requeueAfter is when to look again without an event.

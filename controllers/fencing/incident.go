@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,7 +25,7 @@ const (
 	mostNodes = 64
 	// gather is how long a round waits for more nodes: a rack is not lost in one event.
 	gather = 20 * time.Millisecond
-	// phaseTimeout is for an API server that does not answer. Reads and writes of a round have one each.
+	// phaseTimeout is for an API server that does not answer. The snapshot of a round has one, and all nodes have another.
 	phaseTimeout = 30 * time.Second
 	// longestRetry is the longest pause after an error.
 	longestRetry = 30 * time.Second
@@ -70,7 +68,6 @@ func (r *Reconciler) roundOf(ctx context.Context, first string) map[string]outco
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names) // of nodes with one address, the same is first in each round
 	all := r.round(ctx, names)
 	for _, name := range names {
 		o := all[name]
@@ -96,63 +93,48 @@ func (r *Reconciler) roundOf(ctx context.Context, first string) map[string]outco
 	return all
 }
 
-// round decides on nodes by one snapshot. No decisions about one address of two nodes are made by it: the second would not know
-// of the first.
+// round decides on nodes by one snapshot.
 func (r *Reconciler) round(ctx context.Context, names []string) map[string]outcome {
-	all := map[string]outcome{}
 	reading, cancel := context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
 	var now *fencing.FenceReader
-	err := guarded(func() (err error) { now, err = r.Reader.Snapshot(reading, names); return err })
-	if err != nil {
-		for _, name := range names {
-			all[name] = outcome{err: err}
-		}
-		return all
-	}
-	looks := make([]look, len(names))
-	failed := inParallel(names, func(n int, name string) (err error) {
-		looks[n].views, err = r.views(reading, now, name)
-		return err
-	})
-	taken := map[netip.Addr]string{}
-	for n, name := range names {
-		if failed[n] == nil {
-			failed[n] = guarded(func() error { r.choose(ctx, &looks[n], name, taken); return nil })
-		}
-	}
-	writing, cancel := context.WithTimeout(ctx, phaseTimeout)
+	failed := guarded(func() (err error) { now, err = r.Reader.Snapshot(reading, names); return err })
+	ctx, cancel = context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
-	panicked := inParallel(names, func(n int, _ string) error { r.carryOut(writing, &looks[n]); return nil })
-	for n, name := range names {
-		o := looks[n].outcome
-		o.add(outcome{err: errors.Join(failed[n], panicked[n])})
-		all[name] = o
-	}
-	return all
-}
-
-// look at all machines of a name.
-type look struct {
-	views []*fencing.FenceView
-	// do are the decisions to record or to carry out.
-	do []decision
-	outcome
-}
-
-// inParallel does something with each name, some at a time.
-func inParallel(names []string, do func(n int, name string) error) []error {
-	failed := make([]error, len(names))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
+	all, taken := make([]outcome, len(names)), newTaken()
 	for n, name := range names {
 		group.Go(func() error {
-			failed[n] = guarded(func() error { return do(n, name) })
+			err := failed
+			if err == nil {
+				err = guarded(func() error { return r.one(ctx, now, name, taken, &all[n]) })
+			}
+			all[n].add(outcome{err: err})
 			return nil
 		})
 	}
 	_ = group.Wait()
-	return failed
+	byName := map[string]outcome{}
+	for n, name := range names {
+		byName[name] = all[n]
+	}
+	return byName
+}
+
+// one decides on the machines of a name, and carries the decisions out.
+func (r *Reconciler) one(ctx context.Context, now *fencing.FenceReader, name string, taken *taken, o *outcome) error {
+	views, err := r.views(ctx, now, name)
+	if err != nil {
+		return err
+	}
+	for _, view := range views {
+		r.requestReports(ctx, view)
+	}
+	for _, d := range r.choose(ctx, views, name, taken, o) {
+		o.add(r.act(ctx, d, len(views) == 1))
+	}
+	return nil
 }
 
 // guarded turns a panic into an error: one odd object must not keep other nodes from being fenced.
@@ -165,42 +147,29 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// choose decides on the machines of a name, the earliest first. What is decided on the later ones depends on the records of the
-// others. taken are the addresses that this round has decided about, by node name.
-func (r *Reconciler) choose(ctx context.Context, l *look, name string, taken map[netip.Addr]string) {
-	for _, view := range l.views {
+// choose decides on the machines of a name, the earliest first, and returns the decisions to record or to carry out. What is
+// decided on the later machines depends on the records of the others.
+func (r *Reconciler) choose(ctx context.Context, views []*fencing.FenceView, name string, taken *taken, o *outcome) (chosen []decision) {
+	for _, view := range views {
 		d := decide(view)
 		if r.Ask != nil {
 			view.Facts.Report, view.Facts.Asking = r.asked.about(ctx, r, d)
 			d = decide(view)
 		}
-		r.observe(d)
 		r.reportKept(d)
-		if d.isSettled() && !r.needsMark(d) {
-			l.after = kit.Earliest(l.after, d.requeueAfter())
+		if d.isSettled() {
+			o.after = kit.Earliest(o.after, d.requeueAfter())
 			continue
 		}
-		addresses := d.addresses()
-		if slices.ContainsFunc(addresses, func(a netip.Addr) bool { return taken[a] != "" && taken[a] != name }) {
-			l.after = behind
-			return
+		if !taken.by(name, d.addresses()) {
+			o.after = behind
+			break
 		}
-		for _, a := range addresses {
-			taken[a] = name
-		}
-		if l.do = append(l.do, d); d.differs() {
-			return
+		if chosen = append(chosen, d); d.differs() {
+			break
 		}
 	}
-}
-
-func (r *Reconciler) carryOut(ctx context.Context, l *look) {
-	for _, view := range l.views {
-		r.requestReports(ctx, view)
-	}
-	for _, d := range l.do {
-		l.add(r.act(ctx, d, len(l.views) == 1))
-	}
+	return chosen
 }
 
 // act records a decision, and carries out what then follows from the record. alone: no other machine has or had the name.

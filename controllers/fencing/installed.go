@@ -3,9 +3,9 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,20 +22,17 @@ import (
 func (r *Reconciler) onceInstalled(objects cache.Cache, kind client.Object, to handler.EventHandler, where ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
-			for reported := false; ; {
+			reported := false
+			err := wait.PollUntilContextCancel(ctx, lookForCSIAddons, true, func(ctx context.Context) (bool, error) {
 				_, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-				if err == nil {
-					break
-				}
-				if !reported {
+				if err != nil && !reported {
 					r.Log.Warn("waiting for a kind to be installed", "kind", fmt.Sprintf("%T", kind), "installed", !meta.IsNoMatchError(err), "error", err.Error())
 					reported = true
 				}
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(lookForCSIAddons):
-				}
+				return err == nil, nil
+			})
+			if err != nil {
+				return // the controller ends
 			}
 			if _, ok := kind.(*csiaddons.CSIAddonsNode); ok {
 				if err := r.Reader.IndexAddons(ctx, objects); err != nil {

@@ -20,19 +20,14 @@ func (d decision) loss() string {
 	return fence.RecordedLoss(d.Facts.Node, d.Status)
 }
 
-// needsMark reports whether the mark of the node's loss is to be written or removed. After a denial
-// the write is retried seldom: the right to patch nodes is optional.
-func (r *Reconciler) needsMark(d decision) bool {
-	if d.Node == nil || d.Facts.Replaced || d.loss() == d.Facts.Node.RecordedLoss {
-		return false // the mark is right, or the Node belongs to another machine
-	}
-	denied := r.denied.Load()
-	return denied == nil || d.Facts.Now.Sub(*denied) >= refresh
+// needsMark reports whether the mark of the node's loss is to be written or removed.
+func (d decision) needsMark() bool {
+	return d.Node != nil && !d.Facts.Replaced && d.loss() != d.Facts.Node.RecordedLoss // else the Node belongs to another machine
 }
 
 // mark writes or removes the mark of the node's loss, if the Node is as it was read. A denial is no error: the mark is optional.
 func (r *Reconciler) mark(ctx context.Context, d decision) error {
-	if !r.needsMark(d) {
+	if !d.needsMark() {
 		return nil
 	}
 	name, loss := d.Facts.Node.Name, d.loss()
@@ -47,15 +42,12 @@ func (r *Reconciler) mark(ctx context.Context, d decision) error {
 		return fmt.Errorf("marking node %s: %w", name, err)
 	}
 	err = r.Client.Patch(ctx, d.Node.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
-	switch {
-	case apierrors.IsForbidden(err):
-		if was := r.denied.Swap(&d.Facts.Now); was == nil {
-			r.log(d).Info("may not mark nodes with their recorded loss: the component fencing-tainting gives the right", "error", err)
-		}
+	if apierrors.IsForbidden(err) {
+		r.log(d).Debug("may not mark a node with its recorded loss: the component fencing-tainting gives the right", "error", err)
 		return nil
-	case client.IgnoreNotFound(err) != nil:
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("marking node %s: %w", name, err)
 	}
-	r.denied.Store(nil)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -23,9 +22,8 @@ type metrics struct {
 	errors             prometheus.Counter
 	fencing, unfencing prometheus.Histogram
 
-	mu sync.Mutex
-	// By record: since when the node has the taint, and since when the node is being unfenced.
-	tainted, unfencingSince map[string]time.Time
+	// since when a record is in its phase, by name.
+	since sync.Map
 }
 
 func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeFenceStatus) (*metrics, error) {
@@ -42,12 +40,11 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 			Name: "fairlead_fencing_errors_total", Help: "Steps of incidents that failed and are tried again.", ConstLabels: prometheus.Labels{"controller": "fencing-incidents"},
 		}),
 		fencing: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "fairlead_fence_duration_seconds", Help: "Time from the out-of-service taint until the node is fenced.", Buckets: buckets,
+			Name: "fairlead_fence_duration_seconds", Help: "Time from the recorded need of a fence, right after the out-of-service taint, until the node is fenced.", Buckets: buckets,
 		}),
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "Time from the decision to readmit a node until the node is readmitted.", Buckets: buckets,
 		}),
-		tainted: map[string]time.Time{}, unfencingSince: map[string]time.Time{},
 	}
 	for _, c := range []prometheus.Collector{m.refusals, m.errors, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
@@ -77,62 +74,31 @@ func isHeld(s v1alpha1.NodeFenceStatus) bool {
 }
 
 // statuses of all records in the cache. Before this controller leads, there are none: else each replica would count them.
-func (r *Reconciler) statuses() []v1alpha1.NodeFenceStatus {
-	if r.started.Load() == nil {
-		return nil
-	}
-	var list v1alpha1.NodeFenceList
-	if err := r.Client.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
-		r.Log.Error("could not list NodeFences", "error", err)
-	}
-	all := make([]v1alpha1.NodeFenceStatus, 0, len(list.Items))
-	for i := range list.Items {
-		all = append(all, list.Items[i].Status)
+func (r *Reconciler) statuses() (all []v1alpha1.NodeFenceStatus) {
+	if r.started.Load() != nil {
+		r.records(context.Background(), func(s v1alpha1.NodeFenceStatus) bool { all = append(all, s); return false })
 	}
 	return all
-}
-
-// observe keeps since when the node has the taint.
-func (r *Reconciler) observe(d decision) {
-	m, node, name := r.metrics, d.Facts.Node, d.Facts.Record
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, known := m.tainted[name]; !known && node.OutOfService && !node.Ready {
-		m.tainted[name] = d.Facts.Now
-	} else if known && !node.OutOfService {
-		delete(m.tainted, name)
-	}
 }
 
 // recorded counts a decision that was written to the record.
 func (m *metrics) recorded(d decision) {
 	was, is := d.Facts.Status, d.Status
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
-	fenced := is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained
-	if since, known := m.tainted[d.Facts.Record]; known && fenced && was.Phase == v1alpha1.NodeFencing {
-		m.fencing.Observe(d.Facts.Now.Sub(since).Seconds())
+	if was.Phase == is.Phase {
+		return
 	}
-	since, known := m.unfencingSince[d.Facts.Record]
-	switch {
-	case is.Phase == v1alpha1.NodeUnfencing && !known && was.Phase != is.Phase:
-		m.unfencingSince[d.Facts.Record] = d.Facts.Now
-	case is.Phase != v1alpha1.NodeUnfencing && known:
-		delete(m.unfencingSince, d.Facts.Record)
-		if len(is.Fences) == 0 {
-			m.unfencing.Observe(d.Facts.Now.Sub(since).Seconds())
+	if since, known := m.since.Swap(d.Facts.Record, d.Facts.Now); known {
+		took := d.Facts.Now.Sub(since.(time.Time)).Seconds()
+		switch {
+		case was.Phase == v1alpha1.NodeFencing && (is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained):
+			m.fencing.Observe(took)
+		case was.Phase == v1alpha1.NodeUnfencing && len(is.Fences) == 0:
+			m.unfencing.Observe(took)
 		}
 	}
-}
-
-func (m *metrics) forgotten(record string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.tainted, record)
-	delete(m.unfencingSince, record)
 }
 
 var phases = []v1alpha1.NodeFencePhase{

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -40,8 +41,6 @@ type Reconciler struct {
 	incidents workqueue.TypedRateLimitingInterface[string]
 	asked     *asked
 	metrics   *metrics
-	// denied is when the API server last denied a mark.
-	denied atomic.Pointer[time.Time]
 	// left is since when volumes without attachment are unused, by record.
 	left sync.Map
 	// started is when this controller made its first look.
@@ -93,10 +92,9 @@ func (r *Reconciler) routine(ctx context.Context, node string) (result ctrl.Resu
 		return ctrl.Result{}, false, nil
 	}
 	d := decide(views[0])
-	r.observe(d)
 	r.requestReports(ctx, d.FenceView)
 	after := d.requeueAfter()
-	if !d.isSettled() || r.needsMark(d) { // if the cache is stale, an event follows
+	if !d.isSettled() { // if the cache is stale, an event follows
 		if known, err := r.isKnown(ctx, d); err != nil || !known {
 			return ctrl.Result{}, false, err
 		}
@@ -114,7 +112,7 @@ func (r *Reconciler) routine(ctx context.Context, node string) (result ctrl.Resu
 // hide that the node is lost, and that an attachment is gone for that reason. So the Node is compared with a live read before a
 // volume is forgotten.
 func (r *Reconciler) isKnown(ctx context.Context, d decision) (bool, error) {
-	if !d.isRoutine() || r.needsMark(d) {
+	if d.Status.Phase != v1alpha1.NodeHealthy || d.Forget || !d.hasNoActions() || d.Record != nil && d.Record.DeletionTimestamp != nil {
 		return false, nil
 	}
 	if !fence.Forgets(d.Facts.Status, d.Status) {

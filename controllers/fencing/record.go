@@ -96,7 +96,7 @@ func (r *Reconciler) forget(ctx context.Context, d decision) error {
 			return err
 		}
 	}
-	r.metrics.forgotten(record.Name)
+	r.metrics.since.Delete(record.Name)
 	if d.Facts.Node.Name != "" && !d.Facts.Replaced {
 		r.seen.Delete(d.Facts.Node.Name)
 	}

@@ -86,23 +86,19 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // recordAndWaiting is the record's node, and all nodes that may wait for it: a node that shares an
-// address is readmitted with the last one, and a healthy node whose address is fenced may explain
-// what the record of a gone machine waits for.
+// address is readmitted with the last one.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
 	record, ok := o.(*v1alpha1.NodeFence)
 	if !ok {
 		return nil
 	}
-	all := kit.Request(fencing.NodeOfFence(record))
+	names := []string{fencing.NodeOfFence(record)}
 	if fence.Keep(record.Status) {
-		all = append(all, kit.Request(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
+		names = append(names, r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
-		})...)...)
+		})...)
 	}
-	if record.Status.Phase == v1alpha1.NodeHealthy && record.Status.Reason == fence.ReasonAddressInUse {
-		all = append(all, kit.Request(r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool { return s.Gone && s.Phase == v1alpha1.NodeDrained })...)...)
-	}
-	return all
+	return kit.Request(names...)
 }
 
 // ofFence are the nodes whose record names the NetworkFence. A NetworkFence that no record names

@@ -38,7 +38,6 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 	}{
 		"a healthy record":           {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeHealthy, fence.ReasonReady, false)), []string{"a"}},
 		"a record in an incident":    {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeFenced, "", false)), []string{"a", "fencing", "returned", "unfencing"}},
-		"a healthy blocked node":     {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeHealthy, fence.ReasonAddressInUse, false)), []string{"a", "gone"}},
 		"a lost node, address taken": {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeLost, fence.ReasonAddressInUse, false)), []string{"a", "fencing", "returned", "unfencing"}},
 		"no record":                  {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
 		"a recorded NetworkFence":    {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"drained", "fencing"}},

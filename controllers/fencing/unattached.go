@@ -7,10 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -23,19 +23,12 @@ import (
 const leaving = time.Minute
 
 // placed passes pods that may use such volumes, by the label that the webhook has set, when they get a node, and when they
-// start: all of their claims are bound then. Deletions are ignored: they do not show whether the volume was released.
+// start: all of their claims are bound then.
 func placed() predicate.Predicate {
 	labelled := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[fence.UnattachedLabel] == "true" })
-	return predicate.And(labelled, predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return len(ofPod(context.Background(), e.Object)) > 0 },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, wasPod := e.ObjectOld.(*corev1.Pod)
-			is, isPod := e.ObjectNew.(*corev1.Pod)
-			return wasPod && isPod && (was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	})
+	return predicate.And(labelled, kit.Updated(func(was, is *corev1.Pod) bool {
+		return was.Spec.NodeName != is.Spec.NodeName || was.Status.Phase != is.Status.Phase
+	}))
 }
 
 // drainedWithin is how long a cordoned node is checked often: some stay cordoned for months.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
@@ -20,7 +21,7 @@ import (
 // view is one reading of the cluster.
 type view struct {
 	facts taint.Facts
-	// nodes, and the records of their present or last machines, by node name.
+	// nodes, and the records of their machines, by node name.
 	nodes   map[string]*corev1.Node
 	records map[string]*v1alpha1.NodeFence
 }
@@ -28,29 +29,27 @@ type view struct {
 // gather reads nodes and their records.
 func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, error) {
 	v := &view{nodes: map[string]*corev1.Node{}, records: map[string]*v1alpha1.NodeFence{}}
-	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	var nodes []fence.Node
+	err := lists.ForEach(ctx, reader, &corev1.NodeList{}, func(n *corev1.Node) {
+		v.nodes[n.Name], nodes = n, append(nodes, fencing.FenceNode(n))
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	var records v1alpha1.NodeFenceList
-	if err := reader.List(ctx, &records, client.UnsafeDisableDeepCopy); err != nil {
+	var records []fence.Record
+	objects := map[string]*v1alpha1.NodeFence{}
+	err = lists.ForEach(ctx, reader, &v1alpha1.NodeFenceList{}, func(n *v1alpha1.NodeFence) {
+		objects[n.Name], records = n, append(records, fencing.FenceRecord(n))
+	})
+	if err != nil {
 		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
 	}
-	byNode := map[string][]fence.Record{}
-	objects := map[string]*v1alpha1.NodeFence{}
-	for i := range records.Items {
-		name := fencing.NodeOfFence(&records.Items[i])
-		byNode[name] = append(byNode[name], fencing.FenceRecord(&records.Items[i]))
-		objects[records.Items[i].Name], v.records[name] = &records.Items[i], &records.Items[i]
-	}
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		n := nodeOf(node)
-		delete(v.records, node.Name)
-		if record, present := (fence.Namesakes{Node: n.Node, Records: byNode[node.Name]}).Present(); present {
+	byName := fence.ByName(nodes, records)
+	for _, node := range nodes {
+		n := candidate(node, v.nodes[node.Name])
+		if record, present := byName[node.Name].Present(); present {
 			n.Record, n.Status, v.records[node.Name] = record.Name, record.Status, objects[record.Name]
 		}
-		v.nodes[node.Name] = node
 		v.facts.Nodes = append(v.facts.Nodes, n)
 	}
 	v.facts.Policy, v.facts.Now = r.Policy, r.Clock.Now()
@@ -97,16 +96,16 @@ func (r *Reconciler) paused(ctx context.Context) (bool, error) {
 	return taint.IsSwitchedOff(switches.Data), nil
 }
 
-func nodeOf(node *corev1.Node) taint.Candidate {
+func candidate(is fence.Node, node *corev1.Node) taint.Candidate {
 	n := taint.Candidate{
-		Node:     fencing.FenceNode(node),
+		Node:     is,
 		Labels:   node.Labels,
 		Created:  node.CreationTimestamp.Time,
 		Cordoned: node.Spec.Unschedulable, Deleting: node.DeletionTimestamp != nil,
 		OptedOut: node.Annotations[taint.NoTaintAnnotation] == "true",
 	}
-	if !n.Node.Ready { // only lost nodes are judged
-		n.Drivers = driversOn(node)
+	if !is.Ready { // only lost nodes are judged
+		n.Drivers = driversOn(is)
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -118,19 +117,13 @@ func nodeOf(node *corev1.Node) taint.Candidate {
 
 // driversOn lists the drivers of the volumes in a node's status. A volume without a CSI driver
 // counts by its plugin, like kubernetes.io/iscsi.
-func driversOn(node *corev1.Node) []string {
-	names := slices.Clone(node.Status.VolumesInUse)
-	for _, a := range node.Status.VolumesAttached {
-		names = append(names, a.Name)
-	}
-	var drivers []string
-	for _, name := range names {
-		driver, _, ok := fence.ParseUniqueName(string(name))
-		if !ok {
-			driver = string(name)
-			if parts := strings.SplitN(driver, "/", 3); len(parts) == 3 {
-				driver = parts[0] + "/" + parts[1]
-			}
+func driversOn(node fence.Node) (drivers []string) {
+	for _, name := range slices.Concat(node.InUse, node.Attached) {
+		driver, _, ok := fence.ParseUniqueName(name)
+		if parts := strings.SplitN(name, "/", 3); !ok && len(parts) == 3 {
+			driver = parts[0] + "/" + parts[1]
+		} else if !ok {
+			driver = name
 		}
 		drivers = append(drivers, driver)
 	}

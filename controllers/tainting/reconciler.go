@@ -38,7 +38,7 @@ type Reconciler struct {
 	metrics *metrics
 	// given are the incidents in which a node was tainted, by node: the record may come late.
 	given    map[string]string
-	reported map[string]reported
+	reported kit.Once[reported, string]
 	// looked is when the API server was last read. There is one worker.
 	looked time.Time
 }

@@ -16,11 +16,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
-// reported keeps the reported reasons of a node in one incident.
-type reported struct {
-	incident string
-	reasons  map[string]bool
-}
+// reported is one reason of a node, which is reported once in an incident.
+type reported struct{ node, reason string }
 
 // quiet are reasons without an event: they are configured, end by themselves, or are in the node's
 // record.
@@ -37,7 +34,7 @@ func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 	for _, v := range verdicts {
 		lost[v.Node] = true
 		r.Log.Debug("judged a lost node", "node", v.Node, "action", v.Action, "reason", v.Reason, "message", v.Message)
-		if v.Action == taint.Now || slices.Contains(quiet, v.Reason) || !r.first(v.Node, incident(view, v), v.Reason) {
+		if v.Action == taint.Now || slices.Contains(quiet, v.Reason) || !r.reported.IsNew(reported{v.Node, v.Reason}, incident(view, v)) {
 			continue
 		}
 		if v.Action == taint.Would {
@@ -48,9 +45,9 @@ func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 		r.Log.Warn("a lost node is not tainted", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "reason", v.Reason, "why", v.Message)
 		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
 	}
-	maps.DeleteFunc(r.reported, func(node string, _ reported) bool { return !lost[node] })
-	// While the node or its record exists, the record of the taint may still come.
-	maps.DeleteFunc(r.given, func(node, _ string) bool { return view.nodes[node] == nil && view.records[node] == nil })
+	r.reported.ForgetAll(func(of reported) bool { return !lost[of.node] })
+	// While the node exists, the record of the taint may still come.
+	maps.DeleteFunc(r.given, func(node, _ string) bool { return view.nodes[node] == nil })
 }
 
 // failed reports nodes that are not tainted because of an error. A right may be missing: then no
@@ -74,19 +71,6 @@ func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(tai
 
 // maxNote leaves room in an event's note for the text before the message.
 const maxNote = 900
-
-// first reports whether a reason is new in an incident.
-func (r *Reconciler) first(node, incident, reason string) bool {
-	if r.reported[node].incident != incident {
-		r.reported[node] = reported{incident, map[string]bool{}}
-	}
-	said := r.reported[node].reasons
-	if said[reason] {
-		return false
-	}
-	said[reason] = true
-	return true
-}
 
 // incident names a node's loss: by its record, or by its time while there is none.
 func incident(view *view, v taint.Verdict) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
 
@@ -47,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // prepare initializes what is kept between looks.
 func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 	var err error
-	r.given, r.reported = map[string]string{}, map[string]reported{}
+	r.given = map[string]string{}
 	r.metrics, err = newMetrics(registry)
 	return err
 }
@@ -55,7 +56,7 @@ func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 // nodeChanged reports whether a field of the node that the first check reads has changed. A kubelet
 // writes its node's status every few minutes, mostly with other changes.
 func nodeChanged(before, after *corev1.Node) bool {
-	was, now := nodeOf(before), nodeOf(after)
+	was, now := candidate(fencing.FenceNode(before), before), candidate(fencing.FenceNode(after), after)
 	return was.Node.Ready != now.Node.Ready || was.Node.Unknown != now.Node.Unknown || was.Node.OutOfService != now.Node.OutOfService || was.Node.OwnTaint != now.Node.OwnTaint ||
 		was.Cordoned != now.Cordoned || was.OptedOut != now.OptedOut || !maps.Equal(was.Labels, now.Labels)
 }

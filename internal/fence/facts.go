@@ -2,6 +2,7 @@ package fence
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,7 +35,12 @@ type Node struct {
 	RecordedLoss string
 	// Addresses of the node, internal and external ones.
 	Addresses []netip.Addr
+	// InUse are the unique names of volumes in its status.volumesInUse, by the kubelet, which also lists volumes that it waits for.
+	// Attached are those in its status.volumesAttached, by the attach-detach controller.
+	InUse, Attached []string
 }
+
+func (n Node) uses(v Volume) bool { return slices.Contains(n.InUse, UniqueName(v.Driver, v.Handle)) }
 
 // Facts are what is known of one machine.
 type Facts struct {

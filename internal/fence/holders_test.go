@@ -159,7 +159,7 @@ func TestVolumeOfOtherNameIsHeldByItsHandle(t *testing.T) {
 	sakes := Namesakes{Node: s.Node, Records: []Record{{Name: "node-1", Status: s.Status}}}
 	for v, held := range map[*Volume]bool{&image: true, &restored: true, &older: true, &elsewhere: false} {
 		must.Equal(t, sakes.recorded(v.Held()), held, "%s %s on record", v.Name, v.Handle)
-		holders := sakes.Holders(*v, false)
+		holders := sakes.Holders(*v)
 		must.True(t, len(holders) == 1 && (holders[0].Record != "") == held, "%s: holders are %+v", v.Name, holders)
 	}
 	back := Holder{Node: readyNamed("node-1", "boot-1"), Record: "node-1", Status: s.Status}

@@ -164,43 +164,55 @@ func (n Namesakes) Missing(p Policy) (Facts, bool) {
 
 // Holders are the machines of the name that may hold a volume. A shown volume that is on no record belongs to no known
 // machine: neither fences nor overrides count for it.
-func (n Namesakes) Holders(v Volume, inUse bool) []Holder {
+func (n Namesakes) Holders(v Volume) []Holder {
 	var holders []Holder
 	present := n.present()
 	for i, r := range n.Records {
 		h := Holder{Node: Node{Name: n.Node.Name}, Record: r.Name, Status: r.Status, Override: r.Override, Replaced: n.Node.Exists && i != present}
 		if i == present {
-			h.Node, h.InUse = n.Node, inUse
+			h.Node, h.InUse = n.Node, n.Node.uses(v)
 		}
 		if i == present || onRecord(r, v.Held()) {
 			holders = append(holders, h)
 		}
 	}
 	if n.Node.Exists && present < 0 || !n.Node.Exists && !n.recorded(v.Held()) {
-		holders = append(holders, Holder{Node: n.Node, InUse: inUse})
+		holders = append(holders, Holder{Node: n.Node, InUse: n.Node.uses(v)})
 	}
 	return holders
 }
 
-// Machines lists the machines of all records, each with its Node if it still has the name, and Nodes without record.
-func Machines(nodes []Node, records []Record) []Other {
-	byName := map[string]*Namesakes{}
+// ByName groups all Nodes and records by node name. The records of a name are sorted, the earliest machine first.
+func ByName(nodes []Node, records []Record) map[string]*Namesakes {
+	all := map[string]*Namesakes{}
 	of := func(name string) *Namesakes {
-		if byName[name] == nil {
-			byName[name] = &Namesakes{Node: Node{Name: name}}
+		if all[name] == nil {
+			all[name] = &Namesakes{Node: Node{Name: name}}
 		}
-		return byName[name]
+		return all[name]
 	}
 	for _, n := range nodes {
 		of(n.Name).Node = n
 	}
 	for _, r := range records {
-		of(r.NodeName()).Records = append(of(r.NodeName()).Records, r)
+		n := of(r.NodeName())
+		n.Records = append(n.Records, r)
+		if r.Name != r.NodeName() {
+			of(r.Name).Taken = true
+		}
 	}
-	var all []Other
+	for _, n := range all {
+		slices.SortFunc(n.Records, func(a, b Record) int {
+			return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
+		})
+	}
+	return all
+}
+
+// Machines lists the machines of all records, each with its Node if it still has the name, and Nodes without record.
+func Machines(byName map[string]*Namesakes) (all []Other) {
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		n := byName[name]
-		slices.SortFunc(n.Records, func(a, b Record) int { return strings.Compare(a.Name, b.Name) })
 		for i, r := range n.Records {
 			o := Other{Record: r.Name, Node: Node{Name: name}, Status: r.Status, Override: r.Override}
 			if n.present() == i {

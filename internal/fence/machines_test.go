@@ -81,7 +81,7 @@ func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 				must.Equal(t, VolumeNames(f.Holding), test.unseen)
 			}
 			holders := ""
-			for _, h := range test.Holders(Volume{Name: "pv-3", Driver: rbd, ClusterID: "a"}, false) {
+			for _, h := range test.Holders(Volume{Name: "pv-3", Driver: rbd, ClusterID: "a"}) {
 				switch {
 				case h.Record != "":
 					holders += h.Record

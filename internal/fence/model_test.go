@@ -357,7 +357,7 @@ func (w *world) gate(v Volume, node string) *Held {
 		sakes := w.records.of(name, w.node(name, w.nodes[name]))
 		inUse := slices.Contains(w.nodes[name].inUse, unique(v))
 		if name == node || sakes.recorded(v.Held()) || inUse || slices.Contains(w.attachedTo(v.Name), name) {
-			holders = append(holders, sakes.Holders(v, inUse)...)
+			holders = append(holders, sakes.Holders(v)...)
 		}
 	}
 	return w.broken.gate(v, node, holders, w.policy())
@@ -808,7 +808,7 @@ func (w *world) node(name string, n worldNode) Node {
 	}
 	return Node{
 		Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{UID: types.UID(n.uid), BootID: n.bootID, SystemUUID: n.uuid},
-		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, Unknown: n.unknown, RecordedLoss: n.loss,
+		Ready: n.ready, ReadyChanged: n.changed, OutOfService: n.taint, OwnTaint: n.own, Addresses: []netip.Addr{n.address}, Unknown: n.unknown, RecordedLoss: n.loss, InUse: n.inUse,
 	}
 }
 
@@ -888,7 +888,7 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 	for o, r := range v.records {
 		all = append(all, r.read(o))
 	}
-	f.Machines = Machines(nodes, all)
+	f.Machines = Machines(ByName(nodes, all))
 	for i, o := range f.Machines {
 		if o.Node.Exists {
 			f.Machines[i].ClientAddresses = slices.Collect(maps.Values(v.nodes[o.Node.Name].clients))

@@ -144,18 +144,13 @@ func owners(pods []corev1.Pod) map[types.UID]bool {
 	return uids
 }
 
-// allFences are the NetworkFences of the snapshot, or of the cache.
-func (r *FenceReader) allFences(ctx context.Context) (all []fence.NetworkFence, missing bool, err error) {
-	if r.snapshot != nil {
-		return r.snapshot.fences, r.snapshot.noCSIAddons, nil
-	}
-	return r.networkFences(ctx, r.objects)
-}
-
-// networkFences lists the cluster's NetworkFences, Fairlead's and others'. missing reports
+// networkFences lists the cluster's NetworkFences, Fairlead's and others', unless a snapshot has them. missing reports
 // that the kind does not exist, so that no fence can be requested. Versions of csi-addons
 // without NetworkFenceClasses fence by driver and Secret.
 func (r *FenceReader) networkFences(ctx context.Context, from client.Reader) (all []fence.NetworkFence, missing bool, err error) {
+	if r.snapshot != nil {
+		return r.snapshot.fences, r.snapshot.noCSIAddons, nil
+	}
 	var list csiaddons.NetworkFenceList
 	if err := from.List(ctx, &list); lists.NotInstalled(err) {
 		return nil, true, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
 // storageClasses of protected drivers.
@@ -28,22 +27,12 @@ func storageClassIdentity(c *storagev1.StorageClass) identityKey {
 	return identityKey{c.Provisioner, c.Parameters[caches.ClusterIDAttribute]}
 }
 
-// secret to fence an identity with: from one of the node's volumes, else from a StorageClass. Static volumes have no
-// secret. So if a secret is needed, it is taken from any volume of the identity.
-func (r *FenceReader) secret(s ledgerSources, id identityKey, needed bool) *v1alpha1.SecretReference {
-	of := func(v fence.Volume) bool {
-		return v.Secret != nil && v.Driver == id.driver && v.ClusterID == id.clusterID
-	}
-	if i := slices.IndexFunc(s.view.volumes, of); i >= 0 {
-		return s.view.volumes[i].Secret
-	}
+// secret to fence an identity with: from a StorageClass, else from any volume of the identity. Static volumes have no secret.
+func (r *FenceReader) secret(s ledgerSources, id identityKey) *v1alpha1.SecretReference {
 	for i := range s.classes {
 		if secret := classSecret(&s.classes[i]); secret != nil && storageClassIdentity(&s.classes[i]) == id {
 			return secret
 		}
-	}
-	if !needed {
-		return nil
 	}
 	return r.held.secretOf(id)
 }

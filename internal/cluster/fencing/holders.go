@@ -23,7 +23,7 @@ type HolderReader struct {
 	live client.Reader
 	Held *Holdings
 	// all reads all nodes and records.
-	all *lists.Shared[machines]
+	all *lists.Shared[map[string]*fence.Namesakes]
 }
 
 // ErrNotSynced: which nodes may hold a volume is not known yet.
@@ -139,12 +139,9 @@ func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 
 // Present reads the machine that has a node name now, and its record.
 func (r *HolderReader) Present(ctx context.Context, name string) (fence.Node, fence.Record, error) {
-	sakes, _, err := r.namesakes(ctx, name, nil, "")
-	if err != nil {
-		return fence.Node{}, fence.Record{}, err
-	}
+	sakes, err := r.namesakes(ctx, name, nil)
 	record, _ := sakes.Present()
-	return sakes.Node, record, nil
+	return sakes.Node, record, err
 }
 
 // HoldersOf reads the machines of one node name that have or had a volume.
@@ -153,35 +150,27 @@ func (r *HolderReader) HoldersOf(ctx context.Context, v fence.Volume, name strin
 }
 
 func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name string, records map[string]bool) ([]fence.Holder, error) {
-	sakes, inUse, err := r.namesakes(ctx, name, records, fence.UniqueName(v.Driver, v.Handle))
+	sakes, err := r.namesakes(ctx, name, records)
 	if err != nil {
 		return nil, err
 	}
-	return sakes.Holders(v, inUse), nil
+	return sakes.Holders(v), nil
 }
 
-// namesakes reads a node and its records: the record with the node's name, those that the watches name, and the given ones. inUse
-// is whether the node's kubelet uses the volume, which is a unique name.
-func (r *HolderReader) namesakes(ctx context.Context, name string, records map[string]bool, volume string) (sakes fence.Namesakes, inUse bool, err error) {
-	sakes.Node = fence.Node{Name: name}
+// namesakes reads a node and its records: the record with the node's name, those that the watches name, and the given ones.
+func (r *HolderReader) namesakes(ctx context.Context, name string, more map[string]bool) (fence.Namesakes, error) {
+	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
 	if !r.Held.Synced() {
-		return sakes, false, ErrNotSynced
+		return sakes, ErrNotSynced
 	}
 	var node corev1.Node
 	if there, err := get(ctx, r.live, name, &node); err != nil {
-		return sakes, false, err
+		return sakes, err
 	} else if there {
-		sakes.Node, inUse = FenceNode(&node), usesVolume(&node, volume)
+		sakes.Node = FenceNode(&node)
 	}
-	found, _, err := r.Held.readRecords(ctx, r.live, name, slices.Collect(maps.Keys(records)))
-	for i := range found {
-		sakes.Records = append(sakes.Records, FenceRecord(&found[i]))
-	}
-	return sakes, inUse, err
-}
-
-func usesVolume(node *corev1.Node, volume string) bool {
-	return slices.Contains(node.Status.VolumesInUse, corev1.UniqueVolumeName(volume))
+	_, err := r.Held.readRecords(ctx, r.live, &sakes, more)
+	return sakes, err
 }
 
 // listed lists all nodes and records, and returns the holders among the names.
@@ -192,49 +181,26 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[str
 	}
 	var holders []fence.Holder
 	for name := range names {
-		sakes := fence.Namesakes{Node: fence.Node{Name: name}, Records: all.records[name]}
-		node, there := all.nodes[name]
-		if there {
-			sakes.Node = node.Node
+		sakes := all[name]
+		if sakes == nil {
+			sakes = &fence.Namesakes{Node: fence.Node{Name: name}}
 		}
-		holders = append(holders, sakes.Holders(v, slices.Contains(node.inUse, corev1.UniqueVolumeName(fence.UniqueName(v.Driver, v.Handle))))...)
+		holders = append(holders, sakes.Holders(v)...)
 	}
 	return sortedHolders(holders), nil
 }
 
-// machines are all nodes, and all records by the name of their node.
-type machines struct {
-	nodes   map[string]usingNode
-	records map[string][]fence.Record
-}
-
-type usingNode struct {
-	fence.Node
-	inUse []corev1.UniqueVolumeName
-}
-
-func (r *HolderReader) machines(ctx context.Context) (machines, error) {
-	all := machines{map[string]usingNode{}, map[string][]fence.Record{}}
-	var nodes corev1.NodeList
-	err := lists.EachPage(ctx, r.live, &nodes, func() error {
-		for i := range nodes.Items {
-			all.nodes[nodes.Items[i].Name] = usingNode{FenceNode(&nodes.Items[i]), nodes.Items[i].Status.VolumesInUse}
-		}
-		return nil
-	})
+// machines reads all nodes and records page by page, so that no whole list is in memory.
+func (r *HolderReader) machines(ctx context.Context) (map[string]*fence.Namesakes, error) {
+	var nodes []fence.Node
+	err := lists.ForEach(ctx, lists.NewLive(r.live), &corev1.NodeList{}, func(n *corev1.Node) { nodes = append(nodes, FenceNode(n)) })
 	if err != nil {
-		return all, fmt.Errorf("listing nodes: %w", err)
+		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	var records v1alpha1.NodeFenceList
-	err = lists.EachPage(ctx, r.live, &records, func() error {
-		for i := range records.Items {
-			node := NodeOfFence(&records.Items[i])
-			all.records[node] = append(all.records[node], FenceRecord(&records.Items[i]))
-		}
-		return nil
-	})
+	var records []fence.Record
+	err = lists.ForEach(ctx, lists.NewLive(r.live), &v1alpha1.NodeFenceList{}, func(n *v1alpha1.NodeFence) { records = append(records, FenceRecord(n)) })
 	if err != nil {
-		return all, fmt.Errorf("listing NodeFences: %w", err)
+		return nil, fmt.Errorf("listing NodeFences: %w", err)
 	}
-	return all, nil
+	return fence.ByName(nodes, records), nil
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
@@ -35,32 +37,40 @@ func (r *FenceReader) attachmentsNow(ctx context.Context) (map[string][]attached
 
 // attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
 // then never missed.
-func (r *FenceReader) attachedAndNode(ctx context.Context, name string, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
-	decides := r.snapshot != nil
-	attached := r.held.attachedTo(name)
-	if decides {
-		attached = r.snapshot.attached[name]
-	}
-	node := &corev1.Node{}
-	found, err := get(ctx, r.read(), name, node)
-	if err != nil || !found {
+func (r *FenceReader) attachedAndNode(ctx context.Context, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
+	s, name := r.snapshot, sakes.Node.Name
+	if s == nil {
+		attached := r.held.attachedTo(name)
+		node, err := r.node(ctx, r.objects, sakes)
 		return attached, node, err
+	}
+	attached, node := s.attached[name], s.nodes[name]
+	if node == nil {
+		return attached, nil, nil
 	}
 	sakes.Node = FenceNode(node)
 	was, _ := sakes.Present()
-	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !decides || !sakes.Node.Ready || rebooted || len(attached) == 0 {
+	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !sakes.Node.Ready || rebooted || len(attached) == 0 {
 		return attached, node, nil
 	}
 	// The rows may still show a force-detached volume as attached, although the node may write to the volume.
-	if attached, err = r.stillAttached(ctx, attached); err != nil {
+	attached, err := r.stillAttached(ctx, attached)
+	if err != nil {
 		return nil, nil, err
 	}
-	node, sakes.Node = &corev1.Node{}, fence.Node{Name: name}
-	if found, err := get(ctx, r.live, name, node); err != nil || !found {
-		return attached, node, err
+	node, err = r.node(ctx, r.live, sakes)
+	return attached, node, err
+}
+
+// node reads a Node; nil if there is none.
+func (r *FenceReader) node(ctx context.Context, from client.Reader, sakes *fence.Namesakes) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if there, err := get(ctx, from, sakes.Node.Name, node); err != nil || !there {
+		sakes.Node = fence.Node{Name: sakes.Node.Name}
+		return nil, err
 	}
 	sakes.Node = FenceNode(node)
-	return attached, node, nil
+	return node, nil
 }
 
 // stillAttached returns the attachments that still exist, by live reads.
@@ -81,7 +91,6 @@ func (r *FenceReader) stillAttached(ctx context.Context, cached []attachedVolume
 type seen struct {
 	// unresolved: the node uses a volume whose PersistentVolume was not found.
 	unresolved bool
-	volumes    []fence.Volume
 	attached   []attachedVolume
 	// pods that use protected volumes.
 	pods       []corev1.Pod
@@ -89,7 +98,7 @@ type seen struct {
 }
 
 // seenOn collects all volumes, attachments and pods under a node name.
-func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *corev1.Node, attached []attachedVolume) (seen, error) {
+func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attached []attachedVolume) (seen, error) {
 	s := seen{attached: attached}
 	found := map[string]fence.Volume{}
 	var use fence.Use
@@ -100,9 +109,9 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 			return s, err
 		}
 	}
-	use.InUse, use.AttachedNames = namesInUse(node), namesAttached(node)
+	use.InUse, use.AttachedNames = sakes.Node.InUse, sakes.Node.Attached
 	var err error
-	if s.unresolved, err = r.findHandles(ctx, node, found); err != nil {
+	if s.unresolved, err = r.findHandles(ctx, sakes.Node, found); err != nil {
 		return s, err
 	}
 	var pods []corev1.Pod
@@ -116,8 +125,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, node *
 		}
 		use.Claimed = append(use.Claimed, names...)
 	}
-	s.volumes = slices.SortedFunc(maps.Values(found), func(a, b fence.Volume) int { return strings.Compare(a.Name, b.Name) })
-	sakes.Shown = fence.Holding(use, s.volumes, r.Protects)
+	sakes.Shown = fence.Holding(use, slices.Collect(maps.Values(found)), r.Protects)
 	return s, nil
 }
 
@@ -180,8 +188,8 @@ func (r *FenceReader) findVolume(ctx context.Context, name string, found map[str
 
 // findHandles looks for the volumes that the Node lists by driver and handle. If no such PersistentVolume is known,
 // the attachment names it: its name follows from volume and node. Without an attachment, the volume stays unresolved.
-func (r *FenceReader) findHandles(ctx context.Context, node *corev1.Node, found map[string]fence.Volume) (unresolved bool, err error) {
-	names := volumesInUse(node)
+func (r *FenceReader) findHandles(ctx context.Context, node fence.Node, found map[string]fence.Volume) (unresolved bool, err error) {
+	names := slices.Concat(node.InUse, node.Attached)
 	slices.Sort(names)
 	for _, unique := range slices.Compact(names) {
 		driver, handle, ok := fence.ParseUniqueName(unique)

@@ -1,9 +1,12 @@
 package fencing
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unique"
@@ -260,31 +263,36 @@ func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, err
 	}), nil
 }
 
-// recordsOf names the records of the machines that have or had a node's name.
-func (h *Holdings) recordsOf(node string) []string {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return slices.Clone(h.records[node])
-}
-
 // readRecords reads the records of a node name: those that the watches name, more, and the record with the name itself, which
 // may be taken by another node's machine.
-func (h *Holdings) readRecords(ctx context.Context, from getter, node string, more []string) (found []v1alpha1.NodeFence, taken bool, err error) {
-	names := slices.Concat(h.recordsOf(node), more, []string{node})
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		var record v1alpha1.NodeFence
-		there, err := get(ctx, from, name, &record)
+func (h *Holdings) readRecords(ctx context.Context, from client.Reader, sakes *fence.Namesakes, more map[string]bool) (found []*v1alpha1.NodeFence, err error) {
+	node := sakes.Node.Name
+	names := map[string]bool{node: true}
+	maps.Copy(names, more)
+	h.mu.RLock()
+	for _, name := range h.records[node] {
+		names[name] = true
+	}
+	h.mu.RUnlock()
+	for name := range names {
+		record := &v1alpha1.NodeFence{}
+		there, err := get(ctx, from, name, record)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if there && NodeOfFence(&record) == node {
+		if there && NodeOfFence(record) == node {
 			found = append(found, record)
 		} else if name == node {
-			taken = there
+			sakes.Taken = there
 		}
 	}
-	return found, taken, nil
+	slices.SortFunc(found, func(a, b *v1alpha1.NodeFence) int {
+		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
+	})
+	for _, record := range found {
+		sakes.Records = append(sakes.Records, FenceRecord(record))
+	}
+	return found, nil
 }
 
 // nodes counts all nodes.

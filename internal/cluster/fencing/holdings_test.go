@@ -112,7 +112,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 					want = append(want, o.GetName())
 				}
 			}
-			got := h.recordsOf(node)
+			got := slices.Clone(h.records[node])
 			slices.Sort(got)
 			slices.Sort(want)
 			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)

@@ -55,7 +55,7 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.Stor
 		if _, registered := s.nodeIDs[id.driver]; len(i.Addresses) == 0 && !used && !registered {
 			continue // nothing of the storage system can be on this node
 		}
-		i.Secret = r.secret(s, id, i.Class == "" && used)
+		i.Secret = r.secret(s, id)
 		ledger = append(ledger, i)
 	}
 	return ledger, nil
@@ -110,7 +110,7 @@ func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identity
 // itself; else the problem. An address on the cluster network never counts: the storage sees an address that many pods share.
 func profileAddresses(p config.FencingProfile, driver string, node *corev1.Node, pods []corev1.Pod) (cidrs []string, problem string) {
 	clients := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-		return !slices.ContainsFunc(p.Storage().ClientPods(driver), func(set map[string]string) bool { return matches(set, pod.Labels) })
+		return !selects(p.Storage().ClientPods(driver), &pod)
 	})
 	if len(clients) == 0 {
 		return nil, fmt.Sprintf("no client pod of %s is on the node in namespace %s", driver, p.Namespace)

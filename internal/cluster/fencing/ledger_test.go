@@ -128,7 +128,7 @@ func TestSecretsToFenceWith(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		"of the volume, before that of the class": {[]client.Object{objects.CephVolume("pvc-a", rbd, "one", withSecret("volume")), objects.CephClass("block", rbd, "one", "class")}, "volume"},
+		"of the class, before that of the volume": {[]client.Object{objects.CephVolume("pvc-a", rbd, "one", withSecret("volume")), objects.CephClass("block", rbd, "one", "class")}, "class"},
 		"of the class of the cluster":             {[]client.Object{objects.CephVolume("pvc-a", rbd, "one"), objects.CephClass("a", rbd, "two", "other"), objects.CephClass("b", rbd, "one", "class")}, "class"},
 		"no template":                             {[]client.Object{objects.CephVolume("pvc-a", rbd, "one"), objects.CephClass("a", rbd, "one", "${pvc.name}"), objects.CephClass("b", rbd, "one", "class")}, "class"},
 		"a static volume takes another volume's":  {[]client.Object{objects.CephVolume("pvc-a", rbd, "one"), objects.CephVolume("pvc-b", rbd, "two", withSecret("wrong")), objects.CephVolume("pvc-d", rbd, "one", withSecret("last")), objects.CephVolume("pvc-c", rbd, "one", withSecret("first"))}, "first"},
@@ -283,7 +283,7 @@ func TestCopiesForFencing(t *testing.T) {
 	must.Do(t, err)
 	got := slim.(*corev1.Node)
 	if !FenceNode(got).ReadyChanged.Equal(want.ReadyChanged) || FenceNode(got).Machine != want.Machine || !FenceNode(got).OwnTaint || !slices.Equal(FenceNode(got).Addresses, want.Addresses) ||
-		len(volumesInUse(got)) != 1 || len(got.Status.Images) != 0 || !got.Status.Conditions[0].LastHeartbeatTime.IsZero() {
+		len(FenceNode(got).InUse) != 1 || len(got.Status.Images) != 0 || !got.Status.Conditions[0].LastHeartbeatTime.IsZero() {
 		t.Errorf("got %+v", got)
 	}
 	class := objects.CephClass("block", rbd, "one", "s")

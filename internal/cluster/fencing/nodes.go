@@ -27,7 +27,7 @@ func CordonedSince(node *corev1.Node) time.Time {
 
 // FenceNodeChanged reports whether a Node changed in what fencing reads. Cordoning counts, since a drain mostly follows.
 func FenceNodeChanged(was, is *corev1.Node) bool {
-	return !CordonedSince(was).Equal(CordonedSince(is)) || !reflect.DeepEqual(FenceNode(was), FenceNode(is)) || !slices.Equal(volumesInUse(was), volumesInUse(is))
+	return !CordonedSince(was).Equal(CordonedSince(is)) || !reflect.DeepEqual(FenceNode(was), FenceNode(is))
 }
 
 // NodesByID names the nodes that may have a driver's node ID: those whose CSINode has it, and the node of that name.

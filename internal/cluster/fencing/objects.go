@@ -40,29 +40,14 @@ func FenceNode(n *corev1.Node) fence.Node {
 			node.Addresses = append(node.Addresses, address.Unmap())
 		}
 	}
+	for _, name := range n.Status.VolumesInUse {
+		node.InUse = append(node.InUse, string(name))
+	}
+	for _, a := range n.Status.VolumesAttached {
+		node.Attached = append(node.Attached, string(a.Name))
+	}
 	return node
 }
-
-// namesInUse are the unique names that the kubelet reports in use. It reports volumes that it waits for too.
-func namesInUse(n *corev1.Node) []string {
-	var names []string
-	for _, name := range n.Status.VolumesInUse {
-		names = append(names, string(name))
-	}
-	return names
-}
-
-// namesAttached are the unique names that the attach-detach controller reports attached.
-func namesAttached(n *corev1.Node) []string {
-	var names []string
-	for _, a := range n.Status.VolumesAttached {
-		names = append(names, string(a.Name))
-	}
-	return names
-}
-
-// volumesInUse are namesInUse and namesAttached.
-func volumesInUse(n *corev1.Node) []string { return append(namesInUse(n), namesAttached(n)...) }
 
 // FenceVolume is what fencing reads of a PersistentVolume, CSI or not.
 func FenceVolume(pv *corev1.PersistentVolume) fence.Volume {

@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/caches"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
@@ -20,67 +20,45 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-// podsAround are the storage's pods.
-type podsAround struct {
-	servers     []fence.Server
-	selfFencing map[string]string
-	// clients are the addresses of all pods, by node.
-	clients map[string][]netip.Addr
-}
-
 // ownAddresses: fences block addresses of pods. The address of an ended pod may belong to another pod already.
 func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
 
-// podsNow reads the storage's pods. Those are read live whose addresses a fence may block.
-func (r *FenceReader) podsNow(ctx context.Context) (*podsAround, error) {
-	s := &podsAround{selfFencing: map[string]string{}, clients: map[string][]netip.Addr{}}
+// addPods adds the storage's pods to a snapshot. Those are read live whose addresses a fence may block.
+func (r *FenceReader) addPods(ctx context.Context, s *snapshot) error {
+	s.selfFencing = map[string]string{}
+	clients := map[string][]netip.Addr{}
 	for _, p := range r.profiles() {
-		from, servers := r.objects, p.Storage().ServerLabels
+		from := r.objects
 		if ownAddresses(p) {
 			from = lists.NewLive(r.live)
 		}
 		pods, err := r.storagePods(ctx, from, p.Namespace)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.selfFencing[p.Name] = firstOf(pods)
 		for i := range pods {
 			pod := &pods[i]
-			addresses := podAddresses(pod)
+			addresses, node := podAddresses(pod), pod.Spec.NodeName
 			// All pods of the storage system count, not only its clients: no fence may block any of them.
-			if node := pod.Spec.NodeName; node != "" {
-				s.clients[node] = append(s.clients[node], addresses...)
-			}
-			if slices.ContainsFunc(servers, func(set map[string]string) bool { return matches(set, pod.Labels) }) {
-				s.servers = append(s.servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Addresses: append(addresses, hostAddresses(pod)...)})
+			clients[node] = append(clients[node], addresses...)
+			if selects(p.Storage().ServerLabels, pod) {
+				s.servers = append(s.servers, fence.Server{Name: "pod " + pod.Namespace + "/" + pod.Name, Node: node, Addresses: append(addresses, hostAddresses(pod)...)})
 			}
 		}
 	}
 	slices.SortFunc(s.servers, func(a, b fence.Server) int { return strings.Compare(a.Name, b.Name) })
-	return s, nil
+	for i := range s.machines {
+		if s.machines[i].Node.Exists {
+			s.machines[i].ClientAddresses = clients[s.machines[i].Node.Name]
+		}
+	}
+	return nil
 }
 
 // addOthers adds what a fence could hurt: all machines, and the storage's servers. The decisions of a round share them.
 func (r *FenceReader) addOthers(f *fence.Facts) {
-	f.Servers, f.SelfFencing, f.Machines = r.snapshot.pods.servers, r.snapshot.pods.selfFencing, r.snapshot.machines
-}
-
-// machinesOf nodes and records, with the addresses of the storage's pods on them.
-func machinesOf(nodes []corev1.Node, records []v1alpha1.NodeFence, clients map[string][]netip.Addr) []fence.Other {
-	present, recorded := make([]fence.Node, len(nodes)), make([]fence.Record, len(records))
-	for i := range nodes {
-		present[i] = FenceNode(&nodes[i])
-	}
-	for i := range records {
-		recorded[i] = FenceRecord(&records[i])
-	}
-	all := fence.Machines(present, recorded)
-	for i := range all {
-		if all[i].Node.Exists {
-			all[i].ClientAddresses = clients[all[i].Node.Name]
-		}
-	}
-	return all
+	f.Servers, f.SelfFencing, f.Machines = r.snapshot.servers, r.snapshot.selfFencing, r.snapshot.machines
 }
 
 // storagePods of a storage system that have not ended.
@@ -126,13 +104,9 @@ func (r *FenceReader) nodeIDs(ctx context.Context, node string) (map[string]stri
 	return ids, nil
 }
 
-func matches(set, labels map[string]string) bool {
-	for key, value := range set {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return len(set) > 0
+// selects reports whether one of several sets of labels selects a pod.
+func selects(sets []map[string]string, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(sets, func(set map[string]string) bool { return labels.SelectorFromSet(set).Matches(labels.Set(pod.Labels)) })
 }
 
 // podAddresses are a pod's addresses on all networks.

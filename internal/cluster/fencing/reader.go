@@ -51,19 +51,6 @@ func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
 
-// getter is the part of client.Reader that a snapshot has.
-type getter interface {
-	Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error
-}
-
-// read is where Nodes and NodeFences are read.
-func (r *FenceReader) read() getter {
-	if r.snapshot != nil {
-		return r.snapshot
-	}
-	return r.objects
-}
-
 // FenceView is what the cluster shows of one machine.
 type FenceView struct {
 	Facts fence.Facts
@@ -78,8 +65,6 @@ type FenceView struct {
 	Leaving bool
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
-	// volumes on the node.
-	volumes []fence.Volume
 	// named: NetworkFences name the node.
 	named bool
 }
@@ -91,29 +76,29 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 		return nil, ErrNotSynced
 	}
 	sakes := fence.Namesakes{Node: fence.Node{Name: name}}
-	records, err := r.recordsOf(ctx, name, &sakes)
+	records, err := r.recordsOf(ctx, &sakes)
 	if err != nil {
 		return nil, err
 	}
 	policy := r.Policy()
-	attached, node, err := r.attachedAndNode(ctx, name, &sakes)
+	attached, node, err := r.attachedAndNode(ctx, &sakes)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := r.seenOn(ctx, &sakes, node, attached)
+	seen, err := r.seenOn(ctx, &sakes, attached)
 	if err != nil {
 		return nil, err
 	}
 	views := make([]*FenceView, 0, len(records)+1)
 	for i := range records {
-		views = append(views, &FenceView{Facts: sakes.Of(i), Record: &records[i]})
+		views = append(views, &FenceView{Facts: sakes.Of(i), Record: records[i]})
 	}
 	if f, missing := sakes.Missing(policy); missing {
 		views = append(views, &FenceView{Facts: f})
 	}
 	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
 	// another node may block this node.
-	fences, noCSIAddons, err := r.allFences(ctx)
+	fences, noCSIAddons, err := r.networkFences(ctx, r.objects)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +106,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
-		v.Unresolved, v.named, v.volumes, v.Unattached = seen.unresolved, named, seen.volumes, seen.unattached
+		v.Unresolved, v.named, v.Unattached = seen.unresolved, named, seen.unattached
 		if f.Node.Exists {
 			v.Node = node
 		}
@@ -193,7 +178,7 @@ func (v *FenceView) Quiet() bool {
 }
 
 // get reads a cluster-scoped object, and reports whether it exists.
-func get(ctx context.Context, from getter, name string, into client.Object) (bool, error) {
+func get(ctx context.Context, from client.Reader, name string, into client.Object) (bool, error) {
 	err := from.Get(ctx, client.ObjectKey{Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil

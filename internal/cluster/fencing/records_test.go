@@ -31,8 +31,8 @@ func TestRecordsOfNodeNameAreFound(t *testing.T) {
 		"of none":         {readerOf(t, config.Fencing{}, c, c), "node-3", nil, false},
 		"of another node": {readerOf(t, config.Fencing{}, c, c), "node-2", nil, true},
 	} {
-		sakes := fence.Namesakes{}
-		records, err := test.recordsOf(t.Context(), test.node, &sakes)
+		sakes := fence.Namesakes{Node: fence.Node{Name: test.node}}
+		records, err := test.recordsOf(t.Context(), &sakes)
 		var got []string
 		for i := range records {
 			got = append(got, records[i].Name)

@@ -1,14 +1,11 @@
 package fencing
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -18,15 +15,16 @@ import (
 
 // snapshot is what all decisions of an incident share. It costs the same few requests for one lost node and for a hundred.
 type snapshot struct {
-	// records by name, and their names by node.
+	// named are all machines, by node name. Their objects are in nodes by that name, and in records by their own.
+	named   map[string]*fence.Namesakes
+	nodes   map[string]*corev1.Node
 	records map[string]*v1alpha1.NodeFence
-	ofNode  map[string][]string
 	// attached are the attachments of the nodes to decide on.
 	attached map[string][]attachedVolume
-	nodes    map[string]*corev1.Node
-	// machines, and the storage's pods, are what a fence could hurt.
-	machines []fence.Other
-	pods     *podsAround
+	// machines, and the storage's pods, are what a fence could hurt. selfFencing are pods of drivers that fence by themselves, by profile.
+	machines    []fence.Other
+	servers     []fence.Server
+	selfFencing map[string]string
 	// fences are all NetworkFences. noCSIAddons: their kind is not installed.
 	fences      []fence.NetworkFence
 	noCSIAddons bool
@@ -41,15 +39,14 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 	if !r.held.Synced() {
 		return nil, ErrNotSynced
 	}
-	s := &snapshot{attached: map[string][]attachedVolume{}, records: map[string]*v1alpha1.NodeFence{}, ofNode: map[string][]string{}, nodes: map[string]*corev1.Node{}}
+	s := &snapshot{attached: map[string][]attachedVolume{}, records: map[string]*v1alpha1.NodeFence{}, nodes: map[string]*corev1.Node{}}
 	records, err := r.recordsNow(ctx)
 	if err != nil {
 		return nil, err
 	}
+	recorded := make([]fence.Record, len(records))
 	for i := range records {
-		record := &records[i]
-		s.records[record.Name] = record
-		s.ofNode[NodeOfFence(record)] = append(s.ofNode[NodeOfFence(record)], record.Name)
+		s.records[records[i].Name], recorded[i] = &records[i], FenceRecord(&records[i])
 	}
 	for _, name := range names {
 		s.attached[name] = r.held.attachedTo(name)
@@ -58,9 +55,11 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 	if err != nil {
 		return nil, err
 	}
+	present := make([]fence.Node, len(nodes))
 	for i := range nodes {
-		s.nodes[nodes[i].Name] = &nodes[i]
+		s.nodes[nodes[i].Name], present[i] = &nodes[i], FenceNode(&nodes[i])
 	}
+	s.named = fence.ByName(present, recorded)
 	if slices.ContainsFunc(names, s.isMissing) {
 		// No volumesInUse is left to check stale attachments against. A deleted node gets no new ones, so one live read is enough.
 		now, err := r.attachmentsNow(ctx)
@@ -76,10 +75,10 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 	if s.fences, s.noCSIAddons, err = r.networkFences(ctx, r.live); err != nil {
 		return nil, err
 	}
-	if s.pods, err = r.podsNow(ctx); err != nil {
+	s.machines = fence.Machines(s.named)
+	if err := r.addPods(ctx, s); err != nil {
 		return nil, err
 	}
-	s.machines = machinesOf(nodes, records, s.pods.clients)
 	now := *r
 	now.snapshot = s
 	return &now, nil
@@ -87,30 +86,11 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 
 // isMissing reports whether a node has no Node, and no record says so yet.
 func (s *snapshot) isMissing(name string) bool {
-	var newest *v1alpha1.NodeFence
-	for _, record := range s.ofNode[name] {
-		if r := s.records[record]; newest == nil || r.Status.Ordinal > newest.Status.Ordinal {
-			newest = r
-		}
+	sakes := s.named[name]
+	if sakes == nil || len(sakes.Records) == 0 {
+		return s.nodes[name] == nil
 	}
-	return s.nodes[name] == nil && (newest == nil || !newest.Status.Gone)
-}
-
-// Get implements getter for Nodes and NodeFences.
-func (s *snapshot) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	switch into := into.(type) {
-	case *corev1.Node:
-		if node := s.nodes[key.Name]; node != nil {
-			*into = *node
-			return nil
-		}
-	case *v1alpha1.NodeFence:
-		if record := s.records[key.Name]; record != nil {
-			*into = *record
-			return nil
-		}
-	}
-	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+	return s.nodes[name] == nil && !sakes.Records[len(sakes.Records)-1].Status.Gone
 }
 
 // recordsNow reads all records: those in an incident live, since they keep addresses blocked. Those of healthy machines may be
@@ -174,18 +154,12 @@ func (r *FenceReader) nodesNow(ctx context.Context) ([]corev1.Node, error) {
 	if err != nil || r.nodesVersion == nil {
 		return cached, err
 	}
-	if len(cached) <= lists.LargePage {
-		var all corev1.NodeList
-		if err := r.live.List(ctx, &all, client.Limit(lists.LargePage)); err != nil {
-			return nil, fmt.Errorf("listing nodes: %w", err)
-		} else if all.Continue == "" {
-			return all.Items, nil
+	if len(cached) > lists.LargePage {
+		if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
+			return nil, err
+		} else if there {
+			return r.cachedNodes(ctx)
 		}
-	}
-	if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
-		return nil, err
-	} else if there {
-		return r.cachedNodes(ctx)
 	}
 	var all corev1.NodeList
 	if err := lists.NewLive(r.live).List(ctx, &all); err != nil {
@@ -195,19 +169,15 @@ func (r *FenceReader) nodesNow(ctx context.Context) ([]corev1.Node, error) {
 }
 
 // recordsOf reads the records of all machines that have or had a node's name, the earliest first.
-func (r *FenceReader) recordsOf(ctx context.Context, name string, sakes *fence.Namesakes) (records []v1alpha1.NodeFence, err error) {
-	var more []string
-	if r.snapshot != nil {
-		more = r.snapshot.ofNode[name]
+func (r *FenceReader) recordsOf(ctx context.Context, sakes *fence.Namesakes) (records []*v1alpha1.NodeFence, err error) {
+	if r.snapshot == nil {
+		return r.held.readRecords(ctx, r.objects, sakes, nil)
 	}
-	if records, sakes.Taken, err = r.held.readRecords(ctx, r.read(), name, more); err != nil {
-		return nil, err
+	if named := r.snapshot.named[sakes.Node.Name]; named != nil {
+		sakes.Records, sakes.Taken = named.Records, named.Taken
 	}
-	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int {
-		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), cmp.Compare(a.Name, b.Name))
-	})
-	for i := range records {
-		sakes.Records = append(sakes.Records, FenceRecord(&records[i]))
+	for _, record := range sakes.Records {
+		records = append(records, r.snapshot.records[record.Name])
 	}
 	return records, nil
 }

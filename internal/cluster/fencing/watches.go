@@ -51,8 +51,9 @@ func (h *Holdings) kinds(protected func(driver string) bool) []*watched {
 }
 
 func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
-	is := &shown{name: node.Name, node: node.Name, machine: node.Status.NodeInfo.SystemUUID, incident: FenceNode(node).OutOfService}
-	for _, name := range volumesInUse(node) {
+	n := FenceNode(node)
+	is := &shown{name: n.Name, node: n.Name, machine: n.Machine.SystemUUID, incident: n.OutOfService}
+	for _, name := range slices.Concat(n.InUse, n.Attached) {
 		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
 			is.volumes = append(is.volumes, h.hash(name))
 		}

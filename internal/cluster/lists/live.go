@@ -62,7 +62,7 @@ func EachPage(ctx context.Context, from client.Reader, list client.ObjectList, t
 
 func pageOf(list client.ObjectList) int64 {
 	switch list.(type) {
-	case *corev1.PersistentVolumeList, *storagev1.VolumeAttachmentList, *metav1.PartialObjectMetadataList:
+	case *corev1.NodeList, *corev1.PersistentVolumeList, *storagev1.VolumeAttachmentList, *metav1.PartialObjectMetadataList:
 		return LargePage
 	}
 	return Page
