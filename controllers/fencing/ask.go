@@ -17,19 +17,19 @@ type asked struct {
 	turns   chan struct{}
 
 	mu sync.Mutex
-	// asking are the records with an open question, and answers those that no round has used yet.
-	asking  map[string]bool
-	answers map[string]answer
+	// questions by record: those without an answer, and those whose answer no round has used yet.
+	questions map[string]*question
 }
 
-// answer of the storage about one incident.
-type answer struct {
+// question about one incident, and the storage's answer.
+type question struct {
 	incident string
+	answered bool
 	report   fence.Report
 }
 
 func newAsked() *asked {
-	return &asked{turns: make(chan struct{}, askers), asking: map[string]bool{}, answers: map[string]answer{}}
+	return &asked{turns: make(chan struct{}, askers), questions: map[string]*question{}}
 }
 
 // about returns the storage's report for a decision, which no other decision uses. asking: a fence would be requested, and the
@@ -38,29 +38,29 @@ func (a *asked) about(ctx context.Context, r *Reconciler, d decision) (report fe
 	facts, log := d.Facts, r.log(d) // the round changes the view while the storage is asked
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	got, answered := a.answers[facts.Record]
-	delete(a.answers, facts.Record)
-	switch {
-	case answered && got.incident == d.Status.Incident:
-		return got.report, false
-	case !d.requestsFence():
-		return fence.Report{}, false
-	case a.asking[facts.Record]:
-		return fence.Report{}, true
+	q := a.questions[facts.Record]
+	if q != nil && q.answered {
+		delete(a.questions, facts.Record)
+		if q.incident == d.Status.Incident {
+			return q.report, false
+		}
+		q = nil
 	}
-	a.asking[facts.Record] = true
+	if q != nil || !d.requestsFence() {
+		return fence.Report{}, d.requestsFence()
+	}
+	q = &question{incident: d.Status.Incident}
+	a.questions[facts.Record] = q
 	a.running.Go(func() {
 		a.turns <- struct{}{}
 		defer func() { <-a.turns }()
-		got := answer{incident: d.Status.Incident}
-		err := guarded(func() (err error) { got.report, err = r.Ask(ctx, facts); return err })
+		err := guarded(func() (err error) { q.report, err = r.Ask(ctx, facts); return err })
 		if err != nil {
-			log.Warn("could not check which clients have the volumes open", "checked", len(got.report.Clients), "error", err)
+			log.Warn("could not check which clients have the volumes open", "checked", len(q.report.Clients), "error", err)
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.asking, facts.Record)
-		a.answers[facts.Record] = got
+		q.answered = true
 		r.incidents.Add(facts.Node.Name)
 	})
 	return fence.Report{}, true

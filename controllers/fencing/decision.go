@@ -1,7 +1,6 @@
 package fencing
 
 import (
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -61,42 +60,35 @@ func (d decision) requestsFence() bool {
 	})
 }
 
-// addresses that the decision may be about: those on record and those of its fences, before and after it.
-func (d decision) addresses() (addresses []netip.Addr) {
-	add := func(cidr string) {
-		if prefix, err := fence.ParseClientCIDR(cidr); err == nil {
-			addresses = append(addresses, prefix.Addr())
-		}
-	}
+// addresses that the decision may be about, in CIDR form: those on record and those of its fences, before and after it.
+func (d decision) addresses() (cidrs []string) {
 	for _, s := range []v1alpha1.NodeFenceStatus{d.Facts.Status, d.Status} {
 		for _, i := range s.Identities {
 			for _, a := range i.Addresses {
-				add(a.CIDR)
+				cidrs = append(cidrs, a.CIDR)
 			}
 		}
 		for _, f := range s.Fences {
-			for _, cidr := range f.CIDRs {
-				add(cidr)
-			}
+			cidrs = append(cidrs, f.CIDRs...)
 		}
 	}
-	return addresses
+	return cidrs
 }
 
 // taken are the addresses that a round has decided about, by node name. No decisions about one address of two nodes are made by
 // one snapshot: the second would not know of the first.
 type taken struct {
 	sync.Mutex
-	names map[netip.Addr]string
+	names map[string]string
 }
 
-func newTaken() *taken { return &taken{names: map[netip.Addr]string{}} }
+func newTaken() *taken { return &taken{names: map[string]string{}} }
 
 // by takes the addresses for a node; false if another node has one.
-func (t *taken) by(name string, addresses []netip.Addr) bool {
+func (t *taken) by(name string, addresses []string) bool {
 	t.Lock()
 	defer t.Unlock()
-	if slices.ContainsFunc(addresses, func(a netip.Addr) bool { return t.names[a] != "" && t.names[a] != name }) {
+	if slices.ContainsFunc(addresses, func(a string) bool { return t.names[a] != "" && t.names[a] != name }) {
 		return false
 	}
 	for _, a := range addresses {

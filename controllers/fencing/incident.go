@@ -21,7 +21,7 @@ import (
 const (
 	// atOnce is how many nodes of a round are read, and written, side by side.
 	atOnce = 16
-	// mostNodes of a round: each look at a node is kept until the round ends.
+	// mostNodes of a round: its snapshot gets older while it is carried out.
 	mostNodes = 64
 	// gather is how long a round waits for more nodes: a rack is not lost in one event.
 	gather = 20 * time.Millisecond

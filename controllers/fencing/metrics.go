@@ -40,7 +40,7 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 			Name: "fairlead_fencing_errors_total", Help: "Steps of incidents that failed and are tried again.", ConstLabels: prometheus.Labels{"controller": "fencing-incidents"},
 		}),
 		fencing: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "fairlead_fence_duration_seconds", Help: "Time from the recorded need of a fence, right after the out-of-service taint, until the node is fenced.", Buckets: buckets,
+			Name: "fairlead_fence_duration_seconds", Help: "Time from phase Fencing, which follows the out-of-service taint, until the node is fenced.", Buckets: buckets,
 		}),
 		unfencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_unfence_duration_seconds", Help: "Time from the decision to readmit a node until the node is readmitted.", Buckets: buckets,

@@ -104,11 +104,11 @@ func TestOnlyPlacedPodsWakeTheController(t *testing.T) {
 	}
 	waiting, pending, running := pod("", corev1.PodPending), pod("node-1", corev1.PodPending), pod("node-1", corev1.PodRunning)
 	for name, test := range map[string]struct{ got, want bool }{
-		"created on a node":      {placed().Create(event.CreateEvent{Object: running}), true},
-		"placed":                 {update(waiting, pending), true},
-		"started":                {update(pending, running), true},
-		"unchanged":              {update(running, running), false},
-		"not labelled":           {placed().Create(event.CreateEvent{Object: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}}), false},
+		"created on a node": {placed().Create(event.CreateEvent{Object: running}), true},
+		"placed":            {update(waiting, pending), true},
+		"started":           {update(pending, running), true},
+		"unchanged":         {update(running, running), false},
+		"not labelled":      {placed().Create(event.CreateEvent{Object: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}}), false},
 	} {
 		must.True(t, test.got == test.want, "a pod that is %s passes: %v", name, test.got)
 	}

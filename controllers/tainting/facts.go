@@ -56,17 +56,15 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	return v, nil
 }
 
-// addGiven adds the taints that Fairlead has written. Only the second look uses them: in a stale
-// cache such a taint would seem to be removed by an operator.
-func (r *Reconciler) addGiven(v *view) {
-	for i := range v.facts.Nodes {
-		n := &v.facts.Nodes[i]
-		n.Given = n.Status.Incident != "" && r.given[n.Node.Name] == n.Status.Incident
+// addLive adds what only the second look reads: the switch, the times of the nodes' leases, and the taints that Fairlead has
+// written. In a stale cache such a taint would seem to be removed by an operator.
+func (r *Reconciler) addLive(ctx context.Context, v *view) error {
+	var switches corev1.ConfigMap
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.SwitchConfigMap}, &switches)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the switch of automatic tainting: %w", err)
 	}
-}
-
-// addHeartbeats adds the times of the nodes' leases.
-func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
+	v.facts.Paused = taint.IsSwitchedOff(switches.Data)
 	var leases coordinationv1.LeaseList
 	if err := r.Live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
 		return fmt.Errorf("listing the leases of nodes: %w", err)
@@ -79,21 +77,12 @@ func (r *Reconciler) addHeartbeats(ctx context.Context, v *view) error {
 	}
 	for i := range v.facts.Nodes {
 		n := &v.facts.Nodes[i]
+		n.Given = n.Status.Incident != "" && r.given[n.Node.Name] == n.Status.Incident
 		if at := renewed[n.Node.Name]; at.After(n.Heartbeat) {
 			n.Heartbeat = at
 		}
 	}
 	return nil
-}
-
-// paused reads the switch. An error pauses too.
-func (r *Reconciler) paused(ctx context.Context) (bool, error) {
-	var switches corev1.ConfigMap
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: taint.SwitchNamespace, Name: taint.SwitchConfigMap}, &switches)
-	if client.IgnoreNotFound(err) != nil {
-		return true, fmt.Errorf("reading the switch of automatic tainting: %w", err)
-	}
-	return taint.IsSwitchedOff(switches.Data), nil
 }
 
 func candidate(is fence.Node, node *corev1.Node) taint.Candidate {

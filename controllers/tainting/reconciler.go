@@ -111,11 +111,7 @@ func (r *Reconciler) look(ctx context.Context) (*view, []taint.Verdict, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r.addGiven(live)
-	if err := r.addHeartbeats(ctx, live); err != nil {
-		return nil, nil, err
-	}
-	if live.facts.Paused, err = r.paused(ctx); err != nil {
+	if err := r.addLive(ctx, live); err != nil {
 		return nil, nil, err
 	}
 	live.facts.Read = read

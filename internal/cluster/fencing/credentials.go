@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,13 +13,10 @@ import (
 
 // storageClasses of protected drivers.
 func (r *FenceReader) storageClasses(ctx context.Context) ([]storagev1.StorageClass, error) {
-	var list storagev1.StorageClassList
-	if err := r.objects.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing StorageClasses: %w", err)
-	}
+	list, err := readAll(ctx, r.objects, &storagev1.StorageClassList{})
 	ours := slices.DeleteFunc(list.Items, func(c storagev1.StorageClass) bool { return !r.Protects(c.Provisioner) })
 	slices.SortFunc(ours, func(a, b storagev1.StorageClass) int { return strings.Compare(a.Name, b.Name) })
-	return ours, nil
+	return ours, err
 }
 
 func storageClassIdentity(c *storagev1.StorageClass) identityKey {

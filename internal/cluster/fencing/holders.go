@@ -51,7 +51,7 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if !r.Held.Synced() {
 		return nil, ErrNotSynced
 	}
-	candidates := r.Held.holders(v)
+	candidates := r.Held.traces(v)
 	var names map[string]map[string]bool
 	asked, both := errgroup.WithContext(ctx)
 	asked.Go(func() (err error) {
@@ -98,7 +98,7 @@ func sortedHolders(holders []fence.Holder) []fence.Holder {
 }
 
 // holderNames names the nodes that may have or had a volume, each with its records that are in an incident.
-func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []string) (map[string]map[string]bool, error) {
+func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []trace) (map[string]map[string]bool, error) {
 	names := map[string]map[string]bool{}
 	add := func(node string, records ...string) {
 		if names[node] == nil {
@@ -108,8 +108,8 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 			names[node][record] = true
 		}
 	}
-	for _, name := range candidates {
-		add(name)
+	for _, t := range candidates {
+		add(t.node.Value())
 	}
 	// Watches may lack the latest writes. Records in an incident are few, so they are read live.
 	lost, err := recordsInIncident(ctx, r.live)

@@ -249,16 +249,12 @@ func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods 
 }
 
 // withoutAttachment lists the protected drivers that use no attachments.
-func (r *FenceReader) withoutAttachment(ctx context.Context) ([]string, error) {
-	var list storagev1.CSIDriverList
-	if err := r.objects.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing CSIDrivers: %w", err)
-	}
-	var drivers []string
+func (r *FenceReader) withoutAttachment(ctx context.Context) (drivers []string, err error) {
+	list, err := readAll(ctx, r.objects, &storagev1.CSIDriverList{})
 	for i := range list.Items {
 		if d := &list.Items[i]; d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name) {
 			drivers = append(drivers, d.Name)
 		}
 	}
-	return drivers, nil
+	return drivers, err
 }

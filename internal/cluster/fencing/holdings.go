@@ -234,21 +234,17 @@ func (h *Holdings) replace(k kind, all []*shown) {
 	}
 }
 
-// holders names the nodes that may have or had a volume.
-func (h *Holdings) holders(v fence.Volume) (names []string) {
+// traces of a volume, by its name and by its handle.
+func (h *Holdings) traces(v fence.Volume) (all []trace) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if v.Name != "" {
-		for _, t := range h.volumes[h.hash(v.Name)] {
-			names = append(names, t.node.Value())
-		}
+		all = append(all, h.volumes[h.hash(v.Name)]...)
 	}
 	if v.Handle != "" {
-		for _, t := range h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))] {
-			names = append(names, t.node.Value())
-		}
+		all = append(all, h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))]...)
 	}
-	return names
+	return all
 }
 
 // HeldElsewhere reports whether a volume is attached to another node, or on another record.
@@ -256,9 +252,7 @@ func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, err
 	if !h.Synced() {
 		return false, ErrNotSynced
 	}
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return slices.ContainsFunc(slices.Concat(h.volumes[h.hash(v.Name)], h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))]), func(t trace) bool {
+	return slices.ContainsFunc(h.traces(v), func(t trace) bool {
 		return t.kind == ofAttachments && t.node.Value() != node || t.kind == ofRecords && t.object != h.hash(record)
 	}), nil
 }

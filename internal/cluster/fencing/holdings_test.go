@@ -99,8 +99,8 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				}
 			}
 			got := map[string]bool{}
-			for _, name := range h.holders(fence.Volume{Name: v, Driver: rbd, Handle: v}) {
-				got[name] = true
+			for _, tr := range h.traces(fence.Volume{Name: v, Driver: rbd, Handle: v}) {
+				got[tr.node.Value()] = true
 			}
 			must.True(t, maps.Equal(got, want), "volume %s: got %v, want %v", v, got, want)
 			left += len(want)

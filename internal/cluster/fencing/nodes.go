@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -32,15 +31,12 @@ func FenceNodeChanged(was, is *corev1.Node) bool {
 
 // NodesByID names the nodes that may have a driver's node ID: those whose CSINode has it, and the node of that name.
 func (r *FenceReader) NodesByID(ctx context.Context, driver, id string) ([]string, error) {
-	var list storagev1.CSINodeList
-	if err := r.objects.List(ctx, &list, client.MatchingFields{driverNodeID: driverID(driver, id)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing CSINodes: %w", err)
-	}
+	list, err := readAll(ctx, r.objects, &storagev1.CSINodeList{}, client.MatchingFields{driverNodeID: driverID(driver, id)})
 	names := []string{id}
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
-	return names, nil
+	return names, err
 }
 
 // Within reports whether a namespace is that of a protected storage system.

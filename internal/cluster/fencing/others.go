@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -63,11 +62,8 @@ func (r *FenceReader) addOthers(f *fence.Facts) {
 
 // storagePods of a storage system that have not ended.
 func (r *FenceReader) storagePods(ctx context.Context, from client.Reader, namespace string, which ...client.ListOption) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := from.List(ctx, &list, append(which, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
-	}
-	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return cluster.Ended(&pod) }), nil
+	list, err := readAll(ctx, from, &corev1.PodList{}, append(which, client.InNamespace(namespace))...)
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return cluster.Ended(&pod) }), err
 }
 
 // storagePodsOn one node, by namespace; and for each profile a pod, on any node, of a driver that fences by itself.

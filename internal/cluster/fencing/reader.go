@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -184,10 +185,20 @@ func get(ctx context.Context, from client.Reader, name string, into client.Objec
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %T %s: %w", into, name, err)
+		return false, fmt.Errorf("reading %s %s: %w", kindOf(into), name, err)
 	}
 	return true, nil
 }
+
+// readAll lists the objects of a kind, without copies of a cache's.
+func readAll[L client.ObjectList](ctx context.Context, from client.Reader, list L, which ...client.ListOption) (L, error) {
+	if err := from.List(ctx, list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+		return list, fmt.Errorf("reading %s: %w", kindOf(list), err)
+	}
+	return list, nil
+}
+
+func kindOf(o any) string { return reflect.TypeOf(o).Elem().Name() }
 
 // profiles that are not switched off in the configuration.
 func (r *FenceReader) profiles() []config.FencingProfile {

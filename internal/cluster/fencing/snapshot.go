@@ -2,11 +2,9 @@ package fencing
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
@@ -96,42 +94,34 @@ func (s *snapshot) isMissing(name string) bool {
 // recordsNow reads all records: those in an incident live, since they keep addresses blocked. Those of healthy machines may be
 // stale: their addresses are minutes old in any case.
 func (r *FenceReader) recordsNow(ctx context.Context) ([]v1alpha1.NodeFence, error) {
-	all, err := recordsInIncident(ctx, r.live)
+	records, err := recordsInIncident(ctx, r.live)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
-	for i := range all {
-		known[all[i].Name] = true
+	for i := range records {
+		known[records[i].Name] = true
 	}
-	cached, err := r.cachedRecords(ctx)
+	cached, err := readAll(ctx, r.objects, &v1alpha1.NodeFenceList{})
 	if err != nil {
 		return nil, err
 	}
-	for i := range cached {
-		n := &cached[i]
+	for i := range cached.Items {
+		n := &cached.Items[i]
 		switch {
 		case known[n.Name]:
 		case settled(n):
-			all = append(all, *n)
+			records = append(records, *n)
 		default:
 			var now v1alpha1.NodeFence
 			if there, err := get(ctx, r.live, n.Name, &now); err != nil {
 				return nil, err
 			} else if there {
-				all = append(all, now)
+				records = append(records, now)
 			}
 		}
 	}
-	return all, nil
-}
-
-func (r *FenceReader) cachedRecords(ctx context.Context) ([]v1alpha1.NodeFence, error) {
-	var list v1alpha1.NodeFenceList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing NodeFences: %w", err)
-	}
-	return list.Items, nil
+	return records, nil
 }
 
 // settled: the record is of a healthy machine, and says so also to who reads labels only.
@@ -139,33 +129,25 @@ func settled(n *v1alpha1.NodeFence) bool {
 	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
 }
 
-func (r *FenceReader) cachedNodes(ctx context.Context) ([]corev1.Node, error) {
-	var list corev1.NodeList
-	if err := r.objects.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	return list.Items, nil
-}
-
 // nodesNow are the Nodes as the API server has them. A small cluster is listed. In a large cluster the cache may catch up; if it
 // does not in time, all Nodes are listed.
 func (r *FenceReader) nodesNow(ctx context.Context) ([]corev1.Node, error) {
-	cached, err := r.cachedNodes(ctx)
+	from := r.objects
+	cached, err := readAll(ctx, from, &corev1.NodeList{})
 	if err != nil || r.nodesVersion == nil {
-		return cached, err
+		return cached.Items, err
 	}
-	if len(cached) > lists.LargePage {
-		if there, err := r.nodesVersion.caughtUp(ctx, r.live); err != nil {
+	there := false
+	if len(cached.Items) > lists.LargePage {
+		if there, err = r.nodesVersion.caughtUp(ctx, r.live); err != nil {
 			return nil, err
-		} else if there {
-			return r.cachedNodes(ctx)
 		}
 	}
-	var all corev1.NodeList
-	if err := lists.NewLive(r.live).List(ctx, &all); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
+	if !there {
+		from = lists.NewLive(r.live)
 	}
-	return all.Items, nil
+	now, err := readAll(ctx, from, &corev1.NodeList{})
+	return now.Items, err
 }
 
 // recordsOf reads the records of all machines that have or had a node's name, the earliest first.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -15,12 +16,8 @@ import (
 // Volume reads a PersistentVolume; nil if there is none.
 func (r *HolderReader) Volume(ctx context.Context, name string) (*fence.Volume, error) {
 	var pv corev1.PersistentVolume
-	err := r.live.Get(ctx, client.ObjectKey{Name: name}, &pv)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	if there, err := get(ctx, r.live, name, &pv); err != nil || !there {
+		return nil, err
 	}
 	v := FenceVolume(&pv)
 	return &v, nil
@@ -42,12 +39,6 @@ func (r *HolderReader) BoundVolume(ctx context.Context, namespace, claim string)
 // Attached reports whether a driver's volumes have VolumeAttachments (attachRequired, true by default).
 func (r *HolderReader) Attached(ctx context.Context, driver string) (bool, error) {
 	var d storagev1.CSIDriver
-	err := r.live.Get(ctx, client.ObjectKey{Name: driver}, &d)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading CSIDriver %s: %w", driver, err)
-	}
-	return d.Spec.AttachRequired == nil || *d.Spec.AttachRequired, nil
+	there, err := get(ctx, r.live, driver, &d)
+	return !there || ptr.Deref(d.Spec.AttachRequired, true), err
 }

@@ -58,9 +58,13 @@ func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) boo
 			is.volumes = append(is.volumes, h.hash(name))
 		}
 	}
-	slices.Sort(is.volumes)
-	is.volumes = slices.Clip(slices.Compact(is.volumes))
-	return is
+	return is.sorted()
+}
+
+func (s *shown) sorted() *shown {
+	slices.Sort(s.volumes)
+	s.volumes = slices.Clip(slices.Compact(s.volumes))
+	return s
 }
 
 func (h *Holdings) showRecord(n *v1alpha1.NodeFence) *shown {
@@ -71,9 +75,7 @@ func (h *Holdings) showRecord(n *v1alpha1.NodeFence) *shown {
 			is.volumes = append(is.volumes, h.hash(key))
 		}
 	}
-	slices.Sort(is.volumes)
-	is.volumes = slices.Clip(slices.Compact(is.volumes))
-	return is
+	return is.sorted()
 }
 
 func (h *Holdings) showAttachment(va *storagev1.VolumeAttachment, protected func(driver string) bool) *shown {
