@@ -71,7 +71,7 @@ demo: $(BIN)/fairlead $(BIN)/dev $(BIN)/nfsserver ## Show the main job on an emb
 	$(if $(KUBECONFIG),,$(RECORDED) FAIRLEAD_BINARY=$(BIN)/fairlead $(BIN)/dev nfs)
 
 .PHONY: up
-up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager; NODES=real: a whole Longhorn on real nodes; both root and Linux
+up: $(BIN)/fairlead $(BIN)/dev ## Leave a cluster with Fairlead running; KUBECONFIG=.dev/kubeconfig. FENCING=1: with Ceph and fencing. LONGHORN=real: with Longhorn's own manager, LONGHORN=v1.8.1: of another version; NODES=real: a whole Longhorn on real nodes; both root and Linux
 	@$(if $(LONGHORN),$(BIN)/dev can-run $(LONGHORN) && $(MAKE) --no-print-directory control-plane longhorn)
 	@$(if $(NODES),$(BIN)/dev can-run nodes-$(NODES) && $(MAKE) --no-print-directory node-programs)
 	env -u KUBECONFIG FAIRLEAD_BINARY=$(BIN)/fairlead $(if $(NODES),FAIRLEAD_CONTROLPLANE=$(BIN)/controlplane $(WITH_NODES)) $(BIN)/dev up $(if $(NODES),nodes-$(NODES),$(LONGHORN))
@@ -94,8 +94,8 @@ csiaddons: $(BIN)/controlplane ## Build csi-addons into the cache (a few minutes
 	@$(BIN)/controlplane build $@ >/dev/null
 
 .PHONY: longhorn
-longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does)
-	@nice $(BIN)/controlplane build $@ >/dev/null
+longhorn: $(BIN)/controlplane ## Build longhorn-manager and the CSI attacher into the cache (six minutes, once; says so if it does). LONGHORN=v1.8.1: another version
+	@nice $(BIN)/controlplane build $@$(addprefix @,$(filter v%,$(LONGHORN))) >/dev/null
 
 .PHONY: csisidecars
 csisidecars: $(BIN)/controlplane ## Build the CSI sidecars into the cache (four minutes, once; says so if it does)
@@ -200,7 +200,7 @@ test-monitoring: $(BIN)/gotestsum ## Alerts and dashboard in Prometheus' own eng
 
 .PHONY: test-longhorn
 .PHONY: test-longhorn-core
-test-longhorn: ## Beside Longhorn's own manager (45 minutes); root and Linux. One: BESIDE="-test.v -test.run TestNetworkMatrix"
+test-longhorn: ## Beside Longhorn's own manager (45 minutes); root and Linux. One: BESIDE="-test.v -test.run TestNetworkMatrix". LONGHORN=v1.8.1: another version
 test-longhorn-core: ## The scenarios beside Longhorn's own manager that make test runs (eight minutes)
 test-longhorn-core: BESIDE = -test.run 'TestSharedVolumeIsServed|TestVolumeCreatedWhileClientsRoll|TestFairleadInstalled|TestInstanceManager|$(DANGER_ZONE_CORE)'
 test-longhorn test-longhorn-core: control-plane longhorn $(TEST_PROGRAMS)
@@ -320,7 +320,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/csisanity && go vet -trimpath ./...
 	cd e2e/nfsattacher && go vet -trimpath ./...
 	cd e2e/ui && go vet -trimpath ./...
-	cd e2e/longhorn && go vet -trimpath ./...
+	cd e2e/longhorn/instances && for m in go.mod v*.mod; do go vet -trimpath -modfile=$$m . || exit 1; done
 	cd e2e/nodeprograms && go vet -trimpath ./...
 	cd e2e/csisidecars && go vet -trimpath ./...
 	for m in . iscsi sparsetools spdk; do (cd e2e/longhornpods/$$m && go vet -trimpath ./...); done
@@ -338,7 +338,7 @@ lint: ## gofmt, vet, staticcheck, tidy modules, generated code up to date
 	cd e2e/csisanity && go mod tidy -diff
 	cd e2e/nfsattacher && go mod tidy -diff
 	cd e2e/ui && go mod tidy -diff
-	cd e2e/longhorn && go mod tidy -diff
+	cd e2e/longhorn/instances && for m in go.mod v*.mod; do go mod tidy -diff -modfile=$$m || exit 1; done
 	cd e2e/nodeprograms && go mod tidy -diff
 	cd e2e/nfsserver && go mod tidy -diff
 	cd e2e/nfsmount && go mod tidy -diff

@@ -50,13 +50,30 @@ func folderName(version, goVersion, hash string) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", version, goVersion, runtime.GOOS, runtime.GOARCH, hash)
 }
 
+// pinned is the version that the module of an addon requires.
+func (s set) pinned(b building) (string, error) {
+	path := filepath.Join(b.source, b.goMod)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the sources of %s: %w", s.name, err)
+	}
+	version := controlplane.Requirements(string(content))[s.module]
+	if version == "" {
+		return "", fmt.Errorf("%s requires no version of %s", path, s.module)
+	}
+	return version, nil
+}
+
 // key names the folder of an addon: the hash is over its sources and recipe.
-func (s set) key(source, goVersion string) (version, key string, err error) {
+func (s set) key(b building, goVersion string) (key string, err error) {
 	hash := sha256.New()
 	for _, pattern := range s.sources {
-		files, err := filepath.Glob(filepath.Join(source, pattern))
+		if pattern == "go.mod" {
+			pattern = b.goMod
+		}
+		files, err := filepath.Glob(filepath.Join(b.source, pattern))
 		if err != nil {
-			return "", "", fmt.Errorf("looking for the sources of %s: %w", s.name, err)
+			return "", fmt.Errorf("looking for the sources of %s: %w", s.name, err)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
@@ -64,20 +81,14 @@ func (s set) key(source, goVersion string) (version, key string, err error) {
 			}
 			content, err := os.ReadFile(file)
 			if err != nil {
-				return "", "", fmt.Errorf("reading the sources of %s: %w", s.name, err)
+				return "", fmt.Errorf("reading the sources of %s: %w", s.name, err)
 			}
-			name, _ := filepath.Rel(source, file) // it is below source
+			name, _ := filepath.Rel(b.source, file) // it is below source
 			fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
-			if name == "go.mod" {
-				version = controlplane.Requirements(string(content))[s.module]
-			}
 		}
 	}
-	if version == "" {
-		return "", "", fmt.Errorf("%s requires no version of %s", filepath.Join(source, "go.mod"), s.module)
-	}
 	fmt.Fprint(hash, s.recipe)
-	return version, folderName(version, goVersion, hex.EncodeToString(hash.Sum(nil))[:8]), nil
+	return folderName(b.version, goVersion, hex.EncodeToString(hash.Sum(nil))[:8]), nil
 }
 
 // lock takes the lock file at path, and waits for it; waiting is called once if that takes a while. The kernel releases

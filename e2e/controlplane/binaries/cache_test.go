@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,8 +25,11 @@ func TestAddonKeyFollowsWhatIsBuilt(t *testing.T) {
 	a := set{name: "x", module: "example.com/x", sources: []string{"go.mod", "*.go"}}
 	key := func() string {
 		t.Helper()
-		version, key, err := a.key(source, "go1.26.0")
-		if err != nil || version != "v1.2.3" || !strings.HasPrefix(key, "v1.2.3-go1.26.0-") {
+		b := building{source: source, goMod: "go.mod"}
+		version, missing := a.pinned(b)
+		b.version = version
+		key, err := a.key(b, "go1.26.0")
+		if err = errors.Join(missing, err); err != nil || version != "v1.2.3" || !strings.HasPrefix(key, "v1.2.3-go1.26.0-") {
 			t.Fatalf("got version %q, key %q, error %v", version, key, err)
 		}
 		return key
@@ -44,8 +48,8 @@ func TestAddonKeyFollowsWhatIsBuilt(t *testing.T) {
 		t.Error("sources or recipe do not change the key")
 	}
 	a.module = "example.com/z"
-	if _, _, err := a.key(source, "go1.26.0"); err == nil {
-		t.Error("a go.mod without the module has a key")
+	if version, err := a.pinned(building{source: source, goMod: "go.mod"}); err == nil {
+		t.Errorf("a go.mod without the module has version %q", version)
 	}
 }
 
@@ -55,7 +59,8 @@ func TestAddonsHaveTheirSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range addons {
-		if _, _, err := a.key(filepath.Join(filepath.Dir(source), a.name), "go1.26.0"); err != nil {
+		b := building{source: filepath.Join(filepath.Dir(source), cmp.Or(a.folder, a.name)), goMod: "go.mod"}
+		if _, err := a.pinned(b); err != nil {
 			t.Errorf("%s: %v", a.name, err)
 		}
 	}
@@ -116,7 +121,7 @@ func TestOnlyMissingPartsAreBuilt(t *testing.T) {
 	last = failed
 	s := set{name: "x", steps: []step{part("a", &none), part("b", &last)}}
 	ensure := func() (string, error) {
-		return s.ensure(t.Context(), ".", "v1", "key", progress.New(io.Discard, time.Hour))
+		return s.ensure(t.Context(), building{source: ".", version: "v1"}, "key", progress.New(io.Discard, time.Hour))
 	}
 	if _, err := ensure(); !errors.Is(err, failed) {
 		t.Fatalf("got %v", err)

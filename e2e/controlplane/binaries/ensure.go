@@ -2,6 +2,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 // set is what is built together into one folder of the cache: the control plane, or an addon, whose module in e2e has
 // requirements that the control plane does not share.
 type set struct {
-	// name of the set; an addon's is that of its module's folder in e2e.
-	name string
+	// name of the set; an addon's is that of its module's folder in e2e, unless folder is another.
+	name, folder string
 	// takes is how long a build takes on two cores.
 	takes string
 	// module that is an addon's main requirement: its version names the folder in the cache.
@@ -48,6 +49,10 @@ type building struct {
 	// temporary is removed after the step.
 	source, cache, into, temporary string
 	version                        string
+	// goMod is the go.mod file of the module in source; empty is go.mod.
+	goMod string
+	// checkout of the set's main requirement, to build in; empty: Go's module cache has it.
+	checkout string
 }
 
 // ControlPlane returns the cache of the control plane's programs and manifests. What is missing is built.
@@ -64,12 +69,14 @@ func ControlPlane(ctx context.Context, report *progress.Reporter) (Cache, error)
 	if err != nil {
 		return Cache{}, err
 	}
-	folder, err := s.ensure(ctx, "", versions.Kubernetes, folderName(versions.Kubernetes, runtime.Version(), hash), report)
+	folder, err := s.ensure(ctx, building{version: versions.Kubernetes}, folderName(versions.Kubernetes, runtime.Version(), hash), report)
 	return Cache{folder}, err
 }
 
-// Addon returns the folder of an addon. What is missing is built.
+// Addon returns the folder of an addon. What is missing is built. A name like longhorn@v1.8.1 is that of another version of the
+// main requirement, for which there is a file v1.8.1.mod beside go.mod, or for Longhorn a checkout.
 func Addon(ctx context.Context, name string, report *progress.Reporter) (string, error) {
+	name, version, _ := strings.Cut(name, "@")
 	i := slices.IndexFunc(addons, func(s set) bool { return s.name == name })
 	if i < 0 {
 		var names []string
@@ -78,20 +85,57 @@ func Addon(ctx context.Context, name string, report *progress.Reporter) (string,
 		}
 		return "", fmt.Errorf("there is no addon %q; there are %s", name, strings.Join(names, ", "))
 	}
+	s := addons[i]
 	source, err := moduleSource()
 	if err != nil {
 		return "", err
 	}
-	source = filepath.Join(filepath.Dir(source), name)
-	version, key, err := addons[i].key(source, runtime.Version())
+	b := building{source: filepath.Join(filepath.Dir(source), cmp.Or(s.folder, name)), goMod: "go.mod"}
+	if b.version, err = s.pinned(b); err != nil {
+		return "", err
+	}
+	if checkout := os.Getenv(LonghornSourceVariable); version != "" && checkout != "" && s.module == longhornModule {
+		return s.fromCheckout(ctx, b, version, checkout, report)
+	}
+	if version != "" && version != b.version {
+		b.goMod, b.version = version+".mod", version
+		if got, err := s.pinned(b); err != nil || got != version {
+			return "", fmt.Errorf("%s does not build %s: there is no %s for it; a checkout of its source can be named by %s=FOLDER", s.name, version, filepath.Join(b.source, b.goMod), LonghornSourceVariable)
+		}
+	}
+	key, err := s.key(b, runtime.Version())
 	if err != nil {
 		return "", err
 	}
-	return addons[i].ensure(ctx, source, version, key, report)
+	return s.ensure(ctx, b, key, report)
+}
+
+// fromCheckout builds in a checkout, each time: Go's build cache knows what has changed.
+func (s set) fromCheckout(ctx context.Context, b building, version, checkout string, report *progress.Reporter) (string, error) {
+	for _, needed := range []string{"go.mod", "vendor/modules.txt"} {
+		if _, err := os.Stat(filepath.Join(checkout, needed)); err != nil {
+			return "", fmt.Errorf("%s=%s is not a checkout of longhorn-manager with its vendor folder: %w", LonghornSourceVariable, checkout, err)
+		}
+	}
+	root, err := base()
+	if err != nil {
+		return "", err
+	}
+	if b.checkout, err = filepath.Abs(checkout); err != nil {
+		return "", err
+	}
+	b.version = version
+	key := version + "-checkout"
+	for _, made := range s.steps[0].makes {
+		if err := os.RemoveAll(filepath.Join(root, s.name, key, made)); err != nil {
+			return "", err
+		}
+	}
+	return s.ensure(ctx, b, key, report)
 }
 
 // ensure makes a folder of the cache complete. If it is complete, nothing is said and nothing is run.
-func (s set) ensure(ctx context.Context, source, version, key string, report *progress.Reporter) (string, error) {
+func (s set) ensure(ctx context.Context, b building, key string, report *progress.Reporter) (string, error) {
 	root, err := base()
 	if err != nil {
 		return "", err
@@ -112,15 +156,15 @@ func (s set) ensure(ctx context.Context, source, version, key string, report *pr
 	if len(missing) == 0 {
 		return folder, nil // built by the previous holder of the lock
 	}
-	if source == "" {
-		if source, err = moduleSource(); err != nil {
+	if b.source == "" {
+		if b.source, err = moduleSource(); err != nil {
 			return "", err
 		}
 	}
 	started := time.Now()
-	report.Printf("building %s %s into %s; this takes %s, once", s.name, version, folder, s.takes)
+	report.Printf("building %s %s into %s; this takes %s, once", s.name, b.version, folder, s.takes)
+	b.cache = folder
 	for i, step := range missing {
-		b := building{source: source, cache: folder, version: version}
 		if err := report.Do(i+1, len(missing), step.what, func() error { return step.run(ctx, b) }); err != nil {
 			return "", fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -172,12 +216,31 @@ func (s step) run(ctx context.Context, b building) error {
 // don't need them. Each program is named by the last part of its package's path.
 func (b building) compile(ctx context.Context, folder, to, ldflags string, packages ...string) error {
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", filepath.Join(b.into, to) + string(filepath.Separator)}
+	if folder == "." {
+		args = append(args, b.modfile()...)
+	}
 	return runGo(ctx, filepath.Join(b.source, folder), append(args, packages...)...)
+}
+
+// modfile is the flag that names another file than go.mod.
+func (b building) modfile() []string {
+	if b.checkout != "" || b.goMod == "" || b.goMod == "go.mod" {
+		return nil
+	}
+	return []string{"-modfile=" + b.goMod}
+}
+
+// moduleFolder is where the sources of a required module are.
+func (b building) moduleFolder(ctx context.Context, module string) (string, error) {
+	if b.checkout != "" && module == longhornModule {
+		return b.checkout, nil
+	}
+	return manifests.DownloadedFolder(ctx, module, b.source, b.modfile()...)
 }
 
 // copyFromModule copies a file or folder of a required module.
 func (b building) copyFromModule(ctx context.Context, module, from, to string) error {
-	folder, err := manifests.DownloadedFolder(ctx, module, b.source)
+	folder, err := b.moduleFolder(ctx, module)
 	if err != nil {
 		return err
 	}

@@ -121,20 +121,15 @@ var addons = []set{
 		},
 	},
 	{
-		name: "longhorn", takes: "six minutes", module: longhornModule,
-		sources: []string{"go.mod", "attacher/go.mod", "instances/*.go"}, recipe: "1",
+		name: "longhorn", folder: "longhorn/instances", takes: "six minutes", module: longhornModule,
+		sources: []string{"go.mod", "../attacher/go.mod", "*.go", "spdk/*/*/*.go"}, recipe: "2",
 		steps: []step{
-			{"building longhorn-manager, and what answers for its pods", []string{"longhorn-manager", "instances"}, func(ctx context.Context, b building) error {
-				// The manager asks its own version, which Longhorn's build sets in this way.
-				return b.compile(ctx, ".", "", "-X "+longhornModule+"/meta.Version="+b.version, longhornModule, "./instances")
-			}},
+			{"building longhorn-manager, and what answers for its pods", []string{"longhorn-manager", "instances"}, buildLonghornManager},
 			{"building csi-attacher", []string{"csi-attacher"}, func(ctx context.Context, b building) error {
 				// It has a module of its own: it needs another version of Kubernetes' libraries.
-				return b.compile(ctx, "attacher", "", "", attacherPackage)
+				return b.compile(ctx, "../attacher", "", "", attacherPackage)
 			}},
-			{"copying the CRDs of Longhorn", []string{"crds.yaml"}, func(ctx context.Context, b building) error {
-				return b.copyFromModule(ctx, longhornModule, "k8s/crds.yaml", "crds.yaml")
-			}},
+			{"copying the CRDs of Longhorn", []string{"crds.yaml"}, copyLonghornCRDs},
 			{"copying the script that mounts on the host", []string{"nsmounter"}, func(ctx context.Context, b building) error {
 				return b.copyScript(ctx, longhornModule, "nsmounter")
 			}},

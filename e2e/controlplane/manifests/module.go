@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 )
 
 // module is a Go module of which files are used.
@@ -52,15 +53,15 @@ func DownloadedGoMod(ctx context.Context, path, version string) (string, error) 
 }
 
 // DownloadedFolder returns the sources, in Go's module cache, of a module that the module in folder requires.
-func DownloadedFolder(ctx context.Context, path, folder string) (string, error) {
-	answer, err := ask(ctx, path, folder)
+func DownloadedFolder(ctx context.Context, path, folder string, flags ...string) (string, error) {
+	answer, err := ask(ctx, path, folder, flags...)
 	return answer.Dir, err
 }
 
 type downloaded struct{ Dir, GoMod, Sum, Error string }
 
-func ask(ctx context.Context, argument, folder string) (downloaded, error) {
-	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", argument)
+func ask(ctx context.Context, argument, folder string, flags ...string) (downloaded, error) {
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"mod", "download", "-json"}, flags, []string{argument})...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOWORK=off")
 	output, err := command.Output()

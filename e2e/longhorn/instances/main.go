@@ -19,14 +19,20 @@ import (
 	rpc "github.com/longhorn/types/pkg/generated/imrpc"
 	"github.com/longhorn/types/pkg/generated/smrpc"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "`file` that names the cluster")
 	namespace := flag.String("namespace", "longhorn-system", "Longhorn's namespace")
+	engine := flag.String("print-engine", "", "print what the engine of a `version` answers to \"longhorn version\", and end")
 	flag.Parse()
+	if *engine != "" {
+		if err := printEngine(os.Stdout, *engine); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kubeconfig, *namespace); err != nil {
@@ -50,11 +56,9 @@ func run(ctx context.Context, kubeconfig, namespace string) error {
 		if err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
-		server := grpc.NewServer(grpc.UnaryInterceptor(logFailures))
+		server := grpc.NewServer(grpc.UnaryInterceptor(answer))
 		register(server)
-		healthy := health.NewServer()
-		healthy.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
-		healthpb.RegisterHealthServer(server, healthy)
+		healthpb.RegisterHealthServer(server, healthy{})
 		go func() { failed <- server.Serve(podListener{Listener: listener, pods: pods}) }()
 	}
 	log.Print("serving")
@@ -64,12 +68,4 @@ func run(ctx context.Context, kubeconfig, namespace string) error {
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-func logFailures(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	response, err := handle(ctx, request)
-	if err != nil {
-		log.Printf("%s: %s: %v", calledAddress(ctx), info.FullMethod, err)
-	}
-	return response, err
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 
+	enginemeta "github.com/longhorn/longhorn-engine/pkg/meta"
 	"github.com/longhorn/longhorn-instance-manager/pkg/meta"
 	rpc "github.com/longhorn/types/pkg/generated/imrpc"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -26,4 +29,11 @@ func version() *rpc.VersionResponse {
 		InstanceManagerAPIVersion: int64(v.InstanceManagerAPIVersion), InstanceManagerAPIMinVersion: int64(v.InstanceManagerAPIMinVersion),
 		InstanceManagerProxyAPIVersion: int64(v.InstanceManagerProxyAPIVersion), InstanceManagerProxyAPIMinVersion: int64(v.InstanceManagerProxyAPIMinVersion),
 	}
+}
+
+// printEngine prints the versions of the engine whose module this is built from, as its program does.
+func printEngine(out io.Writer, release string) error {
+	v := enginemeta.GetVersion()
+	v.Version = release
+	return json.NewEncoder(out).Encode(map[string]any{"clientVersion": v, "serverVersion": nil})
 }

@@ -1,4 +1,4 @@
-module github.com/fairlead-io/fairlead/e2e/longhorn
+module github.com/fairlead-io/fairlead/e2e/longhorn/instances
 
 go 1.26.0
 
@@ -39,6 +39,7 @@ replace (
 )
 
 require (
+	github.com/longhorn/longhorn-engine v1.7.1
 	github.com/longhorn/longhorn-instance-manager v1.7.1
 	github.com/longhorn/types v0.0.0-20241007141758-3640f2357238
 	google.golang.org/grpc v1.67.1
@@ -68,7 +69,6 @@ require (
 	github.com/longhorn/go-common-libs v0.0.0-20241012153249-4c71f1cbdd9e // indirect
 	github.com/longhorn/go-iscsi-helper v0.0.0-20241006012607-08f5166d1fad // indirect
 	github.com/longhorn/go-spdk-helper v0.0.0-20240922062342-22115a91cbe9 // indirect
-	github.com/longhorn/longhorn-engine v1.7.1 // indirect
 	github.com/longhorn/longhorn-share-manager v1.7.1 // indirect
 	github.com/mitchellh/go-ps v1.0.0 // indirect
 	github.com/moby/term v0.5.0 // indirect
