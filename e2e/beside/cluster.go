@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/fairlead-io/fairlead/e2e/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
@@ -21,6 +23,10 @@ const serviceAccount = "longhorn-service-account"
 type Cluster struct {
 	*sandbox.Sandbox
 	Manager *Manager
+	// Version of Longhorn.
+	Version longhorn.Version
+
+	driver, attacher *sandbox.Kept
 
 	second     bool // the second manager was started
 	binaries   string
@@ -34,11 +40,15 @@ var manifests string
 // Start starts a control plane with Longhorn, and waits until volumes can be attached.
 // Fairlead is not in it yet: see sandbox.Install and sandbox.RunFairlead.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
+	version, err := longhorn.Named(o.Version)
+	if err != nil {
+		return nil, err
+	}
 	s, err := sandbox.Start(ctx, sandbox.Options{Dir: o.Dir, Nodes: 3, Fairlead: o.Fairlead, Duties: o.Duties, AuditWrites: true, NoAttacher: true, Out: o.Out})
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Sandbox: s, logs: filepath.Join(s.Dir, "longhorn")}
+	c := &Cluster{Sandbox: s, Version: version, logs: filepath.Join(s.Dir, "longhorn")}
 	if err := c.startLonghorn(ctx); err != nil {
 		fmt.Fprintln(c.Out, c.Describe(ctx))
 		return nil, errors.Join(err, c.Stop())
@@ -56,7 +66,7 @@ func (c *Cluster) Stop() error {
 
 func (c *Cluster) startLonghorn(ctx context.Context) error {
 	var err error
-	if c.binaries, err = c.Ensure(ctx, "longhorn"); err != nil {
+	if c.binaries, err = c.Ensure(ctx, "longhorn@"+c.Version.Name); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.logs, 0o755); err != nil {
@@ -66,6 +76,9 @@ func (c *Cluster) startLonghorn(ctx context.Context) error {
 		return err
 	}
 	if c.kubeconfig, err = c.ServiceAccountKubeconfig(ctx, Namespace, serviceAccount, c.logs); err != nil {
+		return err
+	}
+	if err := errors.Join(c.writeAccount(), c.writeEngine(ctx)); err != nil {
 		return err
 	}
 	instances := []string{"--kubeconfig=" + c.State.Kubeconfig, "--namespace=" + Namespace}
@@ -105,19 +118,23 @@ func (c *Cluster) applySettings(ctx context.Context) error {
 // manifests. Only node-1 is schedulable, so that servers and replicas are there: Longhorn
 // takes node-3, which has no manager, for lost.
 func (c *Cluster) install(ctx context.Context) error {
-	if out, err := c.Kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-f", c.program("crds.yaml")); err != nil {
-		return fmt.Errorf("installing Longhorn's CRDs: %w\n%s", err, out)
-	}
-	if err := c.SeedNetworks(ctx); err != nil {
+	if err := errors.Join(c.SeedNetworks(ctx), c.applyManifests(ctx)); err != nil {
 		return err
-	}
-	if out, err := c.Kubectl(ctx, manifests, "apply", "--server-side", "-f", "-"); err != nil {
-		return fmt.Errorf("installing Longhorn: %w\n%s", err, out)
 	}
 	for _, node := range c.State.Nodes[1:] {
 		if out, err := c.Kubectl(ctx, "", "cordon", node); err != nil {
 			return fmt.Errorf("cordoning %s: %w\n%s", node, err, out)
 		}
+	}
+	return nil
+}
+
+func (c *Cluster) applyManifests(ctx context.Context) error {
+	if out, err := c.Kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-f", c.program("crds.yaml")); err != nil {
+		return fmt.Errorf("installing Longhorn's CRDs: %w\n%s", err, out)
+	}
+	if out, err := c.Kubectl(ctx, strings.ReplaceAll(manifests, "VERSION", c.Version.Name), "apply", "--server-side", "-f", "-"); err != nil {
+		return fmt.Errorf("installing Longhorn: %w\n%s", err, out)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (z *zone) appliedZone(settings []string, to int) error {
 		if err := z.Client.Get(z.ctx, key(name), &own); err != nil {
 			return err
 		}
-		if own.Status.EffectiveValue != zoneValues[name][to] || !own.Status.Applied {
+		if own.Status.EffectiveValue != z.Version.Zone[name][to] || !own.Status.Applied {
 			return fmt.Errorf("fairlead's setting %s is at %q, applied: %v: %v", name, own.Status.EffectiveValue, own.Status.Applied, own.Status.Blockers)
 		}
 	}

@@ -1,8 +1,11 @@
 package beside
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	versions "github.com/fairlead-io/fairlead/e2e/longhorn"
 )
 
 // Settings of the danger zone that have nothing to do with networks.
@@ -15,22 +18,6 @@ const (
 	v2CPU        = "v2-data-engine-guaranteed-instance-manager-cpu"
 	autoCleanup  = "auto-cleanup-system-generated-snapshot"
 )
-
-// zoneValues are all settings of the danger zone of v1.7.2 (types/setting.go), each with another value than its default.
-var zoneValues = map[string][2]string{
-	tolerations:              {"", "dedicated=storage:NoSchedule"},
-	nodeSelector:             {"", "kubernetes.io/os:linux"},
-	priorityClass:            {priorityClasses[0], priorityClasses[1]},
-	StorageNetwork:           {"", NetworkA},
-	StorageNetworkForRWX:     {"false", "true"},
-	managerCPU:               {"12", "20"},
-	v1Engine:                 {"true", "false"},
-	v2Engine:                 {"false", "true"},
-	v2CPU:                    {"1250", "2000"},
-	"disable-snapshot-purge": {"false", "true"},
-	"concurrent-replica-rebuild-per-node-limit":         {"5", "3"},
-	"concurrent-backing-image-replenish-per-node-limit": {"5", "3"},
-}
 
 // zoneRow changes settings one after the other, and back again.
 type zoneRow struct {
@@ -53,7 +40,23 @@ func (r zoneRow) allowed(volumes string) int {
 	return len(r.settings)
 }
 
-func zoneRows() []zoneRow {
+// zoneRows are the rows of a version: those whose settings it has, and one for each other setting.
+func zoneRows(zone versions.Zone) []zoneRow {
+	has := func(name string) bool { _, has := zone[name]; return has }
+	rows := slices.DeleteFunc(knownZoneRows(), func(r zoneRow) bool { return !has(r.settings[0]) })
+	for _, name := range slices.Sorted(maps.Keys(zone)) {
+		if !slices.ContainsFunc(rows, func(r zoneRow) bool { return slices.Contains(r.settings, name) }) {
+			row := zoneRow{settings: []string{name}, attached: []string{"rwo"}}
+			if strings.HasPrefix(name, "data-engine-") || strings.HasPrefix(name, "v2-") {
+				row.given = []string{v2Engine}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func knownZoneRows() []zoneRow {
 	own, both, onNetwork := []string{"rwo"}, []string{"rwo", "rwx"}, []string{StorageNetwork}
 	rows := []zoneRow{
 		{settings: []string{StorageNetwork}, attached: both},

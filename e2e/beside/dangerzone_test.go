@@ -26,7 +26,7 @@ func TestDangerZone(t *testing.T) {
 		}
 		s.set(autoCleanup, "false") // disable-snapshot-purge contradicts it
 		s.Cleanup(func() { s.must(s.Set(context.WithoutCancel(s.ctx), autoCleanup, "true")) })
-		for _, row := range zoneRows() {
+		for _, row := range zoneRows(s.Version.Zone) {
 			s.Run(row.name(), func(t *testing.T) {
 				z.scene = scene{Cluster: s.Cluster, T: t, ctx: t.Context()}
 				z.change(row)
@@ -52,9 +52,9 @@ func (s scene) changesAllOfZone() {
 			want[setting.Name] = true
 		}
 	}
-	for _, row := range zoneRows() {
+	for _, row := range zoneRows(s.Version.Zone) {
 		for _, name := range row.settings {
-			changed[name] = true
+			changed[s.settingName(name)] = true
 		}
 	}
 	if !maps.Equal(changed, want) {
@@ -75,7 +75,7 @@ func (z *zone) change(row zoneRow) {
 	z.Helper()
 	z.Cleanup(func() { z.reset(row) })
 	for _, name := range row.given {
-		z.set(name, zoneValues[name][1])
+		z.set(name, z.Version.Zone[name][1])
 	}
 	z.settle(row.given, 1)
 	for _, mode := range row.attached {
@@ -147,7 +147,7 @@ func (z *zone) trySetAll(settings []string) (refused bool) {
 		if i > 0 && settings[0] != StorageNetworkForRWX {
 			z.must(z.WaitApplied(z.ctx, settings[i-1], false, settleTimeout))
 		}
-		err := z.Set(z.ctx, name, zoneValues[name][1])
+		err := z.Set(z.ctx, name, z.Version.Zone[name][1])
 		if err == nil || name != v1Engine {
 			z.must(err)
 			continue
@@ -162,7 +162,7 @@ func (z *zone) trySetAll(settings []string) (refused bool) {
 func (z *zone) setAll(settings []string, to int) {
 	z.Helper()
 	for _, name := range settings {
-		z.set(name, zoneValues[name][to])
+		z.set(name, z.Version.Zone[name][to])
 	}
 }
 

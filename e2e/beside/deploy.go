@@ -23,14 +23,14 @@ func (c *Cluster) DeployDriver(ctx context.Context) error {
 	var replaced types.UID
 	if err == nil {
 		replaced = before.UID
-		if out, err := c.Kubectl(ctx, "", "-n", Namespace, "annotate", "--overwrite", "daemonset", before.Name, "driver.longhorn.io/version=v1.7.1"); err != nil {
+		if out, err := c.Kubectl(ctx, "", "-n", Namespace, "annotate", "--overwrite", "daemonset", before.Name, "driver.longhorn.io/version=v1.0.0"); err != nil {
 			return fmt.Errorf("having the CSI plugin say that it is old: %w\n%s", err, out)
 		}
 	}
 	process, err := c.StartProcess("longhorn-driver-deployer", c.Log("driver-deployer"), c.program("longhorn-manager"), []string{
-		"-d", "deploy-driver", "--manager-image", managerImage, "--kubelet-root-dir", "/var/lib/kubelet",
+		"-d", "deploy-driver", "--manager-image", c.Version.Image("longhorn-manager"), "--kubelet-root-dir", "/var/lib/kubelet",
 		"--manager-url", "http://longhorn-backend:" + restPort + "/v1", "--kube-config", c.kubeconfig,
-	}, c.podEnvironment(c.Manager.pod))
+	}, append(c.podEnvironment(c.Manager.pod), c.Version.SidecarVariables()...))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
@@ -40,10 +41,10 @@ func (c *Cluster) startDriver(ctx context.Context) error {
 		return err
 	}
 	// The first argument of the driver's container names its program.
-	if _, err := c.keep(ctx, plugin.Name, c.program(driver[0]), driver[1:], nil); err != nil {
+	if c.driver, err = c.keep(ctx, plugin.Name, c.program(driver[0]), driver[1:], c.podEnvironment(c.Manager.pod)); err != nil {
 		return err
 	}
-	_, err = c.keep(ctx, attacherName, c.program(attacherName), append(attacher, "--kubeconfig="+c.kubeconfig), nil)
+	c.attacher, err = c.keep(ctx, attacherName, c.program(attacherName), append(attacher, "--kubeconfig="+c.kubeconfig), nil)
 	return err
 }
 
@@ -86,7 +87,7 @@ func (c *Cluster) registerDriver(ctx context.Context) error {
 			}},
 			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn.Profile().Driver, NodeID: node.Name}}},
 		}
-		if err := c.Client.Create(ctx, o); err != nil {
+		if err := c.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("registering the CSI driver on %s: %w", node.Name, err)
 		}
 	}

@@ -10,17 +10,16 @@ import (
 // TestFairleadInstalledAndRemovedUnderAnAttachedVolume has Longhorn on the network before
 // Fairlead comes, and after it has gone.
 func TestFairleadInstalledAndRemovedUnderAnAttachedVolume(t *testing.T) {
-	const network = NetworkA + "@lhnet1"
 	s := without(t)
 	s.set(StorageNetwork, NetworkA)
 	s.set(StorageNetworkForRWX, "true")
-	s.must(s.waitNetworks(network, network, false))
+	s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), false))
 	s.volume("pvc-there", "rwx")
 	s.must(s.mountable("pvc-there"))
 
 	start := s.mark()
 	s.change(true)
-	s.must(s.waitNetworks(network, network, true))
+	s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), true))
 	s.must(s.mountable("pvc-there"))
 	s.neverEmptied("pvc-there", start)
 	s.failOver("pvc-there")

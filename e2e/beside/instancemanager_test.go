@@ -44,6 +44,6 @@ func TestInstanceManagerInUseIsNotDeleted(t *testing.T) {
 	}
 	s.release("pvc-rwo")
 	if refused == nil {
-		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
+		s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), true))
 	}
 }

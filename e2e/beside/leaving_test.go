@@ -14,12 +14,11 @@ import (
 // Once the value is off, Longhorn mounts from the host's network, applied or not. So what
 // counts is that the mounts that are there stay in reach until the volume is detached.
 func TestServerFailsOverWhileLeavingTheNetwork(t *testing.T) {
-	const a = NetworkA + "@lhnet1"
 	eachWay(t, func(s scene) {
 		node := s.Manager.pod.Spec.NodeName
 		s.set(StorageNetwork, NetworkA)
 		s.set(StorageNetworkForRWX, "true")
-		s.must(s.waitNetworks(a, a, one.installed))
+		s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), one.installed))
 		s.volume("pvc-leaves", "rwx")
 		s.must(s.mountable("pvc-leaves"))
 		s.set(StorageNetworkForRWX, "false")
@@ -58,6 +57,6 @@ func TestServerFailsOverWhileLeavingTheNetwork(t *testing.T) {
 		s.must(s.Manager.Restart(s.ctx))
 		s.must(s.mountable("pvc-leaves"))
 		s.release("pvc-leaves")
-		s.must(s.waitNetworks("", a, true))
+		s.must(s.waitNetworks("", OnStorage(NetworkA), true))
 	})
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-// recordVariable has the objects recorded instead of compared.
-const recordVariable = "FAIRLEAD_RECORD_LONGHORN"
-
 // TestLonghornIsAsRecorded goes with the real manager through the scenario that the stand-in is held against. So a record
 // that the real manager no longer agrees with is noticed.
 func TestLonghornIsAsRecorded(t *testing.T) {
@@ -28,8 +25,8 @@ func TestLonghornIsAsRecorded(t *testing.T) {
 	s.must(err)
 	s.set("taint-toleration", "") // as the scenario has found it
 	s.must(s.WaitApplied(s.ctx, "taint-toleration", true, settleTimeout))
-	folder := filepath.Join("..", "compare", "testdata", compare.Version)
-	if os.Getenv(recordVariable) != "" {
+	folder := filepath.Join("..", "compare", "testdata", s.Version.Name)
+	if os.Getenv(compare.RecordVariable) != "" {
 		if err := compare.Write(folder, run); err != nil {
 			t.Fatal(err)
 		}

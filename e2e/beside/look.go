@@ -136,7 +136,7 @@ func (c *Cluster) MountableOn(ctx context.Context, volume, node string) error {
 		return nil // every pod reaches the cluster network
 	}
 	// By this value, applied or not, the plugin mounts in its own network or the host's.
-	if value, err := c.Text(ctx, "Setting", StorageNetworkForRWX, "value"); err != nil || value != "true" {
+	if value, err := c.Text(ctx, "Setting", c.Version.RWXNetwork, "value"); err != nil || value == c.Version.RWXValue("") {
 		return fmt.Errorf("%s is served at %s, and mounted from the host's network (%v)", volume, addresses[0], err)
 	}
 	return c.ReachedOn(ctx, volume, node)

@@ -6,15 +6,10 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/machine"
 )
 
-// Version of Longhorn that e2e/longhorn builds.
-const Version = "v1.7.2"
-
+// engines is where longhorn-manager runs the engines' programs; it looks in nodeEngines whether the node has them.
 const (
-	engineImage = "longhornio/longhorn-engine:" + Version
-	// engineFolder is where longhorn-manager runs the engine's program, and nodeEngineFolder where it
-	// looks whether the node has it.
-	engineFolder     = "/engine-binaries/longhornio-longhorn-engine-" + Version
-	nodeEngineFolder = "/var/lib/longhorn" + engineFolder
+	engines     = "/engine-binaries"
+	nodeEngines = "/var/lib/longhorn" + engines
 )
 
 // Addresses of Longhorn's Services, as longhorn.yaml has them.
@@ -31,13 +26,12 @@ var serviceAddresses = map[string]string{
 func Machine() machine.Spec {
 	spec := machine.Spec{
 		Hosts:   map[string]netip.Addr{},
-		Folders: []string{"/var/lib"}, // the manager stores in /var/lib/longhorn
+		Folders: []string{"/var/lib", "/run"}, // the manager stores in /var/lib/longhorn, and has its account in /run
 		Files: []machine.File{
 			{Path: "/var/lib/longhorn/README", Text: "the default disk of a simulated Longhorn\n"},
 			{Path: peerDisk + "/README", Text: "the disk of another simulated node\n"},
 			{Path: socketFolder + "/README", Text: "where the CSI driver listens\n"},
-			{Path: engineFolder + "/longhorn", Program: true, Text: engineProgram},
-			{Path: nodeEngineFolder + "/longhorn", Program: true, Text: engineProgram},
+			{Path: engines + "/README", Text: "the programs of engines\n"},
 		},
 		Binds:    map[string]string{"/host/proc": "/proc"},
 		Programs: []machine.File{{Path: "iscsiadm", Text: "#!/bin/sh\necho iscsiadm version 2.1.8\n"}},
@@ -53,9 +47,3 @@ func Machine() machine.Spec {
 	}
 	return spec
 }
-
-// engineProgram prints what the engine of this version answers to `longhorn version`.
-const engineProgram = `#!/bin/sh
-echo '{"clientVersion": {"version": "` + Version + `", "gitCommit": "", "buildDate": "", "cliAPIVersion": 10, "cliAPIMinVersion": 3,
- "controllerAPIVersion": 5, "controllerAPIMinVersion": 3, "dataFormatVersion": 1, "dataFormatMinVersion": 1}, "serverVersion": null}'
-`

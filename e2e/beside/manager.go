@@ -44,11 +44,11 @@ func (c *Cluster) startManager(ctx context.Context) error {
 }
 
 func (c *Cluster) daemonArguments() []string {
+	v := c.Version
 	return []string{
-		"-d", "daemon", "--engine-image", engineImage, "--instance-manager-image", "longhornio/longhorn-instance-manager:" + Version,
-		"--share-manager-image", "longhornio/longhorn-share-manager:" + Version,
-		"--backing-image-manager-image", "longhornio/backing-image-manager:" + Version,
-		"--support-bundle-manager-image", "longhornio/support-bundle-kit:v0.0.45", "--manager-image", managerImage,
+		"-d", "daemon", "--engine-image", v.Image("longhorn-engine"), "--instance-manager-image", v.Image("longhorn-instance-manager"),
+		"--share-manager-image", v.Image("longhorn-share-manager"), "--backing-image-manager-image", v.Image("backing-image-manager"),
+		"--support-bundle-manager-image", "longhornio/support-bundle-kit:v0.0.45", "--manager-image", v.Image("longhorn-manager"),
 		"--service-account", serviceAccount, "--kube-config", c.kubeconfig,
 	}
 }
@@ -69,15 +69,6 @@ func (c *Cluster) managerPod(ctx context.Context, node string) (*corev1.Pod, err
 		return nil
 	})
 	return &pod, err
-}
-
-const managerImage = "longhornio/longhorn-manager:" + Version
-
-func (c *Cluster) podEnvironment(pod *corev1.Pod) []string {
-	return []string{
-		"POD_NAME=" + pod.Name, "POD_NAMESPACE=" + Namespace, "POD_IP=" + pod.Status.PodIP, "NODE_NAME=" + pod.Spec.NodeName,
-		"SERVICE_ACCOUNT=" + serviceAccount,
-	}
 }
 
 // Restart kills the process, and waits until its successor answers.

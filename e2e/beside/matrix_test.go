@@ -15,11 +15,10 @@ import (
 // what the CSI plugin, the server, its Service, the endpoint and its addresses are once
 // both settings are applied.
 func TestNetworkMatrix(t *testing.T) {
-	const a, b = NetworkA + "@lhnet1", NetworkB + "@lhnet1"
 	rows := []struct{ storage, shared, clients, instances string }{
-		{NetworkA, "false", "", a},
-		{NetworkA, "true", a, a},
-		{NetworkB, "true", b, b},
+		{NetworkA, "false", "", NetworkA},
+		{NetworkA, "true", NetworkA, NetworkA},
+		{NetworkB, "true", NetworkB, NetworkB},
 		{"", "true", "", ""},
 		{"", "false", "", ""},
 	}
@@ -29,11 +28,11 @@ func TestNetworkMatrix(t *testing.T) {
 			what := fmt.Sprintf("%s=%q %s=%s", StorageNetwork, row.storage, StorageNetworkForRWX, row.shared)
 			s.set(StorageNetwork, row.storage)
 			s.set(StorageNetworkForRWX, row.shared)
-			s.must(s.waitNetworks(row.clients, row.instances, one.installed))
+			s.must(s.waitNetworks(s.On(row.clients), OnStorage(row.instances), one.installed))
 			s.must(s.Use(s.ctx, "pvc-matrix"))
 			s.expectMountable("pvc-matrix")
 			// Longhorn may still be stopping the server of the row before.
-			if err := eventually.Until(s.ctx, "the row", attachTimeout, func() error { return s.row("pvc-matrix", row.clients) }); err != nil {
+			if err := eventually.Until(s.ctx, "the row", attachTimeout, func() error { return s.row("pvc-matrix", s.On(row.clients)) }); err != nil {
 				s.report(fmt.Errorf("%s: %w", what, err))
 			}
 			s.release("pvc-matrix")

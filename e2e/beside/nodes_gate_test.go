@@ -12,7 +12,6 @@ import (
 // TestNetworkChangesNodeByNode moves to a network and back again, by gate: node, while
 // RWX volumes are attached all the time. It takes two and a half minutes.
 func TestNetworkChangesNodeByNode(t *testing.T) {
-	const a = NetworkA + "@lhnet1"
 	s := nodeByNode{scene: with(t)}
 	s.must(s.StartSecondManager(s.ctx))
 	s.nodes = s.Managed()
@@ -25,11 +24,11 @@ func TestNetworkChangesNodeByNode(t *testing.T) {
 
 	s.set(StorageNetwork, NetworkA)
 	s.set(StorageNetworkForRWX, "true")
-	s.waitClient(free, a)
+	s.waitClient(free, s.On(NetworkA))
 	s.mountableEverywhere("pvc-early")
 	for _, node := range s.nodes { // the other one keeps the volume attached
 		s.must(s.UnuseOn(s.ctx, "pvc-early", node))
-		s.waitClient(node, a)
+		s.waitClient(node, s.On(NetworkA))
 		s.must(s.UseOn(s.ctx, "pvc-early", node))
 		s.must(s.WaitAttached(s.ctx, "pvc-early", node))
 		s.mountableEverywhere("pvc-early")
@@ -37,8 +36,8 @@ func TestNetworkChangesNodeByNode(t *testing.T) {
 	s.waitPhase("Applied")
 	s.must(s.servedOn("pvc-early", ""))
 	s.use("pvc-late")
-	s.must(s.servedOn("pvc-late", a))
-	s.follow("pvc-early", a)
+	s.must(s.servedOn("pvc-late", s.On(NetworkA)))
+	s.follow("pvc-early", s.On(NetworkA))
 
 	s.set(StorageNetworkForRWX, "false")
 	s.waitPhase("Waiting")
@@ -47,7 +46,7 @@ func TestNetworkChangesNodeByNode(t *testing.T) {
 	for _, node := range s.nodes {
 		s.must(s.ReachedOn(s.ctx, "pvc-late", node))
 	}
-	s.waitClient(free, a)
+	s.waitClient(free, s.On(NetworkA))
 	s.follow("pvc-late", "")
 	s.waitClient(free, "")
 	for _, node := range s.nodes {

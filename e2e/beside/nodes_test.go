@@ -16,7 +16,6 @@ import (
 // TestServerOnAnotherNodeIsReached has workloads on two nodes, and the server on one and then
 // on the other, on the cluster network and on a storage network. It takes two minutes.
 func TestServerOnAnotherNodeIsReached(t *testing.T) {
-	const a = NetworkA + "@lhnet1"
 	eachWay(t, func(s scene) {
 		s.must(s.StartSecondManager(s.ctx))
 		nodes := s.Managed()
@@ -29,22 +28,22 @@ func TestServerOnAnotherNodeIsReached(t *testing.T) {
 		})
 		s.must(s.CreateVolume(s.ctx, "pvc-far", "rwx"))
 		n := nodeByNode{scene: s, nodes: nodes}
-		for i, network := range []string{"", a} {
+		for i, network := range []string{"", NetworkA} {
 			first, then := nodes[i], nodes[1-i]
 			s.serveOn(s.ctx, nodes...)
 			s.must(s.waitInstanceManagers(len(nodes)))
 			s.serveOn(s.ctx, first)
 			n.use("pvc-far")
-			s.must(s.served("pvc-far", first, network))
+			s.must(s.served("pvc-far", first, s.On(network)))
 			s.serveOn(s.ctx, then)
 			s.failOver("pvc-far")
 			n.mountableEverywhere("pvc-far")
-			s.must(s.served("pvc-far", then, network))
+			s.must(s.served("pvc-far", then, s.On(network)))
 			n.end("pvc-far")
 			if network == "" {
 				s.set(StorageNetwork, NetworkA)
 				s.set(StorageNetworkForRWX, "true")
-				s.must(s.waitNetworks(a, a, one.installed))
+				s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), one.installed))
 			}
 		}
 	})

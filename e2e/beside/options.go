@@ -10,6 +10,8 @@ type Options struct {
 	Dir string
 	// Fairlead is the binary to install, by Install.
 	Fairlead string
+	// Version of Longhorn; empty is the default.
+	Version string
 	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
 	Duties string
 	// Out gets the progress, in lines.

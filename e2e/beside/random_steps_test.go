@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
@@ -24,23 +23,9 @@ var priorityClasses = []string{"longhorn-critical", "system-cluster-critical"}
 
 // use starts a workload that is created again when it is evicted.
 func (r *interleaving) use(u user) error {
-	labels := map[string]string{"workload": u.String()}
-	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: u.String()},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					NodeName: u.node, TerminationGracePeriodSeconds: ptr.To[int64](0),
-					Containers: []corev1.Container{{Name: "main", Image: "nginx", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
-					Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: u.volume},
-					}}},
-				},
-			},
-		},
-	}
+	deployment := workloadOf(u.volume, u.node)
+	deployment.Name = u.String()
+	deployment.Spec.Selector.MatchLabels["workload"] = u.String() // the template has the same map
 	r.users[u] = true
 	return r.Client.Create(r.ctx, deployment)
 }

@@ -36,7 +36,7 @@ func TestInvariantsHoldBesideLonghorn(t *testing.T) {
 	if r.random.IntN(2) == 0 { // the longer way to servers on a network
 		s.must(r.trySet(StorageNetwork, NetworkA))
 		s.must(r.trySet(StorageNetworkForRWX, "true"))
-		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
+		s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), true))
 	}
 	for _, volume := range r.volumes { // Longhorn takes half a minute to attach one for the first time
 		s.must(r.use(user{volume, r.nodes[0]}))

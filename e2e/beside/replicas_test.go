@@ -18,7 +18,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, func(s scene) {
 				s.set(StorageNetwork, NetworkA)
-				s.must(s.waitNetworks("", NetworkA+"@lhnet1", one.installed))
+				s.must(s.waitNetworks("", OnStorage(NetworkA), one.installed))
 				s.volume("pvc-data", "rwo")
 				s.must(s.waitText(s.ctx, "healthy", "Volume", "pvc-data", "status", "robustness"))
 				err := s.Set(s.ctx, StorageNetwork, value)
@@ -37,7 +37,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 				s.set(StorageNetwork, value)
 				on := ""
 				if value != "" {
-					on = value + "@lhnet1"
+					on = OnStorage(value)
 				}
 				s.must(s.waitNetworks("", on, true))
 			})

@@ -24,7 +24,7 @@ func TestVolumeCreatedWhileClientsRollIsMountable(t *testing.T) {
 	s.failOver("pvc-midst")
 	s.expectMountable("pvc-midst")
 	s.release("pvc-midst")
-	s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", true))
+	s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), true))
 }
 
 // delayNetwork has Multus attach pods to NetworkA only after a while.

@@ -25,7 +25,7 @@ func TestNothingIsWrittenBackAndForth(t *testing.T) {
 		start, began := s.mark(), time.Now()
 		s.set(StorageNetwork, NetworkA)
 		s.set(StorageNetworkForRWX, "true")
-		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", fairlead))
+		s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), fairlead))
 		took := time.Since(began).Round(time.Second)
 		s.Logf("both settings are applied after %s", took)
 		if !fairlead {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/invariants"
+	versions "github.com/fairlead-io/fairlead/e2e/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
@@ -48,7 +49,7 @@ func prepare(t *testing.T, installed bool) scene {
 	t.Helper()
 	ctx := t.Context()
 	if one.cluster == nil {
-		c, err := Start(ctx, Options{Dir: directory(), Fairlead: os.Getenv("FAIRLEAD_BINARY"), Out: &one.output})
+		c, err := Start(ctx, Options{Dir: directory(), Fairlead: os.Getenv("FAIRLEAD_BINARY"), Version: os.Getenv(versions.Variable), Out: &one.output})
 		if err != nil {
 			t.Fatalf("starting: %v\n%s", err, one.output.String())
 		}

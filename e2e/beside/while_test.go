@@ -59,10 +59,10 @@ func TestVolumeCreatedWhileEnablingWaitsIsMountable(t *testing.T) {
 		s.release("pvc-first")
 		s.release("pvc-second")
 		s.lookAgain()
-		s.must(s.waitNetworks(NetworkA+"@lhnet1", NetworkA+"@lhnet1", one.installed))
+		s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), one.installed))
 		s.must(s.Use(s.ctx, "pvc-second"))
 		s.must(s.mountable("pvc-second"))
-		if err := s.servedOn("pvc-second", NetworkA+"@lhnet1"); err != nil {
+		if err := s.servedOn("pvc-second", s.On(NetworkA)); err != nil {
 			s.report(err)
 		}
 	})

@@ -21,11 +21,10 @@ func closedWindow() string {
 // meanwhile is served on the old network, whatever restarts, until the window opens.
 // It takes a minute and a half.
 func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
-	const a, b = NetworkA + "@lhnet1", NetworkB + "@lhnet1"
 	s := with(t)
 	s.set(StorageNetwork, NetworkA)
 	s.set(StorageNetworkForRWX, "true")
-	s.must(s.waitNetworks(a, a, true))
+	s.must(s.waitNetworks(s.On(NetworkA), OnStorage(NetworkA), true))
 	s.configure("", closedWindow())
 	closed := s.mark()
 	s.set(StorageNetwork, NetworkB)
@@ -34,7 +33,7 @@ func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
 	stays := func(when string) {
 		s.Helper()
 		s.expectMountable("pvc-stays")
-		if err := s.servedOn("pvc-stays", a); err != nil {
+		if err := s.servedOn("pvc-stays", s.On(NetworkA)); err != nil {
 			s.Errorf("%s: %v", when, err)
 		}
 	}
@@ -52,10 +51,10 @@ func TestServerThatFailsOverStaysOnItsNetwork(t *testing.T) {
 	}
 
 	s.configure("", openWindow)
-	s.must(s.waitNetworks(b, b, true))
+	s.must(s.waitNetworks(s.On(NetworkB), OnStorage(NetworkB), true))
 	s.must(s.Use(s.ctx, "pvc-stays"))
 	s.must(s.mountable("pvc-stays"))
-	s.must(s.servedOn("pvc-stays", b))
+	s.must(s.servedOn("pvc-stays", s.On(NetworkB)))
 }
 
 // pluginRestarts are deletions of CSI plugin pods, but for those whose DaemonSet the

@@ -16,7 +16,7 @@ const usage = `usage: dev COMMAND
   demo    start a cluster, install Fairlead, show its main job, end it
   nfs     the second act of the demo: NFS servers, ten nodes; root and Linux
   up      start a cluster with Fairlead in the background; KUBECONFIG=.dev/kubeconfig
-  up real the same with Longhorn's own manager; root and Linux
+  up real the same with Longhorn's own manager, or of a version: up v1.8.1; root and Linux
   up nodes-real  a whole Longhorn on real nodes; root, Linux and Debian's packages
   down    end it
 `
@@ -60,10 +60,10 @@ func run(ctx context.Context, args []string) error {
 	case "can-run":
 		return canRun(longhorn)
 	case "serve": // what up leaves running
-		switch longhorn {
-		case real:
-			serveReal(ctx)
-		case realNodes:
+		if version, is := realVersion(longhorn); is {
+			serveReal(ctx, version)
+		}
+		if longhorn == realNodes {
 			serveNodes(ctx)
 		}
 		return serve(ctx)

@@ -77,10 +77,10 @@ func welcome(longhorn string) error {
 		return fmt.Errorf("finding %s: %w", devDir, err)
 	}
 	text := standInText
-	switch longhorn {
-	case real:
+	if _, is := realVersion(longhorn); is {
 		text = realText
-	case realNodes:
+	}
+	if longhorn == realNodes {
 		text = nodesText
 	}
 	if os.Getenv(fencingVariable) != "" {
