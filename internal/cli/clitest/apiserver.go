@@ -101,7 +101,7 @@ func (a *readAPI) resources(gv schema.GroupVersion) metav1.APIResourceList {
 	return list
 }
 
-var clusterWide = map[string]bool{"Namespace": true, "Node": true, "PersistentVolume": true, "VolumeAttachment": true, "PriorityClass": true, "NodeFence": true, "StorageClass": true}
+var clusterWide = map[string]bool{"Namespace": true, "Node": true, "PersistentVolume": true, "VolumeAttachment": true, "PriorityClass": true, "NodeFence": true, "StorageClass": true, "MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true}
 
 // read gets or lists the rest of the path: [namespaces <namespace>] <resource> [<name>].
 func (a *readAPI) read(r *http.Request, gv schema.GroupVersion, path []string) any {

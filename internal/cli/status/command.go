@@ -23,8 +23,8 @@ Exit codes:
   0  all is as it should be
   1  error: the cluster could not be read; see standard error
   2  something waits; the output says for what
-  3  something is wrong: a data path disagrees, a value must be corrected, or an NFS
-     service is not Ready`
+  3  something is wrong: Fairlead itself does not work, a data path disagrees, a value
+     must be corrected, or an NFS service is not Ready`
 
 // interval between two readings of --watch.
 const interval = 2 * time.Second

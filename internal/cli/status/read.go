@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,13 @@ import (
 
 // Read reads the state of the whole cluster once.
 func Read(ctx context.Context, targets []cli.Target, live client.Reader, now time.Time) (View, error) {
-	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}}
+	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: Installation{Findings: []string{}}}
+	var err error
+	v.Installation, err = readInstallation(ctx, live, now)
+	if err := v.note("Fairlead's own replicas, lease and webhooks", err); err != nil {
+		return v, err
+	}
+	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
 		p, err := readProfile(ctx, t, now)
 		if err != nil {

@@ -108,9 +108,10 @@ func TestExitCodeTellsStartingServerFromFailedServer(t *testing.T) {
 	}
 }
 
-func TestEmptyClusterWaitsForController(t *testing.T) {
+func TestClusterWithoutFairlead(t *testing.T) {
 	v := look(t, interceptor.Funcs{})
-	must.Check(t, v.State == datapath.Waiting && v.Profiles[0].Network.Phase == "Unknown" && len(v.Profiles[0].Volumes) == 0, "got %+v", v)
+	must.Equal(t, v.Installation.Findings, []string{"Fairlead is not installed in namespace fairlead-system: see docs/install.md"})
+	must.Check(t, v.State == datapath.Wrong && v.Profiles[0].Network.Phase == "Unknown" && len(v.Profiles[0].Volumes) == 0, "got %+v", v)
 }
 
 // Regression: a record that can't be read hid everything else.

@@ -14,6 +14,12 @@ import (
 
 func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) {
 	cli.WriteLine(out, "Cluster %s: %s", cmp.Or(cluster, "(no name)"), v.Summary())
+	if len(v.Installation.Findings) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, f := range v.Installation.Findings {
+		cli.WriteLine(out, "Fairlead: %s", f)
+	}
 	for _, p := range v.Profiles {
 		writeProfile(out, p, program, now)
 	}
@@ -46,6 +52,7 @@ func (v View) Summary() string {
 		count     int
 		one, many string
 	}{
+		{len(v.Installation.Findings), "Fairlead itself needs attention", "Fairlead itself needs attention in %d points"},
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},

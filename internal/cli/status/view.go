@@ -13,10 +13,13 @@ import (
 // lists are complete, and never null.
 type View struct {
 	// State is the worst state of all parts: ok, waiting or wrong.
-	State       datapath.State `json:"state"`
-	Profiles    []ProfileView  `json:"profiles"`
-	LostNodes   []LostNode     `json:"lostNodes"`
-	NFSServices []NFSService   `json:"nfsServices"`
+	State datapath.State `json:"state"`
+	// Installation is the state of Fairlead itself.
+	Installation Installation `json:"installation"`
+
+	Profiles    []ProfileView `json:"profiles"`
+	LostNodes   []LostNode    `json:"lostNodes"`
+	NFSServices []NFSService  `json:"nfsServices"`
 	// Notes say what could not be read, and why.
 	Notes []string `json:"notes"`
 	// nodes are all NodeFences; `fairlead fences -o json` has them.

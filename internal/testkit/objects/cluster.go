@@ -36,12 +36,12 @@ func HealthyCluster(now time.Time) []client.Object {
 	daemonSet.Status.DesiredNumberScheduled = 1
 	used := LonghornVolume("pvc-a", "node-1", RWX)
 	used.Status.KubernetesStatus.Namespace, used.Status.KubernetesStatus.WorkloadsStatus = "default", []longhorn.WorkloadStatus{{PodName: "web-0"}}
-	return []client.Object{
+	return append(Installation(now),
 		LonghornSetting("storage-network", "kube-system/storage-net"), LonghornSetting("storage-network-for-rwx-volume-enabled", "true"),
 		settled(now, "storage-network", "kube-system/storage-net"), settled(now, "storage-network-for-rwx-volume-enabled", "true"),
 		record, server, plugin, share, daemonSet, publishedSlice("10.1.0.7"), Headless("pvc-a", on),
 		used, LonghornVolume("pvc-b", "", RWX),
-	}
+	)
 }
 
 // settled is the report of the controller on a value of the storage system.

@@ -1,0 +1,178 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+)
+
+// Installation is the state of Fairlead itself.
+type Installation struct {
+	State datapath.State `json:"state"`
+	// Leader is the controller's pod that leads; empty if none does.
+	Leader string `json:"leader"`
+	// Findings are what is not as it should be, each with what to do. Never null.
+	Findings []string `json:"findings"`
+}
+
+// Names of Fairlead's objects (manifests/base).
+const (
+	ownNamespace = "fairlead-system"
+	webhooks     = "fairlead-webhook"
+	controller   = "fairlead-controller" // and its Lease
+	own          = "fairlead"            // the webhook configurations and the ConfigMap
+)
+
+// leaseIsOld is several times the duration of the Lease. Clocks may differ by as much.
+const leaseIsOld = time.Minute
+
+// ownObjects are the objects that show whether Fairlead works; nil if there is none.
+type ownObjects struct {
+	deployments map[string]*appsv1.Deployment
+	pods        []corev1.Pod
+	lease       *coordinationv1.Lease
+	mutating    *admissionregistrationv1.MutatingWebhookConfiguration
+	validating  *admissionregistrationv1.ValidatingWebhookConfiguration
+	configured  *corev1.ConfigMap
+}
+
+// readInstallation reads the objects and judges them.
+func readInstallation(ctx context.Context, live client.Reader, now time.Time) (Installation, error) {
+	o := ownObjects{deployments: map[string]*appsv1.Deployment{}}
+	var err error
+	for _, name := range []string{webhooks, controller} {
+		if o.deployments[name], err = there(ctx, live, ownNamespace, name, &appsv1.Deployment{}); err != nil {
+			return Installation{}, err
+		}
+	}
+	if o.lease, err = there(ctx, live, ownNamespace, controller, &coordinationv1.Lease{}); err != nil {
+		return Installation{}, err
+	}
+	if o.mutating, err = there(ctx, live, "", own, &admissionregistrationv1.MutatingWebhookConfiguration{}); err != nil {
+		return Installation{}, err
+	}
+	if o.validating, err = there(ctx, live, "", own, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+		return Installation{}, err
+	}
+	if o.configured, err = there(ctx, live, ownNamespace, own, &corev1.ConfigMap{}); err != nil {
+		return Installation{}, err
+	}
+	var pods corev1.PodList
+	if err := lists.NewLive(live).List(ctx, &pods, client.InNamespace(ownNamespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
+		return Installation{}, fmt.Errorf("listing pods of namespace %s: %w", ownNamespace, err)
+	}
+	o.pods = pods.Items
+	return o.judge(now), nil
+}
+
+// there reads an object; nil if there is none.
+func there[T client.Object](ctx context.Context, live client.Reader, namespace, name string, into T) (T, error) {
+	var none T
+	err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	return into, err
+}
+
+// judge is pure.
+func (o ownObjects) judge(now time.Time) Installation {
+	i := Installation{State: datapath.OK, Findings: []string{}}
+	if o.deployments[webhooks] == nil && o.deployments[controller] == nil && o.mutating == nil && o.validating == nil {
+		i.find(datapath.Wrong, "Fairlead is not installed in namespace %s: see docs/install.md", ownNamespace)
+		return i
+	}
+	i.replicas(webhooks, o.deployments[webhooks], "settings of the danger zone can't be changed, and new pods and Services do not get their network")
+	i.replicas(controller, o.deployments[controller], "no setting is applied, and no endpoint is published")
+	i.leads(o.lease, now)
+	var without []string
+	count := 0
+	for _, w := range ptr.Deref(o.mutating, admissionregistrationv1.MutatingWebhookConfiguration{}).Webhooks {
+		count++
+		if len(w.ClientConfig.CABundle) == 0 {
+			without = append(without, w.Name)
+		}
+	}
+	for _, w := range ptr.Deref(o.validating, admissionregistrationv1.ValidatingWebhookConfiguration{}).Webhooks {
+		count++
+		if len(w.ClientConfig.CABundle) == 0 {
+			without = append(without, w.Name)
+		}
+	}
+	switch {
+	case o.mutating == nil || o.validating == nil || count == 0:
+		i.find(datapath.Wrong, "a webhook configuration named %s is missing, so the API server does not ask Fairlead: apply the manifests again", own)
+	case len(without) > 0:
+		i.find(datapath.Wrong, "%d of %d webhooks have no CA (%s), so the API server can't call them: cert-manager fills it in; see kubectl -n cert-manager get pods, and kubectl -n %s describe certificate", len(without), count, without[0], ownNamespace)
+	}
+	if changed := changedAt(o.configured); !changed.IsZero() {
+		for _, pod := range o.pods {
+			if started := pod.Status.StartTime; started != nil && pod.DeletionTimestamp == nil && changed.After(started.Time) {
+				i.find(datapath.Waiting, "ConfigMap %s was changed at %s, after pod %s had started, which runs the configuration of before: kubectl -n %s rollout restart deployment %s %s",
+					own, changed.UTC().Format(time.RFC3339), pod.Name, ownNamespace, webhooks, controller)
+				break
+			}
+		}
+	}
+	return i
+}
+
+func (i *Installation) find(state datapath.State, format string, args ...any) {
+	i.State, i.Findings = datapath.Worse(i.State, state), append(i.Findings, fmt.Sprintf(format, args...))
+}
+
+// replicas judges a Deployment. without says what does not work while no replica runs.
+func (i *Installation) replicas(name string, d *appsv1.Deployment, without string) {
+	look := fmt.Sprintf("kubectl -n %s describe pods", ownNamespace)
+	switch {
+	case d == nil:
+		i.find(datapath.Wrong, "Deployment %s is missing in namespace %s: %s. Apply the manifests again", name, ownNamespace, without)
+	case ptr.Deref(d.Spec.Replicas, 1) == 0:
+		i.find(datapath.Wrong, "%s is scaled to 0: %s: kubectl -n %s scale deployment %s --replicas=2", name, without, ownNamespace, name)
+	case d.Status.ReadyReplicas == 0:
+		i.find(datapath.Wrong, "no replica of %s is ready: %s: %s", name, without, look)
+	case d.Status.ReadyReplicas < ptr.Deref(d.Spec.Replicas, 1):
+		i.find(datapath.Waiting, "%d of %d replicas of %s are ready: %s", d.Status.ReadyReplicas, ptr.Deref(d.Spec.Replicas, 1), name, look)
+	}
+}
+
+// leads judges the Lease of the controller.
+func (i *Installation) leads(lease *coordinationv1.Lease, now time.Time) {
+	holder, renewed := "", time.Time{}
+	if lease != nil {
+		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+		if lease.Spec.RenewTime != nil {
+			renewed = lease.Spec.RenewTime.Time
+		}
+	}
+	if holder != "" && now.Sub(renewed).Abs() <= leaseIsOld {
+		i.Leader = holder
+		return
+	}
+	i.find(datapath.Wrong, "no controller leads (Lease %s of namespace %s: holder %q, renewed %s): kubectl -n %s logs deployment/%s",
+		controller, ownNamespace, holder, renewed.UTC().Format(time.RFC3339), ownNamespace, controller)
+}
+
+// changedAt is when the data of a ConfigMap was last written; zero if that is unknown.
+func changedAt(c *corev1.ConfigMap) time.Time {
+	if c == nil || len(c.ManagedFields) == 0 {
+		return time.Time{}
+	}
+	last := slices.MaxFunc(c.ManagedFields, func(a, b metav1.ManagedFieldsEntry) int {
+		return ptr.Deref(a.Time, metav1.Time{}).Compare(ptr.Deref(b.Time, metav1.Time{}).Time)
+	})
+	return ptr.Deref(last.Time, metav1.Time{}).Time
+}

@@ -1,0 +1,87 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Everything else may be fine while Fairlead itself does nothing.
+func TestFairleadItselfIsJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(client.Object)
+		state  datapath.State
+		want   string
+	}{
+		"as it should be": {func(client.Object) {}, datapath.OK, ""},
+		"scaled to 0": {func(o client.Object) {
+			if d, ok := o.(*appsv1.Deployment); ok && d.Name == webhooks {
+				d.Spec.Replicas, d.Status.ReadyReplicas = ptr.To[int32](0), 0
+			}
+		}, datapath.Wrong, "fairlead-webhook is scaled to 0: settings of the danger zone can't be changed"},
+		"none ready": {func(o client.Object) {
+			if d, ok := o.(*appsv1.Deployment); ok && d.Name == controller {
+				d.Status.ReadyReplicas = 0
+			}
+		}, datapath.Wrong, "no replica of fairlead-controller is ready: no setting is applied"},
+		"one of two": {func(o client.Object) {
+			if d, ok := o.(*appsv1.Deployment); ok && d.Name == webhooks {
+				d.Status.ReadyReplicas = 1
+			}
+		}, datapath.Waiting, "1 of 2 replicas of fairlead-webhook are ready"},
+		"no leader": {func(o client.Object) {
+			if l, ok := o.(*coordinationv1.Lease); ok {
+				renewed := metav1.NewMicroTime(clitest.Noon.Add(-2 * leaseIsOld))
+				l.Spec.RenewTime = &renewed
+			}
+		}, datapath.Wrong, "no controller leads (Lease fairlead-controller of namespace fairlead-system: holder \"fairlead-controller-1\""},
+		"no CA": {func(o client.Object) {
+			if c, ok := o.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
+				c.Webhooks[0].ClientConfig.CABundle = nil
+			}
+		}, datapath.Wrong, "1 of 2 webhooks have no CA (settings.longhorn.fairlead.io)"},
+		"no webhooks": {func(o client.Object) {
+			if c, ok := o.(*admissionregistrationv1.MutatingWebhookConfiguration); ok {
+				c.Name = "other"
+			}
+		}, datapath.Wrong, "a webhook configuration named fairlead is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects.Installation(clitest.Noon)
+			for _, o := range all {
+				test.change(o)
+			}
+			i, err := readInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, all...), clitest.Noon)
+			must.True(t, err == nil && i.State == test.state, "state %s, %v: %q", i.State, err, i.Findings)
+			must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), test.want) && len(i.Findings) == min(len(test.want), 1), "got %q", i.Findings)
+		})
+	}
+}
+
+func TestConfigurationThatDoesNotRunIsReported(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "fairlead-webhook-1", Labels: map[string]string{"app.kubernetes.io/name": "fairlead"}}}
+	pod.Status.StartTime = ptr.To(metav1.NewTime(clitest.Noon.Add(-time.Hour)))
+	changed := metav1.NewTime(clitest.Noon.Add(-time.Minute))
+	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &changed}}}}
+	i := ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
+	restart := "pod fairlead-webhook-1 had started, which runs the configuration of before: kubectl -n fairlead-system rollout restart deployment fairlead-webhook fairlead-controller"
+	must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), restart), "got %q", i.Findings)
+	pod.Status.StartTime = ptr.To(metav1.NewTime(clitest.Noon))
+	i = ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
+	must.True(t, !strings.Contains(strings.Join(i.Findings, "\n"), "ConfigMap"), "got %q", i.Findings)
+}
