@@ -23,6 +23,9 @@ func (x index) client(node string, network, wanted storage.Attachment, volume st
 	show := fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
 	c, reason := storage.MountingClient(x.clients[node], x.Rollout.Record.Clients)
 	if c == nil {
+		if waits := x.notRolledOut(node); waits != "" && network.IsZero() {
+			return h.waiting(waits, show)
+		}
 		return h.wrong(fmt.Sprintf("%s of the storage system on node %s: pods of the node can't mount volume %s", reason, node, volume), show)
 	}
 	h.Name, h.Network = c.Pod, c.Network.String()
@@ -36,6 +39,19 @@ func (x index) client(node string, network, wanted storage.Attachment, volume st
 		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByClient, show)
+}
+
+// notRolledOut says what the roll-out on a node waits for, while its only client is Ready: volumes on the cluster network are
+// used there meanwhile. "" if that is not so.
+func (x index) notRolledOut(node string) string {
+	if len(x.clients[node]) != 1 {
+		return ""
+	}
+	c := x.clients[node][0]
+	if message := x.outOfLine[[2]string{string(catalog.BlockedByClient), c.Pod}]; message != "" && c.Ready && !c.Terminating {
+		return c.Pod + " " + message
+	}
+	return ""
 }
 
 // endpoint is the URL that the storage system gives its clients.

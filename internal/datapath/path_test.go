@@ -70,6 +70,11 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"client elsewhere": {func(f *Facts) {
 			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
 		}, Wrong, Client, "no ready client", ""},
+		"node not drained yet": {func(f *Facts) {
+			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = nil, storage.Attachment{}
+			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Endpoints = nil
+		}, Waiting, Client, "instead of kube-system/storage-net@lhnet1; restarted when no RWX volume is attached on node-1", "kubectl"},
 		"Service elsewhere": {func(f *Facts) {
 			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil

@@ -38,6 +38,7 @@ func Command() *cobra.Command {
 		Short: "Show on one screen what is in effect, what waits, and which data paths are wrong",
 		Long: `Show on one screen what is in effect, what waits and for what, which data paths of RWX
 volumes are not as they should be, lost nodes, and NFS services. The command only reads.
+What seems wrong is looked at once more, two seconds later.
 ClusterRole fairlead-planner allows this; fairlead-fence-viewer and fairlead-nfs-viewer
 allow the parts on nodes and NFS services.
 ` + exitCodes,
@@ -139,6 +140,11 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 	look := func(ctx context.Context) (string, datapath.State, error) {
 		now := time.Now()
 		v, err := Read(ctx, targets, live, now)
+		if err == nil && v.State == datapath.Wrong && wait(ctx, interval) {
+			// Hops of a workload that starts disagree for a moment.
+			now = time.Now()
+			v, err = Read(ctx, targets, live, now)
+		}
 		if err != nil {
 			return "", "", cli.ExplainBy(err, "ClusterRole fairlead-planner")
 		}
@@ -161,6 +167,16 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 		return cli.ExitWaits
 	}
 	return nil
+}
+
+// wait returns false if the command is interrupted first.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // follow prints each reading that differs from the previous one. A repeated failure is reported once.
