@@ -118,7 +118,7 @@ func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
 	}
 	for _, n := range v.nodes {
 		if n.Phase != "" && n.Phase != string(v1alpha1.NodeHealthy) {
-			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next})
+			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next, n.OnlyIf})
 			v.State = datapath.Worse(v.State, datapath.Waiting)
 		}
 	}

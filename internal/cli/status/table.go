@@ -24,7 +24,11 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 		writeProfile(out, p, program, now)
 	}
 	cli.WriteList(out, v.LostNodes, func(n LostNode) []string {
-		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), cli.OrDash(n.Next)}
+		next := cli.OrDash(n.Next)
+		if n.OnlyIf != "" {
+			next += " (only if " + n.OnlyIf + ")"
+		}
+		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), next}
 	}, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "NEXT")
 	cli.WriteList(out, v.NFSServices, func(s NFSService) []string {
 		next := "-"

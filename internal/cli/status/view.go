@@ -96,6 +96,8 @@ type LostNode struct {
 	LostSince *time.Time `json:"lostSince,omitempty"`
 	WaitsFor  string     `json:"waitsFor"`
 	Next      string     `json:"next"`
+	// OnlyIf is the precondition of Next.
+	OnlyIf string `json:"onlyIf,omitempty"`
 }
 
 type NFSService struct {

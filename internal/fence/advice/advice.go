@@ -44,7 +44,7 @@ var (
 
 // onlyIf has the condition for commands that release volumes.
 var onlyIf = map[string]string{
-	addTaint:     "the machine is off",
+	addTaint:     "the machine is off: Kubernetes detaches all its volumes by force then, also those that nothing fences, such as Longhorn's",
 	attachByHand: "its addresses are blocked by hand, or the machine is off for good",
 	giveUp:       "it is known that the machine never comes back",
 }
