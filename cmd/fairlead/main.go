@@ -32,6 +32,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := &cobra.Command{
 		Use:           "fairlead",
 		Short:         "Lead shared-volume traffic on Kubernetes onto a storage network of its own",
+		Version:       cli.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -152,6 +153,17 @@ func TestOutputForPeopleNamesCluster(t *testing.T) {
 	}
 }
 
+func TestMissingKubeconfigIsNamed(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	if code, _, err := runOn(t, "", "status"); code != 1 || !strings.Contains(err, "there is no kubeconfig in /nonexistent: name the file by --kubeconfig or KUBECONFIG") {
+		t.Errorf("code %d, %s", code, err)
+	}
+	var out strings.Builder
+	if code := run(t.Context(), []string{"fairlead", "--version"}, &out, &out); code != 0 || out.String() != "fairlead version dev\n" {
+		t.Errorf("code %d, %s", code, out.String())
+	}
+}
+
 func TestMisspelledSettingIsSuggested(t *testing.T) {
 	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil))
 	if _, _, err := runOn(t, kubeconfig, "settings", "storage-netwrok"); !strings.Contains(err, "did you mean storage-network") {
@@ -168,7 +180,7 @@ func TestStatusExitCodes(t *testing.T) {
 	cluster := objects.Record(storage.Attachment{})
 	cluster.Status.Phase = "Applied"
 	for want, all := range map[int][]client.Object{0: {cluster}, 2: {}, 3: wrong} {
-		kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, all...))
+		kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, append(objects.Installation(time.Now()), all...)...))
 		for _, command := range []string{"status", "status -o json"} {
 			if code, out, err := runOn(t, kubeconfig, command); code != want {
 				t.Errorf("%s: code %d, want %d\n%s%s", command, code, want, out, err)

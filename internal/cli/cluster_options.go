@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -114,6 +115,9 @@ func (o *ClusterOptions) ContextNamespace() string {
 // RestConfig finds the cluster the way kubectl does.
 func (o *ClusterOptions) RestConfig(userAgent string) (*rest.Config, error) {
 	c, err := o.kubeconfigLoader().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("there is no kubeconfig in %s: name the file by --kubeconfig or KUBECONFIG", strings.Join(clientcmd.NewDefaultClientConfigLoadingRules().GetLoadingPrecedence(), ", "))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}

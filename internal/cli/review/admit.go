@@ -14,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/json"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
@@ -43,7 +45,9 @@ func (r *reviewer) review(ctx context.Context, m manifest) objectView {
 		object.SetNamespace(cmp.Or(object.GetNamespace(), r.namespace))
 	}
 	view := newView(m, object)
-	if err := r.admit(ctx, m, object, &view); err != nil {
+	if err := knownFields(r.facts.scheme, object); err != nil {
+		view.Denials = append(view.Denials, err.Error())
+	} else if err := r.admit(ctx, m, object, &view); err != nil {
 		view.Errors = append(view.Errors, cli.ExplainBy(err, "ClusterRoles fairlead-planner and fairlead-nfs-viewer").Error())
 	}
 	view.Outcome = view.outcome()
@@ -92,6 +96,24 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 		r.facts.apply(object)
 	}
 	return nil
+}
+
+// knownFields refuses unknown fields in an object of Fairlead's own, which the API server would drop without a word.
+func knownFields(scheme *runtime.Scheme, o *unstructured.Unstructured) error {
+	kind := o.GroupVersionKind()
+	if kind.Group != v1alpha1.GroupVersion.Group {
+		return nil
+	}
+	typed, err := scheme.New(kind)
+	if err != nil {
+		return fmt.Errorf("%s has no kind %s", kind.GroupVersion(), kind.Kind)
+	}
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	unknown, err := json.UnmarshalStrict(text, typed)
+	return errors.Join(append(unknown, err)...)
 }
 
 var errVersion = errors.New("the rules are for another version, to which only an API server could convert the manifest")

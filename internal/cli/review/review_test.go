@@ -104,6 +104,23 @@ metadata: {name: b, annotations: {fairlead.io/volume-netwrok: b/c}}
 	contains(t, out, "WARNED: PersistentVolumeClaim default/b")
 }
 
+// The API server drops an unknown field without a word.
+func TestUnknownFieldsOfOurKindsAreRefused(t *testing.T) {
+	out := run(t, cli.ExitWrong, `
+apiVersion: fairlead.io/v1alpha1
+kind: NFSService
+metadata: {name: a, namespace: default}
+spec: {exposre: {}}
+---
+apiVersion: fairlead.io/v1alpha1
+kind: NFSServices
+metadata: {name: b, namespace: default}
+`, "-f", "-")
+	contains(t, out, "REFUSED: NFSService default/a")
+	contains(t, out, `unknown field "spec.exposre"`)
+	contains(t, out, "fairlead.io/v1alpha1 has no kind NFSServices")
+}
+
 // The API server gives a new claim its class before it asks; a controller creates the claims of a StatefulSet once.
 func TestClaimsAreReviewedAsTheAPIServerSeesThem(t *testing.T) {
 	claims := `

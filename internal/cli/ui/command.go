@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,9 @@ func listen(port int) (net.Listener, error) {
 			return listener, nil
 		}
 		failed = errors.Join(failed, err)
+	}
+	if errors.Is(failed, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port %d of the loopback address is in use: give another one by --port, or none for any free port", port)
 	}
 	return nil, fmt.Errorf("listening on the loopback address: %w", failed)
 }
