@@ -145,6 +145,18 @@ PURE := fairlead/(internal/)?(mutators|validators|storage|settings|fence|nfs/(as
 WITHOUT_RACE := TestPlansGrowLinearly|TestTaintCountsAtOnceForManyHolders|TestPagedListsEqualWholeLists|TestIncidentCostsTheSameInLargeClusters|TestRackCostsAFewRequestsForEachNode|TestReviewsReadLongListsInPages|TestAddressesHoldInAnyOrder|TestCrashBeforeARevertedValueResumes|TestChangingVolumesCauseFewWrites|TestA12KBPodCostsAtMost64Allocations|TestDecodedReviewsTakeNoMoreThanIsCounted|TestCrashDuringServiceReplacementResumes|TestServersThatComeAndGoGetNewNodes|TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts
 NEED_CLUSTER := /e2e(/(beside|nfs|nodes|csinode))?$$
 
+# Packages of the program with files that differ from main, or from the last commit.
+CHANGED = $$(git diff --name-only --diff-filter=d $$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD) -- '*.go'; git ls-files -o --exclude-standard '*.go')
+
+.PHONY: check
+check: $(BIN)/gotestsum ## For a changed line: gofmt, vet and staticcheck of the changed packages, unit tests without the race detector (three minutes)
+	@files="$(CHANGED)"; \
+	  unformatted=$$([ -z "$$files" ] || gofmt -l $$files); [ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted"; exit 1; }; \
+	  packages=$$(for f in $$files; do echo "./$$(dirname $$f)"; done | sort -u | xargs -r go list -e -f '{{if .Module}}{{if .Module.Main}}{{.ImportPath}}{{end}}{{end}}' 2>/dev/null); \
+	  [ -z "$$packages" ] || { echo "vet and staticcheck of" $$packages; go vet $$packages && $(TOOL) staticcheck $$packages; }
+	$(BIN)/gotestsum $(UNIT_FORMAT) --jsonfile $(TIMES)/check.json -- $$(go list ./... | grep -v -E '$(NEED_CLUSTER)')
+	@echo "make lint and make test do the rest, as CI does"
+
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Tests that need no cluster
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
