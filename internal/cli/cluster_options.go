@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -45,6 +46,7 @@ func (o *ClusterOptions) Setup(cmd *cobra.Command, run func(context.Context, *sl
 		if err != nil {
 			return err
 		}
+		log.Info("starting", "command", cmd.Name(), "version", Version, "go", runtime.Version())
 		return run(cmd.Context(), log)
 	}
 	flags := cmd.Flags()
@@ -62,7 +64,7 @@ func (o *ClusterOptions) logger(out io.Writer) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, fmt.Errorf("--log-level: %w", err)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: sourceText}
 	var handler slog.Handler
 	switch o.logFormat {
 	case "json":
@@ -75,6 +77,17 @@ func (o *ClusterOptions) logger(out io.Writer) (*slog.Logger, error) {
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 	klog.SetLogger(logr.FromSlogHandler(handler))
 	return slog.New(handler), nil
+}
+
+// sourceText is for controller-runtime, which logs each source of events: some have functions in them, which are no JSON.
+func sourceText(_ []string, a slog.Attr) slog.Attr {
+	if a.Key != "source" || a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	if s, ok := a.Value.Any().(fmt.Stringer); ok {
+		return slog.String(a.Key, s.String())
+	}
+	return slog.String(a.Key, fmt.Sprintf("%T", a.Value.Any()))
 }
 
 func (o *ClusterOptions) kubeconfigLoader() clientcmd.ClientConfig {
