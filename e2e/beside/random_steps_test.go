@@ -69,7 +69,7 @@ func (r *interleaving) evict(u user) error {
 // trySet changes a value. To be refused with what to do first is an outcome.
 func (r *interleaving) trySet(setting, value string) error {
 	err := r.Set(r.ctx, setting, value)
-	if err != nil && strings.Contains(err.Error(), "stop the workloads that use them") {
+	if err != nil && strings.Contains(err.Error(), "stop the workloads that use the volumes") {
 		r.Logf("refused: %v", err)
 		return nil
 	}
