@@ -91,7 +91,7 @@ func (s scene) checkInvariants(since time.Time) {
 	if err != nil {
 		s.Error(err)
 	}
-	for _, violation := range invariants.Check(writes, invariants.Options{From: since, NodeGate: s.Networks == "gate: node"}) {
+	for _, violation := range invariants.Check(writes, invariants.Options{From: since, NodeGate: s.Networks == "gate: node", BackOff: s.Version.BackOff}) {
 		s.Error(violation)
 	}
 }

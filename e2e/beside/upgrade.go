@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/longhorn"
@@ -31,6 +32,10 @@ func (c *Cluster) Upgrade(ctx context.Context, to string) error {
 	if c.binaries, err = c.Ensure(ctx, "longhorn@"+version.Name); err != nil {
 		return err
 	}
+	// Later CRDs have no conversion webhook, whose fields belong to two parties: only a replacement removes both.
+	if out, err := c.Kubectl(ctx, "", "replace", "-f", c.program("crds.yaml")); err != nil && !onlyNew(out) {
+		return fmt.Errorf("replacing Longhorn's CRDs: %w\n%s", err, out)
+	}
 	if err := errors.Join(c.writeEngine(ctx), c.applyManifests(ctx), c.waitManagerImage(ctx)); err != nil {
 		return err
 	}
@@ -40,6 +45,16 @@ func (c *Cluster) Upgrade(ctx context.Context, to string) error {
 		}
 	}
 	return nil
+}
+
+// onlyNew reports whether kubectl's only problems were CRDs that the version before did not have.
+func onlyNew(out string) bool {
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "Error") && !strings.HasPrefix(line, "Error from server (NotFound)") {
+			return false
+		}
+	}
+	return true
 }
 
 // waitManagerImage waits until the manager's pods are of this version.

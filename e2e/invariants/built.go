@@ -11,6 +11,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
+// missing: the storage system may wait before it creates an instance manager again.
+const missing = "no instance manager runs"
+
 // nodeCPU is what a simulated node has to give (e2e/controlplane/nodes), in thousandths.
 const nodeCPU = 16000
 
@@ -61,7 +64,7 @@ func (s *state) engineRuns(engine, setting, value string) []string {
 	pods := s.staying(runsEngine(engine))
 	switch {
 	case value == "true" && len(pods) == 0 && !s.somethingWaits():
-		return []string{fmt.Sprintf("%s is applied, and no instance manager runs %s", setting, engine)}
+		return []string{fmt.Sprintf("%s is applied, and %s %s", setting, missing, engine)}
 	case value == "false" && len(pods) > 0:
 		return []string{fmt.Sprintf("%s is applied, and pod %s runs %s", setting, pods[0].Name, engine)}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
@@ -52,12 +53,14 @@ type Options struct {
 	From time.Time
 	// NodeGate: Fairlead runs with networks.gate: node.
 	NodeGate bool
+	// BackOff is how long the storage system may wait before it creates pods again that were restarted often.
+	BackOff time.Duration
 }
 
 // Check replays all writes since the API server's start, and returns the violations.
 func Check(writes []sandbox.Write, o Options) []Violation {
 	c := checker{state: newState(), since: map[string]time.Time{}}
-	c.state.nodeGate = o.NodeGate
+	c.state.nodeGate, c.backOff = o.NodeGate, o.BackOff
 	var found []Violation
 	for _, e := range inOrder(writes) {
 		for _, v := range c.next(e) {
@@ -90,7 +93,8 @@ func inOrder(writes []sandbox.Write) []event {
 type checker struct {
 	state *state
 	// since is when each lasting condition began.
-	since map[string]time.Time
+	since   map[string]time.Time
+	backOff time.Duration
 }
 
 func (c *checker) next(e event) []Violation {
@@ -124,11 +128,15 @@ func (c *checker) lasting() []Violation {
 		for _, text := range r.lasting(c.state) {
 			now[text] = true
 			began, known := c.since[text]
+			tolerance := Tolerance
+			if strings.Contains(text, missing) {
+				tolerance += c.backOff
+			}
 			switch {
 			case !known:
 				c.since[text] = c.state.last
-			case !began.IsZero() && c.state.now.Sub(began) > Tolerance:
-				found = append(found, Violation{r.invariant, began, fmt.Sprintf("%s for longer than %s", text, Tolerance)})
+			case !began.IsZero() && c.state.now.Sub(began) > tolerance:
+				found = append(found, Violation{r.invariant, began, fmt.Sprintf("%s for longer than %s", text, tolerance)})
 				c.since[text] = time.Time{} // reported
 			}
 		}

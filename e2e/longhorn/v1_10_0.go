@@ -1,5 +1,7 @@
 package longhorn
 
+import "time"
+
 var v1_10_0 = Version{
 	Name: "v1.10.0", RWXNetwork: networkSwitch, RWXInterface: "lhnet1",
 	// deploy/longhorn-images.txt
@@ -7,6 +9,7 @@ var v1_10_0 = Version{
 		"csi-attacher:v4.9.0-20250826", "csi-provisioner:v5.3.0-20250826", "csi-resizer:v1.14.0-20250826", "csi-snapshotter:v8.3.0-20250826",
 		"csi-node-driver-registrar:v2.14.0-20250826", "livenessprobe:v2.16.0-20250826",
 	},
+	BackOff: 2 * time.Minute, // controller/utils.go
 	Zone: v1_8_1.Zone.but(Zone{
 		"guaranteed-instance-manager-cpu":             {`{"v1":"12","v2":"12"}`, `{"v1":"20","v2":"12"}`},
 		"data-engine-cpu-mask":                        {`{"v2":"0x1"}`, `{"v2":"0x3"}`},

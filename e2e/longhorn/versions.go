@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 // Variable names the environment variable with the version to run.
@@ -21,6 +22,8 @@ type Version struct {
 	Sidecars []string
 	// RWXNetwork is the setting of the network for RWX volumes, RWXInterface the interface in pods.
 	RWXNetwork, RWXInterface string
+	// BackOff is the longest time that it waits before it recreates pods of instance and share managers that restart often.
+	BackOff time.Duration
 	// Zone is its danger zone.
 	Zone Zone
 }
