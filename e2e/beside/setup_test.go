@@ -152,10 +152,10 @@ func (s scene) clear() {
 	s.must(s.Set(s.ctx, StorageNetwork, ""))
 }
 
-// settleTimeout is long enough for a roll-out on a busy machine, and retryEvery stands for the hour
+// settleTimeout is long enough for a roll-out on a busy machine, also where Longhorn backs off for two minutes, and retryEvery stands for the hour
 // after which Longhorn alone tries a setting again that it has given up.
 const (
-	settleTimeout = 2 * time.Minute
+	settleTimeout = 4 * time.Minute
 	retryEvery    = 20 * time.Second
 )
 
