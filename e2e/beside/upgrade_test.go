@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 )
 
-// TestLonghornIsUpgradedUnderVolumes upgrades Longhorn twice while volumes on the RWX network are in use and a change of
-// storage-network waits for them. With Fairlead, no workload is restarted that Longhorn alone does not restart, no instance
+// TestLonghornIsUpgradedUnderVolumes upgrades Longhorn twice while volumes on the RWX network are in use and a change
+// waits for them. With Fairlead, no workload is restarted that Longhorn alone does not restart, no instance
 // manager in use ends, and what waits goes on waiting. Clusters of its own take two minutes each, the upgrades as long.
 func TestLonghornIsUpgradedUnderVolumes(t *testing.T) {
 	if v, err := versions.Wanted(); err != nil || v.Name != versions.Default.Name {
@@ -82,7 +82,9 @@ func (u *upgrading) start() {
 	u.expectMountable("pvc-shared")
 	u.pods = u.workloads()
 	u.used = u.instanceManagers()
-	u.set(priorityClass, priorityClasses[1])
+	// Longhorn's start takes back a value that differs from ConfigMap longhorn-default-setting, as priority-class would.
+	u.set(tolerations, u.Version.Zone[tolerations][1])
+	u.must(u.WaitApplied(u.ctx, tolerations, false, settleTimeout))
 }
 
 // upgrade returns the workloads that were restarted.
@@ -107,8 +109,8 @@ func (u *upgrading) upgrade(to string) map[string]bool {
 // wantWaiting: the change still waits, and no instance manager in use was restarted.
 func (u *upgrading) wantWaiting() {
 	u.Helper()
-	if applied, err := u.Applied(u.ctx, priorityClass); err != nil || applied {
-		u.Errorf("after the upgrade to %s, %s is applied: %t (%v), while volumes are attached", u.Version.Name, priorityClass, applied, err)
+	if applied, err := u.Applied(u.ctx, tolerations); err != nil || applied {
+		u.Errorf("after the upgrade to %s, %s is applied: %t (%v), while volumes are attached", u.Version.Name, tolerations, applied, err)
 	}
 	now := u.instanceManagers()
 	for name, uid := range u.used {
