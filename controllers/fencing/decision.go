@@ -46,11 +46,13 @@ func (d decision) differs() bool {
 }
 
 // isSettled reports whether there is nothing to record and nothing to do.
-func (d decision) isSettled() bool { return !d.differs() && !d.Forget && d.hasNoActions() }
+func (d decision) isSettled() bool {
+	return !d.differs() && !d.Forget && !d.needsMark() && d.hasNoActions()
+}
 
-// hasNoActions reports whether nothing but the record is to be written.
+// hasNoActions reports whether nothing but the record and the mark, which is optional, is to be written.
 func (d decision) hasNoActions() bool {
-	return !d.RemoveTaint && !d.needsMark() && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
+	return !d.RemoveTaint && len(d.Create)+len(d.Unfence)+len(d.Delete) == 0
 }
 
 // requestsFence reports whether the record gets a fence that it does not have.

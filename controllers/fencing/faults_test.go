@@ -129,6 +129,27 @@ func TestRefusedWriteIsReportedOnce(t *testing.T) {
 	must.Equal(t, w.status().LastError, "")
 }
 
+// The mark of a Node is optional: its denial keeps no error of another write on record, and no node is looked at all the time.
+func TestDeniedMarkKeepsNoError(t *testing.T) {
+	marks := func(o client.Object) error {
+		if _, isNode := o.(*corev1.Node); isNode {
+			return forbid(o)
+		}
+		return nil
+	}
+	w := newWorld(t).look().refuse(func(o client.Object) error {
+		if _, isFence := o.(*csiaddons.NetworkFence); isFence {
+			return forbid(o)
+		}
+		return marks(o)
+	}, "create", "patch").lose("node-1").look().taint("node-1", "nodeshutdown").fails(3)
+	w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed).refuse(marks, "patch")
+	w.look().lookAfterCSI().mustBeFenced()
+	must.Equal(t, w.status().LastError, "")
+	w.look()
+	must.True(t, w.after > time.Second, "looks again after %s", w.after)
+}
+
 // Later looks read some reasons: a failed write is reported beside them.
 func TestFailedWriteKeepsReasonsThatAreReadLater(t *testing.T) {
 	fences := func(name, state string) []v1alpha1.Fence {

@@ -25,7 +25,7 @@ const (
 	mostNodes = 64
 	// gather is how long a round waits for more nodes: a rack is not lost in one event.
 	gather = 20 * time.Millisecond
-	// phaseTimeout is for an API server that does not answer. The snapshot of a round has one, and all nodes have another.
+	// phaseTimeout is for an API server that does not answer. The snapshot of a round has one, and each node has its own.
 	phaseTimeout = 30 * time.Second
 	// longestRetry is the longest pause after an error.
 	longestRetry = 30 * time.Second
@@ -99,8 +99,6 @@ func (r *Reconciler) round(ctx context.Context, names []string) map[string]outco
 	defer cancel()
 	var now *fencing.FenceReader
 	failed := guarded(func() (err error) { now, err = r.Reader.Snapshot(reading, names); return err })
-	ctx, cancel = context.WithTimeout(ctx, phaseTimeout)
-	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	all, taken := make([]outcome, len(names)), newTaken()
@@ -124,15 +122,17 @@ func (r *Reconciler) round(ctx context.Context, names []string) map[string]outco
 
 // one decides on the machines of a name, and carries the decisions out.
 func (r *Reconciler) one(ctx context.Context, now *fencing.FenceReader, name string, taken *taken, o *outcome) error {
-	views, err := r.views(ctx, now, name)
+	working, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	views, err := r.views(working, now, name)
 	if err != nil {
 		return err
 	}
 	for _, view := range views {
-		r.requestReports(ctx, view)
+		r.requestReports(working, view)
 	}
-	for _, d := range r.choose(ctx, views, name, taken, o) {
-		o.add(r.act(ctx, d, len(views) == 1))
+	for _, d := range r.choose(ctx, views, name, taken, o) { // the storage is asked for longer than the round takes
+		o.add(r.act(working, d, len(views) == 1))
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (r *Reconciler) routine(ctx context.Context, node string) (result ctrl.Resu
 // hide that the node is lost, and that an attachment is gone for that reason. So the Node is compared with a live read before a
 // volume is forgotten.
 func (r *Reconciler) isKnown(ctx context.Context, d decision) (bool, error) {
-	if d.Status.Phase != v1alpha1.NodeHealthy || d.Forget || !d.hasNoActions() || d.Record != nil && d.Record.DeletionTimestamp != nil {
+	if d.Status.Phase != v1alpha1.NodeHealthy || d.Forget || !d.hasNoActions() || d.needsMark() || d.Record != nil && d.Record.DeletionTimestamp != nil {
 		return false, nil
 	}
 	if !fence.Forgets(d.Facts.Status, d.Status) {

@@ -50,10 +50,11 @@ func TestRoundsAreRepeatedByThemselves(t *testing.T) {
 // The storage may take many seconds to answer.
 func TestSlowStorageDelaysNoOtherNode(t *testing.T) {
 	r := newRack(t, 2, 2).lost()
-	answer := make(chan bool)
+	answer, ended := make(chan bool), error(nil)
 	r.r.Ask = func(ctx context.Context, f fence.Facts) (fence.Report, error) {
 		if f.Node.Name == "worker-0" {
 			<-answer
+			ended = ctx.Err()
 		}
 		return fence.Report{}, nil
 	}
@@ -78,6 +79,7 @@ func TestSlowStorageDelaysNoOtherNode(t *testing.T) {
 	r.recordMustBe("worker-0", v1alpha1.NodeFencing, fence.ReasonFencing, "fencing it").mustHaveFences("Fenced 10.0.0.2/32")
 	close(answer)
 	r.r.asked.running.Wait()
+	must.True(t, ended == nil, "the question ended with the round that asked it: %v", ended)
 	for len(r.fences()) < 2 {
 		first, _ := r.r.incidents.Get()
 		r.r.roundOf(t.Context(), first)
