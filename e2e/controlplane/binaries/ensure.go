@@ -50,7 +50,8 @@ type building struct {
 	source, cache, into, temporary string
 	version                        string
 	// goMod is the go.mod file of the module in source; empty is go.mod.
-	goMod string
+	goMod  string
+	report *progress.Reporter
 	// checkout of the set's main requirement, to build in; empty: Go's module cache has it.
 	checkout string
 }
@@ -163,7 +164,7 @@ func (s set) ensure(ctx context.Context, b building, key string, report *progres
 	}
 	started := time.Now()
 	report.Printf("building %s %s into %s; this takes %s, once", s.name, b.version, folder, s.takes)
-	b.cache = folder
+	b.cache, b.report = folder, report
 	for i, step := range missing {
 		if err := report.Do(i+1, len(missing), step.what, func() error { return step.run(ctx, b) }); err != nil {
 			return "", fmt.Errorf("%s: %w", step.what, err)

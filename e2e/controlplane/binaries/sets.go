@@ -31,6 +31,7 @@ func controlPlane(versions controlplane.Versions) (set, error) {
 	program := func(name, version, ldflags, of string) step {
 		return step{"building " + name + " " + version, []string{filepath.Join("bin", name)}, func(ctx context.Context, b building) error {
 			if path, found := installed(ctx, name, version, searchPath(os.Getenv)); found {
+				b.report.Printf("using %s, which need not be built", path)
 				return b.link(path, filepath.Join("bin", name))
 			}
 			return b.compile(ctx, ".", "bin", ldflags, of)
