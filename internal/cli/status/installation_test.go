@@ -12,13 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
-
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // Everything else may be fine while Fairlead itself does nothing.
