@@ -13,7 +13,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
 )
@@ -29,20 +28,24 @@ type view struct {
 // gather reads nodes and their records.
 func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, error) {
 	v := &view{nodes: map[string]*corev1.Node{}, records: map[string]*v1alpha1.NodeFence{}}
-	var nodes []fence.Node
-	err := lists.ForEach(ctx, reader, &corev1.NodeList{}, func(n *corev1.Node) {
-		v.nodes[n.Name], nodes = n, append(nodes, fencing.FenceNode(n))
-	})
-	if err != nil {
+	var nodeList corev1.NodeList
+	if err := reader.List(ctx, &nodeList, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var nodes []fence.Node
+	for i := range nodeList.Items {
+		n := &nodeList.Items[i]
+		v.nodes[n.Name], nodes = n, append(nodes, fencing.FenceNode(n))
+	}
+	var recordList v1alpha1.NodeFenceList
+	if err := reader.List(ctx, &recordList, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
 	}
 	var records []fence.Record
 	objects := map[string]*v1alpha1.NodeFence{}
-	err = lists.ForEach(ctx, reader, &v1alpha1.NodeFenceList{}, func(n *v1alpha1.NodeFence) {
+	for i := range recordList.Items {
+		n := &recordList.Items[i]
 		objects[n.Name], records = n, append(records, fencing.FenceRecord(n))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the nodes' fences: %w", err)
 	}
 	byName := fence.ByName(nodes, records)
 	for _, node := range nodes {
