@@ -35,9 +35,9 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	if before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
-	plan := plan.Make(after.Facts)
+	plan := plan.Foresee(after.Facts)
 	if before.Applies {
-		v.announceNetwork(d, before, after)
+		v.announceNetwork(d, before, after, plan.Outlook)
 		if !before.OmitEffect {
 			v.announce(d, plan)
 		}
@@ -63,7 +63,7 @@ func (v *Verdict) announce(d catalog.Definition, plan plan.Plan) {
 }
 
 // announceNetwork says what happens if the network for RWX volumes after the change is not the recorded one.
-func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFacts) {
+func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFacts, outlook rollout.Outlook) {
 	if d.Name == catalog.StorageNetworkForRWX && after.endpointNetwork() != "" {
 		return // the newer setting takes precedence
 	}
@@ -84,15 +84,11 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 	if before.OmitEffect || record.Clients == desired && record.Servers == desired || err == nil && was == desired && d.Gate != catalog.SharedVolumesDetached {
 		return
 	}
-	next := before.Rollout
-	next.Desired, next.Invalid = desired, nil
-	if blockers := rollout.Blockers(next); len(blockers) > 0 {
-		v.Reason = ReasonPending
-		v.warn("%s", rollout.PendingWarning(blockers, len(next.Clients)))
-		return
-	}
 	v.Reason = ReasonApplies
-	v.warn("%s", rollout.ApplyingWarning(next))
+	if outlook.Waits() {
+		v.Reason = ReasonPending
+	}
+	v.warn("%s%s", rollout.EffectPrefix, outlook.Message())
 }
 
 // warnGuarded says that Fairlead does not apply its own settings with duty settings: guard.

@@ -82,7 +82,7 @@ var (
 	// onNetwork: the older setting has put RWX volumes on the storage network.
 	onNetwork = with("RWX volumes on the storage network", func(c *cluster) {
 		c.SystemValues[catalog.StorageNetwork], c.SystemValues[catalog.StorageNetworkForRWX] = "kube-system/storage-net", "true"
-		c.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
+		c.join(storageNet)
 		for i := range c.Components {
 			if _, joins := c.Components[i].Built[catalog.StorageAttachment]; joins {
 				c.Components[i].Built[catalog.StorageAttachment] = storageNet.String()
@@ -120,8 +120,7 @@ func idleCluster() *cluster {
 			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
 			Profile: longhorn.Profile(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]plan.Reported{},
 			Rollout: rollout.Rollout{
-				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1},
-				Clients:   make([]storage.Client, 3),
+				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
 				Networks:  map[storage.Network]bool{storageNet.Network: true, backupNet.Network: true},
 			},
 			Classes: map[string]bool{"longhorn-critical": true, "system-cluster-critical": true, "system-node-critical": true},
@@ -139,6 +138,7 @@ func idleCluster() *cluster {
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
+		c.Rollout.Clients = append(c.Rollout.Clients, storage.Client{Pod: "csi-" + name, Node: name, Ready: true, Revision: "1"})
 		c.Nodes[name] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
 	labelled := c.Nodes["node-1"]
@@ -187,4 +187,13 @@ func (c *cluster) attach(volume, engine, node, replica string) {
 func (c *cluster) use(component, instance string) {
 	i := slices.IndexFunc(c.Components, func(c catalog.Component) bool { return c.Name == component })
 	c.Components[i].Uses = append(c.Components[i].Uses, instance)
+}
+
+// join puts clients and servers on a network.
+func (c *cluster) join(network storage.Attachment) {
+	c.Rollout.Record = rollout.Record{Clients: network, Servers: network}
+	c.Rollout.DaemonSet.Network = network
+	for i := range c.Rollout.Clients {
+		c.Rollout.Clients[i].Network, c.Rollout.Clients[i].Reported = network, true
+	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
-	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -25,7 +24,7 @@ const (
 const (
 	clientsRestart    = "accepted; being applied now: 3 CSI plugin pods restart"
 	clientsWait       = "accepted; will be applied when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0). Then 3 CSI plugin pods restart."
-	clientsByNode     = "accepted; being applied node by node: 3 CSI plugin pods restart, each when no RWX volume is attached on its node"
+	clientsByNode     = "accepted; being applied node by node: 2 CSI plugin pods restart now, then 1 CSI plugin pod restarts when these RWX volumes are detached: pvc-rwx (node-2, pod default/web-0)"
 	clientsOnHost     = "accepted; waiting: DaemonSet longhorn-csi-plugin is on the host network, where Multus adds no interface: set hostNetwork to false. Then 3 CSI plugin pods restart."
 	allRestart        = "accepted; being applied now: 4 Deployments and 2 DaemonSets roll, 1 backing image manager and 6 instance managers restart one by one"
 	allWait           = "accepted; 4 instance managers restart one by one now; the rest when these volumes are detached: pvc-1 (node-1, pod default/db-0). Then 4 Deployments and 2 DaemonSets roll, 1 backing image manager and 2 instance managers restart"
@@ -433,7 +432,7 @@ func TestSettingDeletionTable(t *testing.T) {
 func TestClearedSettingFallsBack(t *testing.T) {
 	facts := with("on the network of Fairlead's setting", func(c *cluster) {
 		c.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net"
-		c.Rollout.Record = rollout.Record{Clients: backupNet, Servers: backupNet}
+		c.join(backupNet)
 	}).facts()
 	facts.Own = true
 	cleared := settingOf(catalog.EndpointNetworkForRWX, "")

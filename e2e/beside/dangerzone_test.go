@@ -74,6 +74,7 @@ type zone struct {
 func (z *zone) change(row zoneRow) {
 	z.Helper()
 	z.Cleanup(func() { z.reset(row) })
+	z.forgetBackOff()
 	for _, name := range row.given {
 		z.set(name, z.Version.Zone[name][1])
 	}

@@ -57,6 +57,7 @@ func prepare(t *testing.T, installed bool) scene {
 	}
 	s := scene{Cluster: one.cluster, T: t, ctx: ctx}
 	began := time.Now()
+	s.forgetBackOff()
 	s.clear()
 	s.configure("", "")
 	if one.installed != installed {
@@ -73,6 +74,15 @@ func prepare(t *testing.T, installed bool) scene {
 		}
 	})
 	return s
+}
+
+// forgetBackOff restarts Longhorn's manager where it backs off. The manager counts in memory how often components restarted, and
+// the tests restart them more often in an hour than users do in a year.
+func (s scene) forgetBackOff() {
+	s.Helper()
+	if s.Version.BackOff > 0 {
+		s.must(s.Manager.Restart(s.ctx))
+	}
 }
 
 // configure runs Fairlead, where it is installed, with other networks and maintenance

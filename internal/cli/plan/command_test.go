@@ -165,7 +165,9 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 	const change = "endpoint-network-for-rwx-volume=kube-system/storage-net"
 	clitest.Golden(t, "plan-network.txt", output(t, planFor(t, f, change), cli.OutputTable, cli.ExitWaits))
 	f.Rollout.Gate = rollout.GateNode
-	clitest.Golden(t, "plan-network-by-node.txt", output(t, planFor(t, f, change), cli.OutputTable, nil))
+	clitest.Golden(t, "plan-network-by-node.txt", output(t, planFor(t, f, change), cli.OutputTable, cli.ExitWaits))
+	f.Rollout.Windows = rollout.Windows{{Days: []time.Weekday{f.Now.Add(24 * time.Hour).Weekday()}, Length: time.Hour, Location: time.UTC}}
+	clitest.Golden(t, "plan-network-window.txt", output(t, planFor(t, f, change), cli.OutputTable, cli.ExitWaits))
 }
 
 // Regression: the plan left the changed setting out, because the setting waits for all volumes, but the rollout for RWX volumes only.

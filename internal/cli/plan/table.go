@@ -83,6 +83,8 @@ func writeOthers(out io.Writer, all []Setting) {
 // WhenText says when the work is done, and what it waits for.
 func (w Work) WhenText() string {
 	switch {
+	case w.When == whenNow && w.WaitsFor != "":
+		return "now; the rest waits: " + w.WaitsFor
 	case w.When == whenNow:
 		return "now"
 	case w.When == whenTurn:

@@ -36,13 +36,13 @@ func viewOf(facts plan.Facts, c Changes) View {
 		ahead: map[catalog.Name]bool{}, inTurn: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{},
 	}
 	if len(c) > 0 {
-		p.rolled = plan.Make(facts)
+		p.rolled = plan.Foresee(facts)
 	}
 	for name := range c {
 		p.commands[name] = c.command(name, facts)
 	}
 	facts = c.after(facts)
-	p.then, p.plan = facts.Values, plan.Make(facts)
+	p.then, p.plan = facts.Values, plan.Foresee(facts)
 	p.addNetwork(facts.Profile)
 	p.addWorks()
 	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
@@ -127,8 +127,9 @@ func (p *planner) addNetwork(profile storage.Profile) {
 	}
 	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, Settings: catalog.Texts(choosing), When: whenNow}
 	if step.Action == rollout.Nothing {
-		w.When, w.WaitsFor = whenLater, catalog.Short(step.Blockers)
+		w.When = whenLater
 	}
+	w.WaitsFor = catalog.Short(step.Blockers)
 	p.add(w, choosing)
 	for _, name := range choosing {
 		p.wait(name, step.Blockers)

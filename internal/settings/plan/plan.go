@@ -19,9 +19,26 @@ import (
 // Source: proposal "Support non-disruptive volume-related setting updates". Each setting waits
 // for its own gate only, and its gate opens nothing for other settings. In Longhorn 1.7, the sync
 // of one network setting deletes instance-manager pods for another setting that waits.
-func Make(f Facts) Plan {
+func Make(f Facts) Plan { return newMaker(f).make() }
+
+// Foresee returns the plan for people. Make tells a controller the next step of the network for RWX volumes, and the first
+// steps disturb nobody; Foresee tells what follows these steps.
+func Foresee(f Facts) Plan {
 	m := newMaker(f)
-	for _, c := range sortComponents(f.Components) {
+	if step := &m.plan.Network; !step.Applied && step.Phase != rollout.PhaseInvalid {
+		o := rollout.Foresee(m.Rollout)
+		m.plan.Outlook, step.Blockers = o, o.Blockers
+		if o.Waits() {
+			step.Action, step.Phase, step.Message = rollout.Nothing, rollout.PhaseWaiting, catalog.Short(o.Blockers)
+		} else {
+			step.Action, step.Message = rollout.RestartClients, o.Message()
+		}
+	}
+	return m.make()
+}
+
+func (m *maker) make() Plan {
+	for _, c := range sortComponents(m.Components) {
 		m.visit(c)
 	}
 	m.addMissingEngines()

@@ -106,6 +106,8 @@ type Plan struct {
 	Starting []catalog.Blocker
 	// Network is the next step of the network for RWX volumes.
 	Network rollout.Step
+	// Outlook of that network, by Foresee only.
+	Outlook rollout.Outlook
 	// After is when to plan again without an event; 0 is never.
 	After time.Duration
 }

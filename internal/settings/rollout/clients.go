@@ -133,7 +133,6 @@ func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)
 // restart one at a time, each after a live read of attachments. A pod on a node with an attached RWX
 // volume never restarts.
 func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []catalog.Blocker) {
-	x := r.lookup()
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
 	for _, c := range r.Clients {
@@ -145,32 +144,8 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 		if c.Terminating {
 			continue
 		}
-		if c.Lost {
-			blocked = append(blocked, catalog.Blocker{
-				Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
-				Message: fmt.Sprintf("CSI plugin pod %s on %s waits until the node is Ready", c.Pod, c.Node),
-			})
-			continue
-		}
-		if b, refused := r.refusal(catalog.BlockedByClient, c.Pod); refused {
-			b.Nodes = []string{c.Node}
-			blocked = append(blocked, b)
-			continue
-		}
-		if volumes := append(slices.Clone(everywhere), busy[c.Node]...); len(volumes) > 0 {
-			for _, v := range volumes {
-				blocked = append(blocked, catalog.Blocker{
-					Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node}, Workloads: x.workloadsOf(v),
-					Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart", c.Pod),
-				})
-			}
-			continue
-		}
-		if c.Revision != "" && c.Revision == r.DaemonSet.Revision {
-			blocked = append(blocked, catalog.Blocker{
-				Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
-				Message: fmt.Sprintf("CSI plugin pod %s on %s started without the network of its template: check whether another webhook removes it", c.Pod, c.Node),
-			})
+		if why := r.restartBlockers(c, append(slices.Clone(everywhere), busy[c.Node]...)); len(why) > 0 {
+			blocked = append(blocked, why...)
 			continue
 		}
 		// A pod that is not Ready mounts nothing: it goes first, and costs no budget.
@@ -182,6 +157,31 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 		}
 	}
 	return free, compactByName(blocked)
+}
+
+// restartBlockers returns what keeps one outdated pod from restarting. The volumes are attached to its node.
+func (r Rollout) restartBlockers(c storage.Client, volumes []string) (blockers []catalog.Blocker) {
+	block := func(why string) []catalog.Blocker {
+		return []catalog.Blocker{{Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node}, Message: fmt.Sprintf("CSI plugin pod %s on %s %s", c.Pod, c.Node, why)}}
+	}
+	if c.Lost {
+		return block("waits until the node is Ready")
+	}
+	if b, refused := r.refusal(catalog.BlockedByClient, c.Pod); refused {
+		b.Nodes = []string{c.Node}
+		return []catalog.Blocker{b}
+	}
+	x := r.lookup()
+	for _, v := range volumes {
+		blockers = append(blockers, catalog.Blocker{
+			Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node}, Workloads: x.workloadsOf(v),
+			Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart", c.Pod),
+		})
+	}
+	if len(blockers) == 0 && c.Revision != "" && c.Revision == r.DaemonSet.Revision {
+		return block("started without the network of its template: check whether another webhook removes it")
+	}
+	return blockers
 }
 
 // isUnmanaged: no network is desired or recorded, and clients do not exist or opt out.

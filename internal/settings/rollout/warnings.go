@@ -11,20 +11,7 @@ import (
 // EffectPrefix begins each warning about what a change does in the cluster.
 const EffectPrefix = "accepted; "
 
-// PendingWarning is the warning about a change that must wait. restarts is the number of client pods
-// that will restart.
-func PendingWarning(blockers []catalog.Blocker, restarts int) string {
-	if first := blockers[0]; first.Kind != catalog.BlockedByVolume {
-		return EffectPrefix + fmt.Sprintf("waiting: %s. Then %s.", first.Message, restartPhrase(restarts))
-	}
-	return EffectPrefix + fmt.Sprintf("will be applied when these RWX volumes are detached: %s. Then %s.",
-		catalog.Detail(blockers), restartPhrase(restarts))
-}
-
-// ApplyingWarning is the warning about a change that is applied at once.
-func ApplyingWarning(r Rollout) string { return EffectPrefix + r.applyingMessage() }
-
-// applyingMessage describes a change that begins now, in admission and in status.
+// applyingMessage describes a change that begins now.
 func (r Rollout) applyingMessage() string {
 	restarts := restartPhrase(len(r.Clients))
 	if r.Gate == GateNode && len(catalog.SharedVolumeGate(r.Volumes)) > 0 {
@@ -63,11 +50,4 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 		message += "; waiting now: " + catalog.FirstOf(waits)
 	}
 	return EffectPrefix + message
-}
-
-func restartPhrase(restarts int) string {
-	if restarts == 1 {
-		return "1 CSI plugin pod restarts"
-	}
-	return fmt.Sprintf("%d CSI plugin pods restart", restarts)
 }

@@ -1,0 +1,149 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// Outlook is how far a roll-out goes by itself: until it waits for Blockers, or is done.
+type Outlook struct {
+	// Restarts is how many client pods restart before. Left is how many must restart after the Blockers are gone.
+	Restarts, Left int
+	// Settle is how long the roll-out waits for late Services before the first pod restarts.
+	Settle   time.Duration
+	Blockers []catalog.Blocker
+}
+
+// maxOutlook is more than the steps of any roll-out: records and template to the cluster network, then to another network.
+const maxOutlook = 20
+
+// Foresee follows the roll-out through the steps that wait for nobody. Next tells a controller what to do now. The first
+// steps disturb nobody, so Next can't tell a user whether the change waits.
+func Foresee(r Rollout) Outlook {
+	o := Outlook{}
+	r.Clients = slices.Clone(r.Clients)
+	for range maxOutlook {
+		s := Next(r)
+		switch {
+		case len(s.Blockers) == 1 && s.Blockers[0].Name == catalog.TimeOfSettle:
+			o.Settle += s.After
+			r.Now = r.Now.Add(s.After)
+		case s.Action == RecordServers:
+			r.Record.Servers, r.Record.ServersSince = s.Network, r.Now
+		case len(s.Blockers) > 0:
+			o.Blockers, o.Left = s.Blockers, r.leftToRestart()
+			return o
+		case s.Action == RecordClients:
+			r.Record.Clients = s.Network
+		case s.Action == UpdateTemplate:
+			r.updateTemplate()
+		case s.Action == RestartClients:
+			o.Restarts += r.restartFree()
+		case s.Action == Nothing && !s.Applied && !r.DaemonSet.Observed:
+			r.DaemonSet.Observed = true
+		default: // What is left restarts no client.
+			return o
+		}
+	}
+	return o
+}
+
+// updateTemplate assumes that the template has the recorded networks, and that clients with the same networks have its revision:
+// a template that is changed back has its former revision.
+func (r *Rollout) updateTemplate() {
+	d := &r.DaemonSet
+	d.Network, d.Networks, d.VolumeNetworks, d.Paused, d.Observed, d.Revision = r.Record.Clients, nil, r.Record.VolumeClients, true, true, ""
+	for i, c := range r.Clients {
+		if c.Network == d.Network && slices.Equal(c.VolumeNetworks, d.VolumeNetworks) {
+			r.Clients[i].Revision = ""
+		}
+	}
+}
+
+// restartFree assumes that each client that nothing blocks has restarted, and counts these clients.
+func (r Rollout) restartFree() (restarted int) {
+	r = r.indexed()
+	closed := r.Windows.Closed(r.Now) > 0
+	busy, everywhere := catalog.BusyNodes(r.Volumes)
+	outdated := map[string]bool{}
+	for _, c := range r.outdated() {
+		outdated[c.Pod] = true
+	}
+	for i := range r.Clients {
+		c := &r.Clients[i]
+		if !outdated[c.Pod] || c.Terminating || closed && c.Ready || len(r.restartBlockers(*c, append(slices.Clone(everywhere), busy[c.Node]...))) > 0 {
+			continue
+		}
+		restarted++
+		c.Network, c.Networks, c.VolumeNetworks, c.Revision = r.Record.Clients, nil, r.Record.VolumeClients, r.DaemonSet.Revision
+		c.NetworksReported, c.VolumeNetworksReported, c.Reported, c.Ready = []storage.Attachment{c.Network}, c.VolumeNetworks, true, true
+	}
+	return restarted
+}
+
+// leftToRestart counts the clients that are not on the desired network.
+func (r Rollout) leftToRestart() (left int) {
+	for _, c := range r.Clients {
+		if !c.IsOn(r.Desired) {
+			left++
+		}
+	}
+	return left
+}
+
+// Waits reports whether nothing is noticed of the change before the Blockers are gone.
+func (o Outlook) Waits() bool { return len(o.Blockers) > 0 && o.Restarts == 0 }
+
+// Message describes the outlook, for admission warnings and plans.
+func (o Outlook) Message() string {
+	if len(o.Blockers) == 0 {
+		return "being applied now: " + restartPhrase(o.Restarts) + o.settling()
+	}
+	volumes, others := splitVolumes(o.Blockers)
+	also := ""
+	if len(others) > 0 && len(volumes) > 0 {
+		also = "; also waiting: " + others[0].Message
+	}
+	left := restartPhrase(o.Left)
+	switch {
+	case o.Restarts > 0 && len(volumes) > 0:
+		return fmt.Sprintf("being applied node by node: %s now%s, then %s when these RWX volumes are detached: %s%s", restartPhrase(o.Restarts), o.settling(), left, catalog.Detail(volumes), also)
+	case o.Restarts > 0:
+		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s", restartPhrase(o.Restarts), o.settling(), others[0].Message)
+	case len(volumes) > 0:
+		return fmt.Sprintf("will be applied when these RWX volumes are detached: %s%s. Then %s%s.", catalog.Detail(volumes), also, left, o.settling())
+	}
+	return fmt.Sprintf("waiting: %s. Then %s%s.", others[0].Message, left, o.settling())
+}
+
+func splitVolumes(blockers []catalog.Blocker) (volumes, others []catalog.Blocker) {
+	for _, b := range blockers {
+		if b.Kind == catalog.BlockedByVolume {
+			volumes = append(volumes, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	return volumes, others
+}
+
+func (o Outlook) settling() string {
+	if o.Settle == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", after %s for late Services", o.Settle.Round(time.Second))
+}
+
+func restartPhrase(restarts int) string {
+	switch restarts {
+	case 0:
+		return "no CSI plugin pod restarts"
+	case 1:
+		return "1 CSI plugin pod restarts"
+	}
+	return fmt.Sprintf("%d CSI plugin pods restart", restarts)
+}

@@ -1,0 +1,80 @@
+package rollout
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+)
+
+// joining is a cluster whose settings choose a network that no client is on yet.
+func joining() Rollout {
+	r := onCluster()
+	r.Desired = netOne
+	return r
+}
+
+// sunday is closed at noon of that Thursday, for two and a half days.
+var sunday = Windows{{Days: []time.Weekday{time.Sunday}, Length: time.Hour, Location: time.UTC}}
+
+func TestOutlook(t *testing.T) {
+	const restart2, window = "2 CSI plugin pods restart", "restarts begin in a maintenance window only; the next opens at 2026-01-04T00:00:00Z"
+	for name, test := range map[string]struct {
+		start  func() Rollout
+		change func(*Rollout)
+		want   string
+		waits  bool
+	}{
+		"joins":           {joining, func(*Rollout) {}, "being applied now: " + restart2, false},
+		"volume attached": {joining, func(r *Rollout) { r.Volumes = []storage.Volume{attached("pvc-a", "node-1")} }, "will be applied when these RWX volumes are detached: pvc-a (node-1). Then " + restart2 + ".", true},
+		"window closed":   {joining, func(r *Rollout) { r.Windows = sunday }, "waiting: " + window + ". Then " + restart2 + ".", true},
+		"volume attached, window closed": {joining, func(r *Rollout) { r.Volumes, r.Windows = []storage.Volume{attached("pvc-a", "node-1")}, sunday },
+			"will be applied when these RWX volumes are detached: pvc-a (node-1); also waiting: " + window + ". Then " + restart2 + ".", true},
+		// Regression: the first steps wait for no window, and the change was announced as applied now.
+		"node by node, window closed": {joining, func(r *Rollout) { r.Gate, r.Windows = GateNode, sunday }, "waiting: " + window + ". Then " + restart2 + ".", true},
+		"node by node": {joining, func(r *Rollout) { r.Gate, r.Volumes = GateNode, []storage.Volume{attached("pvc-a", "node-1")} },
+			"being applied node by node: 1 CSI plugin pod restarts now, then 1 CSI plugin pod restarts when these RWX volumes are detached: pvc-a (node-1)", false},
+		"node by node, all nodes in use": {joining, func(r *Rollout) {
+			r.Gate, r.Volumes = GateNode, []storage.Volume{attached("pvc-a", "node-1", "node-2")}
+		},
+			"will be applied when these RWX volumes are detached: pvc-a (node-1, node-2). Then " + restart2 + ".", true},
+		"a pod that is not Ready restarts outside windows": {joining, func(r *Rollout) { r.Gate, r.Windows, r.Clients[0].Ready = GateNode, sunday, false },
+			"being applied: 1 CSI plugin pod restarts now; the rest is waiting: " + window, false},
+		"node lost": {joining, func(r *Rollout) { r.Clients[0].Lost, r.Clients[0].Ready = true, false },
+			"being applied: 1 CSI plugin pod restarts now; the rest is waiting: CSI plugin pod csi-node-1 on node-1 waits until the node is Ready", false},
+		"leaves":             {onOne, func(r *Rollout) { r.Desired = clusterNet }, "being applied now: " + restart2 + ", after 10s for late Services", false},
+		"to another network": {onOne, func(r *Rollout) { r.Desired = netTwo }, "being applied now: " + restart2 + ", after 10s for late Services", false},
+		"network missing": {joining, func(r *Rollout) { r.Networks = map[storage.Network]bool{} },
+			"waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network. Then " + restart2 + ".", true},
+		// Regression: restarts were announced, and none came.
+		"set back before a pod restarted": {enabling, func(r *Rollout) {
+			r.Desired = clusterNet
+			for i := range r.Clients {
+				r.Clients[i].Network, r.Clients[i].Reported = clusterNet, false
+			}
+		}, "being applied now: no CSI plugin pod restarts", false},
+		"set back after one restarted": {enabling, func(r *Rollout) {
+			r.Desired, r.Clients[1] = clusterNet, client("node-2", netOne)
+			r.Clients[0].Network, r.Clients[0].Reported = clusterNet, false
+		}, "being applied now: 1 CSI plugin pod restarts", false},
+		"applied": {onOne, func(*Rollout) {}, "being applied now: no CSI plugin pod restarts", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := test.start()
+			test.change(&r)
+			clients := slices.Clone(r.Clients)
+			o := Foresee(r)
+			must.Equal(t, o.Message(), test.want)
+			must.Equal(t, o.Waits(), test.waits)
+			must.Equal(t, r.Clients, clients) // the facts stay as they are
+		})
+	}
+}
+
+func TestShortBlockers(t *testing.T) {
+	volume := catalog.Blocker{Kind: catalog.BlockedByVolume, Name: "pvc-117d3553", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
+	must.Equal(t, catalog.Short([]catalog.Blocker{volume}), "1 RWX volume attached: pvc-117d3553")
+}
