@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		cli.NameAsPlugin(root)
 	}
 	root.SetArgs(args[1:])
-	terminal := &cli.Terminal{Writer: out}
+	terminal := &cli.Terminal{Writer: out, Layout: cli.LayoutOf(out)}
 	root.SetOut(terminal)
 	root.SetErr(&cli.Terminal{Writer: errOut})
 	err := cmp.Or(root.ExecuteContext(ctx), terminal.Err())

@@ -26,12 +26,6 @@ type ClientOptions struct {
 	profile, namespace, Output string
 }
 
-// Formats of --output.
-const (
-	OutputTable = "table"
-	OutputJSON  = "json"
-)
-
 // Setup adds the flags.
 func (o *ClientOptions) Setup(cmd *cobra.Command) {
 	o.SetupCluster(cmd)
@@ -48,23 +42,35 @@ func (o *ClientOptions) SetupCluster(cmd *cobra.Command) {
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; by default its current context")
 	flags.StringVar(&o.user, "as", "", "user to act as, as in kubectl")
 	flags.StringArrayVar(&o.groups, "as-group", nil, "group to act as, as in kubectl; may be given several times")
-	flags.StringVarP(&o.Output, "output", "o", OutputTable, "table or json")
+	flags.StringVarP(&o.Output, "output", "o", OutputTable, "table, wide (nothing is wrapped or left out), json or yaml")
 }
 
 // Out is where a command prints for people. The first line names the cluster, so that clusters are not
-// mistaken for each other; a command that fails before it prints anything prints no such line. JSON has no such line.
+// mistaken for each other; a command that fails before it prints anything prints no such line. JSON and YAML have no such line.
 func (o *ClientOptions) Out(cmd *cobra.Command) io.Writer {
-	if o.Output == OutputJSON {
+	if IsDocument(o.Output) {
 		return cmd.OutOrStdout()
 	}
-	return &headed{out: cmd.OutOrStdout(), head: func() string { return "Cluster " + cmp.Or(o.ClusterName(), "(no name)") }}
+	return &headed{laid: o.Page(cmd).Layout, out: cmd.OutOrStdout(), head: func() string { return "Cluster " + cmp.Or(o.ClusterName(), "(no name)") }}
+}
+
+// Page is an empty page with the layout of the command's output.
+func (o *ClientOptions) Page(cmd *cobra.Command) *Page {
+	layout := LayoutOf(cmd.OutOrStdout())
+	if o.Output == OutputWide {
+		layout.Columns, layout.Whole = 0, true
+	}
+	return &Page{Layout: layout}
 }
 
 // headed writes a head before the first byte.
 type headed struct {
+	laid Layout
 	out  io.Writer
 	head func() string
 }
+
+func (h *headed) layout() Layout { return h.laid }
 
 func (h *headed) Write(text []byte) (int, error) {
 	if h.head != nil && len(text) > 0 {
@@ -101,7 +107,7 @@ func defaultsUsed(unread string) string {
 }
 
 var (
-	errOutput    = errors.New("must be table or json")
+	errOutput    = errors.New("must be table, wide, json or yaml")
 	errProfile   = errors.New("is not in the configuration")
 	errNoProfile = errors.New("the configuration has no profile with settings")
 )
@@ -112,7 +118,7 @@ func (o *ClientOptions) Connect() (client.Client, error) { return o.connect(time
 // connect is Connect with the time that one request may take.
 func (o *ClientOptions) connect(timeout time.Duration) (client.Client, error) {
 	ctrl.SetLogger(logr.Discard())
-	if o.Output != OutputTable && o.Output != OutputJSON {
+	if !slices.Contains([]string{OutputTable, OutputWide, OutputJSON, OutputYAML}, o.Output) {
 		return nil, fmt.Errorf("--output %q: %w", o.Output, errOutput)
 	}
 	restConfig, err := o.RestConfig("cli")

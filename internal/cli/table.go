@@ -1,29 +1,32 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
 
-// Table aligns columns. Each cell is one line of printable characters.
-type Table struct{ lines *tabwriter.Writer }
+// Table aligns columns. Each cell is printable characters, on several lines if the table is wider than the terminal.
+type Table struct {
+	out  io.Writer
+	head bool
+	rows [][]string
+}
 
 // NewTable returns a table with a line of headings; without headings the first row is an ordinary row.
 func NewTable(out io.Writer, head ...string) *Table {
-	t := &Table{lines: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	if len(head) > 0 {
+	t := &Table{out: out, head: len(head) > 0}
+	if t.head {
 		t.Row(head...)
 	}
 	return t
@@ -34,15 +37,65 @@ func (t *Table) Row(cells ...string) {
 	for i := range cells {
 		cells[i] = printable(cells[i])
 	}
-	fmt.Fprintln(t.lines, strings.Join(cells, "\t"))
+	t.rows = append(t.rows, cells)
 }
 
 // Flush writes the table.
 func (t *Table) Flush() error {
-	if err := t.lines.Flush(); err != nil {
+	layout := LayoutOf(t.out)
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if layout.Columns > 0 {
+		fit(t.rows, widths, layout.Columns)
+	}
+	var text strings.Builder
+	for i, row := range t.rows {
+		layout.writeRow(&text, row, widths, t.head && i == 0)
+	}
+	t.rows = nil
+	if _, err := io.WriteString(t.out, text.String()); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil
+}
+
+func (l Layout) writeRow(out *strings.Builder, row []string, widths []int, head bool) {
+	cells, height := make([][]string, len(row)), 1
+	for i, cell := range row {
+		cells[i] = wrap(cell, widths[i])
+		height = max(height, len(cells[i]))
+	}
+	for line := range height {
+		padding := 0
+		for i, cell := range cells {
+			if line < len(cell) && cell[line] != "" {
+				out.WriteString(strings.Repeat(" ", padding))
+				padding = 0
+				out.WriteString(l.coloured(cell[line], head))
+				padding -= utf8.RuneCountInString(cell[line])
+			}
+			padding += widths[i] + gap
+		}
+		out.WriteByte('\n')
+	}
+}
+
+func (l Layout) coloured(cell string, head bool) string {
+	sequence := colourOf(cell)
+	if head {
+		sequence = bold
+	}
+	if !l.Colour || sequence == "" {
+		return cell
+	}
+	return sequence + cell + plain
 }
 
 // WriteRows writes rows in columns below their headings.
@@ -66,8 +119,52 @@ func WriteList[T any](out io.Writer, rows []T, cells func(T) []string, head ...s
 		return
 	}
 	fmt.Fprintln(out)
-	WriteRows(out, rows[:min(len(rows), LongestList)], cells, head...)
+	WriteRows(out, rows[:Longest(out, len(rows))], cells, head...)
 	More(out, len(rows))
+}
+
+// WriteGroups is WriteList, but joins rows of a long list that differ in some columns only: a hundred volumes on three nodes are
+// three rows. A joined cell has the first of its values.
+func WriteGroups[T any](out io.Writer, rows []T, cells func(T) []string, joined []int, head ...string) {
+	if len(rows) <= Longest(out, len(rows)) {
+		WriteList(out, rows, cells, head...)
+		return
+	}
+	var groups [][][]string // rows of cells with the same values in the other columns
+	index := map[string]int{}
+	for _, row := range rows {
+		values := cells(row)
+		others := slices.Clone(values)
+		for _, column := range joined {
+			others[column] = ""
+		}
+		key := strings.Join(others, "\x00")
+		i, known := index[key]
+		if !known {
+			i = len(groups)
+			index[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], values)
+	}
+	WriteList(out, groups, func(group [][]string) []string {
+		row := slices.Clone(group[0])
+		for _, column := range joined {
+			if !isCommand(row[column]) {
+				row[column] = firstOf(group, column)
+			}
+		}
+		return row
+	}, head...)
+}
+
+func firstOf(rows [][]string, column int) string {
+	var values []string
+	for _, row := range rows {
+		if value := row[column]; value != "-" && !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+	}
+	return cmp.Or(catalog.FirstOf(values), "-")
 }
 
 // widest is the maximum length of a value in a column.
@@ -98,13 +195,21 @@ func List(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// LongestList is the maximum number of lines of a list in a table. JSON has all lines.
-const LongestList = 20
+// longestList is the maximum number of lines of a list in a table. -o wide, JSON and YAML have all lines.
+const longestList = 20
+
+// Longest is how many of count lines a table shows.
+func Longest(out io.Writer, count int) int {
+	if LayoutOf(out).Whole {
+		return count
+	}
+	return min(count, longestList)
+}
 
 // More says how many of count lines a table leaves out.
 func More(out io.Writer, count int) {
-	if count > LongestList {
-		WriteLine(out, "and %d more; -o json has all", count-LongestList)
+	if left := count - Longest(out, count); left > 0 {
+		WriteLine(out, "and %d more; -o wide has all", left)
 	}
 }
 
@@ -136,39 +241,40 @@ func CountOrDash(count int) string {
 	return fmt.Sprint(count)
 }
 
-// WriteJSON writes a document without raw control characters.
-func WriteJSON(out io.Writer, value any) error {
-	var document bytes.Buffer
-	encoder := json.NewEncoder(&document)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Errorf("writing: %w", err)
-	}
-	if _, err := out.Write(escaped(document.Bytes())); err != nil {
-		return fmt.Errorf("writing: %w", err)
-	}
-	return nil
-}
-
 // Terminal replaces control characters, because text from objects and API servers must not steer a terminal.
-// Newlines and tabs stay. Commands print without a look at errors: Err has the first one.
+// Newlines, tabs and the colours of the layout stay. Commands print without a look at errors: Err has the first one.
 type Terminal struct {
 	io.Writer
-	err error
+	Layout Layout
+	err    error
 }
 
 // Err is the first error of writing.
 func (t *Terminal) Err() error { return t.err }
 
+func (t *Terminal) layout() Layout { return t.Layout }
+
 func (t *Terminal) Write(text []byte) (int, error) {
-	clean := strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
+	clean := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if r == '\n' || r == '\t' {
+				return r
+			}
+			return printableRune(r)
+		}, text)
+	}
+	var out strings.Builder
+	rest := string(text)
+	for t.Layout.Colour {
+		at := colour.FindStringIndex(rest)
+		if at == nil {
+			break
 		}
-		return printableRune(r)
-	}, string(text))
-	if _, err := io.WriteString(t.Writer, clean); err != nil {
+		out.WriteString(clean(rest[:at[0]]) + rest[at[0]:at[1]])
+		rest = rest[at[1]:]
+	}
+	out.WriteString(clean(rest))
+	if _, err := io.WriteString(t.Writer, out.String()); err != nil {
 		t.err = cmp.Or(t.err, fmt.Errorf("writing: %w", err))
 		return 0, err
 	}
@@ -178,9 +284,13 @@ func (t *Terminal) Write(text []byte) (int, error) {
 // printable returns text on one line, without control characters.
 func printable(text string) string { return strings.Map(printableRune, text) }
 
-// WriteLine writes exactly one line, also for values with newlines.
+// WriteLine writes one line, also for values with newlines. A line that is longer than the terminal is wrapped.
 func WriteLine(out io.Writer, format string, args ...any) {
-	fmt.Fprintln(out, printable(fmt.Sprintf(format, args...)))
+	lines := []string{printable(fmt.Sprintf(format, args...))}
+	if columns := LayoutOf(out).Columns; columns > 0 {
+		lines = wrap(lines[0], columns)
+	}
+	fmt.Fprintln(out, strings.Join(lines, "\n"))
 }
 
 func printableRune(r rune) rune {
@@ -191,23 +301,4 @@ func printableRune(r rune) rune {
 		return ' '
 	}
 	return '?'
-}
-
-// escaped escapes all control characters of JSON, which itself requires escapes of some only.
-func escaped(document []byte) []byte {
-	const hex = "0123456789abcdef"
-	var out bytes.Buffer
-	for _, r := range string(document) {
-		if r == '\n' || unicode.IsPrint(r) {
-			out.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			out.WriteString(`\u`)
-			for shift := 12; shift >= 0; shift -= 4 {
-				out.WriteByte(hex[unit>>shift&0xf])
-			}
-		}
-	}
-	return out.Bytes()
 }

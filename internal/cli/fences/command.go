@@ -83,8 +83,8 @@ func showFences(ctx context.Context, out io.Writer, live client.Reader, output s
 		}
 	}
 	switch {
-	case output == cli.OutputJSON:
-		return cli.WriteJSON(out, viewList{Data: views})
+	case cli.IsDocument(output):
+		return cli.WriteDocument(out, output, viewList{Data: views})
 	case len(nodes) > 0:
 		writeFence(out, views, now)
 	default:

@@ -76,9 +76,9 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 		return fmt.Errorf("%s: %w; see fairlead fences %s", refusal.Message, errNotHealthy, node)
 	}
 	view := viewOfDrill(node, drilled)
-	if output != cli.OutputJSON {
+	if !cli.IsDocument(output) {
 		writeDrill(out, view)
-	} else if err := cli.WriteJSON(out, view); err != nil {
+	} else if err := cli.WriteDocument(out, output, view); err != nil {
 		return err
 	}
 	if !view.Fenceable {

@@ -82,8 +82,8 @@ func showNFS(ctx context.Context, out io.Writer, reader nfsReader, output string
 	}
 	views := nfsViews{Data: shown}
 	switch {
-	case output == cli.OutputJSON:
-		return cli.WriteJSON(out, views)
+	case cli.IsDocument(output):
+		return cli.WriteDocument(out, output, views)
 	case len(args) > 0:
 		return writeNFSService(out, views.Data[0], now)
 	}

@@ -74,8 +74,8 @@ func showNFSPlan(ctx context.Context, out io.Writer, reader nfsReader, output st
 	if problems = append(problems, found...); len(problems) > 0 {
 		return fmt.Errorf("%w:\n%w", errNFSChange, problems.Err())
 	}
-	if output == cli.OutputJSON {
-		err = cli.WriteJSON(out, planned)
+	if cli.IsDocument(output) {
+		err = cli.WriteDocument(out, output, planned)
 	} else {
 		err = writeNFSPlan(out, planned)
 	}

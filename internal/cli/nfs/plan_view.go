@@ -33,7 +33,7 @@ func writeNFSPlanSlots(out io.Writer, slots []assign.SlotMove) error {
 	}
 	fmt.Fprintln(out)
 	t := cli.NewTable(out, "SLOT", "FROM", "TO", "NODES", "REASON")
-	for _, s := range slots[:min(len(slots), cli.LongestList)] {
+	for _, s := range slots[:cli.Longest(out, len(slots))] {
 		t.Row(fmt.Sprint(s.Slot), cli.OrDash(addrText(s.From)), addrText(s.To), fmt.Sprint(s.Nodes), string(s.Reason))
 	}
 	if err := t.Flush(); err != nil {
@@ -57,7 +57,7 @@ func writeNFSPlanMoves(out io.Writer, v plan.Plan) error {
 		if !m.To.IsValid() {
 			stranded++
 		}
-		if i < cli.LongestList {
+		if i < cli.Longest(out, len(v.Moves)) {
 			t.Row(m.Node, cli.OrDash(addrText(m.From)), cli.OrDash(addrText(m.To)), string(m.Reason), m.How)
 		}
 	}

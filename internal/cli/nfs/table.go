@@ -71,7 +71,7 @@ func writeNFSService(out io.Writer, v View, now time.Time) error {
 	for _, p := range v.Problems {
 		t.Row("Problem:", p)
 	}
-	t.Row("Volumes:", cli.List(v.Volumes[:min(len(v.Volumes), cli.LongestList)]))
+	t.Row("Volumes:", cli.List(v.Volumes[:cli.Longest(out, len(v.Volumes))]))
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func writeNFSBackends(out io.Writer, v View, now time.Time) error {
 	}
 	fmt.Fprintln(out)
 	t = cli.NewTable(out, "SLOT", "ADDRESS", "BACKEND", "NODES")
-	for _, s := range v.Slots[:min(len(v.Slots), cli.LongestList)] {
+	for _, s := range v.Slots[:cli.Longest(out, len(v.Slots))] {
 		t.Row(fmt.Sprint(s.Slot), cli.OrDash(s.Address), cli.OrDash(s.Backend), fmt.Sprint(s.Nodes))
 	}
 	if err := t.Flush(); err != nil {
@@ -125,7 +125,7 @@ func writeNFSNodes(out io.Writer, v View) error {
 	}
 	fmt.Fprintln(out)
 	t := cli.NewTable(out, "NODE", "VOLUME THAT WAITS FOR AN ADDRESS")
-	for _, w := range v.Waiting[:min(len(v.Waiting), cli.LongestList)] {
+	for _, w := range v.Waiting[:cli.Longest(out, len(v.Waiting))] {
 		t.Row(w.Node, w.Volume)
 	}
 	if err := t.Flush(); err != nil {

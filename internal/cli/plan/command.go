@@ -98,9 +98,9 @@ func (c Changes) planned(facts validators.SettingFacts) (View, error) {
 }
 
 func show(out io.Writer, view View, output string) error {
-	if output != cli.OutputJSON {
+	if !cli.IsDocument(output) {
 		writePlan(out, view)
-	} else if err := cli.WriteJSON(out, view); err != nil {
+	} else if err := cli.WriteDocument(out, output, view); err != nil {
 		return err
 	}
 	switch view.Outcome {

@@ -23,12 +23,12 @@ func writePlan(out io.Writer, view View) {
 	if len(view.Works) == 0 {
 		fmt.Fprintln(out, "\nNothing is done to any component.")
 	}
-	cli.WriteList(out, view.Works, func(w Work) []string {
+	cli.WriteGroups(out, view.Works, func(w Work) []string {
 		return []string{w.Action, w.Kind + "/" + w.Component, cli.OrDash(w.Node), strings.Join(w.Settings, ", "), w.WhenText()}
-	}, "ACTION", "COMPONENT", "NODE", "FOR SETTINGS", "WHEN")
-	cli.WriteList(out, view.Blockers, func(b Blocker) []string {
+	}, []int{1, 2}, "ACTION", "COMPONENT", "NODE", "FOR SETTINGS", "WHEN")
+	cli.WriteGroups(out, view.Blockers, func(b Blocker) []string {
 		return []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), strings.Join(b.Settings, ", "), b.Message, cli.Next(b.Blocker, view.Namespace)}
-	}, "WAITED FOR", "NODES", "WORKLOADS", "BY SETTINGS", "WHAT TO DO", "NEXT")
+	}, []int{0, 2, 5}, "WAITED FOR", "NODES", "WORKLOADS", "BY SETTINGS", "WHAT TO DO", "NEXT")
 	// The order in which CSI plugin pods restart, and which node to drain next.
 	cli.WriteList(out, view.Nodes, func(n Node) []string {
 		return []string{n.Node, n.Pod, cli.List(n.Volumes), cli.List(n.Workloads)}

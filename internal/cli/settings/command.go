@@ -60,10 +60,10 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	})
 	shown := settingsapi.DescribeAll(states, unknown, p.Storage())
 	switch {
-	case output == cli.OutputJSON && len(names) > 0:
-		return cli.WriteJSON(out, shown.Data[0])
-	case output == cli.OutputJSON:
-		return cli.WriteJSON(out, shown)
+	case cli.IsDocument(output) && len(names) > 0:
+		return cli.WriteDocument(out, output, shown.Data[0])
+	case cli.IsDocument(output):
+		return cli.WriteDocument(out, output, shown)
 	case len(names) > 0:
 		writeSetting(out, shown.Data[0], time.Now())
 	default:

@@ -3,7 +3,6 @@
 package status
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +45,8 @@ allow the parts on nodes and NFS services.
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd, o, watch, func(out io.Writer, v View, now time.Time) (datapath.State, error) {
-				if o.Output == cli.OutputJSON {
-					return v.State, cli.WriteJSON(out, v)
+				if cli.IsDocument(o.Output) {
+					return v.State, cli.WriteDocument(out, o.Output, v)
 				}
 				writeStatus(out, v, cli.Program(cmd), o.ClusterName(), now)
 				return v.State, nil
@@ -82,8 +81,8 @@ Longhorn that of the PersistentVolume.
 				if err != nil {
 					return "", err
 				}
-				if o.Output == cli.OutputJSON {
-					return volume.State, cli.WriteJSON(out, volume)
+				if cli.IsDocument(o.Output) {
+					return volume.State, cli.WriteDocument(out, o.Output, volume)
 				}
 				writeVolume(out, volume, o.ClusterName())
 				return volume.State, nil
@@ -115,8 +114,8 @@ ClusterRole fairlead-planner allows this.
 				for _, volume := range volumes {
 					state = datapath.Worse(state, volume.State)
 				}
-				if o.Output == cli.OutputJSON {
-					return state, cli.WriteJSON(out, map[string][]datapath.Path{"data": volumes})
+				if cli.IsDocument(o.Output) {
+					return state, cli.WriteDocument(out, o.Output, map[string][]datapath.Path{"data": volumes})
 				}
 				writeVolumes(out, volumes, o.ClusterName())
 				return state, nil
@@ -148,8 +147,8 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 		if err != nil {
 			return "", "", cli.ExplainBy(err, "ClusterRole fairlead-planner")
 		}
-		var text bytes.Buffer
-		state, err := show(&text, v, now)
+		text := o.Page(cmd)
+		state, err := show(text, v, now)
 		return text.String(), state, err
 	}
 	text, state, err := look(cmd.Context())
