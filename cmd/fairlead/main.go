@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/check"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/cli/nfs"
 	"github.com/fairlead-io/fairlead/internal/cli/plan"
@@ -36,7 +37,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), status.Command(), status.VolumesCommand(), plan.Command(), review.Command(), settings.Command(), fences.Command(), nfs.Command(), ui.Command(), cephClientsCommand(), csiNodeCommand(), cli.VersionCommand())
+	root.AddCommand(webhookCommand(), controllerCommand(), csiControllerCommand(), check.Command(), status.Command(), status.VolumesCommand(), plan.Command(), review.Command(), settings.Command(), fences.Command(), nfs.Command(), ui.Command(), cephClientsCommand(), csiNodeCommand(), cli.VersionCommand())
 	if cli.IsPlugin(args[0]) {
 		cli.NameAsPlugin(root)
 	}

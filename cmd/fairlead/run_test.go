@@ -196,6 +196,6 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on 
 
 func TestFailedOutputIsAnError(t *testing.T) {
 	var says strings.Builder
-	code := run(t.Context(), []string{"fairlead", "version"}, full{}, &says)
+	code := run(t.Context(), []string{"fairlead", "version", "--client"}, full{}, &says)
 	must.Check(t, code == 1 && says.String() == "fairlead: writing: no space left on device\n", "code %d: %s", code, &says)
 }

@@ -181,6 +181,10 @@ func (z *zone) judge(row zoneRow, volumes string, inUse []string, start Mark, wh
 	}
 	restarts := z.restarts(start)
 	for _, kind := range restarts.moreThan(row.allowed(volumes)) {
+		if volumes == zoneNone && !z.deletedByFairlead(start) {
+			z.Logf("%s restarted %d times, by Longhorn alone", kind, restarts[kind])
+			continue
+		}
 		z.report(fmt.Errorf("%s restarted %d times", kind, restarts[kind]))
 	}
 	if early > 0 {

@@ -82,6 +82,9 @@ func inOrder(writes []sandbox.Write) []event {
 			if e.version == 0 {
 				e.version = last // an answer without an object: where the record has it
 			}
+			if w.Verb == "delete" { // the answer may have the version from before the deletion
+				e.version = max(e.version, last)
+			}
 			last = max(last, e.version)
 			events = append(events, e)
 		}

@@ -3,10 +3,8 @@
 package cli
 
 import (
-	"fmt"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,18 +40,6 @@ func Program(cmd *cobra.Command) string { return cmd.Root().DisplayName() }
 
 // Version is set by the linker: -X github.com/fairlead-io/fairlead/internal/cli.Version=v1.2.3.
 var Version = "dev"
-
-// VersionCommand prints the version.
-func VersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "fairlead %s %s %s/%s\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
-	}
-}
 
 // ExitCode ends the process with a code and prints nothing more.
 type ExitCode int

@@ -47,7 +47,7 @@ The command reads NodeFences; ClusterRole fairlead-fence-viewer allows this.`,
 func explainFences(err error) error { return cli.ExplainBy(err, "ClusterRole fairlead-fence-viewer") }
 
 // ErrNotInstalled is the error of a cluster without NodeFences.
-var ErrNotInstalled = errors.New("the cluster has no NodeFences: Fairlead is not installed")
+var ErrNotInstalled = errors.New("the cluster has no kind NodeFence: Fairlead's CustomResourceDefinitions are not installed")
 
 var errNoRecord = errors.New(`no NodeFence is of the node; "fairlead fences" lists them`)
 

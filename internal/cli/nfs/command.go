@@ -51,7 +51,7 @@ and nodes; ClusterRole fairlead-nfs-viewer allows this.`,
 func explainNFS(err error) error { return cli.ExplainBy(err, "ClusterRole fairlead-nfs-viewer") }
 
 // ErrNotInstalled is the error of a cluster without NFSServices.
-var ErrNotInstalled = errors.New("the cluster has no NFSServices: Fairlead is not installed")
+var ErrNotInstalled = errors.New("the cluster has no kind NFSService: Fairlead's CustomResourceDefinitions are not installed")
 
 var errNoNFSService = errors.New(`no such NFSService; "fairlead nfs" lists them`)
 

@@ -24,10 +24,16 @@ func Command() *cobra.Command {
 		Short: "Show the settings of the danger zone: what is in effect, what is applied, what waits",
 		Long: `Show the settings of the danger zone: what is in effect, what is applied, what waits.
 
-With a name, show all of one setting. The command reads settings.fairlead.io and
+With a name, show all of one setting; the exit code says whether it is applied. The command reads settings.fairlead.io and
 settings.longhorn.io, and Fairlead's configuration: ConfigMap fairlead in namespace
 fairlead-system, or the file of --config. ClusterRole fairlead-settings-viewer allows
-this, if it is bound in the storage system's namespace and in fairlead-system.`,
+this, if it is bound in the storage system's namespace and in fairlead-system.
+
+Exit codes:
+  0  the settings are shown; with a name: the setting is applied
+  1  error: the cluster could not be read, or the name is unknown; see standard error
+  2  with a name: the setting waits, or is being applied
+  3  with a name: the value must be corrected`,
 		Example: "  fairlead settings\n  fairlead settings storage-network\n  fairlead settings -o json",
 		Args:    cobra.MaximumNArgs(1),
 
@@ -61,7 +67,7 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	shown := settingsapi.DescribeAll(states, unknown, p.Storage())
 	switch {
 	case cli.IsDocument(output) && len(names) > 0:
-		return cli.WriteDocument(out, output, shown.Data[0])
+		err = cli.WriteDocument(out, output, shown.Data[0])
 	case cli.IsDocument(output):
 		return cli.WriteDocument(out, output, shown)
 	case len(names) > 0:
@@ -72,7 +78,13 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 			cli.WriteLine(out, "%s", catalog.UnknownMessage(p.Name, unknown))
 		}
 	}
-	return nil
+	switch {
+	case err != nil || len(names) == 0 || states[0].Applied:
+		return err
+	case states[0].Value.Problem != "":
+		return cli.ExitWrong
+	}
+	return cli.ExitWaits
 }
 
 func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) {

@@ -49,7 +49,7 @@ func showList(t *testing.T, p cli.Target) (list v1.SettingList) {
 func TestSettingsAreShown(t *testing.T) {
 	p := clitest.Target(t, nil, waitingSetting(), objects.LonghornSetting("priority-class", "longhorn-critical"), objects.LonghornSetting("v2-data-engine", "true"))
 	clitest.Golden(t, "settings.txt", show(t, p, cli.OutputTable, nil))
-	clitest.Golden(t, "settings-one.txt", show(t, p, cli.OutputTable, nil, "priority-class"))
+	clitest.Golden(t, "settings-one.txt", show(t, p, cli.OutputTable, cli.ExitWaits, "priority-class"))
 	clitest.Golden(t, "settings-one.json", show(t, p, cli.OutputJSON, nil, "auto-delete-pod-when-volume-detached-unexpectedly"))
 	show(t, p, cli.OutputTable, cli.ErrUnknownSetting, "unknown")
 	if list := showList(t, p); len(list.Data) < 20 {

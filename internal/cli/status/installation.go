@@ -22,6 +22,8 @@ import (
 // Installation is the state of Fairlead itself.
 type Installation struct {
 	State datapath.State `json:"state"`
+	// Missing: Fairlead is not installed.
+	Missing bool `json:"missing,omitempty"`
 	// Leader is the controller's pod that leads; empty if none does.
 	Leader string `json:"leader"`
 	// Findings are what is not as it should be, each with what to do. Never null.
@@ -49,8 +51,8 @@ type ownObjects struct {
 	configured  *corev1.ConfigMap
 }
 
-// readInstallation reads the objects and judges them.
-func readInstallation(ctx context.Context, live client.Reader, now time.Time) (Installation, error) {
+// ReadInstallation reads the objects of Fairlead itself and judges them.
+func ReadInstallation(ctx context.Context, live client.Reader, now time.Time) (Installation, error) {
 	o := ownObjects{deployments: map[string]*appsv1.Deployment{}}
 	var err error
 	for _, name := range []string{webhooks, controller} {
@@ -92,6 +94,7 @@ func there[T client.Object](ctx context.Context, live client.Reader, namespace, 
 func (o ownObjects) judge(now time.Time) Installation {
 	i := Installation{State: datapath.OK, Findings: []string{}}
 	if o.deployments[webhooks] == nil && o.deployments[controller] == nil && o.mutating == nil && o.validating == nil {
+		i.Missing = true
 		i.find(datapath.Wrong, "Fairlead is not installed in namespace %s: see docs/install.md", ownNamespace)
 		return i
 	}

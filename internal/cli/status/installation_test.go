@@ -65,7 +65,7 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 			for _, o := range all {
 				test.change(o)
 			}
-			i, err := readInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, all...), clitest.Noon)
+			i, err := ReadInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, all...), clitest.Noon)
 			must.True(t, err == nil && i.State == test.state, "state %s, %v: %q", i.State, err, i.Findings)
 			must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), test.want) && len(i.Findings) == min(len(test.want), 1), "got %q", i.Findings)
 		})

@@ -26,7 +26,7 @@ import (
 func Read(ctx context.Context, targets []cli.Target, live client.Reader, now time.Time) (View, error) {
 	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: Installation{Findings: []string{}}}
 	var err error
-	v.Installation, err = readInstallation(ctx, live, now)
+	v.Installation, err = ReadInstallation(ctx, live, now)
 	if err := v.note("Fairlead's own replicas, lease and webhooks", err); err != nil {
 		return v, err
 	}

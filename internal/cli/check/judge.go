@@ -1,0 +1,163 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage"
+)
+
+// View is what `fairlead check -o json` prints. Fields are added, never renamed or removed.
+type View struct {
+	// State is the worst of the findings.
+	State    datapath.State `json:"state"`
+	Findings []Finding      `json:"findings"`
+}
+
+// Finding on one thing that Fairlead needs.
+type Finding struct {
+	Name  string         `json:"name"`
+	State datapath.State `json:"state"`
+	// What is there, and what to Do; Do is empty if nothing is to be done.
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+// oldest is the first minor version of Kubernetes that the manifests work with (as in charts/fairlead/Chart.yaml).
+var oldest = version.MustParseGeneric("1.31")
+
+var (
+	certificates = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
+	addonsNodes  = schema.GroupKind{Group: "csiaddons.openshift.io", Kind: "CSIAddonsNode"}
+	ownKinds     = []string{"Setting", "NetworkRollout", "NodeFence", "NFSService"}
+)
+
+// facts are what was read of the cluster.
+type facts struct {
+	// kubernetes is the API server's version.
+	kubernetes string
+	kinds      map[schema.GroupKind]bool
+	networks   []string
+	// profile is the storage system with settings that is looked for; nil if the configuration has none.
+	profile *storage.Profile
+	// values are the storage system's settings in the profile's namespace.
+	values map[catalog.Name]string
+	// denied is what an installation creates and this user may not.
+	denied        []string
+	configuration *config.Configuration
+	installation  status.Installation
+}
+
+func (f facts) has(group schema.GroupKind) bool { return f.kinds[group] }
+
+func (f facts) installed() bool { return !f.installation.Missing }
+
+// view judges the facts.
+func (f facts) view() View {
+	v := View{State: datapath.OK, Findings: []Finding{}}
+	add := func(name string, state datapath.State, do, what string, args ...any) {
+		v.State = datapath.Worse(v.State, state)
+		v.Findings = append(v.Findings, Finding{name, state, fmt.Sprintf(what, args...), do})
+	}
+	if now, err := version.ParseGeneric(f.kubernetes); err != nil || now.LessThan(oldest) {
+		add("Kubernetes", datapath.Wrong, fmt.Sprintf("upgrade to %s or later", oldest), "the API server's version is %q", f.kubernetes)
+	} else {
+		add("Kubernetes", datapath.OK, "", "%s", f.kubernetes)
+	}
+	if f.has(certificates) {
+		add("cert-manager", datapath.OK, "", "is installed")
+	} else {
+		add("cert-manager", datapath.Waiting, "install cert-manager, or use the overlay self-signed (helm: certificates=self-signed)", "is not installed")
+	}
+	switch {
+	case !f.has(cluster.NetworkKind.GroupKind()):
+		add("Multus", datapath.Waiting, "install Multus, if RWX volumes are to have a network of their own", "is not installed: there is no kind NetworkAttachmentDefinition")
+	case len(f.networks) == 0:
+		add("Multus", datapath.Waiting, "create a NetworkAttachmentDefinition, if RWX volumes are to have a network of their own", "has no network")
+	default:
+		add("Multus", datapath.OK, "", "has %s: %s", catalog.Count(len(f.networks), "network"), catalog.FirstOf(f.networks))
+	}
+	if f.profile != nil {
+		f.storageSystem(add)
+	}
+	if f.configuration.Fencing.On() && !f.has(addonsNodes) {
+		add("csi-addons", datapath.Wrong, "install csi-addons: docs/fencing-setup.md", "is not installed, and the configuration has fencing")
+	}
+	f.fairlead(add)
+	return v
+}
+
+type add func(name string, state datapath.State, do, what string, args ...any)
+
+func (f facts) storageSystem(add add) {
+	name, p := strings.ToUpper(f.profile.Name[:1])+f.profile.Name[1:], f.profile
+	text, there := f.values[catalog.SystemVersion]
+	duties, known := storage.DutiesFor(p.Versions, text)
+	switch {
+	case !there:
+		add(name, datapath.Waiting, "if it is in another namespace, name the namespace by -n and in the configuration", "is not found in namespace %s", p.Namespace)
+		return
+	case !known:
+		add(name, datapath.Waiting, "see docs/install.md for the versions that were tested", "has the version %q, which cannot be read", text)
+		return
+	}
+	differs := f.otherDuties(duties)
+	if len(differs) > 0 {
+		add(name, datapath.Waiting, "set in the configuration: "+strings.Join(differs, ", "), "%s %s", text, duties.Does)
+	} else {
+		add(name, datapath.OK, "", "%s in namespace %s", text, p.Namespace)
+	}
+	network, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, f.values, p.Name), *p)
+	if err == nil && !network.IsZero() && !slices.Contains(f.networks, network.Network.String()) {
+		add("RWX network", datapath.Wrong, "create the NetworkAttachmentDefinition, or change the setting", "%s does not exist, and the settings choose it", network.Network)
+	}
+}
+
+// otherDuties are the duties that the configuration does not have as they suit the version.
+func (f facts) otherDuties(wanted storage.VersionDuties) (differs []string) {
+	for _, p := range f.configuration.Profiles {
+		if p.Name != f.profile.Name {
+			continue
+		}
+		if is := string(p.Duties.Settings); is != wanted.Duties[storage.DutySettings] {
+			differs = append(differs, fmt.Sprintf("settings: %s (is %s)", wanted.Duties[storage.DutySettings], is))
+		}
+	}
+	return differs
+}
+
+func (f facts) fairlead(add add) {
+	var missing []string
+	for _, kind := range ownKinds {
+		if !f.has(schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: kind}) {
+			missing = append(missing, kind)
+		}
+	}
+	switch {
+	case !f.installed() && len(f.denied) > 0:
+		add("Rights", datapath.Wrong, "let an administrator of the cluster install Fairlead", "you may not create %s", strings.Join(f.denied, ", "))
+	case !f.installed():
+		add("Fairlead", datapath.OK, "", "is not installed, and you may install it")
+	case len(missing) > 0:
+		add("Fairlead", datapath.Wrong, "kubectl apply --server-side -k manifests/crds", "has no kind %s: its CustomResourceDefinitions are missing", strings.Join(missing, ", "))
+	}
+	if f.installed() {
+		for _, finding := range f.installation.Findings {
+			add("Fairlead", f.installation.State, "", "%s", finding)
+		}
+		if len(f.installation.Findings)+len(missing) == 0 {
+			add("Fairlead", datapath.OK, "", "runs; %s leads", cmp.Or(f.installation.Leader, "nobody"))
+		}
+	}
+}

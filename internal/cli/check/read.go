@@ -1,0 +1,118 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/webhook/registration"
+)
+
+// read gathers the facts. targets are the profiles of the configuration.
+func read(ctx context.Context, live client.Client, targets []cli.Target, c *config.Configuration, kubernetes string, now time.Time) (facts, error) {
+	f := facts{kubernetes: kubernetes, kinds: map[schema.GroupKind]bool{}, configuration: c}
+	kinds := []schema.GroupKind{certificates, addonsNodes, cluster.NetworkKind.GroupKind()}
+	for _, kind := range ownKinds {
+		kinds = append(kinds, schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: kind})
+	}
+	for _, kind := range kinds {
+		_, err := live.RESTMapper().RESTMapping(kind)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return f, fmt.Errorf("looking for kind %s: %w", kind, err)
+		}
+		f.kinds[kind] = err == nil
+	}
+	var err error
+	if f.has(cluster.NetworkKind.GroupKind()) {
+		if f.networks, err = networks(ctx, live); err != nil {
+			return f, err
+		}
+	}
+	if len(targets) > 0 {
+		p := targets[0].Storage()
+		f.profile = &p
+		if f.values, err = values(ctx, live, p.Namespace); err != nil {
+			return f, err
+		}
+	}
+	if f.installation, err = status.ReadInstallation(ctx, live, now); err != nil {
+		return f, err
+	}
+	if f.installation.Missing {
+		f.denied, err = denied(ctx, live)
+	}
+	return f, err
+}
+
+func networks(ctx context.Context, live client.Reader) (names []string, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind + "List"))
+	if err := live.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
+	}
+	for _, n := range list.Items {
+		names = append(names, n.GetNamespace()+"/"+n.GetName())
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// values are Longhorn's settings; none if it is not installed.
+func values(ctx context.Context, live client.Reader, namespace string) (map[catalog.Name]string, error) {
+	var list longhorn.SettingList
+	err := live.List(ctx, &list, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing settings.%s: %w", longhorn.GroupVersion.Group, err)
+	}
+	found := map[catalog.Name]string{}
+	for _, s := range list.Items {
+		found[catalog.Name(s.Name)] = s.Value
+	}
+	return found, nil
+}
+
+// created are kinds that an installation creates.
+var created = []authorizationv1.ResourceAttributes{
+	{Resource: "namespaces"},
+	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+	{Group: "apps", Resource: "deployments", Namespace: registration.Namespace},
+}
+
+// denied asks the API server what this user may not create.
+func denied(ctx context.Context, live client.Client) (names []string, err error) {
+	for _, a := range created {
+		a.Verb = "create"
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
+		if err := live.Create(ctx, review); err != nil {
+			return nil, errors.Join(errors.New("asking for your rights"), err)
+		}
+		if !review.Status.Allowed {
+			names = append(names, a.Resource)
+		}
+	}
+	return names, nil
+}
