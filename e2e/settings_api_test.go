@@ -72,6 +72,11 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		c.has(c.cli(0, "plan", "--set", "priority-class="+critical), "csi-attacher")
 		c.has(c.cli(1, "plan", "--set", "taint-toleration="+notATaint), "must be <key>[=<value>]:<effect>")
 	})
+	c.run("command line: check looks at the cluster and at Fairlead", func(t *testing.T, c *cluster) {
+		out := c.cli(0, "check")
+		c.has(out, "cert-manager", "kube-system/storage-net", "leads")
+		c.has(c.cli(0, "version"), "cluster: fairlead-controller fairlead:")
+	})
 	c.attachedEverywhere("pvc-1")
 	c.run("command line: the setting would wait", func(t *testing.T, c *cluster) {
 		c.has(c.cli(2, "plan", "--set", "priority-class="+critical), "1 volume attached: pvc-1")
@@ -101,6 +106,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		}
 	})
 	c.run("command line: lists a setting that waits", func(t *testing.T, c *cluster) {
+		c.has(c.cli(2, "settings", "priority-class"), "pvc-1")
 		out := c.cli(0, "settings")
 		for line := range strings.Lines(out) {
 			if fields := strings.Fields(line); fields[0] == "priority-class" {
