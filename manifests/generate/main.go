@@ -45,6 +45,13 @@ func write(manifests, chart string) error {
 	if err := writeFiles(filepath.Join(chart, chartFolder), files); err != nil {
 		return err
 	}
+	schema, err := renderSchema(chart)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(chart, map[string][]byte{valuesSchema: schema}); err != nil {
+		return err
+	}
 	page, err := renderConfiguration("internal/config", configurationPage)
 	if err != nil {
 		return err

@@ -110,6 +110,10 @@ capabilities:
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}

@@ -45,7 +45,12 @@ func (r *reviewer) review(ctx context.Context, m manifest) objectView {
 		object.SetNamespace(cmp.Or(object.GetNamespace(), r.namespace))
 	}
 	view := newView(m, object)
-	if err := knownFields(r.facts.scheme, object); err != nil {
+	if is, err := configurationIn(object); is {
+		view.Entries = append(view.Entries, entryView{Name: "configuration"})
+		if err != nil {
+			view.Denials = append(view.Denials, err.Error())
+		}
+	} else if err := knownFields(r.facts.scheme, object); err != nil {
 		view.Denials = append(view.Denials, err.Error())
 	} else if err := r.admit(ctx, m, object, &view); err != nil {
 		view.Errors = append(view.Errors, cli.ExplainBy(err, "ClusterRoles fairlead-planner and fairlead-nfs-viewer").Error())

@@ -36,6 +36,7 @@ type options struct {
 	facts     string
 	namespace string
 	strict    bool
+	recursive bool
 }
 
 // Command is `fairlead review`.
@@ -51,7 +52,8 @@ to "fairlead review -f -".
 The rules are those of the webhook, asked by the entries of its webhook configurations;
 nothing is sent to a webhook, and nothing is written. Manifests are reviewed in their
 order, and each one counts as applied for the ones after it, as with kubectl apply.
-Claims of a StatefulSet's volumeClaimTemplates are reviewed too.
+Claims of a StatefulSet's volumeClaimTemplates are reviewed too, and what is in Longhorn's
+ConfigMap longhorn-default-setting and in Fairlead's own ConfigMap.
 
 With --facts none no cluster is read: what is not in the manifests does not exist, and
 warnings about the effect of a change are left out. With --facts cluster an existing
@@ -72,7 +74,8 @@ Exit codes:
 	o.SetupCluster(cmd)
 	cmd.PersistentFlags().Lookup("output").Usage = "table, json or junit"
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file, directory (without its subdirectories) or - for standard input; may be given several times")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file, directory or - for standard input; may be given several times")
+	flags.BoolVarP(&o.recursive, "recursive", "R", false, "review the subdirectories of directories too")
 	flags.StringVar(&o.facts, "facts", factsNone, "none, or cluster to read the cluster of the kubeconfig")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of manifests that name none; by default the kubeconfig's with --facts cluster, else default")
 	flags.BoolVar(&o.strict, "warnings-as-errors", false, "exit with code 3 if there are warnings")
@@ -97,7 +100,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	default:
 		return fmt.Errorf("--output %q: %w", o.Output, errOutput)
 	}
-	manifests, err := load(o.files, cmd.InOrStdin())
+	manifests, err := load(o.files, o.recursive, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	var all []objectView
-	for _, m := range withClaims(manifests) {
+	for _, m := range withDefaultSettings(withClaims(manifests)) {
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
@@ -150,6 +153,7 @@ func (o *options) reviewer(cmd *cobra.Command) (*reviewer, error) {
 	var c *config.Configuration
 	switch o.facts {
 	case factsNone:
+		f.addBuiltIn()
 		c, err = config.Load(o.ConfigFile)
 	case factsCluster:
 		var live client.Client

@@ -9,6 +9,7 @@ import (
 
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,16 @@ type objectKey struct {
 func (f *facts) apply(o *unstructured.Unstructured) {
 	if o.GetName() != "" {
 		f.applied[objectKey{o.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}] = o
+	}
+}
+
+// addBuiltIn adds what every cluster has: the priority classes that the API server creates.
+func (f *facts) addBuiltIn() {
+	for _, name := range []string{"system-cluster-critical", "system-node-critical"} {
+		class := &unstructured.Unstructured{}
+		class.SetGroupVersionKind(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"))
+		class.SetName(name)
+		f.apply(class)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,14 +38,14 @@ var (
 	errEmpty       = errors.New("has no file that ends in .yaml, .yml or .json")
 )
 
-// load reads files, directories (not their folders) and standard input, in this order.
-func load(places []string, in io.Reader) ([]manifest, error) {
+// load reads files, directories and standard input, in this order. With recursive, it reads the folders of directories too.
+func load(places []string, recursive bool, in io.Reader) ([]manifest, error) {
 	if len(places) == 0 {
 		return nil, errNoManifests
 	}
 	var all []manifest
 	for _, place := range places {
-		files, err := filesOf(place)
+		files, err := filesOf(place, recursive)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ func load(places []string, in io.Reader) ([]manifest, error) {
 	return all, nil
 }
 
-func filesOf(place string) ([]string, error) {
+func filesOf(place string, recursive bool) ([]string, error) {
 	if place == "-" {
 		return []string{place}, nil
 	}
@@ -77,15 +78,20 @@ func filesOf(place string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{place}, nil
 	}
-	entries, err := os.ReadDir(place)
+	var files []string
+	err = filepath.WalkDir(place, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != place && !recursive:
+			return fs.SkipDir
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
-	}
-	var files []string
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(place, e.Name()))
-		}
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("directory %s %w", place, errEmpty)

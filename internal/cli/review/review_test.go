@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -57,6 +59,49 @@ func TestDirectoryIsReviewedWithoutCluster(t *testing.T) {
 func TestGoodManifestsExitWithZero(t *testing.T) {
 	out := run(t, nil, "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: endpoint-network-for-rwx-volume, namespace: longhorn-system}\nvalue: ''\n", "-f", "-")
 	contains(t, out, "1 manifest reviewed: 0 refused")
+}
+
+func TestPriorityClassesOfKubernetesAreKnown(t *testing.T) {
+	setting := "apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: priority-class, namespace: longhorn-system}\nvalue: "
+	run(t, nil, setting+"system-node-critical\n", "-f", "-")
+	contains(t, run(t, cli.ExitWrong, setting+"absent\n", "-f", "-"), "there is no PriorityClass of this name (in this cluster: system-cluster-critical, system-node-critical)")
+}
+
+func TestDefaultSettingsOfLonghornAreReviewed(t *testing.T) {
+	out := run(t, cli.ExitWrong, `apiVersion: v1
+kind: ConfigMap
+metadata: {name: longhorn-default-setting, namespace: longhorn-system}
+data:
+  default-setting.yaml: |-
+    priority-class: system-node-critical
+    storage-network: kube-system
+    guaranteed-instance-manager-cpu: 20
+`, "-f", "-")
+	contains(t, out, "REFUSED: Setting longhorn-system/storage-network  (-:1)")
+	contains(t, out, "3 manifests reviewed: 1 refused")
+}
+
+func TestOwnConfigurationIsReviewed(t *testing.T) {
+	const object = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: fairlead, namespace: fairlead-system}
+data:
+  configuration.yaml: |
+    apiVersion: config.fairlead.io/v1alpha1
+    kind: Configuration
+`
+	contains(t, run(t, nil, object, "-f", "-"), "1 manifest reviewed: 0 refused")
+	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml: reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "gaet"`)
+}
+
+func TestSubdirectoriesAreReviewedOnRequest(t *testing.T) {
+	dir := t.TempDir()
+	for file, name := range map[string]string{"a.yaml": "priority-class", "deep/er/b.yml": "taint-toleration"} {
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: "+name+", namespace: longhorn-system}\nvalue: ''\n"), 0o644))
+	}
+	contains(t, run(t, nil, "", "-f", dir), "1 manifest reviewed")
+	contains(t, run(t, nil, "", "-R", "-f", dir), "2 manifests reviewed")
 }
 
 func TestWarningsAsErrors(t *testing.T) {
@@ -150,14 +195,14 @@ func TestBadInputNamesFileAndLine(t *testing.T) {
 		"apiVersion: v1\nkind: List\nitems: [{kind: Pod}]\n":      "-:1: not a Kubernetes object",
 		"apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: b}}\n": "-:1: not a Kubernetes object",
 	} {
-		_, err := load([]string{"-"}, strings.NewReader(text))
+		_, err := load([]string{"-"}, false, strings.NewReader(text))
 		must.Check(t, err != nil && strings.HasPrefix(err.Error(), want), "%q: %v, want %s", text, err, want)
 	}
-	if _, err := load([]string{"-"}, strings.NewReader("# nothing\n---\n")); !errors.Is(err, errNothing) {
+	if _, err := load([]string{"-"}, false, strings.NewReader("# nothing\n---\n")); !errors.Is(err, errNothing) {
 		t.Errorf("got %v", err)
 	}
 	for want, places := range map[string][]string{"no manifests": nil, "no such file": {"absent.yaml"}, "has no file that ends in": {t.TempDir()}} {
-		if _, err := load(places, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := load(places, false, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", places, err, want)
 		}
 	}
@@ -172,7 +217,7 @@ func FuzzManifests(f *testing.F) {
 	cmd := Command()
 	cmd.SetContext(context.Background())
 	f.Fuzz(func(t *testing.T, text string) {
-		manifests, err := load([]string{"-"}, strings.NewReader(text))
+		manifests, err := load([]string{"-"}, false, strings.NewReader(text))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "-:") && !errors.Is(err, errNothing) {
 				t.Fatalf("%v names no place", err)
@@ -249,7 +294,7 @@ func TestUnreadableManifestsOfOtherKindsAreNotUndecided(t *testing.T) {
 		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`:             outcomeOther,
 		`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"a"}}`: outcomeUndecided,
 	} {
-		manifests, err := load([]string{"-"}, strings.NewReader(text))
+		manifests, err := load([]string{"-"}, false, strings.NewReader(text))
 		must.Do(t, err)
 		view := r.review(t.Context(), manifests[0])
 		must.Check(t, view.Outcome == want, "%s: %s %v", text, view.Outcome, view.Errors)

@@ -1,0 +1,56 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/webhook/registration"
+)
+
+// configurationKey is the key of Fairlead's ConfigMap (manifests/base/kustomization.yaml).
+const configurationKey = "configuration.yaml"
+
+// configurationIn checks the configuration in a ConfigMap of Fairlead. With errors in it, no process of Fairlead starts.
+func configurationIn(o *unstructured.Unstructured) (is bool, err error) {
+	if o.GetKind() != "ConfigMap" || o.GetAPIVersion() != "v1" || o.GetNamespace() != registration.Namespace {
+		return false, nil
+	}
+	text, has, _ := unstructured.NestedString(o.Object, "data", configurationKey)
+	if !has {
+		return false, nil
+	}
+	if _, err = config.Parse([]byte(text)); err != nil {
+		err = fmt.Errorf("%s: %w", configurationKey, err)
+	}
+	return true, err
+}
+
+// withDefaultSettings adds the settings that longhorn-manager sets when it starts: those in its ConfigMap
+// longhorn-default-setting, the chart's defaultSettings.
+func withDefaultSettings(manifests []manifest) []manifest {
+	var all []manifest
+	for _, m := range manifests {
+		all = append(all, m)
+		if m.GetKind() != "ConfigMap" || m.GetAPIVersion() != "v1" || m.GetName() != longhorn.DefaultSettings {
+			continue
+		}
+		text, _, _ := unstructured.NestedString(m.Object, "data", longhorn.DefaultSettingsKey)
+		values := longhorn.ParseDefaultSettings(text)
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if values[name] == "" { // of a required setting, longhorn-manager ignores it (v1.8.1, datastore/longhorn.go)
+				continue
+			}
+			setting := &unstructured.Unstructured{Object: map[string]any{"value": values[name]}}
+			setting.SetGroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))
+			setting.SetNamespace(m.GetNamespace())
+			setting.SetName(name)
+			all = append(all, manifest{Unstructured: setting, file: m.file, line: m.line})
+		}
+	}
+	return all
+}
