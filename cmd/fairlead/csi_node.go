@@ -76,7 +76,7 @@ func (o *csiNodeOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
 	calls, err := server.NewMetrics(registry)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -81,6 +82,9 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 		return nil, fmt.Errorf("building the manager: %w", err)
 	}
 	refusals.Events = mgr.GetEventRecorder("fairlead")
+	if err := ctrlmetrics.Registry.Register(buildInfo()); err != nil && !errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+		return nil, fmt.Errorf("registering the version: %w", err)
+	}
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {
 			return nil, fmt.Errorf("adding a health check: %w", err)

@@ -124,7 +124,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(), certificateExpiry(source))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
 	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -18,19 +19,23 @@ const clientKind = "CSIPlugin"
 type metrics struct {
 	pending, since, blockers *prometheus.GaugeVec
 	unknown                  prometheus.Gauge
+	phase, volumes           *prometheus.GaugeVec
 	// restarts counts work, and restarts of client pods.
 	restarts *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer, profile storage.Profile) (*metrics, error) {
 	labels := prometheus.Labels{"profile": profile.Name}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{"setting"})
+	gaugeBy := func(label, name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{label})
 	}
+	gauge := func(name, help string) *prometheus.GaugeVec { return gaugeBy("setting", name, help) }
 	m := &metrics{
 		pending:  gauge("fairlead_setting_pending", "1 while the value in effect of the setting is not rolled out."),
-		since:    gauge("fairlead_setting_pending_since_seconds", "When the value in effect began to wait, in Unix time; 0 when it is applied."),
+		since:    gauge("fairlead_setting_pending_since_timestamp_seconds", "When the value in effect began to wait, in Unix time; 0 when it is applied."),
 		blockers: gauge("fairlead_setting_blockers", "What the setting waits for, counted."),
+		phase:    gaugeBy("phase", "fairlead_rollout_phase", "1 for the phase of the network for RWX volumes, 0 for the others."),
+		volumes:  gaugeBy("state", "fairlead_rwx_volumes", "RWX volumes that have a Service, by whether their Service is on the network that is due."),
 		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.", ConstLabels: labels,
 		}),
@@ -57,12 +62,26 @@ func newMetrics(registry prometheus.Registerer, profile storage.Profile) (*metri
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.pending, m.since, m.blockers, m.unknown, m.restarts}
+	return []prometheus.Collector{m.pending, m.since, m.blockers, m.phase, m.volumes, m.unknown, m.restarts}
 }
 
 func (m *metrics) worked(work plan.Work) {
 	for _, name := range work.Settings {
 		m.restarts.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
+	}
+}
+
+// network reports the roll-out of the network for RWX volumes.
+func (m *metrics) network(facts rollout.Rollout, phase rollout.Phase) {
+	for _, p := range rollout.Phases {
+		value := 0.0
+		if p == phase {
+			value = 1
+		}
+		m.phase.WithLabelValues(string(p)).Set(value)
+	}
+	for state, count := range facts.VolumeStates() {
+		m.volumes.WithLabelValues(string(state)).Set(float64(count))
 	}
 }
 

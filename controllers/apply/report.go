@@ -34,6 +34,7 @@ func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Pla
 	} else {
 		step = followed(facts.Rollout, step)
 	}
+	r.metrics.network(facts.Rollout, step.Phase)
 	t.add(r.reportNetwork(ctx, facts.Rollout, step))
 	return t
 }

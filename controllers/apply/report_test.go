@@ -49,7 +49,7 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 	}
 	w.wantLonghornWrites()
 	w.wantMetric(1, "fairlead_setting_pending", "priority-class")
-	w.wantMetric(float64(since.Unix()), "fairlead_setting_pending_since_seconds", "priority-class")
+	w.wantMetric(float64(since.Unix()), "fairlead_setting_pending_since_timestamp_seconds", "priority-class")
 	w.wantMetric(1, "fairlead_setting_blockers", "priority-class")
 	w.steps(3)
 	must.Check(t, len(w.Events.About("Waiting ")) == 1 && len(w.Events.All()) == 1, "events %q", w.Events.About())
@@ -78,7 +78,7 @@ func TestWaitingSettingReportsItsBlockers(t *testing.T) {
 		got := w.status(class)
 		must.Check(t, got.Blockers == nil && got.Conditions[0].Status == "True", "got %+v", got)
 		w.wantMetric(0, "fairlead_setting_pending", "priority-class")
-		w.wantMetric(0, "fairlead_setting_pending_since_seconds", "priority-class")
+		w.wantMetric(0, "fairlead_setting_pending_since_timestamp_seconds", "priority-class")
 		must.Check(t, len(w.Events.About("Normal Restarting ")) == 1 && len(w.Events.About("Normal Applied ")) == 1, "events %q", w.Events.About())
 	})
 }

@@ -35,9 +35,15 @@ func Rows() []Row {
 			{Title: "Processes", Help: "Webhooks and controllers that Prometheus reaches.", Now: true, ZeroIsBad: true, Queries: []Query{{`sum(up{` + own + `}) or vector(0)`, ""}}},
 		}},
 		{"Settings", []Panel{
-			{Title: "Waiting since", Help: "How long a value in effect has not been applied.", Unit: "s", Queries: []Query{{`max by (profile, setting) (time() - (fairlead_setting_pending_since_seconds > 0))`, "{{setting}}"}}},
+			{Title: "Waiting since", Help: "How long a value in effect has not been applied.", Unit: "s", Queries: []Query{{`max by (profile, setting) (time() - (fairlead_setting_pending_since_timestamp_seconds > 0))`, "{{setting}}"}}},
 			{Title: "Blockers", Help: "Number of objects that a setting waits for.", Queries: []Query{{`max by (profile, setting) (fairlead_setting_blockers) > 0`, "{{setting}}"}}},
 			{Title: "Restarts of components", Help: "By setting and kind of component; one restart for several settings counts for each.", Queries: []Query{{`sum by (setting, kind) (increase(fairlead_component_restarts_total[$__rate_interval])) > 0`, "{{setting}}: {{kind}}"}}},
+		}},
+		{"Network for RWX volumes", []Panel{
+			{Title: "Phase", Help: "Of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.", Queries: []Query{{`max by (profile, phase) (fairlead_rollout_phase) > 0`, "{{phase}}"}}},
+			{Title: "RWX volumes", Help: "ToMove: the volume moves to its network once it is detached.", Queries: []Query{{`max by (profile, state) (fairlead_rwx_volumes)`, "{{state}}"}}},
+			{Title: "Certificate", Help: "Time until the webhook's certificate expires.", Unit: "s", Queries: []Query{{`min(fairlead_webhook_certificate_expiry_timestamp_seconds) - time()`, "left"}}},
+			{Title: "Versions", Help: "Processes by version.", Queries: []Query{{`count by (version) (fairlead_build_info)`, "{{version}}"}}},
 		}},
 		{"Workloads", []Panel{
 			{Title: "Dead mounts", Help: "Workload pods with a dead mount that are not restarted, by reason.", Queries: []Query{{`sum by (reason) (fairlead_dead_mounts)`, "{{reason}}"}}},

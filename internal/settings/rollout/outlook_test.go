@@ -78,3 +78,12 @@ func TestShortBlockers(t *testing.T) {
 	volume := catalog.Blocker{Kind: catalog.BlockedByVolume, Name: "pvc-117d3553", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
 	must.Equal(t, catalog.Short([]catalog.Blocker{volume}), "1 RWX volume attached: pvc-117d3553")
 }
+
+func TestVolumeStates(t *testing.T) {
+	r := onOne()
+	r.Services = []storage.Service{service("pvc-a", netOne), service("pvc-b", clusterNet), service("pvc-c", netOne)}
+	must.Equal(t, r.VolumeStates(), map[VolumeState]int{VolumeOnNetwork: 2, VolumeOnClusterNetwork: 0, VolumeToMove: 1})
+	r = onCluster()
+	r.Services = []storage.Service{service("pvc-a", clusterNet)}
+	must.Equal(t, r.VolumeStates(), map[VolumeState]int{VolumeOnNetwork: 0, VolumeOnClusterNetwork: 1, VolumeToMove: 0})
+}

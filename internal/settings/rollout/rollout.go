@@ -46,6 +46,9 @@ const (
 	PhaseInvalid   Phase = "Invalid"
 )
 
+// Phases are all phases.
+var Phases = []Phase{PhaseApplied, PhaseWaiting, PhaseRolling, PhaseSwitching, PhaseInvalid}
+
 // Step is the next action, and the status for users.
 type Step struct {
 	Action   Action

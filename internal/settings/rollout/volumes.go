@@ -187,3 +187,31 @@ func networkNames(attachments []storage.Attachment) string {
 	}
 	return catalog.FirstOf(names)
 }
+
+// VolumeState says where the Service of a volume is.
+type VolumeState string
+
+// States of volumes.
+const (
+	VolumeOnNetwork        VolumeState = "OnNetwork"
+	VolumeOnClusterNetwork VolumeState = "OnClusterNetwork"
+	// VolumeToMove: the Service is on another network than it is due to be on. It moves once the volume is detached.
+	VolumeToMove VolumeState = "ToMove"
+)
+
+// VolumeStates counts the volumes that have a Service, by their state.
+func (r Rollout) VolumeStates() map[VolumeState]int {
+	r = r.indexed()
+	counts := map[VolumeState]int{VolumeOnNetwork: 0, VolumeOnClusterNetwork: 0, VolumeToMove: 0}
+	for _, service := range r.Services {
+		switch {
+		case !service.OptOut && !service.Fixed && r.misplaced(service):
+			counts[VolumeToMove]++
+		case service.Network(r.Record.Clients).IsZero():
+			counts[VolumeOnClusterNetwork]++
+		default:
+			counts[VolumeOnNetwork]++
+		}
+	}
+	return counts
+}
