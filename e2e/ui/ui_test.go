@@ -24,8 +24,10 @@ var views = []struct{ name, path, text string }{
 	{"settings", "/settings", "What would a value do?"},
 	{"setting", "/settings/priority-class?profile=longhorn", "scale down the workloads"},
 	{"plan", "/plan?name=storage-network-for-rwx-volume-enabled&value=false&profile=longhorn", "To make the change, type:"},
+	{"plan-empty", "/plan", "What would a value do?"},
 	{"plan-refused", "/plan?name=priority-class&value=missing&profile=longhorn", "in this cluster: none"},
 	{"rollouts", "/rollouts", "3 of 12"},
+	{"timeline", "/timeline", "Timeline"},
 	{"fences", "/fences", "of 61 nodes"},
 	{"fence", "/fences/node-3", "its taint to be removed"},
 	{"nfs", "/nfs", "storage/files"},
@@ -48,7 +50,7 @@ func TestEveryView(t *testing.T) {
 				if wide := js[int64](s, `document.documentElement.scrollWidth`); wide > width {
 					t.Errorf("%s is %d wide in a window of %d", v.path, wide, width)
 				}
-				if hidden := js[int64](s, `[...document.querySelectorAll(".scroll:not(.picture)")].filter((e) => e.scrollWidth > e.clientWidth + 1).length`); width < 1000 && hidden > 0 {
+				if hidden := js[int64](s, `[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth + 1).length`); width < 1000 && hidden > 0 {
 					t.Errorf("%s hides columns of %d tables in a window of %d", v.path, hidden, width)
 				}
 				if title := js[string](s, `document.title`); title == "owned" {

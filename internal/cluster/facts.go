@@ -111,7 +111,7 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 		return f, pods, err
 	}
 	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(pods.daemonSets), pods.clients, pods.servers
-	if f.Networks, err = r.networks(ctx); err != nil {
+	if f.Networks, err = Networks(ctx, r.objects); err != nil {
 		f.Unlisted = err.Error() // other work goes on
 	}
 	if f.Services, err = r.Services(ctx); err != nil {

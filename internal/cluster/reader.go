@@ -92,13 +92,13 @@ var NetworkKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1
 // networksTimeout limits the list of networks. A cache that can't list them would wait without end.
 const networksTimeout = 5 * time.Second
 
-// networks returns the NetworkAttachmentDefinitions of the cluster. Without Multus there are none.
-func (r *Reader) networks(ctx context.Context) (map[storage.Network]bool, error) {
+// Networks returns the NetworkAttachmentDefinitions of the cluster. Without Multus there are none.
+func Networks(ctx context.Context, objects client.Reader) (map[storage.Network]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, networksTimeout)
 	defer cancel()
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind + "List"))
-	if err := r.objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {
+	if err := objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {
 		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
 	}
 	networks := make(map[storage.Network]bool, len(list.Items))

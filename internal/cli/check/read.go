@@ -8,9 +8,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,8 +17,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/status"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -38,16 +34,18 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 		}
 		f.kinds[kind] = err == nil
 	}
-	var err error
-	if f.has(cluster.NetworkKind.GroupKind()) {
-		if f.networks, err = networks(ctx, live); err != nil {
-			return f, err
-		}
+	networks, err := cluster.Networks(ctx, live)
+	if err != nil {
+		return f, err
 	}
+	for network := range networks {
+		f.networks = append(f.networks, network.String())
+	}
+	slices.Sort(f.networks)
 	if len(targets) > 0 {
 		p := targets[0].Storage()
 		f.profile = &p
-		if f.values, err = values(ctx, live, p.Namespace); err != nil {
+		if _, f.values, err = targets[0].Reader.Values(ctx); err != nil {
 			return f, err
 		}
 	}
@@ -58,36 +56,6 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 		f.denied, err = denied(ctx, live)
 	}
 	return f, err
-}
-
-func networks(ctx context.Context, live client.Reader) (names []string, err error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind + "List"))
-	if err := live.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
-	}
-	for _, n := range list.Items {
-		names = append(names, n.GetNamespace()+"/"+n.GetName())
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// values are Longhorn's settings; none if it is not installed.
-func values(ctx context.Context, live client.Reader, namespace string) (map[catalog.Name]string, error) {
-	var list longhorn.SettingList
-	err := live.List(ctx, &list, client.InNamespace(namespace))
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing settings.%s: %w", longhorn.GroupVersion.Group, err)
-	}
-	found := map[catalog.Name]string{}
-	for _, s := range list.Items {
-		found[catalog.Name(s.Name)] = s.Value
-	}
-	return found, nil
 }
 
 // created are kinds that an installation creates.

@@ -54,5 +54,6 @@ func Client(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) cli
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+		WithIndex(&corev1.Event{}, "reportingComponent", func(o client.Object) []string { return []string{o.(*corev1.Event).ReportingController} }).Build()
 }

@@ -137,13 +137,8 @@ func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error 
 		return err
 	}
 	look := func(ctx context.Context) (string, datapath.State, error) {
+		v, err := readTwice(ctx, targets, live, time.Now)
 		now := time.Now()
-		v, err := Read(ctx, targets, live, now)
-		if err == nil && v.State == datapath.Wrong && wait(ctx, interval) {
-			// Hops of a workload that starts disagree for a moment.
-			now = time.Now()
-			v, err = Read(ctx, targets, live, now)
-		}
 		if err != nil {
 			return "", "", cli.ExplainBy(err, "ClusterRole fairlead-planner")
 		}

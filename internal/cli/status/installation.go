@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 )
@@ -49,6 +50,8 @@ type ownObjects struct {
 	mutating    *admissionregistrationv1.MutatingWebhookConfiguration
 	validating  *admissionregistrationv1.ValidatingWebhookConfiguration
 	configured  *corev1.ConfigMap
+	// withoutKinds: Fairlead's CustomResourceDefinitions are missing.
+	withoutKinds bool
 }
 
 // ReadInstallation reads the objects of Fairlead itself and judges them.
@@ -71,6 +74,10 @@ func ReadInstallation(ctx context.Context, live client.Reader, now time.Time) (I
 	}
 	if o.configured, err = there(ctx, live, ownNamespace, own, &corev1.ConfigMap{}); err != nil {
 		return Installation{}, err
+	}
+	err = live.List(ctx, &v1alpha1.SettingList{}, client.Limit(1))
+	if o.withoutKinds = lists.NotInstalled(err); err != nil && !o.withoutKinds {
+		return Installation{}, fmt.Errorf("listing settings.%s: %w", v1alpha1.GroupVersion.Group, err)
 	}
 	var pods corev1.PodList
 	if err := lists.NewLive(live).List(ctx, &pods, client.InNamespace(ownNamespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
@@ -97,6 +104,9 @@ func (o ownObjects) judge(now time.Time) Installation {
 		i.Missing = true
 		i.find(datapath.Wrong, "Fairlead is not installed in namespace %s: see docs/install.md", ownNamespace)
 		return i
+	}
+	if o.withoutKinds {
+		i.find(datapath.Wrong, "the CustomResourceDefinitions of %s are missing: kubectl apply --server-side -k manifests/crds", v1alpha1.GroupVersion.Group)
 	}
 	i.replicas(webhooks, o.deployments[webhooks], "settings of the danger zone can't be changed, and new pods and Services do not get their network")
 	i.replicas(controller, o.deployments[controller], "no setting is applied, and no endpoint is published")

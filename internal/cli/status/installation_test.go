@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,12 +10,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -70,6 +74,27 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 			must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), test.want) && len(i.Findings) == min(len(test.want), 1), "got %q", i.Findings)
 		})
 	}
+}
+
+func TestMissingKindsAreReported(t *testing.T) {
+	refuse := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, own := list.(*v1alpha1.SettingList); own {
+			return &meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind("Setting").GroupKind()}
+		}
+		return c.List(ctx, list, options...)
+	}}
+	i, err := ReadInstallation(t.Context(), clitest.Client(t, refuse, objects.Installation(clitest.Noon)...), clitest.Noon)
+	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], "kubectl apply --server-side -k manifests/crds"), "%v: %q", err, i.Findings)
+}
+
+func TestMaintenanceWindowsAreShown(t *testing.T) {
+	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nmaintenanceWindows: [{days: [Sun], start: '22:00', length: 4h}]\n"))
+	must.Do(t, err)
+	w := windowsOf(c, clitest.Noon) // a Thursday
+	must.Equal(t, w.Configured, []string{"Sun 22:00 for 4h0m0s (UTC)"})
+	must.Equal(t, w.OpensText(), "2026-01-04T22:00:00Z")
+	must.True(t, windowsOf(c, clitest.Noon.Add(83*time.Hour)).Opens == nil, "the window is closed on Sunday at 23:00")
+	must.True(t, windowsOf(c, clitest.Noon.Add(87*time.Hour)).Opens != nil, "the window is open on Monday at 03:00")
 }
 
 func TestConfigurationThatDoesNotRunIsReported(t *testing.T) {

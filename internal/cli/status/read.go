@@ -32,6 +32,7 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 	}
 	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
+		v.Windows = windowsOf(t.Configuration, now)
 		p, err := readProfile(ctx, t, now)
 		if err != nil {
 			return v, err
@@ -42,6 +43,15 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 		return v, err
 	}
 	return v, v.note("NFSServices", v.readNFS(ctx, lists.NewLive(live)))
+}
+
+// readTwice reads again after a moment if something seems wrong: the hops of a workload that starts disagree for a moment.
+func readTwice(ctx context.Context, targets []cli.Target, live client.Reader, now func() time.Time) (View, error) {
+	v, err := Read(ctx, targets, live, now())
+	if err == nil && v.State == datapath.Wrong && wait(ctx, interval) {
+		v, err = Read(ctx, targets, live, now())
+	}
+	return v, err
 }
 
 // note turns an error of one part into a note, so that a missing right does not hide the other parts.

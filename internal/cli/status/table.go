@@ -20,6 +20,9 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 	for _, f := range v.Installation.Findings {
 		cli.WriteLine(out, "Fairlead: %s", f)
 	}
+	if w := v.Windows; w != nil && w.Opens != nil {
+		cli.WriteLine(out, "Maintenance windows (%s): restarts begin at %s", strings.Join(w.Configured, "; "), w.OpensText())
+	}
 	for _, p := range v.Profiles {
 		writeProfile(out, p, program, now)
 	}

@@ -1,10 +1,14 @@
 package status
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -20,6 +24,8 @@ type View struct {
 	Profiles    []ProfileView `json:"profiles"`
 	LostNodes   []LostNode    `json:"lostNodes"`
 	NFSServices []NFSService  `json:"nfsServices"`
+	// Windows are the maintenance windows; absent if none is configured.
+	Windows *Windows `json:"windows,omitempty"`
 	// Notes say what could not be read, and why.
 	Notes []string `json:"notes"`
 	// nodes are all NodeFences; `fairlead fences -o json` has them.
@@ -28,6 +34,32 @@ type View struct {
 
 // Nodes are the nodes with a NodeFence, the urgent ones first.
 func (v View) Nodes() []fences.View { return v.nodes }
+
+// Windows are the configured maintenance windows.
+type Windows struct {
+	Configured []string `json:"configured"`
+	// Opens is when the next window opens; absent while one is open.
+	Opens *time.Time `json:"opens,omitempty"`
+}
+
+// OpensText is Opens in UTC.
+func (w Windows) OpensText() string { return w.Opens.UTC().Format(time.RFC3339) }
+
+// windowsOf a configuration; nil if it has none.
+func windowsOf(c *config.Configuration, now time.Time) *Windows {
+	if len(c.MaintenanceWindows) == 0 {
+		return nil
+	}
+	w := &Windows{}
+	for _, m := range c.MaintenanceWindows {
+		w.Configured = append(w.Configured, fmt.Sprintf("%s %s for %s (%s)", cmp.Or(strings.Join(m.Days, ", "), "every day"), m.Start, m.Length.Duration, cmp.Or(m.TimeZone, "UTC")))
+	}
+	if closed := c.Policy().Windows.Closed(now); closed > 0 {
+		opens := now.Add(closed).UTC().Truncate(time.Minute)
+		w.Opens = &opens
+	}
+	return w
+}
 
 // ProfileView is one storage system.
 type ProfileView struct {

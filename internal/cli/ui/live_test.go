@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -75,4 +76,19 @@ func TestClusterIsReadOnlyWhileSomebodyLooks(t *testing.T) {
 	seen := s.reads.Load()
 	time.Sleep(10 * page.watch.interval)
 	must.Check(t, s.reads.Load() == seen, "read %d times while no page was open", s.reads.Load()-seen)
+}
+
+// Regression: a workload that started showed as wrong for one reading.
+func TestWrongIsLookedAtTwice(t *testing.T) {
+	s := trouble(t)
+	readings := 0
+	s.change(func(r *reading) {
+		if readings++; readings > 1 {
+			r.status.State = datapath.OK
+		}
+	})
+	w := newWatch(s)
+	w.interval = time.Millisecond
+	must.Equal(t, w.refresh(t.Context()).reading.status.State, datapath.OK)
+	must.Equal(t, readings, 2)
 }

@@ -35,6 +35,9 @@ type source interface {
 	read(ctx context.Context, now time.Time) (*reading, error)
 	// plan of changes to the settings of a profile.
 	plan(ctx context.Context, profile string, c plan.Changes, now time.Time) (plan.View, error)
+	// suggest returns values for a setting.
+	suggest(ctx context.Context, name string) []string
+	events(ctx context.Context) ([]happening, error)
 }
 
 // clusterSource reads with the rights of the user.
@@ -161,10 +164,22 @@ func (w *watch) start(ctx context.Context) <-chan struct{} {
 	return w.underway
 }
 
+// showsWrong reports whether the last reading found something wrong.
+func (w *watch) showsWrong() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.reading != nil && w.last.reading.status.State == datapath.Wrong
+}
+
 func (w *watch) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	r, err := w.source.read(ctx, w.now())
+	if err == nil && r.status.State == datapath.Wrong && !w.showsWrong() {
+		// The hops of a workload that starts disagree for a moment.
+		time.Sleep(w.interval)
+		r, err = w.source.read(ctx, w.now())
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

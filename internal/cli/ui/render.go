@@ -49,7 +49,7 @@ func newServer(address string, w *watch, program, cluster string) (*server, erro
 	r.Get("/static/*", http.StripPrefix("/static/", http.FileServerFS(files)).ServeHTTP)
 	for path, v := range map[string]view{
 		"/": overview, "/volumes": volumes, "/volumes/{volume}": volume, "/settings": settings, "/settings/{setting}": setting, "/plan": planned,
-		"/rollouts": rollouts, "/fences": allFences, "/fences/{node}": fence, "/nfs": services, "/nfs/{namespace}/{name}": service,
+		"/rollouts": rollouts, "/timeline": timeline, "/fences": allFences, "/fences/{node}": fence, "/nfs": services, "/nfs/{namespace}/{name}": service,
 	} {
 		r.Get(path, s.show(v))
 	}
@@ -141,7 +141,7 @@ type frame struct {
 
 type menu struct{ Path, Name string }
 
-var menus = []menu{{"/", "Overview"}, {"/volumes", "Volumes"}, {"/settings", "Settings"}, {"/rollouts", "Roll-outs"}, {"/fences", "Fences"}, {"/nfs", "NFS"}}
+var menus = []menu{{"/", "Overview"}, {"/volumes", "Volumes"}, {"/settings", "Settings"}, {"/rollouts", "Roll-outs"}, {"/timeline", "Timeline"}, {"/fences", "Fences"}, {"/nfs", "NFS"}}
 
 // part is what an open page asks for every two seconds.
 type part struct {

@@ -66,6 +66,8 @@ type planForm struct {
 	Profile, Name, Value string
 	// Unset takes the value in Fairlead's own group away.
 	Unset bool
+	// Values are suggested for the setting.
+	Values []string
 }
 
 type plannedData struct {
@@ -93,7 +95,11 @@ func planned(s *server, r *http.Request, now *reading) page {
 	if form.Profile == "" && len(form.Profiles) > 0 {
 		form.Profile = form.Profiles[0]
 	}
+	form.Values = s.watch.source.suggest(r.Context(), form.Name)
 	data, code := plannedData{Form: form}, 0
+	if form.Name == "" { // nothing was typed yet
+		return page{title: "Plan", menu: "/settings", head: "planned-head", live: "planned", data: data, still: true}
+	}
 	view, err := s.plan(r.Context(), form)
 	switch {
 	case err == nil:

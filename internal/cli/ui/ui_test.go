@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
@@ -144,14 +147,14 @@ func TestPagesAllowNothingInline(t *testing.T) {
 // views are the addresses of all views of trouble.
 var views = []string{
 	"/", "/volumes", "/volumes/pvc-a", "/volumes/pvc-b", "/settings", "/settings/priority-class?profile=longhorn", "/plan?name=priority-class&value=x",
-	"/rollouts", "/fences", "/fences/node-3", "/nfs", "/nfs/archive/vault",
+	"/rollouts", "/timeline", "/fences", "/fences/node-3", "/nfs", "/nfs/archive/vault",
 }
 
 func TestEveryViewShowsItsPart(t *testing.T) {
 	_, get := open(t, trouble(t))
 	for i, want := range []string{
 		"have 10.1.0.9, and Multus reports 10.1.0.7", "default/web-0", `<div class="path"`, "no Service and no server", "will be applied when these volumes are detached", "longhorn-critical",
-		"priority-class", "clients and servers are on the network", "its taint to be removed", "kubectl taint nodes node-3", "archive/vault", "1 of 2 backends is healthy",
+		"priority-class", "clients and servers are on the network", "evicted, since its mount was dead", "its taint to be removed", "kubectl taint nodes node-3", "archive/vault", "1 of 2 backends is healthy",
 	} {
 		w := get(views[i])
 		must.Check(t, w.Code == http.StatusOK, "%s: %d", views[i], w.Code)
@@ -268,7 +271,7 @@ func TestPlanShowsWhatAValueDoesAndTheCommand(t *testing.T) {
 		"name=priority-clas&value=x":                              {400, []string{"did you mean priority-class"}},
 		"name=priority-class&value=missing":                       {200, []string{"would be refused"}},
 		"name=priority-class&value=x&profile=other":               {400, []string{"profile &#34;other&#34; is not in the configuration"}},
-		"": {400, []string{"can&#39;t be planned"}},
+		"": {200, []string{"What would a value do?"}},
 		"name=endpoint-network-for-rwx-volume&unset=on": {200, []string{"has this value already"}},
 	} {
 		w := get("/plan?" + query)
@@ -276,6 +279,30 @@ func TestPlanShowsWhatAValueDoesAndTheCommand(t *testing.T) {
 		for _, text := range want.texts {
 			must.Check(t, strings.Contains(w.Body.String(), text), "%s does not say %q:\n%s", query, text, w.Body)
 		}
+	}
+}
+
+// Regression: a red error stood there before anything was typed.
+func TestEmptyPlanIsNoError(t *testing.T) {
+	_, get := open(t, trouble(t))
+	w := get("/plan")
+	must.Check(t, w.Code == http.StatusOK && !strings.Contains(w.Body.String(), "No plan."), "%d %s", w.Code, w.Body)
+}
+
+func TestValuesAreSuggested(t *testing.T) {
+	s := trouble(t)
+	must.Equal(t, s.suggest(t.Context(), "v2-data-engine"), []string{"false", "true"})
+	must.Do(t, s.live.(client.Client).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}}))
+	must.Equal(t, s.suggest(t.Context(), "priority-class"), []string{"urgent"})
+	must.Check(t, s.suggest(t.Context(), "unknown") == nil, "an unknown setting has values")
+}
+
+func TestRolloutsShowNodesAndNetworks(t *testing.T) {
+	s := trouble(t)
+	_, get := open(t, s)
+	body := get("/rollouts").Body.String()
+	for _, want := range []string{"Nodes and networks", `<span class="on net1">client</span>`, `<span class="on net1">1 server</span>`} {
+		must.Check(t, strings.Contains(body, want), "%q is missing in\n%s", want, body)
 	}
 }
 

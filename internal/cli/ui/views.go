@@ -1,13 +1,16 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
 	"github.com/fairlead-io/fairlead/internal/cli/nfs"
+	"github.com/fairlead-io/fairlead/internal/cli/plan"
 	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 type overviewData struct {
@@ -43,9 +46,36 @@ func notFound(menu, text string) page {
 	return page{code: http.StatusNotFound, title: "Not found", menu: menu, live: "missing", data: text}
 }
 
-// rollouts shows how far the network for RWX volumes and each setting are rolled out.
-func rollouts(_ *server, _ *http.Request, now *reading) page {
-	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: now.status.Profiles}
+type rolloutsData struct {
+	Profiles []rolloutData
+	Windows  *status.Windows
+}
+
+type rolloutData struct {
+	status.ProfileView
+	Grid grid
+	// Order in which to drain nodes; Hidden nodes are beyond the first ones.
+	Order  []plan.Node
+	Hidden int
+}
+
+// rollouts shows how far the network for RWX volumes and each setting are rolled out, and which node to drain next.
+func rollouts(s *server, r *http.Request, now *reading) page {
+	data := rolloutsData{Windows: now.status.Windows}
+	for _, p := range now.status.Profiles {
+		shown := rolloutData{ProfileView: p, Grid: gridOf(p.Volumes)}
+		if p.Network.Phase != string(rollout.PhaseApplied) {
+			ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+			planned, err := s.watch.source.plan(ctx, p.Profile, plan.Changes{}, s.watch.now())
+			cancel()
+			if err == nil { // else the overview says what can't be read
+				shown.Order = planned.Nodes
+				shown.Hidden = cut(&shown.Order)
+			}
+		}
+		data.Profiles = append(data.Profiles, shown)
+	}
+	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: data}
 }
 
 // allFences lists NodeFences, as `fairlead fences` does, the urgent ones first.

@@ -84,7 +84,10 @@ func TroubledCluster(now time.Time) []client.Object {
 	nfs := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: "archive", Name: "vault"}}
 	nfs.Status.HealthyBackends, nfs.Status.Backends = 1, []v1alpha1.NFSBackendStatus{{Address: "10.2.0.1"}, {Address: "10.2.0.2"}}
 	nfs.Status.Conditions = []metav1.Condition{{Type: v1alpha1.NFSReady, Status: metav1.ConditionTrue, Message: "1 of 2 backends is healthy", LastTransitionTime: since}}
-	return replaced(HealthyCluster(now), publishedSlice("10.1.0.9"), LonghornSetting("priority-class", "longhorn-critical"), waits, lost, nfs)
+	evicted := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0.1"}, InvolvedObject: corev1.ObjectReference{Kind: "StatefulSet", Namespace: "default", Name: "web"}}
+	evicted.Type, evicted.Reason, evicted.Message = corev1.EventTypeWarning, "Remount", "pod web-0 is evicted, since its mount was dead"
+	evicted.ReportingController, evicted.EventTime = "fairlead", metav1.NewMicroTime(now.Add(-3*time.Minute))
+	return replaced(HealthyCluster(now), publishedSlice("10.1.0.9"), LonghornSetting("priority-class", "longhorn-critical"), waits, lost, nfs, evicted)
 }
 
 func typeOf(o client.Object) string { return fmt.Sprintf("%T", o) }
