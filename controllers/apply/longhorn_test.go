@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -144,4 +145,29 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 	w.Pass(time.Hour)
 	w.comeToRest()
 	must.Equal(t, answers, 1, "writes of Longhorn")
+}
+
+// Regression, seen beside longhorn-manager v1.10.0: both network settings were set, taken back and set again. Fairlead thought
+// that it had written applied of the RWX setting already, and Longhorn's stayed false.
+func TestAppliedOfRWXSettingIsWrittenAgainForTheSameValue(t *testing.T) {
+	const rwx = catalog.StorageNetworkForRWX
+	w := atRest(t, setting(catalog.StorageNetwork, ""), setting(rwx, "false"))
+	// report is a look at a value, which Longhorn reports as applied or not.
+	report := func(value string, longhornSays, built, applied bool) bool {
+		change(w, string(rwx), func(s *longhorn.Setting) { s.Value, s.Status.Applied = value, longhornSays })
+		plans := map[catalog.Name]plan.SettingPlan{
+			catalog.StorageNetwork: {Name: catalog.StorageNetwork, Built: built},
+			rwx:                    {Name: rwx, Value: catalog.Value{Text: value, Source: catalog.Source(profile.Name)}, Applied: applied},
+		}
+		var r reporting
+		w.r.reportSystem(t.Context(), plan.Facts{}, plans, &r)
+		w.Must(r.err())
+		return w.system(rwx).Status.Applied
+	}
+	must.True(t, report("true", false, true, true), "applied is not written")
+	report("false", true, false, false) // storage-network is taken back too: instance managers restart
+	report("false", true, true, true)   // Longhorn wrote applied itself
+	report("true", false, false, false)
+	w.Pass(eventEvery)
+	must.True(t, report("true", false, true, true), "applied is not written for the value that was set again")
 }

@@ -39,6 +39,9 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 		switch {
 		// The sync of an RWX setting deletes instance managers that storage-network still waits for.
 		case ofRWX && !plans[catalog.StorageNetwork].Built:
+			if !plan.Applied { // a new roll-out: applied is written again at its end
+				delete(r.confirmed, plan.Name)
+			}
 		case ofRWX && held != "":
 			t.add(r.writeApplied(ctx, setting, false))
 		case plan.Applied:
