@@ -94,7 +94,11 @@ func (z *zone) change(row zoneRow) {
 	found := z.judgeInUse(used, start)
 	for name, progress := range z.follow(row.settings) {
 		z.judgeApplied(name, progress, len(row.attached) > 0)
-		if last := progress[len(progress)-1]; len(last.Missing) > 0 && (last.Applied || last.Reported) {
+		last := progress[len(progress)-1]
+		// Longhorn never writes applied: false of some settings (v1.10.0, instance-manager-pod-liveness-probe-timeout): its true is
+		// of the value before.
+		written := slices.ContainsFunc(progress, func(p invariants.Progress) bool { return p.Value == last.Value && !p.Applied })
+		if len(last.Missing) > 0 && (last.Applied && written || last.Reported) {
 			z.report(fmt.Errorf("%s is applied: %v, reported as applied: %v, and %v", name, last.Applied, last.Reported, last.Missing))
 		}
 	}
