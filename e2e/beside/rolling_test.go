@@ -20,6 +20,7 @@ func TestVolumeCreatedWhileClientsRollIsMountable(t *testing.T) {
 	s.must(err)
 	s.Logf("used while the roll-out was at %s: %s", rollout.Status.Phase, rollout.Status.Message)
 	s.expectMountable("pvc-midst")
+	s.must(s.waitAttachment("pvc-midst", true)) // as in volume
 	s.must(s.Manager.Restart(s.ctx))
 	s.failOver("pvc-midst")
 	s.expectMountable("pvc-midst")

@@ -147,6 +147,9 @@ func (m *maker) addNetwork(s *SettingPlan) {
 
 // withoutWindow leaves out the maintenance window if components wait for the window too.
 func withoutWindow(step rollout.Step, components []catalog.Blocker) rollout.Step {
+	if step.Action != rollout.Nothing { // the message has more than the window
+		return step
+	}
 	for _, b := range components {
 		if b.Kind == catalog.BlockedByTime {
 			step.Message = strings.TrimSuffix(strings.TrimSuffix(step.Message, b.Message), "; ")

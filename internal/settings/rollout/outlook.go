@@ -25,15 +25,19 @@ const maxOutlook = 20
 // steps disturb nobody, so Next can't tell a user whether the change waits.
 func Foresee(r Rollout) Outlook {
 	o := Outlook{}
-	r.Clients = slices.Clone(r.Clients)
+	r.Clients, r.Services = slices.Clone(r.Clients), slices.Clone(r.Services)
 	for range maxOutlook {
 		s := Next(r)
 		switch {
-		case len(s.Blockers) == 1 && s.Blockers[0].Name == catalog.TimeOfSettle:
-			o.Settle += s.After
-			r.Now = r.Now.Add(s.After)
 		case s.Action == RecordServers:
 			r.Record.Servers, r.Record.ServersSince = s.Network, r.Now
+		case s.Action == RecordVolumeServers:
+			r.Record.VolumeServers, r.Record.ServersSince = s.Networks, r.Now
+		case s.Action == ReplaceServices:
+			r.replaceServices()
+		case len(s.Blockers) > 0 && r.settling() > 0:
+			o.Settle += r.settling()
+			r.Now = r.settleEnd()
 		case len(s.Blockers) > 0:
 			o.Blockers, o.Left = s.Blockers, r.leftToRestart()
 			return o
@@ -45,11 +49,33 @@ func Foresee(r Rollout) Outlook {
 			o.Restarts += r.restartFree()
 		case s.Action == Nothing && !s.Applied && !r.DaemonSet.Observed:
 			r.DaemonSet.Observed = true
-		default: // What is left restarts no client.
+		default: // What is left restarts no client for the default network.
 			return o
 		}
 	}
+	o.Blockers = []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: "roll-out", Message: "what follows can't be foreseen"}}
+	o.Left = r.leftToRestart()
 	return o
+}
+
+// replaceServices assumes that all Services that may be replaced are where they are due.
+func (r *Rollout) replaceServices() {
+	x := r.indexed()
+	misplaced := map[string]bool{}
+	for _, s := range x.replaceable(x.misplacedServices()) {
+		misplaced[s.Name] = true
+	}
+	for i := range r.Services {
+		s := &r.Services[i]
+		if !misplaced[s.Name] {
+			continue
+		}
+		due := x.Due(s.Volume)
+		s.ClusterIP, s.Recorded, s.Identity = "assigned", due.Network, due.Identity
+		if !due.Network.IsZero() {
+			s.ClusterIP = storage.ClusterIPNone
+		}
+	}
 }
 
 // updateTemplate assumes that the template has the recorded networks, and that clients with the same networks have its revision:
@@ -85,14 +111,10 @@ func (r Rollout) restartFree() (restarted int) {
 	return restarted
 }
 
-// leftToRestart counts the clients that are not on the desired network.
-func (r Rollout) leftToRestart() (left int) {
-	for _, c := range r.Clients {
-		if !c.IsOn(r.Desired) {
-			left++
-		}
-	}
-	return left
+// leftToRestart counts the clients that restart before the roll-out is complete.
+func (r Rollout) leftToRestart() int {
+	r.Record.Clients = r.Desired
+	return len(r.outdated())
 }
 
 // Waits reports whether nothing is noticed of the change before the Blockers are gone.
@@ -108,16 +130,19 @@ func (o Outlook) Message() string {
 	if len(others) > 0 && len(volumes) > 0 {
 		also = "; also waiting: " + others[0].Message
 	}
-	left := restartPhrase(o.Left)
+	left := "new servers follow"
+	if o.Left > 0 {
+		left = restartPhrase(o.Left)
+	}
 	switch {
 	case o.Restarts > 0 && len(volumes) > 0:
 		return fmt.Sprintf("being applied node by node: %s now%s, then %s when these RWX volumes are detached: %s%s", restartPhrase(o.Restarts), o.settling(), left, catalog.Detail(volumes), also)
 	case o.Restarts > 0:
 		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s", restartPhrase(o.Restarts), o.settling(), others[0].Message)
 	case len(volumes) > 0:
-		return fmt.Sprintf("will be applied when these RWX volumes are detached: %s%s. Then %s%s.", catalog.Detail(volumes), also, left, o.settling())
+		return fmt.Sprintf("will be applied when these RWX volumes are detached: %s%s. Then %s.", catalog.Detail(volumes), also, left)
 	}
-	return fmt.Sprintf("waiting: %s. Then %s%s.", others[0].Message, left, o.settling())
+	return fmt.Sprintf("waiting: %s. Then %s.", others[0].Message, left)
 }
 
 func splitVolumes(blockers []catalog.Blocker) (volumes, others []catalog.Blocker) {

@@ -62,15 +62,19 @@ type model struct {
 	record  Record
 
 	template     template
-	revision     int
+	revisions    []template
+	revision     int      // index in revisions
 	seen         template // that the DaemonSet controller has seen
 	seenRevision int
-	paused       bool
-	nodes        []string
-	clients      map[string]*clientPod
-	volumes      map[string]*modelVolume
-	uids         int
-	views        []Rollout // views that a stale cache may still show
+	// generation of the template, and the one that the DaemonSet controller has seen.
+	generation, seenGeneration int
+	paused                     bool
+	nodes                      []string
+	clients                    map[string]*clientPod
+	volumes                    map[string]*modelVolume
+	uids                       int
+	restarted                  int       // clients, by Fairlead
+	views                      []Rollout // views that a stale cache may still show
 
 	gate     NetworkGate
 	windows  Windows
@@ -86,6 +90,21 @@ type template struct {
 	stripped bool
 }
 
+// setTemplate gives a template the revision that it had before, as the DaemonSet controller does (kubernetes v1.36.3,
+// pkg/controller/daemon/update.go, constructHistory).
+func (m *model) setTemplate(wanted template) {
+	m.generation++
+	m.template = wanted
+	i := slices.IndexFunc(m.revisions, func(t template) bool {
+		return t.network == wanted.network && t.stripped == wanted.stripped && slices.Equal(t.volumes, wanted.volumes)
+	})
+	if i < 0 {
+		i = len(m.revisions)
+		m.revisions = append(m.revisions, wanted)
+	}
+	m.revision = i
+}
+
 // newModel is a settled cluster on the network.
 func newModel(network storage.Attachment) *model {
 	m := &model{
@@ -93,6 +112,8 @@ func newModel(network storage.Attachment) *model {
 		now: time.Unix(1_000_000, 0), nodes: []string{"node-1", "node-2", "node-3"},
 		clients: map[string]*clientPod{}, volumes: map[string]*modelVolume{}, networks: existing,
 	}
+	m.setTemplate(m.template)
+	m.seenGeneration = m.generation
 	for _, n := range m.nodes {
 		m.newClient(n)
 		m.clients[n].Ready, m.clients[n].Reported = true, !network.IsZero()
@@ -117,7 +138,7 @@ func (m *model) view() Rollout {
 		Desired: m.desired, Record: m.record, Now: m.now, Policy: Policy{Settle: settle, Gate: m.gate, Windows: m.windows},
 		DaemonSet: DaemonSet{
 			Name: "csi", Found: true, Network: m.template.network, VolumeNetworks: m.template.volumes, Paused: m.paused,
-			Observed: m.seenRevision == m.revision, Revision: fmt.Sprint(m.revision),
+			Observed: m.seenGeneration == m.generation, Revision: fmt.Sprint(m.revision),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
 		MountsFromHost: m.mountsFromHost, Networks: networkSet(m.networks), ClassNetworks: []storage.Network{m.class},
@@ -152,6 +173,9 @@ func (m *model) restart(t *rapid.T, node, who string) {
 		must.True(t, v.attachedTo != node, "invariant 4: %s restarts the client on %s, where %s is attached", who, node, name)
 	}
 	delete(m.clients, node)
+	if who == "Fairlead" {
+		m.restarted++
+	}
 }
 
 // act is Fairlead's controller: it decides on a view that may be stale, decides again on a live one, and
@@ -179,9 +203,9 @@ func (m *model) act(t *rapid.T, stale Rollout, crash bool) Step {
 	case UpdateTemplate:
 		wanted := template{network: m.record.Clients, volumes: m.record.VolumeClients}
 		if !reflect.DeepEqual(m.template, wanted) {
-			m.revision++
+			m.setTemplate(wanted)
 		}
-		m.template, m.paused = wanted, true
+		m.paused = true
 	case ResumeTemplate:
 		m.paused = false
 	case RestartClients:
@@ -292,7 +316,7 @@ func (m *model) createService(name string) {
 
 // daemonSetController restarts outdated pods unless the strategy is OnDelete.
 func (m *model) daemonSetController(t *rapid.T) {
-	m.seen, m.seenRevision = m.template, m.revision
+	m.seen, m.seenRevision, m.seenGeneration = m.template, m.revision, m.generation
 	for _, n := range m.nodes {
 		c := m.clients[n]
 		switch {
@@ -409,8 +433,47 @@ func TestRolloutInvariants(t *testing.T) {
 				}
 			},
 		})
+		m.mustBeForeseen(t)
 		m.mustFinish(t)
 	})
+}
+
+// mustBeForeseen compares Foresee with what happens if nobody else acts, and the clock moves only to let Services settle.
+// Per-volume networks have restarts of their own, which Foresee leaves out.
+func (m *model) mustBeForeseen(t *rapid.T) {
+	if m.class != (storage.Network{}) || len(m.record.VolumeClients)+len(m.record.VolumeServers)+len(m.template.volumes) > 0 {
+		return
+	}
+	for name, v := range m.volumes {
+		m.createService(name)
+		if v.request != (storage.Request{}) || v.stray {
+			return
+		}
+	}
+	for _, c := range m.clients {
+		if c.stripped || len(c.VolumeNetworks) > 0 {
+			return // Fairlead reports it: a restart need not help
+		}
+	}
+	for range 2 * len(m.nodes) { // Kubernetes ends what it has begun
+		m.daemonSetController(t)
+	}
+	for _, c := range m.clients {
+		c.Ready, c.Reported = m.starts(c), !c.Network.IsZero()
+	}
+	before := m.view()
+	o := Foresee(before)
+	restarted, step := m.restarted, Step{}
+	for range 60 {
+		if left := m.view().settling(); left > 0 {
+			m.now = m.now.Add(left)
+		}
+		step = m.runRound(t)
+	}
+	restarted = m.restarted - restarted
+	waits := restarted == 0 && !step.Applied
+	must.True(t, o.Waits() == waits, "foreseen: %q; really %d restarted, then %+v; before: %+v", o.Message(), restarted, step, before)
+	must.True(t, (o.Restarts > 0) == (restarted > 0), "foreseen: %q; really %d restarted, then %+v; before: %+v", o.Message(), restarted, step, before)
 }
 
 // runRound lets every part act once.

@@ -47,12 +47,11 @@ func (m *model) install() {
 			return
 		}
 	}
-	m.revision++
-	m.template.volumes, m.template.stripped = nil, true
+	m.setTemplate(template{network: m.template.network, stripped: true})
 	if m.paused {
 		return
 	}
-	m.seen, m.seenRevision = m.template, m.revision
+	m.seen, m.seenRevision, m.seenGeneration = m.template, m.revision, m.generation
 	for _, n := range m.nodes {
 		m.newClient(n)
 	}
