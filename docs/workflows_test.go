@@ -42,7 +42,7 @@ func TestScriptsNameTargetsThatExist(t *testing.T) {
 		}
 		for _, job := range w.Jobs {
 			for _, step := range job.Steps {
-				lines[file] = append(lines[file], step.Run)
+				lines[file] = append(lines[file], strings.Split(step.Run, "\n")...)
 			}
 		}
 	}

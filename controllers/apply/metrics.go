@@ -80,6 +80,9 @@ func (m *metrics) network(facts rollout.Rollout, phase rollout.Phase) {
 		}
 		m.phase.WithLabelValues(string(p)).Set(value)
 	}
+	if m.volumes.Reset(); facts.Record.Problem != "" || facts.Record.Unknown {
+		return // it is not known where Services are due
+	}
 	for state, count := range facts.VolumeStates() {
 		m.volumes.WithLabelValues(string(state)).Set(float64(count))
 	}

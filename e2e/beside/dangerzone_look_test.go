@@ -122,9 +122,11 @@ func (z *zone) restarts(from Mark) restarts {
 // moreThan are the kinds that were restarted more often than allowed.
 func (r restarts) moreThan(allowed int) []string { return invariants.Restarts(r).MoreThan(allowed) }
 
-// deletedByFairlead reports whether Fairlead has deleted a pod since. Longhorn deletes idle instance managers by itself; it
+// deletedByFairlead reports whether Fairlead has deleted an instance manager since. Longhorn deletes idle instance managers by itself; it
 // sometimes does so once more than needed, from a stale cache (seen with v1.8.1), and nobody holds it back.
 func (z *zone) deletedByFairlead(from Mark) bool {
 	z.Helper()
-	return len(z.since(from, func(w sandbox.Write) bool { return w.Verb == "delete" && w.Resource == "pods" && ByFairlead(w) })) > 0
+	return len(z.since(from, func(w sandbox.Write) bool {
+		return w.Verb == "delete" && w.Resource == "pods" && strings.HasPrefix(w.Name, "instance-manager-") && ByFairlead(w)
+	})) > 0
 }

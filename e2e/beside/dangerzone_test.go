@@ -95,10 +95,7 @@ func (z *zone) change(row zoneRow) {
 	for name, progress := range z.follow(row.settings) {
 		z.judgeApplied(name, progress, len(row.attached) > 0)
 		last := progress[len(progress)-1]
-		// Longhorn never writes applied: false of some settings (v1.10.0, instance-manager-pod-liveness-probe-timeout): its true is
-		// of the value before.
-		written := slices.ContainsFunc(progress, func(p invariants.Progress) bool { return p.Value == last.Value && !p.Applied })
-		if len(last.Missing) > 0 && (last.Applied && written || last.Reported) {
+		if len(last.Missing) > 0 && (last.Applied && !slices.Contains(z.Version.AppliedStays, name) || last.Reported) {
 			z.report(fmt.Errorf("%s is applied: %v, reported as applied: %v, and %v", name, last.Applied, last.Reported, last.Missing))
 		}
 	}
@@ -185,7 +182,7 @@ func (z *zone) judge(row zoneRow, volumes string, inUse []string, start Mark, wh
 	}
 	restarts := z.restarts(start)
 	for _, kind := range restarts.moreThan(row.allowed(volumes)) {
-		if volumes == zoneNone && !z.deletedByFairlead(start) {
+		if volumes == zoneNone && kind == invariants.InstanceManager && !z.deletedByFairlead(start) {
 			z.Logf("%s restarted %d times, by Longhorn alone", kind, restarts[kind])
 			continue
 		}

@@ -76,15 +76,17 @@ func Check(writes []sandbox.Write, o Options) []Violation {
 // in the order of its answers, which may cross.
 func inOrder(writes []sandbox.Write) []event {
 	var events []event
-	last := uint64(0)
+	last, seen := uint64(0), map[string]uint64{}
 	for _, w := range writes {
 		for _, e := range decode(w) {
 			if e.version == 0 {
 				e.version = last // an answer without an object: where the record has it
 			}
-			if w.Verb == "delete" { // the answer may have the version from before the deletion
+			object := w.Namespace + " " + w.Object()
+			if w.Verb == "delete" && e.version <= seen[object] { // the answer has the version from before the deletion
 				e.version = max(e.version, last)
 			}
+			seen[object] = max(seen[object], e.version)
 			last = max(last, e.version)
 			events = append(events, e)
 		}

@@ -16,8 +16,11 @@ import (
 // Restarts counts by kind how often one component was created, at most.
 type Restarts map[string]int
 
-// ShareManager is a kind of component.
-const ShareManager = "share manager"
+// Kinds of components.
+const (
+	ShareManager    = "share manager"
+	InstanceManager = "instance manager"
+)
 
 // sidecarReplicas are those of the CSI driver's Deployments (v1.7.2, csi/deployment.go).
 const (
@@ -60,7 +63,7 @@ func ComponentOf(pod *corev1.Pod) (kind, name string) {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case strings.HasPrefix(pod.Name, "instance-manager-"):
-		return "instance manager", pod.Name
+		return InstanceManager, pod.Name
 	case strings.HasPrefix(pod.Name, "backing-image-manager-"):
 		return "backing image manager", pod.Name
 	case strings.HasPrefix(pod.Name, "share-manager-"):

@@ -4,8 +4,9 @@ import "time"
 
 var v1_12_1 = Version{
 	Name: "v1.12.1", FromSource: true, RWXNetwork: endpointNetwork, RWXInterface: "lhnet2",
-	Sidecars: v1_10_0.Sidecars, // simulated: only their names count
-	BackOff:  2 * time.Minute,  // controller/utils.go
+	Sidecars:     v1_10_0.Sidecars, // simulated: only their names count
+	BackOff:      2 * time.Minute,  // controller/utils.go
+	AppliedStays: v1_10_0.AppliedStays,
 	Zone: v1_10_0.Zone.but(Zone{
 		"data-engine-cpu-mask":                              {`{"v2":"0x3"}`, `{"v2":"0x7"}`},
 		"system-managed-csi-components-resource-limits":     {"", `{"csi-attacher":{"requests":{"cpu":"10m"}}}`},

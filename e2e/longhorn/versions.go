@@ -24,6 +24,8 @@ type Version struct {
 	RWXNetwork, RWXInterface string
 	// BackOff is the longest time that it waits before it recreates pods of instance and share managers that restart often.
 	BackOff time.Duration
+	// AppliedStays are settings of which it never writes applied: false, so that its true is of the value before.
+	AppliedStays []string
 	// Zone is its danger zone.
 	Zone Zone
 }

@@ -86,9 +86,9 @@ func fit(rows [][]string, widths []int, limit int) {
 	}
 }
 
-// isCommand: lines with commands are copied, so they are not wrapped.
+// isCommand: commands are copied, so they are not wrapped.
 func isCommand(text string) bool {
-	return strings.Contains(text, "kubectl ") || strings.HasPrefix(text, "fairlead ")
+	return strings.HasPrefix(text, "kubectl ") || strings.HasPrefix(text, "fairlead ")
 }
 
 // wrap breaks text between words. A longer word has a line of its own.

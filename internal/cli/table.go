@@ -78,7 +78,7 @@ func (l Layout) writeRow(out *strings.Builder, row []string, widths []int, head 
 			if line < len(cell) && cell[line] != "" {
 				out.WriteString(strings.Repeat(" ", padding))
 				padding = 0
-				out.WriteString(l.coloured(cell[line], head))
+				out.WriteString(l.coloured(cell[line], row[i], head))
 				padding -= utf8.RuneCountInString(cell[line])
 			}
 			padding += widths[i] + gap
@@ -87,15 +87,16 @@ func (l Layout) writeRow(out *strings.Builder, row []string, widths []int, head 
 	}
 }
 
-func (l Layout) coloured(cell string, head bool) string {
+// coloured colours a line of a cell.
+func (l Layout) coloured(line, cell string, head bool) string {
 	sequence := colourOf(cell)
 	if head {
 		sequence = bold
 	}
 	if !l.Colour || sequence == "" {
-		return cell
+		return line
 	}
-	return sequence + cell + plain
+	return sequence + line + plain
 }
 
 // WriteRows writes rows in columns below their headings.
@@ -288,7 +289,9 @@ func printable(text string) string { return strings.Map(printableRune, text) }
 func WriteLine(out io.Writer, format string, args ...any) {
 	lines := []string{printable(fmt.Sprintf(format, args...))}
 	if columns := LayoutOf(out).Columns; columns > 0 {
-		lines = wrap(lines[0], columns)
+		if !strings.Contains(lines[0], "kubectl ") {
+			lines = wrap(lines[0], columns)
+		}
 	}
 	fmt.Fprintln(out, strings.Join(lines, "\n"))
 }

@@ -44,6 +44,7 @@ func VersionCommand() *cobra.Command {
 		},
 	}
 	o.SetupCluster(cmd)
+	_ = cmd.PersistentFlags().MarkHidden("output") // there is one form of output
 	cmd.Flags().BoolVar(&only, "client", false, "print the version of this program only")
 	return cmd
 }
@@ -59,7 +60,7 @@ func (o *ClientOptions) deployments(cmd *cobra.Command) ([]appsv1.Deployment, er
 	return list.Items, err
 }
 
-// imageOf is the tag or digest of the first container.
+// imageOf is the image of the first container, without its registry.
 func imageOf(d appsv1.Deployment) string {
 	if len(d.Spec.Template.Spec.Containers) == 0 {
 		return ""

@@ -28,6 +28,12 @@ type SettingState struct {
 	System *longhorn.Setting
 }
 
+// Malformed reports whether the value must be corrected.
+func (s SettingState) Malformed() bool {
+	_, err := s.Normalize(s.Value.Text)
+	return err != nil || s.Value.Problem != ""
+}
+
 // Reasons if Fairlead's controller has not reported on the value.
 const (
 	reasonNotSet      = "default; not set anywhere"

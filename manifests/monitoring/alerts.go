@@ -41,7 +41,7 @@ func Alerts() []Alert {
 			"Setting {{ $labels.setting }} waits for a day: fairlead settings {{ $labels.setting }} says for what.", "settings.md#watch-a-change"},
 		{"FairleadRolloutInvalid", `max by (profile) (fairlead_rollout_phase{phase="Invalid"}) > 0`, "10m", critical,
 			"The network for RWX volumes is not rolled out: a value or the record must be corrected. fairlead status says which.", "settings.md#watch-a-change"},
-		{"FairleadCertificateExpires", `min(fairlead_webhook_certificate_expiry_timestamp_seconds) - time() < 172800`, "15m", critical,
+		{"FairleadCertificateExpires", `min(fairlead_webhook_certificate_expiry_timestamp_seconds > 0) - time() < 172800`, "15m", critical,
 			"The webhook's certificate expires within two days. Afterwards, changes of danger-zone settings are refused.", "install.md#if-fairlead-is-down"},
 		{"FairleadVersionsDiffer", `count(count by (version) (fairlead_build_info)) > 1`, "1h", warning,
 			"Fairlead's processes run different versions: an upgrade has not ended.", "upgrade.md"},

@@ -42,7 +42,7 @@ func Rows() []Row {
 		{"Network for RWX volumes", []Panel{
 			{Title: "Phase", Help: "Of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.", Queries: []Query{{`max by (profile, phase) (fairlead_rollout_phase) > 0`, "{{phase}}"}}},
 			{Title: "RWX volumes", Help: "ToMove: the volume moves to its network once it is detached.", Queries: []Query{{`max by (profile, state) (fairlead_rwx_volumes)`, "{{state}}"}}},
-			{Title: "Certificate", Help: "Time until the webhook's certificate expires.", Unit: "s", Queries: []Query{{`min(fairlead_webhook_certificate_expiry_timestamp_seconds) - time()`, "left"}}},
+			{Title: "Certificate", Help: "Time until the webhook's certificate expires.", Unit: "s", Queries: []Query{{`min(fairlead_webhook_certificate_expiry_timestamp_seconds > 0) - time()`, "left"}}},
 			{Title: "Versions", Help: "Processes by version.", Queries: []Query{{`count by (version) (fairlead_build_info)`, "{{version}}"}}},
 		}},
 		{"Workloads", []Panel{

@@ -136,10 +136,17 @@ func (r *release) writeImage(ctx context.Context) (v1.Hash, error) {
 	if err := r.writeArchive(index); err != nil {
 		return v1.Hash{}, err
 	}
+	digest, err := index.Digest()
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	if err := os.WriteFile(filepath.Join(r.dist, "fairlead-image.digest"), []byte(digest.String()+"\n"), 0o644); err != nil {
+		return v1.Hash{}, err
+	}
 	if r.pushTo != "" {
 		if err := r.pushImage(ctx, index, r.pushTo); err != nil {
 			return v1.Hash{}, err
 		}
 	}
-	return index.Digest()
+	return digest, nil
 }

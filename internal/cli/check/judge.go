@@ -51,8 +51,10 @@ type facts struct {
 	networks   []string
 	// profile is the storage system with settings that is looked for; nil if the configuration has none.
 	profile *storage.Profile
-	// values are the storage system's settings in the profile's namespace.
-	values map[catalog.Name]string
+	// own and values are Fairlead's and the storage system's settings in the profile's namespace.
+	own, values map[catalog.Name]string
+	// unread says what could not be read, and why.
+	unread []string
 	// denied is what an installation creates and this user may not.
 	denied        []string
 	configuration *config.Configuration
@@ -75,16 +77,21 @@ func (f facts) view() View {
 	} else {
 		add("Kubernetes", datapath.OK, "", "%s", f.kubernetes)
 	}
+	// What is optional is only worth a remark before the installation.
+	optional := datapath.Waiting
+	if f.installed() {
+		optional = datapath.OK
+	}
 	if f.has(certificates) {
 		add("cert-manager", datapath.OK, "", "is installed")
 	} else {
-		add("cert-manager", datapath.Waiting, "install cert-manager, or use the overlay self-signed (helm: certificates=self-signed)", "is not installed")
+		add("cert-manager", optional, "without it, use the overlay self-signed (helm: tls.source=selfSigned)", "is not installed")
 	}
 	switch {
 	case !f.has(cluster.NetworkKind.GroupKind()):
-		add("Multus", datapath.Waiting, "install Multus, if RWX volumes are to have a network of their own", "is not installed: there is no kind NetworkAttachmentDefinition")
+		add("Multus", optional, "install Multus, if RWX volumes are to have a network of their own", "is not installed: there is no kind NetworkAttachmentDefinition")
 	case len(f.networks) == 0:
-		add("Multus", datapath.Waiting, "create a NetworkAttachmentDefinition, if RWX volumes are to have a network of their own", "has no network")
+		add("Multus", optional, "create a NetworkAttachmentDefinition, if RWX volumes are to have a network of their own", "has no network")
 	default:
 		add("Multus", datapath.OK, "", "has %s: %s", catalog.Count(len(f.networks), "network"), catalog.FirstOf(f.networks))
 	}
@@ -95,6 +102,9 @@ func (f facts) view() View {
 		add("csi-addons", datapath.Wrong, "install csi-addons: docs/fencing-setup.md", "is not installed, and the configuration has fencing")
 	}
 	f.fairlead(add)
+	for _, what := range f.unread {
+		add("Rights", datapath.Waiting, "ask an administrator, or for ClusterRole fairlead-planner once Fairlead is installed", "not read: %s", what)
+	}
 	return v
 }
 
@@ -112,29 +122,26 @@ func (f facts) storageSystem(add add) {
 		add(name, datapath.Waiting, "see docs/install.md for the versions that were tested", "has the version %q, which cannot be read", text)
 		return
 	}
-	differs := f.otherDuties(duties)
-	if len(differs) > 0 {
-		add(name, datapath.Waiting, "set in the configuration: "+strings.Join(differs, ", "), "%s %s", text, duties.Does)
+	if differs := f.otherDuties(duties); differs != "" {
+		add(name, datapath.Waiting, "set in the configuration: "+differs, "%s %s", text, duties.Does)
 	} else {
 		add(name, datapath.OK, "", "%s in namespace %s", text, p.Namespace)
 	}
-	network, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, f.values, p.Name), *p)
+	network, err := catalog.SharedVolumeNetwork(catalog.Resolve(f.own, f.values, p.Name), *p)
 	if err == nil && !network.IsZero() && !slices.Contains(f.networks, network.Network.String()) {
 		add("RWX network", datapath.Wrong, "create the NetworkAttachmentDefinition, or change the setting", "%s does not exist, and the settings choose it", network.Network)
 	}
 }
 
-// otherDuties are the duties that the configuration does not have as they suit the version.
-func (f facts) otherDuties(wanted storage.VersionDuties) (differs []string) {
+// otherDuties says that the configuration applies settings that this version can't have applied; "" if it doesn't. Fewer duties
+// than possible are a decision of the user.
+func (f facts) otherDuties(wanted storage.VersionDuties) string {
 	for _, p := range f.configuration.Profiles {
-		if p.Name != f.profile.Name {
-			continue
-		}
-		if is := string(p.Duties.Settings); is != wanted.Duties[storage.DutySettings] {
-			differs = append(differs, fmt.Sprintf("settings: %s (is %s)", wanted.Duties[storage.DutySettings], is))
+		if p.Name == f.profile.Name && p.Duties.Settings == config.Apply && wanted.Duties[storage.DutySettings] != string(config.Apply) {
+			return fmt.Sprintf("settings: %s (is %s)", wanted.Duties[storage.DutySettings], p.Duties.Settings)
 		}
 	}
-	return differs
+	return ""
 }
 
 func (f facts) fairlead(add add) {
@@ -153,8 +160,8 @@ func (f facts) fairlead(add add) {
 		add("Fairlead", datapath.Wrong, "kubectl apply --server-side -k manifests/crds", "has no kind %s: its CustomResourceDefinitions are missing", strings.Join(missing, ", "))
 	}
 	if f.installed() {
-		for _, finding := range f.installation.Findings {
-			add("Fairlead", f.installation.State, "", "%s", finding)
+		for i, finding := range f.installation.Findings {
+			add("Fairlead", f.installation.StateOf(i), "", "%s", finding)
 		}
 		if len(f.installation.Findings)+len(missing) == 0 {
 			add("Fairlead", datapath.OK, "", "runs; %s leads", cmp.Or(f.installation.Leader, "nobody"))

@@ -60,7 +60,11 @@ func TestFindings(t *testing.T) {
 		"network is missing": {func(f *facts) {
 			f.values[catalog.StorageNetwork], f.values[catalog.StorageNetworkForRWX] = "kube-system/gone", "true"
 		}, datapath.Wrong, "RWX network", "kube-system/gone does not exist", "create"},
-		"no rights": {func(f *facts) { f.denied = []string{"clusterroles"} }, datapath.Wrong, "Rights", "clusterroles", "administrator"},
+		"installed without cert-manager": {func(f *facts) { install(f); delete(f.kinds, certificates) }, datapath.OK, "cert-manager", "is not installed", "self-signed"},
+		"guards by choice":               {func(f *facts) { f.configuration.Profiles[0].Duties.Settings = config.Guard }, datapath.OK, "Longhorn", "v1.7.2", ""},
+		"may not read":                   {func(f *facts) { f.unread = []string{"networks: forbidden"} }, datapath.Waiting, "Rights", "not read: networks: forbidden", "administrator"},
+		"Fairlead's network is missing":  {func(f *facts) { f.own = map[catalog.Name]string{catalog.EndpointNetworkForRWX: "kube-system/gone"} }, datapath.Wrong, "RWX network", "kube-system/gone does not exist", "create"},
+		"no rights":                      {func(f *facts) { f.denied = []string{"clusterroles"} }, datapath.Wrong, "Rights", "clusterroles", "administrator"},
 		"kinds are missing": {func(f *facts) {
 			install(f)
 			delete(f.kinds, schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "Setting"})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +35,16 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 		}
 		f.kinds[kind] = err == nil
 	}
+	// Before an installation no role of Fairlead exists, so a missing right is a finding, and no error.
+	readable := func(what string, err error) error {
+		if apierrors.IsForbidden(err) {
+			f.unread = append(f.unread, fmt.Sprintf("%s: %v", what, err))
+			return nil
+		}
+		return err
+	}
 	networks, err := cluster.Networks(ctx, live)
-	if err != nil {
+	if err := readable("networks", err); err != nil {
 		return f, err
 	}
 	for network := range networks {
@@ -45,11 +54,13 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 	if len(targets) > 0 {
 		p := targets[0].Storage()
 		f.profile = &p
-		if _, f.values, err = targets[0].Reader.Values(ctx); err != nil {
+		f.own, f.values, err = targets[0].Reader.Values(ctx)
+		if err := readable("settings", err); err != nil {
 			return f, err
 		}
 	}
-	if f.installation, err = status.ReadInstallation(ctx, live, now); err != nil {
+	f.installation, err = status.ReadInstallation(ctx, live, now)
+	if err := readable("Fairlead's own objects", err); err != nil {
 		return f, err
 	}
 	if f.installation.Missing {

@@ -81,7 +81,7 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	switch {
 	case err != nil || len(names) == 0 || states[0].Applied:
 		return err
-	case states[0].Value.Problem != "":
+	case states[0].Malformed():
 		return cli.ExitWrong
 	}
 	return cli.ExitWaits

@@ -52,6 +52,8 @@ func TestSettingsAreShown(t *testing.T) {
 	clitest.Golden(t, "settings-one.txt", show(t, p, cli.OutputTable, cli.ExitWaits, "priority-class"))
 	clitest.Golden(t, "settings-one.json", show(t, p, cli.OutputJSON, nil, "auto-delete-pod-when-volume-detached-unexpectedly"))
 	show(t, p, cli.OutputTable, cli.ErrUnknownSetting, "unknown")
+	malformed := clitest.Target(t, nil, objects.LonghornSetting("taint-toleration", "no taint"))
+	show(t, malformed, cli.OutputTable, cli.ExitWrong, "taint-toleration")
 	if list := showList(t, p); len(list.Data) < 20 {
 		t.Errorf("got %d settings", len(list.Data))
 	}

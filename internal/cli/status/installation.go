@@ -29,6 +29,16 @@ type Installation struct {
 	Leader string `json:"leader"`
 	// Findings are what is not as it should be, each with what to do. Never null.
 	Findings []string `json:"findings"`
+	// states of the findings.
+	states []datapath.State
+}
+
+// StateOf a finding.
+func (i Installation) StateOf(finding int) datapath.State {
+	if finding < len(i.states) {
+		return i.states[finding]
+	}
+	return i.State
 }
 
 // Names of Fairlead's objects (manifests/base).
@@ -144,7 +154,7 @@ func (o ownObjects) judge(now time.Time) Installation {
 }
 
 func (i *Installation) find(state datapath.State, format string, args ...any) {
-	i.State, i.Findings = datapath.Worse(i.State, state), append(i.Findings, fmt.Sprintf(format, args...))
+	i.State, i.Findings, i.states = datapath.Worse(i.State, state), append(i.Findings, fmt.Sprintf(format, args...)), append(i.states, state)
 }
 
 // replicas judges a Deployment. without says what does not work while no replica runs.

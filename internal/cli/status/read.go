@@ -89,7 +89,7 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 			}
 		}
 		p.State = datapath.Worse(p.State, datapath.Waiting)
-		if s.Value.Problem != "" {
+		if s.Malformed() {
 			p.State = datapath.Wrong
 		}
 	}

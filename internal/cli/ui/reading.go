@@ -28,6 +28,9 @@ type reading struct {
 	services []nfs.View
 	// notes say what could not be read.
 	notes []string
+	// events and order of nodes are read once a reading, by the first view that asks.
+	events func() ([]happening, error)
+	order  func() (map[string][]plan.Node, error)
 }
 
 // source reads the cluster.
@@ -37,7 +40,6 @@ type source interface {
 	plan(ctx context.Context, profile string, c plan.Changes, now time.Time) (plan.View, error)
 	// suggest returns values for a setting.
 	suggest(ctx context.Context, name string) []string
-	events(ctx context.Context) ([]happening, error)
 }
 
 // clusterSource reads with the rights of the user.
@@ -51,7 +53,8 @@ type clusterSource struct {
 const roles = "ClusterRole fairlead-planner"
 
 func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error) {
-	r := &reading{at: now}
+	r := &reading{at: now, events: sync.OnceValues(s.events)}
+	r.order = sync.OnceValues(func() (map[string][]plan.Node, error) { return s.order(now) })
 	if s.note != "" {
 		r.notes = append(r.notes, s.note)
 	}
@@ -69,6 +72,21 @@ func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error
 		return nil, err
 	}
 	return r, nil
+}
+
+// order in which to drain nodes, by profile.
+func (s clusterSource) order(now time.Time) (map[string][]plan.Node, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	nodes := map[string][]plan.Node{}
+	for _, t := range s.targets {
+		view, err := plan.Read(ctx, t, plan.Changes{}, now)
+		if err != nil {
+			return nil, cli.ExplainBy(err, roles)
+		}
+		nodes[t.Name] = view.Nodes
+	}
+	return nodes, nil
 }
 
 var errNoProfile = errors.New("is not in the configuration")
@@ -164,6 +182,12 @@ func (w *watch) start(ctx context.Context) <-chan struct{} {
 	return w.underway
 }
 
+func (w *watch) readOnce(ctx context.Context) (*reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return w.source.read(ctx, w.now())
+}
+
 // showsWrong reports whether the last reading found something wrong.
 func (w *watch) showsWrong() bool {
 	w.mu.Lock()
@@ -172,13 +196,13 @@ func (w *watch) showsWrong() bool {
 }
 
 func (w *watch) read(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	r, err := w.source.read(ctx, w.now())
+	r, err := w.readOnce(ctx)
 	if err == nil && r.status.State == datapath.Wrong && !w.showsWrong() {
 		// The hops of a workload that starts disagree for a moment.
 		time.Sleep(w.interval)
-		r, err = w.source.read(ctx, w.now())
+		if again, failed := w.readOnce(ctx); failed == nil {
+			r = again
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

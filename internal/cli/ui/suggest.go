@@ -14,6 +14,8 @@ import (
 // suggest returns values that a setting could have here: those that its form names, and for networks and priority classes
 // what the cluster has. What can't be read is not suggested.
 func (s clusterSource) suggest(ctx context.Context, name string) []string {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	d, known := catalog.Lookup(name)
 	if !known {
 		return nil

@@ -29,7 +29,9 @@ type happening struct {
 const reporter = "fairlead"
 
 // events of Fairlead, the newest first. Kubernetes keeps them for an hour, unless the API server is configured otherwise.
-func (s clusterSource) events(ctx context.Context) ([]happening, error) {
+func (s clusterSource) events() ([]happening, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
 	var list corev1.EventList
 	if err := s.live.List(ctx, &list, client.MatchingFields{"reportingComponent": reporter}); err != nil {
 		return nil, cli.ExplainBy(fmt.Errorf("listing events: %w", err), roles)
@@ -62,11 +64,9 @@ type timelineData struct {
 }
 
 // timeline shows what Fairlead did and reported.
-func timeline(s *server, r *http.Request, _ *reading) page {
-	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
-	defer cancel()
+func timeline(_ *server, r *http.Request, now *reading) page {
 	data := timelineData{}
-	all, err := s.watch.source.events(ctx)
+	all, err := now.events()
 	if err != nil {
 		data.Problem = err.Error()
 	}

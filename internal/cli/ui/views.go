@@ -1,9 +1,9 @@
 package ui
 
 import (
-	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
@@ -49,6 +49,8 @@ func notFound(menu, text string) page {
 type rolloutsData struct {
 	Profiles []rolloutData
 	Windows  *status.Windows
+	// Problem is why the order of nodes is not known.
+	Problem string
 }
 
 type rolloutData struct {
@@ -60,18 +62,17 @@ type rolloutData struct {
 }
 
 // rollouts shows how far the network for RWX volumes and each setting are rolled out, and which node to drain next.
-func rollouts(s *server, r *http.Request, now *reading) page {
+func rollouts(_ *server, _ *http.Request, now *reading) page {
 	data := rolloutsData{Windows: now.status.Windows}
 	for _, p := range now.status.Profiles {
 		shown := rolloutData{ProfileView: p, Grid: gridOf(p.Volumes)}
-		if p.Network.Phase != string(rollout.PhaseApplied) {
-			ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
-			planned, err := s.watch.source.plan(ctx, p.Profile, plan.Changes{}, s.watch.now())
-			cancel()
-			if err == nil { // else the overview says what can't be read
-				shown.Order = planned.Nodes
-				shown.Hidden = cut(&shown.Order)
+		if phase := rollout.Phase(p.Network.Phase); slices.Contains(rollout.Phases, phase) && phase != rollout.PhaseApplied {
+			order, err := now.order()
+			if err != nil {
+				data.Problem = err.Error()
 			}
+			shown.Order = order[p.Profile]
+			shown.Hidden = cut(&shown.Order)
 		}
 		data.Profiles = append(data.Profiles, shown)
 	}
