@@ -85,6 +85,8 @@ type Target struct {
 	config.Profile
 	Configuration *config.Configuration
 	Reader        *cluster.Reader
+	// Live reads the cluster.
+	Live client.Reader
 }
 
 // NoteDefaults tells the user that the default configuration is used, and why; nothing if the configuration was read.
@@ -168,7 +170,7 @@ func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live clie
 		profiles = []config.Profile{p}
 	}
 	for _, p := range profiles {
-		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live)})
+		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live), live})
 	}
 	NoteDefaults(cmd.ErrOrStderr(), unread)
 	return targets, live, unread, nil

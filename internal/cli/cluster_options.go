@@ -142,10 +142,10 @@ func (o *ClusterOptions) RestConfig(userAgent string) (*rest.Config, error) {
 	return c, nil
 }
 
-// The ConfigMap of the manifests.
+// The ConfigMap of the manifests (manifests/base/kustomization.yaml).
 const (
-	configurationMap = "fairlead"
-	configurationKey = "configuration.yaml"
+	ConfigurationMap = "fairlead"
+	ConfigurationKey = "configuration.yaml"
 )
 
 // Configuration reads the file of --config, else the ConfigMap in the cluster, else the defaults;
@@ -156,8 +156,8 @@ func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader
 		return c, "", err
 	}
 	var m corev1.ConfigMap
-	where := fmt.Sprintf("ConfigMap %s/%s", registration.Namespace, configurationMap)
-	err = objects.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: configurationMap}, &m)
+	where := fmt.Sprintf("ConfigMap %s/%s", registration.Namespace, ConfigurationMap)
+	err = objects.Get(ctx, client.ObjectKey{Namespace: registration.Namespace, Name: ConfigurationMap}, &m)
 	switch {
 	case apierrors.IsForbidden(err):
 		unread = "you may not get " + where + ", which ClusterRoles fairlead-planner, fairlead-settings-viewer, fairlead-fence-viewer and fairlead-nfs-viewer allow there"
@@ -166,10 +166,10 @@ func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader
 	case err != nil:
 		unread = err.Error()
 	default:
-		if c, err = config.Parse([]byte(m.Data[configurationKey])); err == nil {
+		if c, err = config.Parse([]byte(m.Data[ConfigurationKey])); err == nil {
 			return c, "", nil
 		}
-		unread = fmt.Sprintf("%s of %s: %v", configurationKey, where, err)
+		unread = fmt.Sprintf("%s of %s: %v", ConfigurationKey, where, err)
 	}
 	c, err = config.Load("")
 	return c, unread, err

@@ -54,8 +54,8 @@ const gap = 2
 // narrowest is the width to which a column of text is narrowed at most.
 const narrowest = 14
 
-// fit narrows the widest columns of text until a line has limit characters, or no column can be narrowed further.
-func fit(rows [][]string, widths []int, limit int) {
+// fit narrows the widest columns of text until a line has limit characters. It returns false if no column can be narrowed further.
+func fit(rows [][]string, widths []int, limit int) bool {
 	total := gap * (len(widths) - 1)
 	least := make([]int, len(widths))
 	for i, width := range widths {
@@ -80,10 +80,11 @@ func fit(rows [][]string, widths []int, limit int) {
 			}
 		}
 		if widest < 0 {
-			return
+			return false
 		}
 		widths[widest]--
 	}
+	return true
 }
 
 // isCommand: commands are copied, so they are not wrapped.

@@ -36,13 +36,18 @@ pvc-a   waiting  server pod share-manager-pvc-a    kubectl -n longhorn-system de
                  kube-system/storage-net
 pvc-b   ok       -                                 -
 `},
-		{"too narrow", Layout{Columns: 40}, `
-VOLUME  STATE    WHAT                     NEXT
-pvc-a   waiting  server pod               kubectl -n longhorn-system describe pod share-manager-pvc-a
-                 share-manager-pvc-a is
-                 still on
-                 kube-system/storage-net
-pvc-b   ok       -                        -
+		{"too narrow for a table", Layout{Columns: 40}, `
+VOLUME pvc-a
+  STATE  waiting
+  WHAT   server pod share-manager-pvc-a
+         is still on
+         kube-system/storage-net
+  NEXT   kubectl -n longhorn-system describe pod share-manager-pvc-a
+
+VOLUME pvc-b
+  STATE  ok
+  WHAT   -
+  NEXT   -
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func nextCommand(b v1.Blocker, namespace string) string {
 		if b.Name == catalog.TimeOfSettle { // some seconds
 			return ""
 		}
-		return "kubectl -n " + registration.Namespace + " get configmap " + configurationMap + " -o yaml"
+		return "kubectl -n " + registration.Namespace + " get configmap " + ConfigurationMap + " -o yaml"
 	case catalog.BlockedByNetwork:
 		return "kubectl get network-attachment-definitions -A"
 	case catalog.BlockedByRequest:

@@ -52,10 +52,15 @@ func (t *Table) Flush() error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if layout.Columns > 0 {
-		fit(t.rows, widths, layout.Columns)
-	}
 	var text strings.Builder
+	if layout.Columns > 0 && !fit(t.rows, widths, layout.Columns) && t.head && len(t.rows) > 1 {
+		layout.writeBlocks(&text, t.rows)
+		t.rows = nil
+		if _, err := io.WriteString(t.out, text.String()); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		return nil
+	}
 	for i, row := range t.rows {
 		layout.writeRow(&text, row, widths, t.head && i == 0)
 	}
@@ -64,6 +69,23 @@ func (t *Table) Flush() error {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil
+}
+
+// writeBlocks writes each row as a block of lines, where the terminal is too narrow for the table.
+func (l Layout) writeBlocks(out *strings.Builder, rows [][]string) {
+	head, label := rows[0], 0
+	for _, name := range head[1:] {
+		label = max(label, utf8.RuneCountInString(name))
+	}
+	for i, row := range rows[1:] {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(out, "%s %s\n", l.coloured(head[0], "", true), row[0])
+		for j := 1; j < len(row); j++ {
+			l.writeRow(out, []string{"", head[j], row[j]}, []int{0, label, max(narrowest, l.Columns-label-2*gap)}, false)
+		}
+	}
 }
 
 func (l Layout) writeRow(out *strings.Builder, row []string, widths []int, head bool) {
@@ -289,7 +311,7 @@ func printable(text string) string { return strings.Map(printableRune, text) }
 func WriteLine(out io.Writer, format string, args ...any) {
 	lines := []string{printable(fmt.Sprintf(format, args...))}
 	if columns := LayoutOf(out).Columns; columns > 0 {
-		if !strings.Contains(lines[0], "kubectl ") {
+		if !strings.HasPrefix(lines[0], "Next: ") { // a command, which is copied
 			lines = wrap(lines[0], columns)
 		}
 	}

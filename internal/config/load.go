@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -50,7 +52,12 @@ func inConfigMap(data []byte) []byte {
 // Parse reads a configuration, sets defaults and returns all problems at once.
 func Parse(data []byte) (*Configuration, error) {
 	var c Configuration
-	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+	document, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	unknown, err := json.UnmarshalStrict(document, &c)
+	if err := errors.Join(append(unknown, err)...); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {

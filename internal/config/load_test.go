@@ -144,7 +144,7 @@ func TestParse(t *testing.T) {
 		},
 		"a switch of another type": {
 			file:    profile("  duties: {pods: 1}\n"),
-			problem: "reading YAML: error unmarshaling JSON: while decoding JSON: a switch is a word: json: cannot unmarshal number into Go value of type string",
+			problem: "reading YAML: a switch is a word: json: cannot unmarshal number into Go value of type string",
 		},
 		"empty file":      {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
 		"another version": {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
@@ -202,9 +202,9 @@ func TestParse(t *testing.T) {
 				`fencing.profiles[0].clusters[2].clusterID: Required value: the clusterID of the storage cluster's volumes, ` +
 				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster]`,
 		},
-		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "clusterDomian"`},
-		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "pod"`},
-		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
+		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: unknown field "clusterDomian"`},
+		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: unknown field "profiles[0].duties.pod"`},
+		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
 		"all problems at once, with their paths": {
 			file: head + "clusterDomain: Not_A_Domain\nnetworks: {missing: warn, inUse: Never}\n" +
 				"profiles:\n- name: longhorn\n  namespace: A B\n- name: ceph\n  namespace: rook\n  duties: {settings: maybe, pods: apply}\n- name: longhorn\n",

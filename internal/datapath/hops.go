@@ -21,7 +21,11 @@ func (x index) client(node string, network, wanted storage.Attachment, volume st
 	h := hop(Client, "", x.Rollout.Record.Clients)
 	h.Node = node
 	show := fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
-	c, reason := storage.MountingClient(x.clients[node], x.Rollout.Record.Clients)
+	mounts := x.Rollout.Record.Clients
+	if network.ForVolumes() { // what counts is the volume's own network, below
+		mounts = storage.Attachment{}
+	}
+	c, reason := storage.MountingClient(x.clients[node], mounts)
 	if c == nil {
 		if waits := x.notRolledOut(node); waits != "" && network.IsZero() {
 			return h.waiting(waits, show)

@@ -54,6 +54,14 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
 			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
 		}, Wrong, Client, "Multus reports no address of pod longhorn-csi-plugin-1 on kube-system/backup-net@", "kubectl"},
+		// Regression: a roll-out of the default network made volumes with a network of their own seem wrong.
+		"client on the volume's network, not on the default network": {func(f *Facts) {
+			own := storage.VolumeAttachment(other.Network)
+			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
+			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
+			c := &f.Rollout.Clients[0]
+			c.Network, c.Reported, c.VolumeNetworks, c.VolumeNetworksReported = storage.Attachment{}, false, []storage.Attachment{own}, []storage.Attachment{own}
+		}, OK, "", "", ""},
 		"client will join another volume's network": {func(f *Facts) {
 			f.Rollout.Record.VolumeClients = []storage.Attachment{storage.VolumeAttachment(other.Network)}
 		}, OK, "", "", ""},

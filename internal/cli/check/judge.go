@@ -161,7 +161,11 @@ func (f facts) fairlead(add add) {
 	}
 	if f.installed() {
 		for i, finding := range f.installation.Findings {
-			add("Fairlead", f.installation.StateOf(i), "", "%s", finding)
+			what, command, found := strings.Cut(finding, ": kubectl ")
+			if found {
+				command = "kubectl " + command
+			}
+			add("Fairlead", f.installation.StateOf(i), command, "%s", what)
 		}
 		if len(f.installation.Findings)+len(missing) == 0 {
 			add("Fairlead", datapath.OK, "", "runs; %s leads", cmp.Or(f.installation.Leader, "nobody"))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/status"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -57,6 +58,12 @@ Exit codes:
 			view, err := Read(cmd.Context(), p, changes, time.Now())
 			if err != nil {
 				return cli.Explain(err)
+			}
+			// A plan is for a Fairlead that works, and runs the configuration in the cluster.
+			if own, err := status.ReadInstallation(cmd.Context(), p.Live, time.Now()); err == nil {
+				for _, finding := range own.Findings {
+					cli.WriteLine(cmd.ErrOrStderr(), "Warning: Fairlead itself: %s", finding)
+				}
 			}
 			return show(o.Out(cmd), view, o.Output)
 		},

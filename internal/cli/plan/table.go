@@ -33,9 +33,15 @@ func writePlan(out io.Writer, view View) {
 	cli.WriteList(out, view.Nodes, func(n Node) []string {
 		return []string{n.Node, n.Pod, cli.List(n.Volumes), cli.List(n.Workloads)}
 	}, "NODE", "CSI PLUGIN POD", "RWX VOLUMES", "WORKLOADS")
-	if i := slices.IndexFunc(view.Nodes, func(n Node) bool { return len(n.Volumes) > 0 }); i >= 0 {
+	if i := slices.IndexFunc(view.Nodes, func(n Node) bool { return len(n.Volumes) > 0 }); i >= 0 && view.drainHelps() {
 		cli.WriteLine(out, "Drain next: %s", view.Nodes[i].Node)
 	}
+}
+
+// drainHelps reports whether CSI plugin pods wait for nothing but RWX volumes on their nodes.
+func (v View) drainHelps() bool {
+	return slices.ContainsFunc(v.Works, func(w Work) bool { return w.Action == moveAction }) &&
+		!slices.ContainsFunc(v.Blockers, func(b Blocker) bool { return b.Kind != string(catalog.BlockedByVolume) })
 }
 
 func writePlanned(out io.Writer, shown []Setting) {

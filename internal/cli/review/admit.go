@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -103,10 +104,10 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 	return nil
 }
 
-// knownFields refuses unknown fields in an object of Fairlead's own, which the API server would drop without a word.
+// knownFields refuses unknown fields in an object of Fairlead's own and in Longhorn's settings, which the API server would drop.
 func knownFields(scheme *runtime.Scheme, o *unstructured.Unstructured) error {
 	kind := o.GroupVersionKind()
-	if kind.Group != v1alpha1.GroupVersion.Group {
+	if kind.Group != v1alpha1.GroupVersion.Group && kind != longhorn.GroupVersion.WithKind("Setting") {
 		return nil
 	}
 	typed, err := scheme.New(kind)

@@ -7,25 +7,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
-
-// configurationKey is the key of Fairlead's ConfigMap (manifests/base/kustomization.yaml).
-const configurationKey = "configuration.yaml"
 
 // configurationIn checks the configuration in a ConfigMap of Fairlead. With errors in it, no process of Fairlead starts.
 func configurationIn(o *unstructured.Unstructured) (is bool, err error) {
 	if o.GetKind() != "ConfigMap" || o.GetAPIVersion() != "v1" || o.GetNamespace() != registration.Namespace {
 		return false, nil
 	}
-	text, has, _ := unstructured.NestedString(o.Object, "data", configurationKey)
-	if !has {
+	text, has, _ := unstructured.NestedString(o.Object, "data", cli.ConfigurationKey)
+	switch {
+	case !has && o.GetName() == cli.ConfigurationMap:
+		return true, fmt.Errorf("has no key %s, which Fairlead reads", cli.ConfigurationKey)
+	case !has:
 		return false, nil
 	}
 	if _, err = config.Parse([]byte(text)); err != nil {
-		err = fmt.Errorf("%s: %w", configurationKey, err)
+		err = fmt.Errorf("%s: %w", cli.ConfigurationKey, err)
 	}
 	return true, err
 }

@@ -91,7 +91,7 @@ data:
     kind: Configuration
 `
 	contains(t, run(t, nil, object, "-f", "-"), "1 manifest reviewed: 0 refused")
-	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml: reading YAML: error unmarshaling JSON: while decoding JSON: json: unknown field "gaet"`)
+	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml: reading YAML: unknown field "networks.gaet"`)
 }
 
 func TestSubdirectoriesAreReviewedOnRequest(t *testing.T) {

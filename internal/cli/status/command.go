@@ -22,8 +22,7 @@ Exit codes:
   0  all is as it should be
   1  error: the cluster could not be read; see standard error
   2  something waits; the output says for what
-  3  something is wrong: Fairlead itself does not work, a data path disagrees, a value
-     must be corrected, or an NFS service is not Ready`
+  3  something is wrong: `
 
 // interval between two readings of --watch.
 const interval = 2 * time.Second
@@ -40,7 +39,8 @@ volumes are not as they should be, lost nodes, and NFS services. The command onl
 What seems wrong is looked at once more, two seconds later.
 ClusterRole fairlead-planner allows this; fairlead-fence-viewer and fairlead-nfs-viewer
 allow the parts on nodes and NFS services.
-` + exitCodes,
+` + exitCodes + `Fairlead itself does not work, a data path disagrees, a value
+     must be corrected, or an NFS service is not Ready`,
 		Example: "  fairlead status\n  fairlead status --watch\n  fairlead status -o json\n  fairlead status volume pvc-1f0c",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +66,7 @@ func volumeCommand(o *cli.ClientOptions, watch *bool) *cobra.Command {
 		Long: `Follow one RWX volume from its workloads to its server: each hop with its network and its
 addresses, and what disagrees. NAME is the storage system's name of the volume, for
 Longhorn that of the PersistentVolume.
-` + exitCodes,
+` + exitCodes + "a hop of a data path disagrees",
 		Example: "  fairlead status volume pvc-1f0c",
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &longhorn.VolumeList{} }, func(v *longhorn.Volume) string {
@@ -101,7 +101,7 @@ func VolumesCommand() *cobra.Command {
 		Long: `Show each RWX volume: the nodes and workloads that use it, its network now and the wanted
 one, the addresses of its server, and what it waits for. The command only reads.
 ClusterRole fairlead-planner allows this.
-` + exitCodes,
+` + exitCodes + "a hop of a data path disagrees",
 		Example: "  fairlead volumes\n  fairlead volumes -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

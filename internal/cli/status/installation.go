@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 )
 
@@ -141,7 +143,9 @@ func (o ownObjects) judge(now time.Time) Installation {
 	case len(without) > 0:
 		i.find(datapath.Wrong, "%d of %d webhooks have no CA (%s), so the API server can't call them: cert-manager fills it in; see kubectl -n cert-manager get pods, and kubectl -n %s describe certificate", len(without), count, without[0], ownNamespace)
 	}
-	if changed := changedAt(o.configured); !changed.IsZero() {
+	if err := malformed(o.configured); err != nil {
+		i.find(datapath.Wrong, "ConfigMap %s is malformed, so that no pod of Fairlead can start again: correct it. %v", own, err)
+	} else if changed := changedAt(o.configured); !changed.IsZero() {
 		for _, pod := range o.pods {
 			if started := pod.Status.StartTime; started != nil && pod.DeletionTimestamp == nil && changed.After(started.Time) {
 				i.find(datapath.Waiting, "ConfigMap %s was changed at %s, after pod %s had started, which runs the configuration of before: kubectl -n %s rollout restart deployment %s %s",
@@ -151,6 +155,15 @@ func (o ownObjects) judge(now time.Time) Installation {
 		}
 	}
 	return i
+}
+
+// malformed says what is wrong with the configuration in the ConfigMap; nil if nothing is, or there is none.
+func malformed(c *corev1.ConfigMap) error {
+	if c == nil {
+		return nil
+	}
+	_, err := config.Parse([]byte(c.Data[cli.ConfigurationKey]))
+	return err
 }
 
 func (i *Installation) find(state datapath.State, format string, args ...any) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
@@ -76,6 +77,12 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 	}
 }
 
+func TestMalformedConfigurationIsReported(t *testing.T) {
+	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own}, Data: map[string]string{cli.ConfigurationKey: "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnetworks: {gaet: node}\n"}}
+	i, err := ReadInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, append(objects.Installation(clitest.Noon), configuration)...), clitest.Noon)
+	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], `correct it. reading YAML: unknown field "networks.gaet"`), "%v: %q", err, i.Findings)
+}
+
 func TestMissingKindsAreReported(t *testing.T) {
 	refuse := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, own := list.(*v1alpha1.SettingList); own {
@@ -102,6 +109,7 @@ func TestConfigurationThatDoesNotRunIsReported(t *testing.T) {
 	pod.Status.StartTime = ptr.To(metav1.NewTime(clitest.Noon.Add(-time.Hour)))
 	changed := metav1.NewTime(clitest.Noon.Add(-time.Minute))
 	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &changed}}}}
+	configuration.Data = map[string]string{cli.ConfigurationKey: "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"}
 	i := ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
 	restart := "pod fairlead-webhook-1 had started, which runs the configuration of before: kubectl -n fairlead-system rollout restart deployment fairlead-webhook fairlead-controller"
 	must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), restart), "got %q", i.Findings)

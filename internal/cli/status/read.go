@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Read reads the state of the whole cluster once.
@@ -102,7 +103,10 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 		return p, err
 	default:
 		s := object.Status
-		p.Network = NetworkView{s.Desired, s.Clients.Network, s.Servers.Network, s.Phase, s.Message, int(s.Clients.Updated), int(s.Clients.Total)}
+		p.Network = NetworkView{
+			Desired: s.Desired, Clients: s.Clients.Network, Servers: s.Servers.Network, Phase: s.Phase, Message: s.Message,
+			Updated: int(s.Clients.Updated), Total: int(s.Clients.Total),
+		}
 		if s.Phase != string(rollout.PhaseApplied) {
 			p.State = datapath.Worse(p.State, datapath.Waiting)
 		}
@@ -110,6 +114,9 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 			p.Network.Phase, p.Network.Message = string(rollout.PhaseInvalid), err.Error()
 			p.State = datapath.Wrong
 		}
+	}
+	if problem := missingNetwork(ctx, t, p.Network.Desired); problem != "" {
+		p.Network.Problem, p.State = problem, datapath.Wrong
 	}
 	facts, err := t.Reader.DataPaths(ctx, t.Configuration.ClusterDomain, now)
 	if err != nil {
@@ -120,6 +127,19 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 		p.State = datapath.Worse(p.State, path.State)
 	}
 	return p, nil
+}
+
+// missingNetwork says that the network of RWX volumes does not exist; "" if it does, or nobody knows.
+func missingNetwork(ctx context.Context, t cli.Target, desired string) string {
+	a, err := storage.ParseAttachment(desired)
+	if err != nil || a.IsZero() || t.Live == nil {
+		return ""
+	}
+	networks, err := cluster.Networks(ctx, t.Live)
+	if err != nil || networks[a.Network] {
+		return ""
+	}
+	return fmt.Sprintf("NetworkAttachmentDefinition %s does not exist, and new pods on it do not start: create it, or choose another network", a.Network)
 }
 
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {

@@ -50,8 +50,11 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 
 // Summary counts what needs attention.
 func (v View) Summary() string {
-	settings, waiting, wrong := 0, 0, 0
+	settings, waiting, wrong, networks := 0, 0, 0, 0
 	for _, p := range v.Profiles {
+		if p.Network.Problem != "" {
+			networks++
+		}
 		settings, waiting, wrong = settings+len(p.Waiting), waiting+p.In(datapath.Waiting), wrong+p.In(datapath.Wrong)
 	}
 	var parts []string
@@ -60,6 +63,7 @@ func (v View) Summary() string {
 		one, many string
 	}{
 		{len(v.Installation.Findings), "Fairlead itself needs attention", "Fairlead itself needs attention in %d points"},
+		{networks, "the network for RWX volumes is missing", "%d networks for RWX volumes are missing"},
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},
@@ -88,6 +92,7 @@ func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) {
 		{"Profile:", p.Profile + " in " + p.Namespace},
 		{"Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers))},
 		{"Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": ")},
+		{"Problem:", n.Problem},
 		{"Settings:", fmt.Sprintf("%d of %d applied", p.Applied, p.Applied+len(p.Waiting))},
 		{"RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), p.Attached())},
 	})
@@ -151,7 +156,7 @@ func writeVolume(out io.Writer, v datapath.Path, cluster string) {
 	fmt.Fprintln(out)
 	cli.WriteRows(out, v.Hops, func(h datapath.Hop) []string {
 		network := NetworkName(h.Network)
-		if h.Kind == datapath.Endpoint {
+		if h.Kind == datapath.Endpoint || h.Name == "" {
 			network = "-"
 		}
 		return []string{string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State)}

@@ -116,6 +116,8 @@ type NetworkView struct {
 	Servers string `json:"servers"`
 	Phase   string `json:"phase"`
 	Message string `json:"message"`
+	// Problem is what must be repaired; empty if nothing must.
+	Problem string `json:"problem,omitempty"`
 	// Updated client pods, of the Total that there should be.
 	Updated int `json:"updated"`
 	Total   int `json:"total"`

@@ -29,7 +29,7 @@ func Foresee(f Facts) Plan {
 		o := rollout.Foresee(m.Rollout)
 		m.plan.Outlook, step.Blockers = o, o.Blockers
 		if o.Waits() {
-			step.Action, step.Phase, step.Message = rollout.Nothing, rollout.PhaseWaiting, catalog.Short(o.Blockers)
+			step.Action, step.Phase, step.Message = rollout.Nothing, rollout.PhaseWaiting, o.Reason()
 		} else {
 			step.Action, step.Message = rollout.RestartClients, o.Message()
 		}

@@ -39,7 +39,8 @@ func Foresee(r Rollout) Outlook {
 			o.Settle += r.settling()
 			r.Now = r.settleEnd()
 		case len(s.Blockers) > 0:
-			o.Blockers, o.Left = s.Blockers, r.leftToRestart()
+			o.Left = r.leftToRestart()
+			o.Blockers = r.withWindow(s.Blockers, o.Left)
 			return o
 		case s.Action == RecordClients:
 			r.Record.Clients = s.Network
@@ -56,6 +57,17 @@ func Foresee(r Rollout) Outlook {
 	o.Blockers = []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: "roll-out", Message: "what follows can't be foreseen"}}
 	o.Left = r.leftToRestart()
 	return o
+}
+
+// withWindow adds a closed maintenance window, which clients wait for in any case.
+func (r Rollout) withWindow(blockers []catalog.Blocker, left int) []catalog.Blocker {
+	isWindow := func(b catalog.Blocker) bool {
+		return b.Kind == catalog.BlockedByTime && b.Name == catalog.TimeOfWindows
+	}
+	if left == 0 || slices.ContainsFunc(blockers, isWindow) {
+		return blockers
+	}
+	return append(slices.Clone(blockers), r.outsideWindows()...)
 }
 
 // replaceServices assumes that all Services that may be replaced are where they are due.
@@ -120,6 +132,16 @@ func (r Rollout) leftToRestart() int {
 // Waits reports whether nothing is noticed of the change before the Blockers are gone.
 func (o Outlook) Waits() bool { return len(o.Blockers) > 0 && o.Restarts == 0 }
 
+// Reason is what a change that waits is waiting for, for the status beside a list of the blockers.
+func (o Outlook) Reason() string {
+	volumes, others := splitVolumes(o.Blockers)
+	reason := catalog.Short(o.Blockers)
+	if last := len(others) - 1; last > 0 || last == 0 && len(volumes) > 0 {
+		reason = catalog.Joined(reason, others[last].Message)
+	}
+	return reason
+}
+
 // Message describes the outlook, for admission warnings and plans.
 func (o Outlook) Message() string {
 	if len(o.Blockers) == 0 {
@@ -127,8 +149,8 @@ func (o Outlook) Message() string {
 	}
 	volumes, others := splitVolumes(o.Blockers)
 	also := ""
-	if len(others) > 0 && len(volumes) > 0 {
-		also = "; also waiting: " + others[0].Message
+	if last := len(others) - 1; last > 0 || last == 0 && len(volumes) > 0 {
+		also = "; also waiting: " + others[last].Message
 	}
 	left := "new servers follow"
 	if o.Left > 0 {
@@ -138,11 +160,11 @@ func (o Outlook) Message() string {
 	case o.Restarts > 0 && len(volumes) > 0:
 		return fmt.Sprintf("being applied node by node: %s now%s, then %s when these RWX volumes are detached: %s%s", restartPhrase(o.Restarts), o.settling(), left, catalog.Detail(volumes), also)
 	case o.Restarts > 0:
-		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s", restartPhrase(o.Restarts), o.settling(), others[0].Message)
+		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s%s", restartPhrase(o.Restarts), o.settling(), others[0].Message, also)
 	case len(volumes) > 0:
 		return fmt.Sprintf("will be applied when these RWX volumes are detached: %s%s. Then %s.", catalog.Detail(volumes), also, left)
 	}
-	return fmt.Sprintf("waiting: %s. Then %s.", others[0].Message, left)
+	return fmt.Sprintf("waiting: %s%s. Then %s.", others[0].Message, also, left)
 }
 
 func splitVolumes(blockers []catalog.Blocker) (volumes, others []catalog.Blocker) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -15,6 +16,16 @@ import (
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
+
+// NetworkAttachmentDefinition is a network of Multus.
+func NetworkAttachmentDefinition(namespace, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("k8s.cni.cncf.io/v1")
+	o.SetKind("NetworkAttachmentDefinition")
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
 
 // HealthyCluster is a cluster on a network: pvc-a is in use on node-1, pvc-b is idle.
 func HealthyCluster(now time.Time) []client.Object {
@@ -40,7 +51,7 @@ func HealthyCluster(now time.Time) []client.Object {
 		LonghornSetting("storage-network", "kube-system/storage-net"), LonghornSetting("storage-network-for-rwx-volume-enabled", "true"),
 		settled(now, "storage-network", "kube-system/storage-net"), settled(now, "storage-network-for-rwx-volume-enabled", "true"),
 		record, server, plugin, share, daemonSet, publishedSlice("10.1.0.7"), Headless("pvc-a", on),
-		used, LonghornVolume("pvc-b", "", RWX),
+		used, LonghornVolume("pvc-b", "", RWX), NetworkAttachmentDefinition("kube-system", "storage-net"),
 	)
 }
 
