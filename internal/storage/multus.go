@@ -175,18 +175,50 @@ func ManagedAttachment(annotation, podNamespace string, interfaces []string) (At
 
 // SetManaged returns the annotation with exactly these attachments on the
 // interface names that belong to the profile and on those of per-volume
-// networks. Other selections stay, though their spacing may not.
+// networks. Other selections stay, though their spacing may not. If one is
+// added, the attachments are last, in this order: a template that is changed
+// back is then as it was, and no pod restarts.
 func SetManaged(annotation, podNamespace string, interfaces []string, attachments ...Attachment) (string, error) {
 	kept, err := KeepManaged(annotation, podNamespace, interfaces, attachments...)
 	if err != nil {
 		return annotation, err
 	}
+	before := kept
 	for _, a := range attachments {
 		if kept, err = AddNetwork(kept, podNamespace, a); err != nil {
 			return annotation, err
 		}
 	}
-	return kept, nil
+	if kept == before {
+		return kept, nil
+	}
+	return moveLast(kept, podNamespace, attachments)
+}
+
+// moveLast moves these attachments behind the other selections, in their order.
+func moveLast(annotation, podNamespace string, attachments []Attachment) (string, error) {
+	selections, err := ParseSelections(annotation, podNamespace)
+	if err != nil {
+		return annotation, err
+	}
+	items, err := rawSelections(annotation)
+	if err != nil {
+		return annotation, err
+	}
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	rank := func(i int) int { return slices.Index(attachments, selections[i]) } // -1 for others, which stay first
+	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
+	sorted := make([]string, 0, len(items))
+	for _, i := range order {
+		sorted = append(sorted, items[i])
+	}
+	if slices.Equal(sorted, items) {
+		return annotation, nil
+	}
+	return joinSelections(annotation, sorted), nil
 }
 
 // KeepManaged returns the annotation without the attachments on the interface
@@ -207,28 +239,42 @@ func KeepManaged(annotation, podNamespace string, interfaces []string, keep ...A
 }
 
 func filterSelections(annotation string, selections []Attachment, keep func(Attachment) bool) (string, error) {
-	if !isJSONForm(annotation) {
-		var items []string
-		for i, item := range strings.Split(annotation, ",") {
-			if keep(selections[i]) {
-				items = append(items, item)
-			}
-		}
-		return strings.Join(items, ","), nil
+	items, err := rawSelections(annotation)
+	if err != nil {
+		return "", err
 	}
-	// Raw elements, so that fields that this package does not know survive.
+	var kept []string
+	for i, item := range items {
+		if keep(selections[i]) {
+			kept = append(kept, item)
+		}
+	}
+	return joinSelections(annotation, kept), nil
+}
+
+// rawSelections are the texts of the selections, so that fields that this package does not know survive.
+func rawSelections(annotation string) ([]string, error) {
+	if !isJSONForm(annotation) {
+		return strings.Split(annotation, ","), nil
+	}
 	var elements []json.RawMessage
 	if err := json.Unmarshal([]byte(annotation), &elements); err != nil {
-		return "", fmt.Errorf("%w: %w", errNotASelection, err)
+		return nil, fmt.Errorf("%w: %w", errNotASelection, err)
 	}
-	var items []string
-	for i, e := range elements {
-		if keep(selections[i]) {
-			items = append(items, string(e))
-		}
+	items := make([]string, 0, len(elements))
+	for _, e := range elements {
+		items = append(items, string(e))
 	}
-	if len(items) == 0 {
-		return "", nil
+	return items, nil
+}
+
+// joinSelections writes selections in the form of the annotation.
+func joinSelections(annotation string, items []string) string {
+	switch {
+	case !isJSONForm(annotation):
+		return strings.Join(items, ",")
+	case len(items) == 0:
+		return ""
 	}
-	return "[" + strings.Join(items, ", ") + "]", nil
+	return "[" + strings.Join(items, ", ") + "]"
 }

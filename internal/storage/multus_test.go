@@ -139,6 +139,22 @@ func TestAddNetworkOnlyAddsAndIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkAddNetwork(t, genAnnotation(t), genAttachment(t)) })
 }
 
+// Regression: a default network that was left and joined again came behind the per-volume networks, and all CSI plugin pods
+// restarted for the order.
+func TestSetManagedIsAsBeforeOnceSetBack(t *testing.T) {
+	own := VolumeAttachment(Network{Namespace: "team-x", Name: "nfs"})
+	for _, others := range []string{"", "default/mine", `[{"namespace": "default", "name": "mine", "mac": "02:00:00:00:00:01"}]`} {
+		joined, err := SetManaged(others, "pod-ns", interfaces, netB, own)
+		must.Do(t, err)
+		left, err := SetManaged(joined, "pod-ns", interfaces, own)
+		must.Do(t, err)
+		again, err := SetManaged(left, "pod-ns", interfaces, netB, own)
+		must.Do(t, err)
+		must.Equal(t, again, joined)
+		must.Check(t, left != joined, "the network was not left: %s", left)
+	}
+}
+
 func TestSetManagedLeavesOneAndIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		annotation := genAnnotation(t)
