@@ -87,7 +87,7 @@ func TestLongLinesAreWrapped(t *testing.T) {
 	page := &Page{Layout: Layout{Columns: 20}}
 	WriteLine(page, "Note: %s", "the webhooks are not Ready: nothing is patched")
 	WriteLine(page, "Next: %s", "kubectl -n fairlead-system get pods")
-	must.Equal(t, page.String(), "Note: the webhooks\nare not Ready:\nnothing is patched\nNext: kubectl -n fairlead-system get pods\n")
+	must.Equal(t, page.String(), "Note: the webhooks\nare not Ready:\nnothing is patched\nNext:\nkubectl -n fairlead-system get pods\n")
 }
 
 func TestDocuments(t *testing.T) {

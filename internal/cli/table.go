@@ -311,11 +311,21 @@ func printable(text string) string { return strings.Map(printableRune, text) }
 func WriteLine(out io.Writer, format string, args ...any) {
 	lines := []string{printable(fmt.Sprintf(format, args...))}
 	if columns := LayoutOf(out).Columns; columns > 0 {
-		if !strings.HasPrefix(lines[0], "Next: ") { // a command, which is copied
-			lines = wrap(lines[0], columns)
-		}
+		lines = foldLine(lines[0], columns)
 	}
 	fmt.Fprintln(out, strings.Join(lines, "\n"))
+}
+
+// foldLine wraps a line. A command at its end has a line of its own, which is not wrapped: it is copied.
+func foldLine(line string, columns int) []string {
+	if utf8.RuneCountInString(line) <= columns {
+		return []string{line}
+	}
+	text, command, found := strings.Cut(line, ": kubectl ")
+	if !found {
+		return wrap(line, columns)
+	}
+	return append(wrap(text+":", columns), "kubectl "+command)
 }
 
 func printableRune(r rune) rune {

@@ -56,8 +56,12 @@ func Parse(data []byte) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
-	unknown, err := json.UnmarshalStrict(document, &c)
-	if err := errors.Join(append(unknown, err)...); err != nil {
+	// All unknown fields at once, with their paths. Values are read by the types: YAML's 42 may be a name.
+	unknown, _ := json.UnmarshalStrict(document, &Configuration{})
+	if err := errors.Join(unknown...); err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	if err := yaml.Unmarshal(data, &c); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {

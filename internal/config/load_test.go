@@ -144,7 +144,7 @@ func TestParse(t *testing.T) {
 		},
 		"a switch of another type": {
 			file:    profile("  duties: {pods: 1}\n"),
-			problem: "reading YAML: a switch is a word: json: cannot unmarshal number into Go value of type string",
+			problem: "reading YAML: error unmarshaling JSON: while decoding JSON: a switch is a word: json: cannot unmarshal number into Go value of type string",
 		},
 		"empty file":      {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
 		"another version": {file: "apiVersion: config.fairlead.io/v1\nkind: Configuration\n", problem: `got apiVersion "config.fairlead.io/v1", kind "Configuration": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},

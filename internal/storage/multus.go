@@ -175,50 +175,42 @@ func ManagedAttachment(annotation, podNamespace string, interfaces []string) (At
 
 // SetManaged returns the annotation with exactly these attachments on the
 // interface names that belong to the profile and on those of per-volume
-// networks. Other selections stay, though their spacing may not. If one is
-// added, the attachments are last, in this order: a template that is changed
-// back is then as it was, and no pod restarts.
+// networks. Other selections stay, though their spacing may not. An attachment
+// that is added comes before those that follow it here: a template that is
+// changed back is then as it was, and no pod restarts.
 func SetManaged(annotation, podNamespace string, interfaces []string, attachments ...Attachment) (string, error) {
 	kept, err := KeepManaged(annotation, podNamespace, interfaces, attachments...)
 	if err != nil {
 		return annotation, err
 	}
-	before := kept
-	for _, a := range attachments {
-		if kept, err = AddNetwork(kept, podNamespace, a); err != nil {
+	for i, a := range attachments {
+		if kept, err = addBefore(kept, podNamespace, a, attachments[i+1:]); err != nil {
 			return annotation, err
 		}
 	}
-	if kept == before {
-		return kept, nil
-	}
-	return moveLast(kept, podNamespace, attachments)
+	return kept, nil
 }
 
-// moveLast moves these attachments behind the other selections, in their order.
-func moveLast(annotation, podNamespace string, attachments []Attachment) (string, error) {
+// addBefore is AddNetwork, but puts the attachment before the first of those that follow it.
+func addBefore(annotation, podNamespace string, a Attachment, following []Attachment) (string, error) {
+	added, err := AddNetwork(annotation, podNamespace, a)
+	if err != nil || added == annotation || isJSONForm(added) != isJSONForm(annotation) {
+		return added, err
+	}
 	selections, err := ParseSelections(annotation, podNamespace)
 	if err != nil {
 		return annotation, err
 	}
-	items, err := rawSelections(annotation)
+	at := slices.IndexFunc(selections, func(s Attachment) bool { return slices.Contains(following, s) })
+	if at < 0 {
+		return added, nil
+	}
+	items, err := rawSelections(added)
 	if err != nil {
 		return annotation, err
 	}
-	order := make([]int, len(items))
-	for i := range order {
-		order[i] = i
-	}
-	rank := func(i int) int { return slices.Index(attachments, selections[i]) } // -1 for others, which stay first
-	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
-	sorted := make([]string, 0, len(items))
-	for _, i := range order {
-		sorted = append(sorted, items[i])
-	}
-	if slices.Equal(sorted, items) {
-		return annotation, nil
-	}
-	return joinSelections(annotation, sorted), nil
+	last := len(items) - 1
+	return joinSelections(added, slices.Insert(items[:last:last], at, items[last])), nil
 }
 
 // KeepManaged returns the annotation without the attachments on the interface

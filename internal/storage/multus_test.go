@@ -153,6 +153,10 @@ func TestSetManagedIsAsBeforeOnceSetBack(t *testing.T) {
 		must.Equal(t, again, joined)
 		must.Check(t, left != joined, "the network was not left: %s", left)
 	}
+	// Selections of others stay where they are: Multus names their interfaces by place.
+	got, err := SetManaged("kube-system/b@lhnet2,default/mine", "pod-ns", interfaces, netB, own)
+	must.Do(t, err)
+	must.Equal(t, got, "kube-system/b@lhnet2,default/mine,"+own.String())
 }
 
 func TestSetManagedLeavesOneAndIsIdempotent(t *testing.T) {

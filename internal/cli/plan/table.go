@@ -40,8 +40,10 @@ func writePlan(out io.Writer, view View) {
 
 // drainHelps reports whether CSI plugin pods wait for nothing but RWX volumes on their nodes.
 func (v View) drainHelps() bool {
-	return slices.ContainsFunc(v.Works, func(w Work) bool { return w.Action == moveAction }) &&
-		!slices.ContainsFunc(v.Blockers, func(b Blocker) bool { return b.Kind != string(catalog.BlockedByVolume) })
+	i := slices.IndexFunc(v.Works, func(w Work) bool { return w.Action == moveAction })
+	return i >= 0 && !slices.ContainsFunc(v.Blockers, func(b Blocker) bool {
+		return b.Kind != string(catalog.BlockedByVolume) && slices.ContainsFunc(b.Settings, func(s string) bool { return slices.Contains(v.Works[i].Settings, s) })
+	})
 }
 
 func writePlanned(out io.Writer, shown []Setting) {

@@ -144,7 +144,7 @@ func (o ownObjects) judge(now time.Time) Installation {
 		i.find(datapath.Wrong, "%d of %d webhooks have no CA (%s), so the API server can't call them: cert-manager fills it in; see kubectl -n cert-manager get pods, and kubectl -n %s describe certificate", len(without), count, without[0], ownNamespace)
 	}
 	if err := malformed(o.configured); err != nil {
-		i.find(datapath.Wrong, "ConfigMap %s is malformed, so that no pod of Fairlead can start again: correct it. %v", own, err)
+		i.find(datapath.Wrong, "ConfigMap %s is malformed for this version of Fairlead, whose pods could not start again: correct it. %v", own, err)
 	} else if changed := changedAt(o.configured); !changed.IsZero() {
 		for _, pod := range o.pods {
 			if started := pod.Status.StartTime; started != nil && pod.DeletionTimestamp == nil && changed.After(started.Time) {

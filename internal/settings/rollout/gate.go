@@ -166,8 +166,8 @@ func Blockers(r Rollout) []catalog.Blocker {
 	if r.Gate != GateNode {
 		blockers = append(blockers, catalog.SharedVolumeGate(r.Volumes)...)
 	}
-	// With GateNode, servers leave for another network only if the first client may follow.
-	if r.Gate != GateNode || !r.Desired.IsZero() && !r.Record.Servers.IsZero() && r.Record.Servers != r.Desired {
+	// With GateNode, servers leave for another network only if the first client may follow, unless their network is gone.
+	if r.Gate != GateNode || !r.Desired.IsZero() && !r.Record.Servers.IsZero() && r.Record.Servers != r.Desired && r.exists(r.Record.Servers.Network) {
 		blockers = append(blockers, r.outsideWindows()...)
 	}
 	return blockers

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -39,8 +40,7 @@ func Foresee(r Rollout) Outlook {
 			o.Settle += r.settling()
 			r.Now = r.settleEnd()
 		case len(s.Blockers) > 0:
-			o.Left = r.leftToRestart()
-			o.Blockers = r.withWindow(s.Blockers, o.Left)
+			o.Blockers, o.Left = r.withWindow(s.Blockers), len(r.left())
 			return o
 		case s.Action == RecordClients:
 			r.Record.Clients = s.Network
@@ -55,19 +55,20 @@ func Foresee(r Rollout) Outlook {
 		}
 	}
 	o.Blockers = []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: "roll-out", Message: "what follows can't be foreseen"}}
-	o.Left = r.leftToRestart()
+	o.Left = len(r.left())
 	return o
 }
 
-// withWindow adds a closed maintenance window, which clients wait for in any case.
-func (r Rollout) withWindow(blockers []catalog.Blocker, left int) []catalog.Blocker {
+// withWindow adds a closed maintenance window, if a Ready client is left to restart.
+func (r Rollout) withWindow(blockers []catalog.Blocker) []catalog.Blocker {
 	isWindow := func(b catalog.Blocker) bool {
 		return b.Kind == catalog.BlockedByTime && b.Name == catalog.TimeOfWindows
 	}
-	if left == 0 || slices.ContainsFunc(blockers, isWindow) {
+	closed := r.Windows.Closed(r.Now)
+	if closed == 0 || slices.ContainsFunc(blockers, isWindow) || !slices.ContainsFunc(r.left(), func(c storage.Client) bool { return c.Ready }) {
 		return blockers
 	}
-	return append(slices.Clone(blockers), r.outsideWindows()...)
+	return append(slices.Clone(blockers), WindowBlocker(r.Now, closed))
 }
 
 // replaceServices assumes that all Services that may be replaced are where they are due.
@@ -123,23 +124,19 @@ func (r Rollout) restartFree() (restarted int) {
 	return restarted
 }
 
-// leftToRestart counts the clients that restart before the roll-out is complete.
-func (r Rollout) leftToRestart() int {
+// left are the clients that restart before the roll-out is complete.
+func (r Rollout) left() []storage.Client {
 	r.Record.Clients = r.Desired
-	return len(r.outdated())
+	return r.outdated()
 }
 
 // Waits reports whether nothing is noticed of the change before the Blockers are gone.
 func (o Outlook) Waits() bool { return len(o.Blockers) > 0 && o.Restarts == 0 }
 
-// Reason is what a change that waits is waiting for, for the status beside a list of the blockers.
+// Reason is what a change that waits is waiting for, beside a list of the blockers.
 func (o Outlook) Reason() string {
 	volumes, others := splitVolumes(o.Blockers)
-	reason := catalog.Short(o.Blockers)
-	if last := len(others) - 1; last > 0 || last == 0 && len(volumes) > 0 {
-		reason = catalog.Joined(reason, others[last].Message)
-	}
-	return reason
+	return catalog.Joined(append([]string{catalog.Short(volumes)}, others...)...)
 }
 
 // Message describes the outlook, for admission warnings and plans.
@@ -148,9 +145,10 @@ func (o Outlook) Message() string {
 		return "being applied now: " + restartPhrase(o.Restarts) + o.settling()
 	}
 	volumes, others := splitVolumes(o.Blockers)
+	waiting := strings.Join(others, "; ")
 	also := ""
-	if last := len(others) - 1; last > 0 || last == 0 && len(volumes) > 0 {
-		also = "; also waiting: " + others[last].Message
+	if waiting != "" {
+		also = "; also waiting: " + waiting
 	}
 	left := "new servers follow"
 	if o.Left > 0 {
@@ -160,20 +158,28 @@ func (o Outlook) Message() string {
 	case o.Restarts > 0 && len(volumes) > 0:
 		return fmt.Sprintf("being applied node by node: %s now%s, then %s when these RWX volumes are detached: %s%s", restartPhrase(o.Restarts), o.settling(), left, catalog.Detail(volumes), also)
 	case o.Restarts > 0:
-		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s%s", restartPhrase(o.Restarts), o.settling(), others[0].Message, also)
+		return fmt.Sprintf("being applied: %s now%s; the rest is waiting: %s", restartPhrase(o.Restarts), o.settling(), waiting)
 	case len(volumes) > 0:
 		return fmt.Sprintf("will be applied when these RWX volumes are detached: %s%s. Then %s.", catalog.Detail(volumes), also, left)
 	}
-	return fmt.Sprintf("waiting: %s%s. Then %s.", others[0].Message, also, left)
+	return fmt.Sprintf("waiting: %s. Then %s.", waiting, left)
 }
 
-func splitVolumes(blockers []catalog.Blocker) (volumes, others []catalog.Blocker) {
+// mostOthers is how many blockers other than volumes are named.
+const mostOthers = 3
+
+// splitVolumes returns the volumes, and the messages of the other blockers. Of many, the first are named, and the last, which
+// may be the maintenance window.
+func splitVolumes(blockers []catalog.Blocker) (volumes []catalog.Blocker, others []string) {
 	for _, b := range blockers {
 		if b.Kind == catalog.BlockedByVolume {
 			volumes = append(volumes, b)
-		} else {
-			others = append(others, b)
+		} else if !slices.Contains(others, b.Message) {
+			others = append(others, b.Message)
 		}
+	}
+	if last := len(others) - 1; last >= mostOthers {
+		others = append(others[:mostOthers-1:mostOthers-1], fmt.Sprintf("%d more", last+1-mostOthers), others[last])
 	}
 	return volumes, others
 }

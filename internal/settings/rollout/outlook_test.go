@@ -60,6 +60,19 @@ func TestOutlook(t *testing.T) {
 			r.Desired, r.Record.ServersSince, r.Volumes = clusterNet, noon.Add(-settle/2), []storage.Volume{attached("pvc-a", "node-1")}
 			r.Clients[0], r.Clients[1] = client("node-1", clusterNet), client("node-2", netOne)
 		}, "being applied now: 1 CSI plugin pod restarts, after 5s for late Services", false},
+		"network missing, volume attached, window closed": {joining, func(r *Rollout) {
+			r.Networks, r.Volumes, r.Windows = map[storage.Network]bool{}, []storage.Volume{attached("pvc-a", "node-1")}, sunday
+		}, "will be applied when these RWX volumes are detached: pvc-a (node-1); also waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network; " + window + ". Then " + restart2 + ".", true},
+		// Regression: the window was left out beside the server that is still there, and servers left long before clients could.
+		"to another network node by node, window closed": {onOne, func(r *Rollout) {
+			r.Gate, r.Windows, r.Desired, r.Volumes, r.Servers = GateNode, sunday, netTwo, []storage.Volume{attached("pvc-a", "node-1")}, []storage.Server{server("pvc-a", netOne)}
+		}, "waiting: " + window + ". Then " + restart2 + ".", true},
+		"off node by node, window closed, server still there": {onOne, func(r *Rollout) {
+			r.Gate, r.Windows, r.Desired, r.Volumes, r.Servers = GateNode, sunday, clusterNet, []storage.Volume{attached("pvc-a", "node-1")}, []storage.Server{server("pvc-a", netOne)}
+		}, "waiting: server pod share-manager-pvc-a is still on kube-system/one@lhnet1; " + window + ". Then " + restart2 + ".", true},
+		"from a deleted network, window closed": {onOne, func(r *Rollout) {
+			r.Gate, r.Windows, r.Desired, r.Networks = GateNode, sunday, netTwo, map[storage.Network]bool{netTwo.Network: true}
+		}, "waiting: " + window + ". Then " + restart2 + ".", true},
 		"network missing": {joining, func(r *Rollout) { r.Networks = map[storage.Network]bool{} },
 			"waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network. Then " + restart2 + ".", true},
 		// Regression: restarts were announced, and none came.
