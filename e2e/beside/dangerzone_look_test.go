@@ -123,7 +123,7 @@ func (z *zone) restarts(from Mark) restarts {
 func (r restarts) moreThan(allowed int) []string { return invariants.Restarts(r).MoreThan(allowed) }
 
 // deletedByFairlead reports whether Fairlead has deleted an instance manager since. Longhorn deletes idle instance managers by itself; it
-// sometimes does so once more than needed, from a stale cache (seen with v1.8.1), and nobody holds it back.
+// sometimes does so once more than needed, from a stale cache (seen with v1.8.1), and nothing holds it back.
 func (z *zone) deletedByFairlead(from Mark) bool {
 	z.Helper()
 	return len(z.since(from, func(w sandbox.Write) bool {

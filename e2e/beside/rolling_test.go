@@ -36,7 +36,7 @@ func TestVolumeCreatedWhileClientsRollIsMountable(t *testing.T) {
 }
 
 // waitAttachedByKubernetes waits until the attach/detach controller knows that the volume is attached. The external attacher may
-// attach it while the controller backs off, for two minutes. If the workload ends meanwhile, nobody detaches the volume (seen
+// attach it while the controller backs off, for two minutes. If the workload ends meanwhile, the volume stays attached (seen
 // with Kubernetes v1.36.3, where Longhorn was slow).
 func (s scene) waitAttachedByKubernetes(volume string) {
 	s.Helper()

@@ -168,7 +168,7 @@ func (f facts) fairlead(add add) {
 			add("Fairlead", f.installation.StateOf(i), command, "%s", what)
 		}
 		if len(f.installation.Findings)+len(missing) == 0 {
-			add("Fairlead", datapath.OK, "", "runs; %s leads", cmp.Or(f.installation.Leader, "nobody"))
+			add("Fairlead", datapath.OK, "", "runs; %s leads", cmp.Or(f.installation.Leader, "no controller"))
 		}
 	}
 }

@@ -129,7 +129,7 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 	return p, nil
 }
 
-// missingNetwork says that the network of RWX volumes does not exist; "" if it does, or nobody knows.
+// missingNetwork says that the network of RWX volumes does not exist; "" if it does, or that is not known.
 func missingNetwork(ctx context.Context, t cli.Target, desired string) string {
 	a, err := storage.ParseAttachment(desired)
 	if err != nil || a.IsZero() || t.Live == nil {

@@ -22,7 +22,7 @@ import (
 func Make(f Facts) Plan { return newMaker(f).make() }
 
 // Foresee returns the plan for people. Make tells a controller the next step of the network for RWX volumes, and the first
-// steps disturb nobody; Foresee tells what follows these steps.
+// steps disturb no workload; Foresee tells what follows these steps.
 func Foresee(f Facts) Plan {
 	m := newMaker(f)
 	if step := &m.plan.Network; !step.Applied && step.Phase != rollout.PhaseInvalid {

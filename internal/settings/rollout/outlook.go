@@ -22,8 +22,8 @@ type Outlook struct {
 // maxOutlook is more than the steps of any roll-out: records and template to the cluster network, then to another network.
 const maxOutlook = 20
 
-// Foresee follows the roll-out through the steps that wait for nobody. Next tells a controller what to do now. The first
-// steps disturb nobody, so Next can't tell a user whether the change waits.
+// Foresee follows the roll-out through the steps that wait for nothing. Next tells a controller what to do now. The first
+// steps disturb no workload, so Next can't tell a user whether the change waits.
 func Foresee(r Rollout) Outlook {
 	o := Outlook{}
 	r.Clients, r.Services = slices.Clone(r.Clients), slices.Clone(r.Services)

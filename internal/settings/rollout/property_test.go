@@ -438,7 +438,7 @@ func TestRolloutInvariants(t *testing.T) {
 	})
 }
 
-// mustBeForeseen compares Foresee with what happens if nobody else acts, and the clock moves only to let Services settle.
+// mustBeForeseen compares Foresee with what happens if no other party acts, and the clock moves only to let Services settle.
 // Per-volume networks have restarts of their own, which Foresee leaves out.
 func (m *model) mustBeForeseen(t *rapid.T) {
 	if m.class != (storage.Network{}) || len(m.record.VolumeClients)+len(m.record.VolumeServers)+len(m.template.volumes) > 0 {
