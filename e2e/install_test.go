@@ -156,11 +156,10 @@ func TestSelfSignedInstallation(t *testing.T) {
 	c.waitApplied(netA + "@lhnet2")
 }
 
-// A leader has a successor within these times, also on a busy machine: before its lease ends when it was stopped, after its lease
-// when killed.
+// A leader has a successor within these times on an idle machine: at once when it was stopped, after its lease when killed.
 const (
-	followedAfterStop = 7 * time.Second
-	followedAfterKill = 25 * time.Second
+	followedAfterStop = 4 * time.Second
+	followedAfterKill = 12 * time.Second
 )
 
 var deployments = []string{sandbox.WebhookDeployment, sandbox.ControllerDeployment}

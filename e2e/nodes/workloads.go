@@ -78,7 +78,7 @@ func (c *Cluster) Run(ctx context.Context, w Workload) error {
 }
 
 // workloadTimeout includes creating and attaching a volume.
-const workloadTimeout = 6 * time.Minute
+const workloadTimeout = 3 * time.Minute
 
 // WaitWorkload waits until the workload's pod is Ready, and returns it.
 func (c *Cluster) WaitWorkload(ctx context.Context, name string) (*corev1.Pod, error) {
