@@ -153,7 +153,7 @@ func tour(ctx context.Context, t *tourist, s *sandbox.Sandbox) error {
 	if err := s.WaitAttached(ctx, sandbox.SharedVolume, true); err != nil {
 		return err
 	}
-	if err := lh.Attach(ctx, sandbox.SharedVolume, "node-2", "default/web-0"); err != nil {
+	if err := lh.Attach(ctx, sandbox.SharedVolume, "node-2"); err != nil {
 		return err
 	}
 	server := "share-manager-" + sandbox.SharedVolume

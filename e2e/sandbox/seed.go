@@ -78,10 +78,10 @@ func (s *Sandbox) SeedWorkloads(ctx context.Context) error {
 	if err := s.WaitAttached(ctx, SharedVolume, true); err != nil {
 		return err
 	}
-	if err := lh.Attach(ctx, SharedVolume, "node-2", "default/web-0"); err != nil {
+	if err := lh.Attach(ctx, SharedVolume, "node-2"); err != nil {
 		return err
 	}
-	return lh.Attach(ctx, OwnVolume, "node-1", "default/db-0")
+	return lh.Attach(ctx, OwnVolume, "node-1")
 }
 
 func (s *Sandbox) applySeed(ctx context.Context, name string) error {

@@ -67,6 +67,10 @@ func (l Longhorn) followEngines(ctx context.Context, s *survey) error {
 				if err := l.deleteInstanceManager(ctx, manager); err != nil {
 					return err
 				}
+			case manager != nil:
+				if err := l.syncBudget(ctx, s, manager); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -81,6 +85,21 @@ func (l Longhorn) createInstanceManager(ctx context.Context, node, engine string
 		return err
 	}
 	return l.create(ctx, disruptionBudget(im))
+}
+
+// syncBudget follows syncInstanceManagerPDB: on a cordoned node, an instance manager that runs nothing may be evicted.
+// Longhorn also lets one with replicas go whose volumes have other replicas; here a volume has one.
+func (l Longhorn) syncBudget(ctx context.Context, s *survey, im *unstructured.Unstructured) error {
+	evictable := s.nodes[text(im, "spec", "nodeID")].Spec.Unschedulable && len(instancesOf(im)) == 0
+	switch has := s.budgets[im.GetName()]; {
+	case evictable && has:
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, disruptionBudget(im))); err != nil {
+			return fmt.Errorf("deleting PodDisruptionBudget %s: %w", im.GetName(), err)
+		}
+	case !evictable && !has:
+		return l.create(ctx, disruptionBudget(im))
+	}
+	return nil
 }
 
 // deleteInstanceManager leaves its pod to Kubernetes' garbage collector.

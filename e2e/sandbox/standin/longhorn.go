@@ -177,7 +177,7 @@ func claim(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentV
 
 // Attach does what longhorn-manager does when a volume is attached: a ticket, replicas
 // and engine where there are instance managers for them, the state and, for a shared
-// volume, Service, server pod and endpoint, in its order.
+// volume, Service, server pod and endpoint, in its order. Without workloads, it names the pods that use the volume's claim.
 func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...string) error {
 	if err := l.takeTicket(ctx, volume, node); err != nil {
 		return err
@@ -196,6 +196,11 @@ func (l Longhorn) Attach(ctx context.Context, volume, node string, workloads ...
 	}
 	if err := l.status(ctx, "Volume", volume, status); err != nil {
 		return err
+	}
+	if len(workloads) == 0 {
+		if err := l.nameWorkloads(ctx, volume); err != nil {
+			return err
+		}
 	}
 	sm := l.object("ShareManager", volume)
 	if err := l.client.Get(ctx, client.ObjectKeyFromObject(sm), sm); err != nil {

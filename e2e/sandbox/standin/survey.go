@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,10 +20,12 @@ type survey struct {
 	// managers of instances and of backing images, which have a pod of their name each.
 	managers, backingManagers []unstructured.Unstructured
 	pods                      map[string]*corev1.Pod
+	// budgets are the names of PodDisruptionBudgets.
+	budgets map[string]bool
 }
 
 func (l Longhorn) survey(ctx context.Context) (*survey, error) {
-	s := &survey{nodes: map[string]corev1.Node{}, pods: map[string]*corev1.Pod{}}
+	s := &survey{nodes: map[string]corev1.Node{}, pods: map[string]*corev1.Pod{}, budgets: map[string]bool{}}
 	var err error
 	if s.settings, err = l.currentSettings(ctx); err != nil {
 		return nil, err
@@ -47,6 +50,13 @@ func (l Longhorn) survey(ctx context.Context) (*survey, error) {
 	}
 	for i := range pods.Items {
 		s.pods[pods.Items[i].Name] = &pods.Items[i]
+	}
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := l.client.List(ctx, &budgets, client.InNamespace(l.namespace)); err != nil {
+		return nil, fmt.Errorf("listing PodDisruptionBudgets: %w", err)
+	}
+	for i := range budgets.Items {
+		s.budgets[budgets.Items[i].Name] = true
 	}
 	return s, nil
 }
