@@ -100,7 +100,7 @@ func (f NetworkFacts) uses(network storage.Network) []string {
 		}
 	}
 	if len(volumes) > 0 {
-		uses = append(uses, catalog.Count(len(volumes), "RWX volume")+" ("+catalog.FirstOf(slices.Sorted(maps.Keys(volumes)))+")")
+		uses = append(uses, catalog.Count(len(volumes), catalog.RWXVolume)+" ("+catalog.FirstOf(slices.Sorted(maps.Keys(volumes)))+")")
 	}
 	return uses
 }

@@ -163,7 +163,7 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 			return s.Volume == volume.Name && ready && s.Placement(facts.Rollout.Record.Clients) == place
 		})
 		if volume.Shared && volume.Attached && !placed {
-			attached = append(attached, catalog.Blocker{Kind: catalog.BlockedByVolume, Name: volume.Name, Nodes: volume.Nodes, Workloads: volume.Workloads})
+			attached = append(attached, catalog.AttachedVolume(volume, ""))
 		}
 	}
 	if len(attached) > 0 {

@@ -115,6 +115,11 @@ type Blocker struct {
 	// +optional
 	// +listType=atomic
 	Workloads []string `json:"workloads,omitempty"`
+	// Owners to stop, so that the workloads stop, as namespace/kind/name.
+	//
+	// +optional
+	// +listType=atomic
+	Owners []string `json:"owners,omitempty"`
 	// Message says why the blocker delays the setting, and what to do.
 	//
 	// +optional

@@ -39,7 +39,7 @@ func everything(now time.Time) []client.Object {
 	for _, o := range all {
 		if s, ok := o.(*v1alpha1.Setting); ok && !s.Status.Applied { // half-way
 			s.Status.Components = []v1alpha1.ComponentProgress{{Kind: "Deployment", Updated: 4, Total: 4}, {Kind: "InstanceManager", Updated: 3, Total: 12}}
-			s.Status.Blockers = []v1alpha1.Blocker{{Kind: "Volume", Name: "pvc-a", Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}, Message: "scale down the workloads that use the volume"}}
+			s.Status.Blockers = []v1alpha1.Blocker{{Kind: "Volume", Name: "pvc-a", Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}, Owners: []string{"default/statefulset/web"}, Message: "scale down the workloads that use the volume"}}
 		}
 		if r, ok := o.(*v1alpha1.NetworkRollout); ok {
 			r.Status.Clients.Updated, r.Status.Clients.Total = 4, 4

@@ -12,10 +12,10 @@ import (
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// Next is the command that shows more about a blocker. The commands only read: stopping workloads and creating objects
-// is for the user, as the blocker's message says. The namespace is the storage system's.
+// Next is the command that comes next for a blocker: to stop the workloads of a volume if they have an owner that can be
+// scaled, otherwise a command that shows more. The namespace is the storage system's.
 func Next(b v1.Blocker, namespace string) string {
-	names := append([]string{b.Name, namespace}, b.Workloads...)
+	names := slices.Concat([]string{b.Name, namespace}, b.Workloads, b.Owners)
 	if slices.ContainsFunc(names, func(name string) bool { return name != "" && !typeable.MatchString(name) }) {
 		return "-"
 	}
@@ -29,8 +29,11 @@ func nextCommand(b v1.Blocker, namespace string) string {
 	here := "kubectl -n " + namespace + " "
 	switch catalog.BlockerKind(b.Kind) {
 	case catalog.BlockedByVolume:
+		if command := scaleDown(b.Owners); command != "" {
+			return command
+		}
 		for _, w := range b.Workloads {
-			if in, pod, ok := strings.Cut(w, "/"); ok { // its owner is what has to be scaled down
+			if in, pod, ok := strings.Cut(w, "/"); ok {
 				return "kubectl -n " + in + " describe pod " + pod
 			}
 		}
@@ -59,4 +62,23 @@ func nextCommand(b v1.Blocker, namespace string) string {
 		return here + "get events --field-selector involvedObject.name=" + b.Name
 	}
 	return ""
+}
+
+// scalable are the kinds that `kubectl scale` stops.
+var scalable = []string{"deployment", "replicaset", "statefulset", "replicationcontroller"}
+
+// scaleDown stops the owners of a volume's workloads. They are in one namespace, as the volume's claim is.
+func scaleDown(owners []string) string {
+	command := ""
+	for _, owner := range owners {
+		namespace, name, _ := strings.Cut(owner, "/")
+		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(scalable, kind) {
+			continue
+		}
+		if command == "" {
+			command = "kubectl -n " + namespace + " scale --replicas=0"
+		}
+		command += " " + name
+	}
+	return command
 }

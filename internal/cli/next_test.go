@@ -30,6 +30,12 @@ func TestEveryBlockerHasNextCommand(t *testing.T) {
 	})
 	must.Equal(t, kinds > 10, true)
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web-0"}}, "longhorn-system"), "kubectl -n default describe pod web-0")
+	owned := v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web-0"}, Owners: []string{"default/job/load", "default/statefulset/web", "default/deployment/api"}}
+	must.Equal(t, Next(owned, "longhorn-system"), "kubectl -n default scale --replicas=0 statefulset/web deployment/api")
+	owned.Owners = []string{"default/daemonset/web"}
+	must.Equal(t, Next(owned, "longhorn-system"), "kubectl -n default describe pod web-0", "no replicas to scale")
+	owned.Owners = []string{"default/statefulset/web;reboot"}
+	must.Equal(t, Next(owned, "longhorn-system"), "-")
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1"}, "longhorn-system"), "kubectl -n longhorn-system describe volumes.longhorn.io pvc-1")
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web;reboot"}}, "longhorn-system"), "-")
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/a --kubeconfig=x"}}, "longhorn-system"), "-")

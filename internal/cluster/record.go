@@ -140,7 +140,7 @@ func SetMounting(rollout *v1alpha1.NetworkRollout, m storage.Mounting) {
 func Blockers(blockers []catalog.Blocker) []v1alpha1.Blocker {
 	var list []v1alpha1.Blocker
 	for _, b := range blockers[:min(len(blockers), v1alpha1.MaxListed)] {
-		list = append(list, v1alpha1.Blocker{Kind: string(b.Kind), Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message})
+		list = append(list, v1alpha1.Blocker{Kind: string(b.Kind), Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Owners: b.Owners, Message: b.Message})
 	}
 	return list
 }

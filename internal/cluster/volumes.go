@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,9 +91,29 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 	if status := v.Status.KubernetesStatus; status.LastPodRefAt == "" {
 		for _, w := range status.WorkloadsStatus {
 			volume.Workloads = append(volume.Workloads, status.Namespace+"/"+w.PodName)
+			if owner := ownerOf(status.Namespace, w); owner != "" && !slices.Contains(volume.Owners, owner) {
+				volume.Owners = append(volume.Owners, owner)
+			}
 		}
 	}
 	return volume
+}
+
+// ofDeployment is the name that a Deployment gives its ReplicaSet: its own, and a hash in the alphabet of
+// k8s.io/apimachinery/pkg/util/rand.
+var ofDeployment = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}$`)
+
+// ownerOf returns what a user stops to stop the pod: namespace/kind/name, "" if the pod has no owner. The Deployment
+// stands for its ReplicaSet, which the Deployment would scale up again.
+func ownerOf(namespace string, w longhorn.WorkloadStatus) string {
+	kind, name := strings.ToLower(w.WorkloadType), w.WorkloadName
+	if kind == "" || name == "" {
+		return ""
+	}
+	if match := ofDeployment.FindStringSubmatch(name); kind == "replicaset" && match != nil {
+		kind, name = "deployment", match[1]
+	}
+	return namespace + "/" + kind + "/" + name
 }
 
 // attachment has the nodes of VolumeAttachments, and when the oldest of them was created.

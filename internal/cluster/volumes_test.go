@@ -58,6 +58,9 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 	detached, pv := volume("v", "rwx", "detached", ""), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)
 	unknown, used := rwx(), rwx("node-1")
 	unknown.Attached, used.Workloads = true, []string{"default/web-0"}
+	owned := rwx("node-1")
+	owned.Workloads = []string{"default/web-0", "default/web-1", "default/api-5d9c7b8f64-x2x4v", "default/load-tx7vq"}
+	owned.Owners = []string{"default/statefulset/web", "default/deployment/api", "default/replicaset/load"}
 	named := func(v *longhorn.Volume) { v.Status.KubernetesStatus.PVName = "static-pv" }
 	migratable := func(v *longhorn.Volume) { v.Spec.Migratable = true }
 	engines := func(engine, driver string) func(*longhorn.Volume) {
@@ -67,6 +70,14 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 		return func(v *longhorn.Volume) {
 			v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", LastPodRefAt: lastPodRefAt, WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
 		}
+	}
+	ofOwners := func(v *longhorn.Volume) {
+		v.Status.KubernetesStatus = longhorn.KubernetesStatus{Namespace: "default", WorkloadsStatus: []longhorn.WorkloadStatus{
+			{PodName: "web-0", WorkloadName: "web", WorkloadType: "StatefulSet"},
+			{PodName: "web-1", WorkloadName: "web", WorkloadType: "StatefulSet"},
+			{PodName: "api-5d9c7b8f64-x2x4v", WorkloadName: "api-5d9c7b8f64", WorkloadType: "ReplicaSet"},
+			{PodName: "load-tx7vq", WorkloadName: "load", WorkloadType: "ReplicaSet"},
+		}}
 	}
 	for name, test := range map[string]struct {
 		objects []client.Object
@@ -92,6 +103,7 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 		"data engine before Longhorn 1.6":  {[]client.Object{volume("v", "rwo", "detached", "", engines("", "v2"))}, unshared("v2")},
 		"data engine, Kubernetes only":     {[]client.Object{persistentVolumeOf("v", "v", corev1.ReadWriteOnce, map[string]string{"dataEngine": "v2"}), attachedTo("v", "node-2")}, unshared("v2", "node-2")},
 		"workloads":                        {[]client.Object{volume("v", "rwx", "attached", "node-1", usedBy(""))}, used},
+		"owners, with Deployments":         {[]client.Object{volume("v", "rwx", "attached", "node-1", ofOwners)}, owned},
 		"past workloads are left out":      {[]client.Object{volume("v", "rwx", "attached", "node-1", usedBy("2026-01-01T00:00:00Z"))}, rwx("node-1")},
 	} {
 		t.Run(name, func(t *testing.T) {

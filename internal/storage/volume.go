@@ -23,6 +23,8 @@ type Volume struct {
 	Since time.Time
 	// Workloads that use the volume: namespace/name of pods.
 	Workloads []string
+	// Owners of the workloads: namespace/kind/name, kind in lower case.
+	Owners []string
 	// Request of the annotations.
 	Request Request
 }

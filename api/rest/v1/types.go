@@ -46,6 +46,8 @@ type Blocker struct {
 	Nodes []string `json:"nodes,omitempty"`
 	// Workloads that use the blocker, as namespace/name of pods.
 	Workloads []string `json:"workloads,omitempty"`
+	// Owners to stop, so that the workloads stop, as namespace/kind/name.
+	Owners []string `json:"owners,omitempty"`
 	// Message says why the blocker delays the setting, and what to do.
 	Message string `json:"message,omitempty"`
 }

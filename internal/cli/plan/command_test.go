@@ -26,7 +26,7 @@ func clusterFacts() plan.Facts {
 	f := plan.Facts{
 		Profile: longhorn.Profile(), Reported: map[catalog.Name]plan.Reported{}, Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: rollout.Rollout{Volumes: []storage.Volume{
-			{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}},
+			{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}, Owners: []string{"default/statefulset/web"}},
 			{Name: "pvc-b", Engine: catalog.EngineV1},
 		}},
 		Components: []catalog.Component{

@@ -219,7 +219,7 @@ func (p *planner) wait(name catalog.Name, blockers []catalog.Blocker) {
 		if !known {
 			i = len(p.blockers)
 			p.listed[id] = i
-			p.blockers = append(p.blockers, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Message: b.Message}})
+			p.blockers = append(p.blockers, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Owners: b.Owners, Message: b.Message}})
 		}
 		if !slices.Contains(p.blockers[i].Settings, string(name)) {
 			p.blockers[i].Settings = append(p.blockers[i].Settings, string(name))

@@ -28,7 +28,7 @@ func waitingSetting() *v1alpha1.Setting {
 			LastTransitionTime: metav1.NewTime(time.Now().Add(-330 * time.Minute)),
 		}},
 		Blockers: []v1alpha1.Blocker{{
-			Kind: "Volume", Name: "pvc-a", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"},
+			Kind: "Volume", Name: "pvc-a", Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}, Owners: []string{"default/statefulset/web"},
 			Message: "volume is attached: stop the workloads that use it, so that it is detached",
 		}},
 	}

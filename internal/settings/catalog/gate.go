@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -36,16 +37,29 @@ const (
 	TimeOfSettle  = "networks.settle"
 )
 
+// RWXVolume is the noun of a shared volume in messages.
+const RWXVolume = "RWX volume"
+
 // Blocker is an object that keeps a setting from being applied.
 type Blocker struct {
 	Kind      BlockerKind
 	Name      string
 	Nodes     []string
 	Workloads []string
-	// Noun of a volume other than an RWX volume.
+	// Owners to stop, so that the workloads stop: namespace/kind/name.
+	Owners []string
+	// Noun of the volume; "" is an RWX volume.
 	Noun string
 	// Message says why the object blocks and what to do.
 	Message string
+}
+
+// AttachedVolume blocks what needs the volume detached. The noun is empty for an RWX volume.
+func AttachedVolume(v storage.Volume, noun string) Blocker {
+	return Blocker{
+		Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Owners: v.Owners, Noun: noun,
+		Message: cmp.Or(noun, RWXVolume) + " is attached: stop the workloads that use it, so that it is detached",
+	}
 }
 
 // SharedVolumeGate returns the attached non-migratable RWX volumes, which block the network of shared volumes.
@@ -54,10 +68,7 @@ func SharedVolumeGate(volumes []storage.Volume) []Blocker {
 	var blockers []Blocker
 	for _, v := range volumes {
 		if v.Shared && v.Attached {
-			blockers = append(blockers, Blocker{
-				Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads,
-				Message: "RWX volume is attached: stop the workloads that use it, so that it is detached",
-			})
+			blockers = append(blockers, AttachedVolume(v, ""))
 		}
 	}
 	slices.SortFunc(blockers, func(a, b Blocker) int { return strings.Compare(a.Name, b.Name) })

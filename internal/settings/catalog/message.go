@@ -61,7 +61,7 @@ func Short(blockers []Blocker) string {
 			names = append(names, blockers[i].Name)
 		}
 	}
-	return fmt.Sprintf("%s attached: %s", Count(volumes, cmp.Or(first.Noun, "RWX volume")), counted(names, volumes))
+	return fmt.Sprintf("%s attached: %s", Count(volumes, cmp.Or(first.Noun, RWXVolume)), counted(names, volumes))
 }
 
 // Count writes a number and its noun: `1 RWX volume`, `3 RWX volumes`.

@@ -16,10 +16,7 @@ func AttachedVolumes(volumes []storage.Volume, engines ...string) []catalog.Bloc
 	blockers := make([]catalog.Blocker, 0, len(volumes))
 	for i := range volumes {
 		if v := &volumes[i]; v.Attached && (len(engines) == 0 || slices.Contains(engines, v.Engine)) {
-			blockers = append(blockers, catalog.Blocker{
-				Kind: catalog.BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Noun: "volume",
-				Message: "volume is attached: stop the workloads that use it, so that it is detached",
-			})
+			blockers = append(blockers, catalog.AttachedVolume(*v, "volume"))
 		}
 	}
 	slices.SortFunc(blockers, func(a, b catalog.Blocker) int { return strings.Compare(a.Name, b.Name) })

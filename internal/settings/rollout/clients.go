@@ -175,7 +175,7 @@ func (r Rollout) restartBlockers(c storage.Client, volumes []string) (blockers [
 	for _, v := range volumes {
 		blockers = append(blockers, catalog.Blocker{
 			Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node}, Workloads: x.workloadsOf(v),
-			Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart", c.Pod),
+			Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod),
 		})
 	}
 	if len(blockers) == 0 && c.Revision != "" && c.Revision == r.DaemonSet.Revision {

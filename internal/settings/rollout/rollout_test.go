@@ -81,7 +81,7 @@ func pod(node, message string) catalog.Blocker {
 
 // inUse is the volume that blocks the restart of the client on node-1.
 func inUse(nodes ...string) catalog.Blocker {
-	return blocker(catalog.BlockedByVolume, "pvc-a", "RWX volume is attached where CSI plugin pod csi-node-1 must restart", nodes...)
+	return blocker(catalog.BlockedByVolume, "pvc-a", "RWX volume is attached where CSI plugin pod csi-node-1 must restart: drain the node, or stop the workloads", nodes...)
 }
 
 func applied(message string) Step {

@@ -109,10 +109,13 @@ type KubernetesStatus struct {
 	WorkloadsStatus []WorkloadStatus `json:"workloadsStatus,omitempty"`
 }
 
-// WorkloadStatus is one pod, with its phase.
+// WorkloadStatus is one pod, with its phase and owner.
 type WorkloadStatus struct {
 	PodName   string `json:"podName,omitempty"`
 	PodStatus string `json:"podStatus,omitempty"`
+	// WorkloadName and WorkloadType are the pod's first owner and its kind.
+	WorkloadName string `json:"workloadName,omitempty"`
+	WorkloadType string `json:"workloadType,omitempty"`
 }
 
 // VolumeList is a list of volumes.
