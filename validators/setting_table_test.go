@@ -128,7 +128,7 @@ var settingTable = slices.Concat(
 		}), clientsOnHost, networkRestarts),
 		applies("kube-system/storage-net", with("endpoint network malformed", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "ns/" }), malformedEndpoint, networkRestarts),
 		invalid("kube-system", idle, notANetwork+inCluster+orCluster),
-		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (this cluster has none yet)"+orCluster),
+		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (no network exists yet)"+orCluster),
 		invalid("x", networksNamed(8), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7)"+orCluster),
 		invalid("x", with("networks unknown", func(c *cluster) { c.Rollout.Networks = nil }), notANetwork+orCluster),
 		invalid("x", networksNamed(10), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)"+orCluster),

@@ -37,7 +37,7 @@ func hint(networks map[storage.Network]bool) string {
 		return ""
 	}
 	if len(networks) == 0 {
-		return " (this cluster has none yet)"
+		return " (no network exists yet)"
 	}
 	var names []string
 	for n := range networks {

@@ -31,13 +31,13 @@ func configurationIn(o *unstructured.Unstructured) (is bool, err error) {
 	return true, err
 }
 
-// withDefaultSettings adds the settings that longhorn-manager sets when it starts: those in its ConfigMap
+// withDefaultSettings has the settings that longhorn-manager sets when it starts in place of its ConfigMap
 // longhorn-default-setting, the chart's defaultSettings.
 func withDefaultSettings(manifests []manifest) []manifest {
 	var all []manifest
 	for _, m := range manifests {
-		all = append(all, m)
 		if m.GetKind() != "ConfigMap" || m.GetAPIVersion() != "v1" || m.GetName() != longhorn.DefaultSettings {
+			all = append(all, m)
 			continue
 		}
 		text, _, _ := unstructured.NestedString(m.Object, "data", longhorn.DefaultSettingsKey)
@@ -50,7 +50,7 @@ func withDefaultSettings(manifests []manifest) []manifest {
 			setting.SetGroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))
 			setting.SetNamespace(m.GetNamespace())
 			setting.SetName(name)
-			all = append(all, manifest{Unstructured: setting, file: m.file, line: m.line})
+			all = append(all, manifest{Unstructured: setting, file: m.file, line: m.line, inside: m.GetName()})
 		}
 	}
 	return all

@@ -25,6 +25,8 @@ type manifest struct {
 	file string
 	// line of the file where the document begins, from 1.
 	line int
+	// inside is the ConfigMap that has the object in its data; "" is none.
+	inside string
 	// created: a controller creates the object, and never updates it.
 	created bool
 }

@@ -58,7 +58,7 @@ func TestDirectoryIsReviewedWithoutCluster(t *testing.T) {
 // An empty cluster and no fault: nothing is printed but the summary.
 func TestGoodManifestsExitWithZero(t *testing.T) {
 	out := run(t, nil, "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nmetadata: {name: endpoint-network-for-rwx-volume, namespace: longhorn-system}\nvalue: ''\n", "-f", "-")
-	contains(t, out, "1 manifest reviewed: 0 refused")
+	contains(t, out, "1 object reviewed: 0 refused")
 }
 
 func TestPriorityClassesOfKubernetesAreKnown(t *testing.T) {
@@ -77,8 +77,8 @@ data:
     storage-network: kube-system
     guaranteed-instance-manager-cpu: 20
 `, "-f", "-")
-	contains(t, out, "REFUSED: Setting longhorn-system/storage-network  (-:1)")
-	contains(t, out, "3 manifests reviewed: 1 refused")
+	contains(t, out, "REFUSED: Setting longhorn-system/storage-network in ConfigMap longhorn-default-setting  (-:1)")
+	contains(t, out, "3 objects reviewed: 1 refused")
 }
 
 func TestOwnConfigurationIsReviewed(t *testing.T) {
@@ -90,7 +90,7 @@ data:
     apiVersion: config.fairlead.io/v1alpha1
     kind: Configuration
 `
-	contains(t, run(t, nil, object, "-f", "-"), "1 manifest reviewed: 0 refused")
+	contains(t, run(t, nil, object, "-f", "-"), "1 object reviewed: 0 refused")
 	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml: reading YAML: unknown field "networks.gaet"`)
 }
 
@@ -100,8 +100,8 @@ func TestSubdirectoriesAreReviewedOnRequest(t *testing.T) {
 		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
 		must.Do(t, os.WriteFile(filepath.Join(dir, file), []byte("apiVersion: longhorn.io/v1beta2\nkind: Setting\nmetadata: {name: "+name+", namespace: longhorn-system}\nvalue: ''\n"), 0o644))
 	}
-	contains(t, run(t, nil, "", "-f", dir), "1 manifest reviewed")
-	contains(t, run(t, nil, "", "-R", "-f", dir), "2 manifests reviewed")
+	contains(t, run(t, nil, "", "-f", dir), "1 object reviewed")
+	contains(t, run(t, nil, "", "-R", "-f", dir), "2 objects reviewed")
 }
 
 func TestWarningsAsErrors(t *testing.T) {
@@ -122,7 +122,7 @@ func TestManifestsAreJudgedOnFactsOfCluster(t *testing.T) {
 	out := run(t, nil, setting("storage-network", "kube-system/absent")+setting("priority-class", "longhorn-critical"), args...)
 	contains(t, out, "Cluster c (http://127.0.0.1")
 	contains(t, out, "kube-system/absent")
-	contains(t, out, "2 manifests reviewed: 0 refused, 0 undecided, 0 patched, 1 with warnings.") // one value is the cluster's already
+	contains(t, out, "2 objects reviewed: 0 refused, 0 undecided, 0 patched, 1 with warnings.") // one value is the cluster's already
 	contains(t, run(t, cli.ExitWrong, setting("priority-class", "absent"), args...), "refused: ")
 }
 
@@ -183,7 +183,7 @@ spec: {accessModes: [ReadWriteMany]}
 	set := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec: {volumeClaimTemplates: [{metadata: {name: data, annotations: {fairlead.io/volume-addresses: x}}}]}\n"
 	run(t, cli.ExitWrong, set, "-f", "-")
 	server := clitest.ServeAPI(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-0"}})
-	contains(t, run(t, nil, set, "-f", "-", "--facts", "cluster", "--kubeconfig", clitest.Kubeconfig(t, server)), "0 manifests reviewed")
+	contains(t, run(t, nil, set, "-f", "-", "--facts", "cluster", "--kubeconfig", clitest.Kubeconfig(t, server)), "0 objects reviewed")
 }
 
 func TestBadInputNamesFileAndLine(t *testing.T) {

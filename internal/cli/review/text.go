@@ -39,9 +39,9 @@ func writeText(out io.Writer, v reviewView) {
 	s := v.Summary
 	cli.WriteLine(out, "")
 	cli.WriteLine(out, "%s reviewed: %d refused, %d undecided, %d patched, %d with warnings.",
-		catalog.Count(s.Reviewed, "manifest"), s.Refused, s.Undecided, s.Patched, s.Warned)
+		catalog.Count(s.Reviewed, "object"), s.Refused, s.Undecided, s.Patched, s.Warned)
 	if s.NotAsked > 0 {
-		cli.WriteLine(out, "%s: no rule of Fairlead is about them.", catalog.Count(s.NotAsked, "other manifest"))
+		cli.WriteLine(out, "No rule of Fairlead is about %s.", catalog.Count(s.NotAsked, "other object"))
 	}
 }
 

@@ -79,6 +79,9 @@ func newView(m manifest, o *unstructured.Unstructured) objectView {
 	if o.GetNamespace() != "" {
 		title = o.GetNamespace() + "/" + title
 	}
+	if m.inside != "" {
+		title += " in ConfigMap " + m.inside
+	}
 	return objectView{
 		File: m.file, Line: m.line, APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 		Operation: string(admissionv1.Create), Denials: []string{}, Warnings: []string{}, Errors: []string{}, Entries: []entryView{},
