@@ -20,7 +20,11 @@ func (z *zone) follow(settings []string) map[string][]invariants.Progress {
 	z.Helper()
 	writes, err := z.ReadWrites()
 	z.must(err)
-	return z.replay.Follow(writes, settings...)
+	var names []string
+	for _, name := range settings {
+		names = append(names, z.settingName(name))
+	}
+	return z.replay.Follow(writes, names...)
 }
 
 // appliedZone is nil once settings have their values, and are applied: Longhorn's say so, and Fairlead's where it is installed.
@@ -34,10 +38,16 @@ func (z *zone) appliedZone(settings []string, to int) error {
 			continue
 		}
 		var own v1alpha1.Setting
-		if err := z.Client.Get(z.ctx, key(name), &own); err != nil {
+		if err := z.Client.Get(z.ctx, key(z.settingName(name)), &own); err != nil {
 			return err
 		}
-		if own.Status.EffectiveValue != z.Version.Zone[name][to] || !own.Status.Applied {
+		want := z.Version.Zone[name][to]
+		if name == StorageNetworkForRWX && !z.Version.HasSwitch() { // the value is a network
+			if want, err = z.Text(z.ctx, "Setting", z.settingName(name), "value"); err != nil {
+				return err
+			}
+		}
+		if own.Status.EffectiveValue != want || !own.Status.Applied {
 			return fmt.Errorf("fairlead's setting %s is at %q, applied: %v: %v", name, own.Status.EffectiveValue, own.Status.Applied, own.Status.Blockers)
 		}
 	}

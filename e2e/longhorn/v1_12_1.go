@@ -13,6 +13,7 @@ var v1_12_1 = Version{
 		"engine-image-pod-liveness-probe-failure-threshold": {"3", "4"},
 		"engine-image-pod-liveness-probe-period":            {"5", "6"},
 		"engine-image-pod-liveness-probe-timeout":           {"4", "5"},
+		"data-engine-number-of-cpu-cores":                   {`{"v2":"0"}`, `{"v2":"2"}`},
 		"data-engine-cpu-isolation-enabled":                 {`{"v2":"false"}`, `{"v2":"true"}`},
 		"data-engine-iobuf-large-pool-size":                 {`{"v2":"1024"}`, `{"v2":"2048"}`},
 		"data-engine-iobuf-small-pool-size":                 {`{"v2":"8192"}`, `{"v2":"16384"}`},
