@@ -73,6 +73,27 @@ type NetworkRolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	OutOfLine []OutOfLine `json:"outOfLine,omitempty"`
+	// DeadMounts lists workloads that have lost a mount and that Fairlead does not restart.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	DeadMounts []DeadMount `json:"deadMounts,omitempty"`
+}
+
+// DeadMount is a workload pod whose volumes do not answer, because the network namespace
+// of the mount is gone.
+type DeadMount struct {
+	// Pod is namespace/name of the workload pod.
+	Pod string `json:"pod"`
+	// Node of the pod.
+	Node string `json:"node"`
+	// Volumes that do not answer.
+	//
+	// +listType=atomic
+	Volumes []string `json:"volumes"`
+	// Message says why the mount is dead, why the pod is not restarted, and what to do.
+	Message string `json:"message"`
 }
 
 // RefusedWrite is a write that the API server refused.

@@ -76,8 +76,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	switch {
 	case kit.IsRefused(err):
 		v.Reason, v.Detail = reasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
-		r.report(n, pod, v)
-		n.left[v.Reason]++
+		r.leave(n, pod, w, v, policy)
 		return false, refusedRetry, nil
 	case apierrors.IsNotFound(err):
 		return false, 0, nil
@@ -85,7 +84,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
 		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
-		r.report(n, pod, v)
+		r.leave(n, pod, w, v, policy)
 		return false, budgetRetry, nil
 	}
 	return false, 0, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)

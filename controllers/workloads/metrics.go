@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
@@ -50,7 +51,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
 		m.restarts.WithLabelValues(reason)
 	}
-	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, reasonRefused} {
+	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, reasonRefused, reasonBudget} {
 		m.dead.WithLabelValues(reason)
 	}
 	for _, reason := range []string{storage.ReasonNoClient, storage.ReasonSeveralClients} {
@@ -87,7 +88,11 @@ func (m *metrics) waiting(node, reason string) {
 }
 
 // left replaces the dead mounts of a node.
-func (m *metrics) left(node string, reasons map[string]int) {
+func (m *metrics) left(node string, pods map[types.UID]left) {
+	reasons := map[string]int{}
+	for _, l := range pods {
+		reasons[l.reason]++
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for reason, n := range m.byNode[node] {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,8 +69,8 @@ type node struct {
 	waiting []corev1.Pod
 	// inFlight pods were terminating when listed, or were evicted since.
 	inFlight int
-	// left are the dead mounts of pods that are not restarted, by reason.
-	left map[string]int
+	// left are pods with a dead mount that are not restarted.
+	left map[types.UID]left
 	// reported are the reasons of verdicts that events were written for, by the pod's UID.
 	reported kit.Once[types.UID, string]
 	// settled: nothing is due until something changes.
@@ -101,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if len(clients) == 0 {
 		r.forget(request.Name)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.record(ctx, request.Name, nil)
 	}
 	ready, reason := storage.MountingClient(clients, policy.Applied)
 	if ready == nil {
@@ -188,7 +187,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 	var problems []error
 	var waiting []corev1.Pod
 	if fresh {
-		n.left = map[string]int{}
+		n.left = map[types.UID]left{}
 	}
 	for i := range pods {
 		pod := &pods[i]
@@ -205,8 +204,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 			r.report(n, pod, v)
 		case v.State != storage.Dead || v.After > 0:
 		case !v.Restart:
-			r.report(n, pod, v)
-			n.left[v.Reason]++
+			r.leave(n, pod, w, v, policy)
 			nextList = kit.Earliest(nextList, leftDead)
 		case n.inFlight >= perNode:
 			nextList = kit.Earliest(nextList, pace)
@@ -228,7 +226,8 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 		}
 	}
 	n.waiting = waiting
-	r.metrics.left(name, maps.Clone(n.left))
+	r.metrics.left(name, n.left)
+	problems = append(problems, r.record(ctx, name, n.left))
 	return nextList, nextTurn, errors.Join(problems...)
 }
 

@@ -138,6 +138,13 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 	if err := r.addPublished(ctx, f.Published); err != nil {
 		return f, err
 	}
+	if object, err := r.RolloutObject(ctx); err == nil {
+		for _, d := range object.Status.DeadMounts {
+			f.Dead = append(f.Dead, storage.DeadMount(d))
+		}
+	} else if client.IgnoreNotFound(err) != nil {
+		return f, err
+	}
 	return f, eachHere(ctx, r, &longhorn.ShareManagerList{}, "share managers", func(sm *longhorn.ShareManager) {
 		f.Endpoints[sm.Name], f.Failed[sm.Name] = sm.Status.Endpoint, sm.Status.State == longhorn.ShareManagerError
 	})

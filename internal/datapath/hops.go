@@ -15,6 +15,21 @@ func hop(kind Kind, name string, network storage.Attachment) Hop {
 	return Hop{Kind: kind, Name: name, Network: network.String(), Addresses: []string{}, State: OK}
 }
 
+// deadMounts are the workloads of the volume whose mount is dead. The record may be older than the volume's use.
+func (x index) deadMounts(v storage.Volume) (hops []Hop) {
+	for _, d := range x.Dead {
+		gone := len(v.Workloads) > 0 && !slices.Contains(v.Workloads, d.Pod)
+		if !slices.Contains(d.Volumes, v.Name) || !slices.Contains(v.Nodes, d.Node) || gone {
+			continue
+		}
+		h := hop(Workload, d.Pod, storage.Attachment{})
+		h.Node = d.Node
+		namespace, pod, _ := strings.Cut(d.Pod, "/")
+		hops = append(hops, h.wrong(fmt.Sprintf("pod %s: %s", d.Pod, d.Message), fmt.Sprintf("kubectl -n %s delete pod %s", namespace, pod)))
+	}
+	return hops
+}
+
 // client is the CSI plugin pod of a node that mounts the volume. A pod on the wanted network may still restart for the
 // networks of other volumes.
 func (x index) client(node string, network, wanted storage.Attachment, volume string) Hop {

@@ -21,6 +21,8 @@ type Facts struct {
 	Published map[string][]netip.Addr
 	// Endpoints are the NFS URLs that the storage system gives its clients, by volume.
 	Endpoints map[string]string
+	// Dead are workloads with a dead mount that are not restarted.
+	Dead []storage.DeadMount
 	// Failed has the volumes whose server has failed, by the storage system.
 	Failed        map[string]bool
 	ClusterDomain string
@@ -48,6 +50,8 @@ type Kind string
 
 // Kinds, in the order of the traffic.
 const (
+	// Workload: a pod that has lost its mount. Other workloads are no hop.
+	Workload  Kind = "workload"
 	Client    Kind = "client"
 	Endpoint  Kind = "endpoint"
 	Service   Kind = "service"
@@ -163,6 +167,7 @@ func (x index) path(v storage.Volume) Path {
 		p.Network = &text
 	}
 	if v.Attached {
+		p.Hops = append(p.Hops, x.deadMounts(v)...)
 		for _, node := range v.Nodes {
 			p.Hops = append(p.Hops, x.client(node, network, wanted, v.Name))
 		}

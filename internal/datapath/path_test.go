@@ -65,6 +65,18 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"client will join another volume's network": {func(f *Facts) {
 			f.Rollout.Record.VolumeClients = []storage.Attachment{storage.VolumeAttachment(other.Network)}
 		}, OK, "", "", ""},
+		"workload with a dead mount": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Message: "its NFS mount does not answer"}}
+		}, Wrong, Workload, "pod default/web-0: its NFS mount does not answer", "kubectl -n default delete pod web-0"},
+		"dead mount of a workload that is gone": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-1", Node: "node-1", Volumes: []string{"pvc-a"}}}
+		}, OK, "", "", ""},
+		"dead mount where the volume is no longer attached": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-2", Volumes: []string{"pvc-a"}}}
+		}, OK, "", "", ""},
+		"dead mount of another volume": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-b"}}}
+		}, OK, "", "", ""},
 		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
 		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,

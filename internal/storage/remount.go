@@ -28,6 +28,15 @@ type Restarts struct {
 	Now       time.Time
 }
 
+// DeadMount is a workload pod with dead mounts that is not restarted.
+type DeadMount struct {
+	// Pod is namespace/name.
+	Pod, Node string
+	Volumes   []string
+	// Message says why, and what to do.
+	Message string
+}
+
 // MountState says what is known of a workload's mounts.
 type MountState string
 
@@ -202,6 +211,14 @@ func (r Restarts) effectOn(m Mount, w Workload) (effect, string) {
 		return survives, ReasonNotApplied
 	}
 	return r.Mounting.effectOnNetwork(w), ""
+}
+
+// Lost returns the volumes of a workload that Judge finds dead.
+func Lost(w Workload, r Restarts) []string {
+	if volume, _ := requested(w, r); volume != "" {
+		return []string{volume}
+	}
+	return affectedMounts(w, r).dying
 }
 
 // requested is the volume that the storage system asks to mount again, and the remaining delay. As in

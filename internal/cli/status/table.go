@@ -156,7 +156,7 @@ func writeVolume(out io.Writer, v datapath.Path, cluster string) {
 	fmt.Fprintln(out)
 	cli.WriteRows(out, v.Hops, func(h datapath.Hop) []string {
 		network := NetworkName(h.Network)
-		if h.Kind == datapath.Endpoint || h.Name == "" {
+		if h.Kind == datapath.Endpoint || h.Kind == datapath.Workload || h.Name == "" {
 			network = "-"
 		}
 		return []string{string(h.Kind), cli.OrDash(h.Name), cli.OrDash(h.Node), network, cli.List(h.Addresses), string(h.State)}

@@ -90,10 +90,13 @@ const (
 // draw puts the hops of a path into columns.
 func draw(v datapath.Path) picture {
 	p := picture{networks: []string{""}, Description: describe(v)}
+	workloads := box{Kind: "Workloads", Texts: listOf(v.Workloads, "no workload"), State: datapath.OK, Color: -1}
 	service := box{Kind: "Service", State: datapath.OK, Color: -1}
 	var clients, servers []box
 	for _, h := range v.Hops {
 		switch h.Kind {
+		case datapath.Workload: // its name is in the list
+			workloads.State = datapath.Worse(workloads.State, h.State)
 		case datapath.Client:
 			clients = append(clients, p.box("Client on the node", h, h.Node))
 		case datapath.Server:
@@ -113,7 +116,7 @@ func draw(v datapath.Path) picture {
 		slices.SortStableFunc(clients, func(a, b box) int { return b.State.Severity() - a.State.Severity() })
 		clients = append(clients[:mostClients], box{Kind: "More clients", Texts: []string{fmt.Sprintf("and %d more nodes", hidden)}, Color: -1})
 	}
-	p.add(box{Kind: "Workloads", Texts: listOf(v.Workloads, "no workload"), Color: -1})
+	p.add(workloads)
 	p.add(clients...)
 	if len(service.Texts) > 0 {
 		p.add(service)
@@ -150,7 +153,7 @@ func describe(v datapath.Path) string {
 		if h.Node != "" {
 			part += " on node " + h.Node
 		}
-		if h.Kind != datapath.Endpoint {
+		if h.Kind != datapath.Endpoint && h.Kind != datapath.Workload {
 			part += ", " + status.NetworkName(h.Network)
 		}
 		parts = append(parts, part+": "+string(h.State))
