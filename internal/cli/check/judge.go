@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
@@ -58,7 +58,7 @@ type facts struct {
 	// denied is what an installation creates and this user may not.
 	denied        []string
 	configuration *config.Configuration
-	installation  status.Installation
+	installation  installation.Health
 }
 
 func (f facts) has(group schema.GroupKind) bool { return f.kinds[group] }

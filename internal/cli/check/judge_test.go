@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
@@ -27,7 +27,7 @@ func ready(t *testing.T) facts {
 	return facts{
 		kubernetes: "v1.36.3", kinds: map[schema.GroupKind]bool{certificates: true, cluster.NetworkKind.GroupKind(): true},
 		networks: []string{"kube-system/storage-net"}, profile: &p, values: map[catalog.Name]string{catalog.SystemVersion: "v1.7.2"},
-		configuration: c, installation: status.Installation{Missing: true, Findings: []string{"Fairlead is not installed"}},
+		configuration: c, installation: installation.Health{Missing: true, Findings: []string{"Fairlead is not installed"}},
 	}
 }
 
@@ -36,7 +36,7 @@ func install(f *facts) {
 	for _, kind := range ownKinds {
 		f.kinds[schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: kind}] = true
 	}
-	f.installation = status.Installation{State: datapath.OK, Leader: "fairlead-controller-1"}
+	f.installation = installation.Health{State: datapath.OK, Leader: "fairlead-controller-1"}
 }
 
 func TestFindings(t *testing.T) {
@@ -71,7 +71,7 @@ func TestFindings(t *testing.T) {
 		}, datapath.Wrong, "Fairlead", "no kind Setting", "manifests/crds"},
 		"webhooks do not run": {func(f *facts) {
 			install(f)
-			f.installation = status.Installation{State: datapath.Wrong, Findings: []string{"no replica"}}
+			f.installation = installation.Health{State: datapath.Wrong, Findings: []string{"no replica"}}
 		}, datapath.Wrong, "Fairlead", "no replica", ""},
 		"fencing": {func(f *facts) { f.configuration.Fencing.Profiles = make([]config.FencingProfile, 1) }, datapath.Wrong, "csi-addons", "is not installed", "docs/fencing-setup.md"},
 	} {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -59,7 +59,7 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 			return f, err
 		}
 	}
-	f.installation, err = status.ReadInstallation(ctx, live, now)
+	f.installation, err = installation.Read(ctx, live, now)
 	if err := readable("Fairlead's own objects", err); err != nil {
 		return f, err
 	}

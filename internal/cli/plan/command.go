@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cli/status"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -60,10 +60,8 @@ Exit codes:
 				return cli.Explain(err)
 			}
 			// A plan is for a Fairlead that works, and runs the configuration in the cluster.
-			if own, err := status.ReadInstallation(cmd.Context(), p.Live, time.Now()); err == nil {
-				for _, finding := range own.Findings {
-					cli.WriteLine(cmd.ErrOrStderr(), "Warning: Fairlead itself: %s", finding)
-				}
+			if err := installation.Warn(cmd.Context(), cmd.ErrOrStderr(), p.Live, time.Now()); err != nil {
+				return cli.Explain(err)
 			}
 			return show(o.Out(cmd), view, o.Output)
 		},

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
@@ -42,6 +43,9 @@ Exit codes:
 			p, err := o.Open(cmd)
 			if err != nil {
 				return err
+			}
+			if err := installation.Warn(cmd.Context(), cmd.ErrOrStderr(), p.Live, time.Now()); err != nil {
+				return cli.Explain(err)
 			}
 			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
@@ -25,9 +26,9 @@ import (
 
 // Read reads the state of the whole cluster once.
 func Read(ctx context.Context, targets []cli.Target, live client.Reader, now time.Time) (View, error) {
-	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: Installation{Findings: []string{}}}
+	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: installation.Health{Findings: []string{}}}
 	var err error
-	v.Installation, err = ReadInstallation(ctx, live, now)
+	v.Installation, err = installation.Read(ctx, live, now)
 	if err := v.note("Fairlead's own replicas, lease and webhooks", err); err != nil {
 		return v, err
 	}

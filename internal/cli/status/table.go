@@ -29,7 +29,7 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 	cli.WriteList(out, v.LostNodes, func(n LostNode) []string {
 		next := cli.OrDash(n.Next)
 		if n.OnlyIf != "" {
-			next += " (only if " + n.OnlyIf + ")"
+			next += "  # only if " + n.OnlyIf // a comment to a shell
 		}
 		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), next}
 	}, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "NEXT")

@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/internal/cli/fences"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -19,7 +20,7 @@ type View struct {
 	// State is the worst state of all parts: ok, waiting or wrong.
 	State datapath.State `json:"state"`
 	// Installation is the state of Fairlead itself.
-	Installation Installation `json:"installation"`
+	Installation installation.Health `json:"installation"`
 
 	Profiles    []ProfileView `json:"profiles"`
 	LostNodes   []LostNode    `json:"lostNodes"`

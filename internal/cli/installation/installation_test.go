@@ -1,4 +1,4 @@
-package status
+package installation
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -19,7 +20,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -38,6 +38,17 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 				d.Spec.Replicas, d.Status.ReadyReplicas = ptr.To[int32](0), 0
 			}
 		}, datapath.Wrong, "fairlead-webhook is scaled to 0: settings of the danger zone can't be changed"},
+		// Regression: that no controller leads was a second finding, whose command has no pod to ask.
+		"controller scaled to 0": {func(o client.Object) {
+			switch o := o.(type) {
+			case *appsv1.Deployment:
+				if o.Name == controller {
+					o.Spec.Replicas, o.Status.ReadyReplicas = ptr.To[int32](0), 0
+				}
+			case *coordinationv1.Lease:
+				o.Spec.HolderIdentity = nil
+			}
+		}, datapath.Wrong, "fairlead-controller is scaled to 0: no setting is applied"},
 		"none ready": {func(o client.Object) {
 			if d, ok := o.(*appsv1.Deployment); ok && d.Name == controller {
 				d.Status.ReadyReplicas = 0
@@ -70,16 +81,28 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 			for _, o := range all {
 				test.change(o)
 			}
-			i, err := ReadInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, all...), clitest.Noon)
+			i, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{}, all...), clitest.Noon)
 			must.True(t, err == nil && i.State == test.state, "state %s, %v: %q", i.State, err, i.Findings)
 			must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), test.want) && len(i.Findings) == min(len(test.want), 1), "got %q", i.Findings)
 		})
 	}
 }
 
+func TestWarningsNeedNoRight(t *testing.T) {
+	var out strings.Builder
+	none := clitest.Client(t, interceptor.Funcs{})
+	must.Do(t, Warn(t.Context(), &out, none, clitest.Noon))
+	must.Equal(t, out.String(), "Warning: Fairlead itself: Fairlead is not installed in namespace fairlead-system: see docs/install.md\n")
+	out.Reset()
+	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), webhooks, nil)
+	refuse := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return forbidden }}
+	must.Do(t, Warn(t.Context(), &out, clitest.Client(t, refuse), clitest.Noon))
+	must.Equal(t, out.String(), "")
+}
+
 func TestMalformedConfigurationIsReported(t *testing.T) {
 	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own}, Data: map[string]string{cli.ConfigurationKey: "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnetworks: {gaet: node}\n"}}
-	i, err := ReadInstallation(t.Context(), clitest.Client(t, interceptor.Funcs{}, append(objects.Installation(clitest.Noon), configuration)...), clitest.Noon)
+	i, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{}, append(objects.Installation(clitest.Noon), configuration)...), clitest.Noon)
 	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], `correct it. reading YAML: unknown field "networks.gaet"`), "%v: %q", err, i.Findings)
 }
 
@@ -90,18 +113,8 @@ func TestMissingKindsAreReported(t *testing.T) {
 		}
 		return c.List(ctx, list, options...)
 	}}
-	i, err := ReadInstallation(t.Context(), clitest.Client(t, refuse, objects.Installation(clitest.Noon)...), clitest.Noon)
+	i, err := Read(t.Context(), clitest.Client(t, refuse, objects.Installation(clitest.Noon)...), clitest.Noon)
 	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], "kubectl apply --server-side -k manifests/crds"), "%v: %q", err, i.Findings)
-}
-
-func TestMaintenanceWindowsAreShown(t *testing.T) {
-	c, err := config.Parse([]byte("apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nmaintenanceWindows: [{days: [Sun], start: '22:00', length: 4h}]\n"))
-	must.Do(t, err)
-	w := windowsOf(c, clitest.Noon) // a Thursday
-	must.Equal(t, w.Configured, []string{"Sun 22:00 for 4h0m0s (UTC)"})
-	must.Equal(t, w.OpensText(), "2026-01-04T22:00:00Z")
-	must.True(t, windowsOf(c, clitest.Noon.Add(83*time.Hour)).Opens == nil, "the window is closed on Sunday at 23:00")
-	must.True(t, windowsOf(c, clitest.Noon.Add(87*time.Hour)).Opens != nil, "the window is open on Monday at 03:00")
 }
 
 func TestConfigurationThatDoesNotRunIsReported(t *testing.T) {

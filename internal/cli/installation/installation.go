@@ -1,8 +1,10 @@
-package status
+// Package installation says whether Fairlead itself works in a cluster, as status, check and warnings of other commands show.
+package installation
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -22,8 +24,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/datapath"
 )
 
-// Installation is the state of Fairlead itself.
-type Installation struct {
+// Health is the state of Fairlead itself.
+type Health struct {
 	State datapath.State `json:"state"`
 	// Missing: Fairlead is not installed.
 	Missing bool `json:"missing,omitempty"`
@@ -36,7 +38,7 @@ type Installation struct {
 }
 
 // StateOf a finding.
-func (i Installation) StateOf(finding int) datapath.State {
+func (i Health) StateOf(finding int) datapath.State {
 	if finding < len(i.states) {
 		return i.states[finding]
 	}
@@ -66,37 +68,50 @@ type ownObjects struct {
 	withoutKinds bool
 }
 
-// ReadInstallation reads the objects of Fairlead itself and judges them.
-func ReadInstallation(ctx context.Context, live client.Reader, now time.Time) (Installation, error) {
+// Read reads the objects of Fairlead itself and judges them.
+func Read(ctx context.Context, live client.Reader, now time.Time) (Health, error) {
 	o := ownObjects{deployments: map[string]*appsv1.Deployment{}}
 	var err error
 	for _, name := range []string{webhooks, controller} {
 		if o.deployments[name], err = there(ctx, live, ownNamespace, name, &appsv1.Deployment{}); err != nil {
-			return Installation{}, err
+			return Health{}, err
 		}
 	}
 	if o.lease, err = there(ctx, live, ownNamespace, controller, &coordinationv1.Lease{}); err != nil {
-		return Installation{}, err
+		return Health{}, err
 	}
 	if o.mutating, err = there(ctx, live, "", own, &admissionregistrationv1.MutatingWebhookConfiguration{}); err != nil {
-		return Installation{}, err
+		return Health{}, err
 	}
 	if o.validating, err = there(ctx, live, "", own, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
-		return Installation{}, err
+		return Health{}, err
 	}
 	if o.configured, err = there(ctx, live, ownNamespace, own, &corev1.ConfigMap{}); err != nil {
-		return Installation{}, err
+		return Health{}, err
 	}
 	err = live.List(ctx, &v1alpha1.SettingList{}, client.Limit(1))
 	if o.withoutKinds = lists.NotInstalled(err); err != nil && !o.withoutKinds {
-		return Installation{}, fmt.Errorf("listing settings.%s: %w", v1alpha1.GroupVersion.Group, err)
+		return Health{}, fmt.Errorf("listing settings.%s: %w", v1alpha1.GroupVersion.Group, err)
 	}
 	var pods corev1.PodList
 	if err := lists.NewLive(live).List(ctx, &pods, client.InNamespace(ownNamespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
-		return Installation{}, fmt.Errorf("listing pods of namespace %s: %w", ownNamespace, err)
+		return Health{}, fmt.Errorf("listing pods of namespace %s: %w", ownNamespace, err)
 	}
 	o.pods = pods.Items
 	return o.judge(now), nil
+}
+
+// Warn writes what is not as it should be with Fairlead itself. What a record says may be old then. A right to read
+// that the caller lacks is no error.
+func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time) error {
+	h, err := Read(ctx, live, now)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	for _, finding := range h.Findings {
+		cli.WriteLine(out, "Warning: Fairlead itself: %s", finding)
+	}
+	return err
 }
 
 // there reads an object; nil if there is none.
@@ -110,8 +125,8 @@ func there[T client.Object](ctx context.Context, live client.Reader, namespace, 
 }
 
 // judge is pure.
-func (o ownObjects) judge(now time.Time) Installation {
-	i := Installation{State: datapath.OK, Findings: []string{}}
+func (o ownObjects) judge(now time.Time) Health {
+	i := Health{State: datapath.OK, Findings: []string{}}
 	if o.deployments[webhooks] == nil && o.deployments[controller] == nil && o.mutating == nil && o.validating == nil {
 		i.Missing = true
 		i.find(datapath.Wrong, "Fairlead is not installed in namespace %s: see docs/install.md", ownNamespace)
@@ -122,7 +137,9 @@ func (o ownObjects) judge(now time.Time) Installation {
 	}
 	i.replicas(webhooks, o.deployments[webhooks], "settings of the danger zone can't be changed, and new pods and Services do not get their network")
 	i.replicas(controller, o.deployments[controller], "no setting is applied, and no endpoint is published")
-	i.leads(o.lease, now)
+	if d := o.deployments[controller]; d != nil && ptr.Deref(d.Spec.Replicas, 1) > 0 {
+		i.leads(o.lease, now)
+	}
 	var without []string
 	count := 0
 	for _, w := range ptr.Deref(o.mutating, admissionregistrationv1.MutatingWebhookConfiguration{}).Webhooks {
@@ -166,12 +183,12 @@ func malformed(c *corev1.ConfigMap) error {
 	return err
 }
 
-func (i *Installation) find(state datapath.State, format string, args ...any) {
+func (i *Health) find(state datapath.State, format string, args ...any) {
 	i.State, i.Findings, i.states = datapath.Worse(i.State, state), append(i.Findings, fmt.Sprintf(format, args...)), append(i.states, state)
 }
 
 // replicas judges a Deployment. without says what does not work while no replica runs.
-func (i *Installation) replicas(name string, d *appsv1.Deployment, without string) {
+func (i *Health) replicas(name string, d *appsv1.Deployment, without string) {
 	look := fmt.Sprintf("kubectl -n %s describe pods", ownNamespace)
 	switch {
 	case d == nil:
@@ -186,7 +203,7 @@ func (i *Installation) replicas(name string, d *appsv1.Deployment, without strin
 }
 
 // leads judges the Lease of the controller.
-func (i *Installation) leads(lease *coordinationv1.Lease, now time.Time) {
+func (i *Health) leads(lease *coordinationv1.Lease, now time.Time) {
 	holder, renewed := "", time.Time{}
 	if lease != nil {
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
