@@ -47,6 +47,9 @@ func (s scene) changesAllOfZone() {
 	}
 	s.must(s.Manager.call(s.ctx, http.MethodGet, "settings", nil, &answer))
 	want, changed := map[string]bool{}, map[string]bool{}
+	for _, name := range s.Version.Fixed {
+		changed[name] = true
+	}
 	for _, setting := range answer.Data {
 		if setting.Definition.Category == "danger Zone" {
 			want[setting.Name] = true

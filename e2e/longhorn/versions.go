@@ -26,8 +26,10 @@ type Version struct {
 	BackOff time.Duration
 	// AppliedStays are settings of which it never writes applied: false, so that its true is of the value before.
 	AppliedStays []string
-	// Zone is its danger zone.
+	// Zone is its danger zone, without the settings in Fixed.
 	Zone Zone
+	// Fixed are settings that it refuses to change on the simulated nodes.
+	Fixed []string
 }
 
 // All versions, the earliest first.

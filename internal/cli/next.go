@@ -29,7 +29,7 @@ func nextCommand(b v1.Blocker, namespace string) string {
 	here := "kubectl -n " + namespace + " "
 	switch catalog.BlockerKind(b.Kind) {
 	case catalog.BlockedByVolume:
-		if command := scaleDown(b.Owners); command != "" {
+		if command := catalog.ScaleDown(b.Owners); command != "" {
 			return command
 		}
 		for _, w := range b.Workloads {
@@ -62,23 +62,4 @@ func nextCommand(b v1.Blocker, namespace string) string {
 		return here + "get events --field-selector involvedObject.name=" + b.Name
 	}
 	return ""
-}
-
-// scalable are the kinds that `kubectl scale` stops.
-var scalable = []string{"deployment", "replicaset", "statefulset", "replicationcontroller"}
-
-// scaleDown stops the owners of a volume's workloads. They are in one namespace, as the volume's claim is.
-func scaleDown(owners []string) string {
-	command := ""
-	for _, owner := range owners {
-		namespace, name, _ := strings.Cut(owner, "/")
-		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(scalable, kind) {
-			continue
-		}
-		if command == "" {
-			command = "kubectl -n " + namespace + " scale --replicas=0"
-		}
-		command += " " + name
-	}
-	return command
 }

@@ -139,6 +139,7 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 		return f, err
 	}
 	if object, err := r.RolloutObject(ctx); err == nil {
+		f.Place = MountingOf(object).Place
 		for _, d := range object.Status.DeadMounts {
 			f.Dead = append(f.Dead, storage.DeadMount(d))
 		}

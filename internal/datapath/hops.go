@@ -35,7 +35,7 @@ func (x index) deadMounts(v storage.Volume) (hops []Hop) {
 func (x index) client(node string, network, wanted storage.Attachment, volume string) Hop {
 	h := hop(Client, "", x.Rollout.Record.Clients)
 	h.Node = node
-	show := fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
+	show := x.showClients(node)
 	mounts := x.Rollout.Record.Clients
 	if network.ForVolumes() { // what counts is the volume's own network, below
 		mounts = storage.Attachment{}
@@ -58,6 +58,10 @@ func (x index) client(node string, network, wanted storage.Attachment, volume st
 		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByClient, show)
+}
+
+func (x index) showClients(node string) string {
+	return fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
 }
 
 // notRolledOut says what the roll-out on a node waits for, while its only client is Ready: volumes on the cluster network are
@@ -85,10 +89,14 @@ func (x index) endpoint(s storage.Service) Hop {
 		fmt.Sprintf("kubectl -n %s get service %s -o wide", s.Namespace, s.Name))
 }
 
-func (x index) service(s storage.Service) Hop {
-	h := hop(Service, s.Name, s.Network(x.Rollout.Record.Clients))
+func (x index) service(s storage.Service, wanted storage.Attachment) Hop {
+	network := s.Network(x.Rollout.Record.Clients)
+	h := hop(Service, s.Name, network)
 	if !s.Headless() && s.ClusterIP != "" {
 		h.Addresses = []string{s.ClusterIP}
+	}
+	if network == wanted && network != x.Rollout.Due(s.Volume).Network { // the settings were taken back before the Service was recreated
+		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByService, fmt.Sprintf("kubectl -n %s get service %s -o yaml", s.Namespace, s.Name))
 }

@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,6 +24,8 @@ type Facts struct {
 	Endpoints map[string]string
 	// Dead are workloads with a dead mount that are not restarted.
 	Dead []storage.DeadMount
+	// Place is where clients mount by the storage system's values; "" if that is not known.
+	Place storage.MountPlace
 	// Failed has the volumes whose server has failed, by the storage system.
 	Failed        map[string]bool
 	ClusterDomain string
@@ -169,12 +172,17 @@ func (x index) path(v storage.Volume) Path {
 	if v.Attached {
 		p.Hops = append(p.Hops, x.deadMounts(v)...)
 		for _, node := range v.Nodes {
-			p.Hops = append(p.Hops, x.client(node, network, wanted, v.Name))
+			h := x.client(node, network, wanted, v.Name)
+			if created && h.State == OK && rollout.MountsMiss(&service, x.Rollout.Record.Clients, x.Place) {
+				h = h.waiting(fmt.Sprintf("%s mounts over the node's network by now: pods that start on %s can't mount volume %s until all its workloads are stopped", x.Profile.Name, node, v.Name),
+					cmp.Or(catalog.ScaleDown(v.Owners), x.showClients(node)))
+			}
+			p.Hops = append(p.Hops, h)
 		}
 	}
 	switch {
 	case created:
-		p.Hops = append(p.Hops, x.endpoint(service), x.service(service))
+		p.Hops = append(p.Hops, x.endpoint(service), x.service(service, wanted))
 		if !network.IsZero() {
 			p.Hops = append(p.Hops, x.addresses(service, v))
 		}
@@ -190,17 +198,26 @@ func (x index) path(v storage.Volume) Path {
 	}
 	if created && network != wanted {
 		p.State = Worse(p.State, Waiting)
-		p.WaitsFor = cmp.Or(x.outOfLine[[2]string{string(catalog.BlockedByService), service.Name}], x.step.Volumes.Message, x.step.Message)
+		p.WaitsFor = cmp.Or(x.outOfLine[[2]string{string(catalog.BlockedByService), service.Name}], x.waitsFor(network, wanted))
 	}
 	return p
 }
 
-// wanted is the network by the settings and the request of the volume.
+// wanted is the network by the settings and the request of the volume. Without a default network, Longhorn's volumes
+// stay on the cluster network.
 func (x index) wanted(v storage.Volume) storage.Attachment {
-	if n := v.Request.Network; !n.IsZero() && n != x.Rollout.Desired.Network {
+	if n := v.Request.Network; !n.IsZero() && n != x.Rollout.Desired.Network && !x.Rollout.NoneReachable() {
 		return storage.VolumeAttachment(n)
 	}
 	return x.Rollout.Desired
+}
+
+// waitsFor is what the roll-out to the wanted network waits for. Per-volume networks have a roll-out of their own.
+func (x index) waitsFor(network, wanted storage.Attachment) string {
+	if network.ForVolumes() || wanted.ForVolumes() {
+		return cmp.Or(x.step.Volumes.Message, x.step.Message)
+	}
+	return x.step.Message
 }
 
 // Severity orders states, the worst last.

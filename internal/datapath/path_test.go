@@ -77,6 +77,10 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"dead mount of another volume": {func(f *Facts) {
 			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-b"}}}
 		}, OK, "", "", ""},
+		"pods that start can't mount": {func(f *Facts) {
+			f.Place, f.Rollout.Desired, f.Rollout.Volumes[0].Owners = storage.InHost, storage.Attachment{}, []string{"default/statefulset/web"}
+		}, Waiting, Client, "longhorn mounts over the node's network by now: pods that start on node-1 can't mount volume pvc-a until all its workloads are stopped", "kubectl -n default scale --replicas=0 statefulset/web"},
+		"mounts in clients": {func(f *Facts) { f.Place = storage.InClient }, OK, "", "", ""},
 		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
 		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,
@@ -224,6 +228,33 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	if _, found := pathOf(f, "pvc-block"); found {
 		t.Error("a volume without a server has a path")
 	}
+}
+
+// Regression: the Service was told to be recreated for the network that it has.
+func TestServiceStaysWhereTheSettingsWereTakenBack(t *testing.T) {
+	f := attached()
+	f.Rollout.Record.Servers = storage.Attachment{}
+	p, _ := pathOf(f, "pvc-a")
+	must.True(t, p.State == OK && p.WaitsFor == "", "got %+v", p)
+}
+
+// Regression: a volume of the default network waited for the per-volume network of another volume.
+func TestVolumeWaitsForItsOwnNetwork(t *testing.T) {
+	x := newIndex(attached())
+	x.step.Message, x.step.Volumes.Message = "default", "per volume"
+	own := storage.VolumeAttachment(onNetwork.Network)
+	must.Equal(t, x.waitsFor(storage.Attachment{}, onNetwork), "default")
+	must.Equal(t, x.waitsFor(storage.Attachment{}, own), "per volume")
+	must.Equal(t, x.waitsFor(own, onNetwork), "per volume")
+}
+
+// Longhorn's clients then mount from the host, which is on no network of its own.
+func TestWithoutDefaultNetworkNoVolumeWantsItsOwn(t *testing.T) {
+	f := attached()
+	f.Rollout.MountsFromHost, f.Rollout.Desired = true, storage.Attachment{}
+	f.Rollout.Volumes[0].Request.Network = storage.Network{Namespace: "team-x", Name: "nfs"}
+	p, _ := pathOf(f, "pvc-a")
+	must.Equal(t, p.Wanted, "")
 }
 
 func TestIdleVolumeHasNoHops(t *testing.T) {

@@ -95,7 +95,9 @@ func TestWarningsNeedNoRight(t *testing.T) {
 	must.Equal(t, out.String(), "Warning: Fairlead itself: Fairlead is not installed in namespace fairlead-system: see docs/install.md\n")
 	out.Reset()
 	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), webhooks, nil)
-	refuse := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return forbidden }}
+	refuse := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return forbidden
+	}}
 	must.Do(t, Warn(t.Context(), &out, clitest.Client(t, refuse), clitest.Noon))
 	must.Equal(t, out.String(), "")
 }

@@ -74,7 +74,10 @@ func (r Rollout) waitsFor(s storage.Service) string {
 	if v, attached := r.lookup().attached[s.Volume]; attached {
 		return "recreated when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]storage.Volume{*v}))
 	}
-	return "recreated when its server pod is gone"
+	if r.lookup().served[s.Volume] {
+		return "recreated when its server pod is gone"
+	}
+	return "recreated when the roll-out comes to it"
 }
 
 func describe(a storage.Attachment) string {

@@ -19,7 +19,7 @@ func TestFindOutOfLine(t *testing.T) {
 	onCluster := func(volume, waits string) OutOfLine {
 		return OutOfLine{catalog.BlockedByService, volume, "still uses the cluster network instead of " + one + "; " + waits}
 	}
-	const whenServerIsGone = "recreated when its server pod is gone"
+	const whenServerIsGone, inTurn = "recreated when its server pod is gone", "recreated when the roll-out comes to it"
 	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, but its Service uses " + one + "; restarted when no started workload uses volume v"}
 	objects := func(services []storage.Service, servers ...storage.Server) func(*Rollout) {
 		return func(r *Rollout) { r.Services, r.Servers = services, servers }
@@ -42,10 +42,10 @@ func TestFindOutOfLine(t *testing.T) {
 			r.Record = Record{}
 			r.Clients = nil
 			r.Services = []storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}
-		}, []OutOfLine{{catalog.BlockedByService, "v", "is headless, and no network is applied: nothing is published for it; " + whenServerIsGone}}},
+		}, []OutOfLine{{catalog.BlockedByService, "v", "is headless, and no network is applied: nothing is published for it; " + inTurn}}},
 		"Service with another address": {func(r *Rollout) {
 			r.Volumes, r.Services = []storage.Volume{{Name: "v", Shared: true, Request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9"}}}}, []storage.Service{service("v", netOne)}
-		}, []OutOfLine{{catalog.BlockedByService, "v", "still has other addresses than its volume asks for; " + whenServerIsGone}}},
+		}, []OutOfLine{{catalog.BlockedByService, "v", "still has other addresses than its volume asks for; " + inTurn}}},
 		"server on the network without a Service": {objects(nil, server("v", netOne)), nil},
 		"terminating client":                      {func(r *Rollout) { r.Clients[1].Network, r.Clients[1].Terminating = clusterNet, true }, nil},
 		"clients that opt out":                    {func(r *Rollout) { r.Clients[1].Network, r.DaemonSet.OptOut = clusterNet, true }, nil},
@@ -67,7 +67,7 @@ func TestFindOutOfLine(t *testing.T) {
 			r.Services[0].OptOut = true
 		}, []OutOfLine{onCluster("v", "left alone, since it opts out by fairlead.io/opt-out")}},
 		"Service that is still on the network": {func(r *Rollout) { r.Record.Servers, r.Services = clusterNet, []storage.Service{service("v", netOne)} },
-			[]OutOfLine{{catalog.BlockedByService, "v", "still uses " + one + " instead of the cluster network; " + whenServerIsGone}}},
+			[]OutOfLine{{catalog.BlockedByService, "v", "still uses " + one + " instead of the cluster network; " + inTurn}}},
 		"headless Service of the storage system follows clients": {
 			objects([]storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}, server("v", netOne)), nil},
 		"server off the network of its Service": {objects([]storage.Service{service("v", netOne)}, server("v", clusterNet)), []OutOfLine{lostServer}},
@@ -83,7 +83,7 @@ func TestFindOutOfLine(t *testing.T) {
 		"stable order": {func(r *Rollout) {
 			r.Clients[0].Network, r.Clients[1].Network = clusterNet, clusterNet
 			objects([]storage.Service{service("w", clusterNet), service("v", netOne)}, server("v", clusterNet))(r)
-		}, []OutOfLine{asks("node-1", "the cluster network"), asks("node-2", "the cluster network"), lostServer, onCluster("w", whenServerIsGone)}},
+		}, []OutOfLine{asks("node-1", "the cluster network"), asks("node-2", "the cluster network"), lostServer, onCluster("w", inTurn)}},
 	} {
 		r := onOne()
 		test.change(&r)

@@ -14,7 +14,7 @@ import (
 // requested returns the per-volume networks that volumes request. A StorageClass requests a network for
 // its future volumes, so that clients are on the network before the first volume.
 func (r Rollout) requested() []storage.Attachment {
-	if r.unreachable() {
+	if r.NoneReachable() {
 		return nil
 	}
 	var requested []storage.Attachment
@@ -34,8 +34,8 @@ func (r Rollout) requested() []storage.Attachment {
 	return storage.InOrder(requested)
 }
 
-// unreachable: clients mount from the host, which is not on the networks of client pods.
-func (r Rollout) unreachable() bool { return r.MountsFromHost && r.Desired.IsZero() }
+// NoneReachable: clients mount from the host, which is not on the networks of client pods.
+func (r Rollout) NoneReachable() bool { return r.MountsFromHost && r.Desired.IsZero() }
 
 // occupied returns the per-volume networks of servers and Services.
 func (r Rollout) occupied() []storage.Attachment {

@@ -106,7 +106,7 @@ func (r Rollout) waiting() Progress {
 			reattach = append(reattach, v.Name)
 		}
 	}
-	if r.unreachable() && len(waits) > 0 {
+	if r.NoneReachable() && len(waits) > 0 {
 		p.Blockers = append(p.Blockers, catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: "cluster network", Message: chooseNetworkFirst})
 	}
 	for _, n := range r.missingNetworks() {

@@ -27,7 +27,7 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
 		return EffectPrefix + fmt.Sprintf("network %s can't be joined yet: %s", n, problems[0].Message)
 	}
-	if r.unreachable() {
+	if r.NoneReachable() {
 		return EffectPrefix + fmt.Sprintf("network %s can't be joined yet: %s", n, chooseNetworkFirst)
 	}
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
