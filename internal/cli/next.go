@@ -27,11 +27,11 @@ var typeable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
 func nextCommand(b v1.Blocker, namespace string) string {
 	here := "kubectl -n " + namespace + " "
+	if command := catalog.ScaleDown(b.Owners); command != "" {
+		return command
+	}
 	switch catalog.BlockerKind(b.Kind) {
 	case catalog.BlockedByVolume:
-		if command := catalog.ScaleDown(b.Owners); command != "" {
-			return command
-		}
 		for _, w := range b.Workloads {
 			if in, pod, ok := strings.Cut(w, "/"); ok {
 				return "kubectl -n " + in + " describe pod " + pod

@@ -173,10 +173,15 @@ func (r Rollout) restartBlockers(c storage.Client, volumes []string) (blockers [
 	}
 	x := r.lookup()
 	for _, v := range volumes {
-		blockers = append(blockers, catalog.Blocker{
-			Kind: catalog.BlockedByVolume, Name: v, Nodes: []string{c.Node}, Workloads: x.workloadsOf(v),
-			Message: fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod),
-		})
+		b := catalog.Blocker{Kind: catalog.BlockedByVolume, Name: v}
+		if attached, found := x.attached[v]; found {
+			b = catalog.AttachedVolume(*attached, "")
+		}
+		b.Nodes, b.Message = []string{c.Node}, fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod)
+		if r.Gate == GateNode { // which is for clusters whose workloads move, and do not stop
+			b.Owners = nil
+		}
+		blockers = append(blockers, b)
 	}
 	if len(blockers) == 0 && c.Revision != "" && c.Revision == r.DaemonSet.Revision {
 		return block("started without the network of its template: check whether another webhook removes it")

@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -164,12 +166,13 @@ func (r Rollout) lookup() *rolloutIndex {
 	return r.index
 }
 
-// workloadsOf returns the pods that use an attached volume.
-func (x *rolloutIndex) workloadsOf(volume string) []string {
+// usedBy adds to a blocker who uses its volume, and has to stop, if the volume is attached.
+func (x *rolloutIndex) usedBy(volume string, b catalog.Blocker) catalog.Blocker {
 	if v, attached := x.attached[volume]; attached {
-		return v.Workloads
+		b.Workloads, b.Owners = v.Workloads, v.Owners
+		b.Message += fmt.Sprintf(": stop the workloads of volume %s", volume)
 	}
-	return nil
+	return b
 }
 
 // Adopt returns the first record of a cluster. Clients are on the networks of their template, and

@@ -136,10 +136,10 @@ func (r Rollout) stranded() []catalog.Blocker {
 	x := r.lookup()
 	for _, server := range r.Servers {
 		if !server.Network.IsZero() && !server.Network.ForVolumes() {
-			blockers = append(blockers, catalog.Blocker{
-				Kind: catalog.BlockedByServer, Name: server.Pod, Nodes: []string{server.Node}, Workloads: x.workloadsOf(server.Volume),
+			blockers = append(blockers, x.usedBy(server.Volume, catalog.Blocker{
+				Kind: catalog.BlockedByServer, Name: server.Pod, Nodes: []string{server.Node},
 				Message: fmt.Sprintf("server pod %s is still on %s", server.Pod, server.Network),
-			})
+			}))
 		}
 	}
 	for _, service := range r.Services {
@@ -148,10 +148,14 @@ func (r Rollout) stranded() []catalog.Blocker {
 				blockers = append(blockers, b)
 				continue
 			}
-			blockers = append(blockers, catalog.Blocker{
-				Kind: catalog.BlockedByService, Name: service.Name, Workloads: x.workloadsOf(service.Volume),
-				Message: fmt.Sprintf("Service %s is still for %s: delete it once its volume is detached", service.Name, network),
-			})
+			then := "is recreated once its volume is detached"
+			if service.OptOut || service.Fixed {
+				then = "opts out: delete it once its volume is detached"
+			}
+			blockers = append(blockers, x.usedBy(service.Volume, catalog.Blocker{
+				Kind: catalog.BlockedByService, Name: service.Name,
+				Message: fmt.Sprintf("Service %s is still for %s, and %s", service.Name, network, then),
+			}))
 		}
 	}
 	return blockers

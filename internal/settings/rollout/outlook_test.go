@@ -69,7 +69,7 @@ func TestOutlook(t *testing.T) {
 		}, "waiting: " + window + ". Then " + restart2 + ".", true},
 		"off node by node, window closed, server still there": {onOne, func(r *Rollout) {
 			r.Gate, r.Windows, r.Desired, r.Volumes, r.Servers = GateNode, sunday, clusterNet, []storage.Volume{attached("pvc-a", "node-1")}, []storage.Server{server("pvc-a", netOne)}
-		}, "waiting: server pod share-manager-pvc-a is still on kube-system/one@lhnet1; " + window + ". Then " + restart2 + ".", true},
+		}, "waiting: server pod share-manager-pvc-a is still on kube-system/one@lhnet1: stop the workloads of volume pvc-a; " + window + ". Then " + restart2 + ".", true},
 		"from a deleted network, window closed": {onOne, func(r *Rollout) {
 			r.Gate, r.Windows, r.Desired, r.Networks = GateNode, sunday, netTwo, map[storage.Network]bool{netTwo.Network: true}
 		}, "waiting: " + window + ". Then " + restart2 + ".", true},

@@ -190,7 +190,9 @@ func TestNext(t *testing.T) {
 		leaves    = "new servers go to the cluster network"
 		astray    = leaves + " until every client is back"
 		onServer  = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
-		onSvc     = "Service pvc-a is still for kube-system/one@lhnet1: delete it once its volume is detached"
+		onSvc     = "Service pvc-a is still for kube-system/one@lhnet1, and is recreated once its volume is detached"
+		onSvcOut  = "Service pvc-a is still for kube-system/one@lhnet1, and opts out: delete it once its volume is detached"
+		stopUsers = ": stop the workloads of volume pvc-a"
 		optsOut   = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
 		admitted  = "waiting until 12:00:06 UTC for late Services"
 		abandoned = "CSI plugin pods return to the cluster network: not all of them have joined kube-system/one@lhnet1, which the settings no longer choose"
@@ -293,7 +295,7 @@ func TestNext(t *testing.T) {
 				r.Gate, r.Volumes, r.Services = GateNode, attachedA, []storage.Service{service("pvc-a", clusterNet)}
 			}), clientsNodeByNode(clusterNet)},
 		"disabling node by node: a volume is still on the network": {
-			onOne, disable(func(r *Rollout) { r.Gate, r.Volumes, r.Services = GateNode, attachedA, []storage.Service{leftA} }), waits(serviceA)},
+			onOne, disable(func(r *Rollout) { r.Gate, r.Volumes, r.Services = GateNode, attachedA, []storage.Service{leftA} }), waits(blocker(catalog.BlockedByService, "pvc-a", onSvc+stopUsers))},
 		"headless Service of a detached volume on no network": {
 			onCluster, func(r *Rollout) {
 				r.Volumes, r.Services = []storage.Volume{{Name: "pvc-a", Shared: true}}, []storage.Service{headless}
@@ -326,7 +328,7 @@ func TestNext(t *testing.T) {
 		"leaving: a Service that opts out blocks": {onOne, disable(func(r *Rollout) {
 			r.Services = []storage.Service{leftA}
 			r.Services[0].OptOut = true
-		}), waits(serviceA)},
+		}), waits(blocker(catalog.BlockedByService, "pvc-a", onSvcOut))},
 
 		"rolling: template first":                    {enabling, func(r *Rollout) { r.DaemonSet.Network, r.DaemonSet.Paused = clusterNet, false }, rolling(0, UpdateTemplate)},
 		"rolling: template is not observed":          {enabling, func(r *Rollout) { r.DaemonSet.Observed = false }, rolling(0, Nothing)},
