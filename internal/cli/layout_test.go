@@ -98,3 +98,7 @@ func TestDocuments(t *testing.T) {
 		must.Equal(t, out.String(), want)
 	}
 }
+
+func TestWrappedLineKeepsItsIndent(t *testing.T) {
+	must.Equal(t, foldLine("  refused: a long message that does not fit", 24), []string{"  refused: a long", "  message that does not", "  fit"})
+}

@@ -321,6 +321,14 @@ func foldLine(line string, columns int) []string {
 	if utf8.RuneCountInString(line) <= columns {
 		return []string{line}
 	}
+	if inner := strings.TrimLeft(line, " "); len(inner) < len(line) {
+		indent := line[:len(line)-len(inner)]
+		lines := foldLine(inner, columns-len(indent))
+		for i := range lines {
+			lines[i] = indent + lines[i]
+		}
+		return lines
+	}
 	text, command, found := strings.Cut(line, ": kubectl ")
 	if !found {
 		return wrap(line, columns)

@@ -175,6 +175,20 @@ func TestNetworkOfSharedVolumes(t *testing.T) {
 	clitest.Golden(t, "plan-network-window.txt", output(t, planFor(t, f, change), cli.OutputTable, cli.ExitWaits))
 }
 
+// Regression: the plan had nothing to do while CSI plugin pods waited to join a volume's own network.
+func TestPerVolumeNetworksThatWaitAreNamed(t *testing.T) {
+	f := clusterFacts()
+	f.Rollout = rollout.Rollout{
+		DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true}, MountsFromHost: true,
+		Volumes: []storage.Volume{{Name: "pvc-rwx", Shared: true, Request: storage.Request{Network: storage.Network{Namespace: "team-x", Name: "nfs"}}}},
+	}
+	out := output(t, planFor(t, f), cli.OutputTable, nil)
+	must.Check(t, strings.Contains(out, "\nPer-volume networks wait: RWX volumes wait for their networks: pvc-rwx for team-x/nfs"), "got\n%s", out)
+	f.Rollout.Volumes = nil
+	out = output(t, planFor(t, f), cli.OutputTable, nil)
+	must.Check(t, !strings.Contains(out, "Per-volume"), "got\n%s", out)
+}
+
 // Regression: the plan left the changed setting out, because the setting waits for all volumes, but the rollout for RWX volumes only.
 func TestNetworkMovesForAllSettingsThatChooseIt(t *testing.T) {
 	f := inLonghorn(clusterFacts(), catalog.StorageNetworkForRWX, "true")

@@ -21,6 +21,8 @@ type View struct {
 	// Nodes whose CSI plugin pods restart for the network of RWX volumes, in the order
 	// in which to drain them. Empty if the gate needs all volumes detached.
 	Nodes []Node `json:"nodes"`
+	// VolumeNetworks is what the per-volume networks wait for; absent if nothing. They are no setting.
+	VolumeNetworks string `json:"volumeNetworks,omitempty"`
 }
 
 // Asked are the changed settings; all settings if none changes.

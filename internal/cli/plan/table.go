@@ -21,7 +21,11 @@ func writePlan(out io.Writer, view View) {
 		cli.WriteLine(out, "%s hidden; -o json has all", catalog.Count(left, "default"))
 	}
 	if len(view.Works) == 0 {
-		fmt.Fprintln(out, "\nNothing is done to any component.")
+		fmt.Fprintln(out, "\nNo setting restarts any component.")
+	}
+	if view.VolumeNetworks != "" {
+		fmt.Fprintln(out)
+		cli.WriteLine(out, "Per-volume networks wait: %s", view.VolumeNetworks)
 	}
 	cli.WriteGroups(out, view.Works, func(w Work) []string {
 		return []string{w.Action, w.Kind + "/" + w.Component, cli.OrDash(w.Node), strings.Join(w.Settings, ", "), w.WhenText()}

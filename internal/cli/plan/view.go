@@ -45,26 +45,35 @@ func viewOf(facts plan.Facts, c Changes) View {
 	p.then, p.plan = facts.Values, plan.Foresee(facts)
 	p.addNetwork(facts.Profile)
 	p.addWorks()
-	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings(), Nodes: nodesOf(facts)}
+	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings()}
+	if desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Profile); err == nil {
+		facts.Rollout.Desired = desired
+		view.Nodes, view.VolumeNetworks = nodesOf(facts.Rollout), waitingVolumeNetworks(facts.Rollout)
+	} else {
+		view.Nodes = []Node{}
+	}
 	view.Works, view.Blockers = p.works, p.blockers
 	view.Outcome = view.outcome()
 	return view
 }
 
 // nodesOf are the nodes whose clients have not moved yet.
-func nodesOf(facts plan.Facts) []Node {
+func nodesOf(r rollout.Rollout) []Node {
 	nodes := []Node{}
-	desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Profile)
-	if err != nil {
-		return nodes
-	}
-	facts.Rollout.Desired = desired
-	for _, turn := range rollout.NodeOrder(facts.Rollout) {
+	for _, turn := range rollout.NodeOrder(r) {
 		nodes = append(nodes, Node{
 			Node: turn.Node, Pod: turn.Pod, Volumes: append([]string{}, turn.Volumes...), Workloads: append([]string{}, turn.Workloads...),
 		})
 	}
 	return nodes
+}
+
+// waitingVolumeNetworks is what the roll-out of per-volume networks waits for.
+func waitingVolumeNetworks(r rollout.Rollout) string {
+	if p := rollout.Next(r).Volumes; p.Phase != "" && p.Phase != rollout.PhaseApplied {
+		return p.Message
+	}
+	return ""
 }
 
 // addWorks adds the actions on components.
