@@ -11,6 +11,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
@@ -145,6 +147,27 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 	w.Pass(time.Hour)
 	w.comeToRest()
 	must.Equal(t, answers, 1, "writes of Longhorn")
+}
+
+// Regression, seen beside longhorn-manager v1.12.1: after a restart, Longhorn took back applied of storage-network while a
+// volume was attached. Fairlead had written applied once, and it stayed false after the detach.
+func TestAppliedIsWrittenAgainWhenNothingIsAttached(t *testing.T) {
+	w := atRest(t, setting(class, "high"))
+	plans := map[catalog.Name]plan.SettingPlan{class: {Name: class, Value: catalog.Value{Text: "high", Source: catalog.Source(profile.Name)}, Applied: true}}
+	report := func(attached bool) bool {
+		change(w, string(class), func(s *longhorn.Setting) { s.Status.Applied = false })
+		var r reporting
+		facts := plan.Facts{Rollout: rollout.Rollout{Volumes: []storage.Volume{{Name: "pvc-a", Attached: attached}}}}
+		w.r.reportSystem(t.Context(), facts, plans, &r)
+		w.Must(r.err())
+		return w.system(class).Status.Applied
+	}
+	must.True(t, report(true), "applied is not written")
+	w.Pass(eventEvery)
+	must.True(t, !report(true), "Fairlead and Longhorn write in turns")
+	must.True(t, report(false), "applied is not written after the detach")
+	w.Pass(eventEvery)
+	must.True(t, !report(false), "Fairlead and Longhorn write in turns")
 }
 
 // Regression, seen beside longhorn-manager v1.10.0: both network settings were set, taken back and set again. Fairlead thought

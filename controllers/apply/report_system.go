@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/plan"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
+	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
@@ -28,6 +30,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 		return
 	}
 	held := r.holdsApplied(facts)
+	inUse := slices.ContainsFunc(facts.Rollout.Volumes, func(v storage.Volume) bool { return v.Attached })
 	for i := range list.Items {
 		setting := &list.Items[i]
 		d, known := catalog.Lookup(setting.Name)
@@ -43,20 +46,21 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 				delete(r.confirmed, plan.Name)
 			}
 		case ofRWX && held != "":
-			t.add(r.writeApplied(ctx, setting, false))
+			t.add(r.writeApplied(ctx, setting, false, inUse))
 		case plan.Applied:
-			t.add(r.writeApplied(ctx, setting, true))
+			t.add(r.writeApplied(ctx, setting, true, inUse))
 		default:
 			delete(r.confirmed, plan.Name)
 		}
 	}
 }
 
-// writeApplied writes `applied` once for each value and roll-out: if Longhorn disagrees, the two
-// must not write in turns.
-func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
+// writeApplied writes `applied` once for each value and roll-out: if Longhorn disagrees, the two must not write in
+// turns. Longhorn 1.12.1 disagrees about storage-network while volumes are attached, and looks again after an hour:
+// so it is written once more when the last volume is detached.
+func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied, inUse bool) error {
 	name := catalog.Name(setting.Name)
-	value := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
+	value := fmt.Sprintf("%s=%s is %t, in use: %t", setting.UID, setting.Value, applied, inUse)
 	if setting.Status.Applied == applied || r.confirmed[name] == value {
 		return nil
 	}

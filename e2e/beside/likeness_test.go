@@ -21,6 +21,9 @@ func TestLonghornIsAsRecorded(t *testing.T) {
 	if s.second {
 		t.Fatal("the record is of one manager, and a test before has started the second one")
 	}
+	if !s.Version.HasSwitch() {
+		s.Skip("the stand-in is not held against this version: its network setting has another form")
+	}
 	run, err := compare.Run(s.ctx, s.Sandbox, real{s.Cluster})
 	s.must(err)
 	s.set("taint-toleration", "") // as the scenario has found it
