@@ -86,12 +86,16 @@ type NetworkRolloutStatus struct {
 type DeadMount struct {
 	// Pod is namespace/name of the workload pod.
 	Pod string `json:"pod"`
+	// UID of the pod: another pod of its name has no dead mount.
+	UID string `json:"uid"`
 	// Node of the pod.
 	Node string `json:"node"`
 	// Volumes that do not answer.
 	//
 	// +listType=atomic
 	Volumes []string `json:"volumes"`
+	// Reason why the pod is not restarted, in a few words.
+	Reason string `json:"reason"`
 	// Message says why the mount is dead, why the pod is not restarted, and what to do.
 	Message string `json:"message"`
 }

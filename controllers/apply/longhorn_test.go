@@ -152,22 +152,25 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 // Regression, seen beside longhorn-manager v1.12.1: after a restart, Longhorn took back applied of storage-network while a
 // volume was attached. Fairlead had written applied once, and it stayed false after the detach.
 func TestAppliedIsWrittenAgainWhenNothingIsAttached(t *testing.T) {
-	w := atRest(t, setting(class, "high"))
-	plans := map[catalog.Name]plan.SettingPlan{class: {Name: class, Value: catalog.Value{Text: "high", Source: catalog.Source(profile.Name)}, Applied: true}}
-	report := func(attached bool) bool {
-		change(w, string(class), func(s *longhorn.Setting) { s.Status.Applied = false })
-		var r reporting
-		facts := plan.Facts{Rollout: rollout.Rollout{Volumes: []storage.Volume{{Name: "pvc-a", Attached: attached}}}}
-		w.r.reportSystem(t.Context(), facts, plans, &r)
-		w.Must(r.err())
-		return w.system(class).Status.Applied
+	for name, again := range map[catalog.Name]bool{catalog.StorageNetwork: true, class: false} {
+		w := atRest(t, setting(name, "ns/high"))
+		plans := map[catalog.Name]plan.SettingPlan{name: {Name: name, Value: catalog.Value{Text: "ns/high", Source: catalog.Source(profile.Name)}, Applied: true}}
+		report := func(attached bool) bool {
+			change(w, string(name), func(s *longhorn.Setting) { s.Status.Applied = false })
+			var r reporting
+			facts := plan.Facts{Rollout: rollout.Rollout{Volumes: []storage.Volume{{Name: "pvc-a", Attached: attached}}}}
+			w.r.reportSystem(t.Context(), facts, plans, &r)
+			w.Must(r.err())
+			return w.system(name).Status.Applied
+		}
+		must.True(t, report(true), "%s: applied is not written", name)
+		for round := range 2 {
+			must.True(t, !report(true), "%s: Fairlead and Longhorn write in turns", name)
+			must.Equal(t, report(false), again, "%s: written after detach %d", name, round)
+			must.True(t, !report(false), "%s: Fairlead and Longhorn write in turns", name)
+			must.True(t, !report(true), "%s: written at an attach", name)
+		}
 	}
-	must.True(t, report(true), "applied is not written")
-	w.Pass(eventEvery)
-	must.True(t, !report(true), "Fairlead and Longhorn write in turns")
-	must.True(t, report(false), "applied is not written after the detach")
-	w.Pass(eventEvery)
-	must.True(t, !report(false), "Fairlead and Longhorn write in turns")
 }
 
 // Regression, seen beside longhorn-manager v1.10.0: both network settings were set, taken back and set again. Fairlead thought

@@ -70,6 +70,8 @@ type Reconciler struct {
 	lastWrites lastWrites
 	// confirmed are the last writes of `applied` to the storage system's settings.
 	confirmed map[catalog.Name]string
+	// inUse: a volume was attached at the last look.
+	inUse bool
 	// lastEvents are the conditions in the last events of settings.
 	lastEvents map[string]metav1.Condition
 }

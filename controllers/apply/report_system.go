@@ -30,7 +30,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 		return
 	}
 	held := r.holdsApplied(facts)
-	inUse := slices.ContainsFunc(facts.Rollout.Volumes, func(v storage.Volume) bool { return v.Attached })
+	r.mayConfirmAgain(slices.ContainsFunc(facts.Rollout.Volumes, func(v storage.Volume) bool { return v.Attached }))
 	for i := range list.Items {
 		setting := &list.Items[i]
 		d, known := catalog.Lookup(setting.Name)
@@ -46,25 +46,38 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 				delete(r.confirmed, plan.Name)
 			}
 		case ofRWX && held != "":
-			t.add(r.writeApplied(ctx, setting, false, inUse))
+			t.add(r.writeApplied(ctx, setting, false))
 		case plan.Applied:
-			t.add(r.writeApplied(ctx, setting, true, inUse))
+			t.add(r.writeApplied(ctx, setting, true))
 		default:
 			delete(r.confirmed, plan.Name)
 		}
 	}
 }
 
-// writeApplied writes `applied` once for each value and roll-out: if Longhorn disagrees, the two must not write in
-// turns. Longhorn 1.12.1 disagrees about storage-network while volumes are attached, and looks again after an hour:
-// so it is written once more when the last volume is detached.
-func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied, inUse bool) error {
+// mayConfirmAgain allows one more write of storage-network's `applied` when the last volume is detached: while volumes are
+// attached, Longhorn takes the write back, and looks again after an hour.
+// Source: longhorn-manager v1.12.1; seen after its restart.
+func (r *Reconciler) mayConfirmAgain(inUse bool) {
+	if r.inUse && !inUse {
+		delete(r.confirmed, catalog.StorageNetwork)
+		delete(r.lastWrites, appliedOf(string(catalog.StorageNetwork)))
+	}
+	r.inUse = inUse
+}
+
+// appliedOf is what mayWrite knows the write of `applied` by.
+func appliedOf(setting string) string { return "longhorn " + setting }
+
+// writeApplied writes `applied` once for each value and roll-out: if Longhorn disagrees, the two
+// must not write in turns.
+func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting, applied bool) error {
 	name := catalog.Name(setting.Name)
-	value := fmt.Sprintf("%s=%s is %t, in use: %t", setting.UID, setting.Value, applied, inUse)
+	value := fmt.Sprintf("%s=%s is %t", setting.UID, setting.Value, applied)
 	if setting.Status.Applied == applied || r.confirmed[name] == value {
 		return nil
 	}
-	what := "longhorn " + setting.Name
+	what := appliedOf(setting.Name)
 	if !r.mayWrite(what, value, eventEvery) {
 		return nil // Longhorn's webhook may refuse the write each time
 	}

@@ -75,7 +75,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	r.turns.giveBack(owner)
 	switch {
 	case kit.IsRefused(err):
-		v.Reason, v.Detail = reasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
+		v.Reason, v.Detail = storage.ReasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
 		r.leave(n, pod, w, v, policy)
 		return false, refusedRetry, nil
 	case apierrors.IsNotFound(err):
@@ -83,7 +83,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case kit.IsConflict(err): // the pod was replaced, or another eviction changed the budget
 		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
-		v.Reason, v.Detail = reasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
+		v.Reason, v.Detail = storage.ReasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
 		r.leave(n, pod, w, v, policy)
 		return false, budgetRetry, nil
 	}
@@ -111,12 +111,6 @@ func (r *Reconciler) isUnchanged(ctx context.Context, pod *corev1.Pod) (bool, er
 	}
 	return now.UID == pod.UID && now.ResourceVersion == pod.ResourceVersion, nil
 }
-
-// Reasons of the API server, beside those of storage.Judge.
-const (
-	reasonBudget  = "disruption budget"
-	reasonRefused = "eviction refused"
-)
 
 func countInFlight(pods []corev1.Pod, now time.Time) int {
 	n := 0

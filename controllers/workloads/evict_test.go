@@ -59,7 +59,7 @@ func TestRefusedEvictionsPauseNothing(t *testing.T) {
 			if !apierrors.IsTooManyRequests(refusal) {
 				note := "; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: " + refusal.Error()
 				must.Equal(t, len(w.Events.About(note)), asked-1, "%q", w.Events.Notes())
-				w.wantMetric(asked-1, "fairlead_dead_mounts", reasonRefused)
+				w.wantMetric(asked-1, "fairlead_dead_mounts", storage.ReasonRefused)
 			}
 			for _, s := range w.slots {
 				s.refused = nil
@@ -67,7 +67,7 @@ func TestRefusedEvictionsPauseNothing(t *testing.T) {
 			w.Step(max(budgetRetry, refusedRetry))
 			w.reconcile()
 			must.True(t, len(w.evicted) > 3, "no pod was evicted after the refusals ended")
-			w.wantMetric(0, "fairlead_dead_mounts", reasonRefused)
+			w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonRefused)
 		})
 	}
 }

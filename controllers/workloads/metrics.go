@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
@@ -51,7 +52,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
 		m.restarts.WithLabelValues(reason)
 	}
-	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, reasonRefused, reasonBudget} {
+	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, storage.ReasonRefused, storage.ReasonBudget} {
 		m.dead.WithLabelValues(reason)
 	}
 	for _, reason := range []string{storage.ReasonNoClient, storage.ReasonSeveralClients} {
@@ -88,10 +89,10 @@ func (m *metrics) waiting(node, reason string) {
 }
 
 // left replaces the dead mounts of a node.
-func (m *metrics) left(node string, pods map[types.UID]left) {
+func (m *metrics) left(node string, pods map[types.UID]v1alpha1.DeadMount) {
 	reasons := map[string]int{}
-	for _, l := range pods {
-		reasons[l.reason]++
+	for _, d := range pods {
+		reasons[d.Reason]++
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -50,6 +51,9 @@ type Reconciler struct {
 	// paused is whether the last policy was paused.
 	paused  atomic.Bool
 	metrics *metrics
+	// recording serializes writes of dead mounts; recorded has the last ones of a node, with their reasons.
+	recording sync.Mutex
+	recorded  map[string]map[types.UID]string
 	// requested are nodes with a volume whose remount is requested.
 	requested sync.Map
 }
@@ -70,7 +74,7 @@ type node struct {
 	// inFlight pods were terminating when listed, or were evicted since.
 	inFlight int
 	// left are pods with a dead mount that are not restarted.
-	left map[types.UID]left
+	left map[types.UID]v1alpha1.DeadMount
 	// reported are the reasons of verdicts that events were written for, by the pod's UID.
 	reported kit.Once[types.UID, string]
 	// settled: nothing is due until something changes.
@@ -80,6 +84,9 @@ type node struct {
 // leftDead is how soon to check a node again with a dead mount whose pod may not be restarted:
 // the pod may be changed.
 const leftDead = time.Minute
+
+// recordRetry is how soon to record dead mounts again after an error.
+const recordRetry = 30 * time.Second
 
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -100,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if len(clients) == 0 {
 		r.forget(request.Name)
-		return ctrl.Result{}, r.record(ctx, request.Name, nil)
+		return ctrl.Result{}, r.recordGone(ctx, request.Name)
 	}
 	ready, reason := storage.MountingClient(clients, policy.Applied)
 	if ready == nil {
@@ -187,7 +194,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 	var problems []error
 	var waiting []corev1.Pod
 	if fresh {
-		n.left = map[types.UID]left{}
+		n.left = map[types.UID]v1alpha1.DeadMount{}
 	}
 	for i := range pods {
 		pod := &pods[i]
@@ -227,7 +234,13 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 	}
 	n.waiting = waiting
 	r.metrics.left(name, n.left)
-	problems = append(problems, r.record(ctx, name, n.left))
+	if len(problems) > 0 {
+		return nextList, nextTurn, errors.Join(problems...) // what was not judged is not mended
+	}
+	if err := r.record(ctx, name, n.left); err != nil {
+		r.Log.Warn("could not record dead mounts", "node", name, "error", err)
+		nextList = kit.Earliest(nextList, recordRetry) // restarts go on
+	}
 	return nextList, nextTurn, errors.Join(problems...)
 }
 

@@ -330,7 +330,7 @@ func TestDeadMountsAreReported(t *testing.T) {
 	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonLeftAlone)
 	w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonOff)
 	w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonPaused)
-	w.wantMetric(1, "fairlead_dead_mounts", reasonBudget)
+	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonBudget)
 	recorded := w.rollout().Status.DeadMounts
 	must.Equal(t, len(recorded), 4, "%v", recorded)
 	must.Equal(t, recorded[0].Node+" "+strings.Join(recorded[0].Volumes, " ")+" "+recorded[0].Message[:len(dead)], "node-1 v-shared "+dead)

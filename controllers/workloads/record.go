@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -13,32 +14,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/storage"
 )
-
-// left is a pod with a dead mount that is not restarted, and the reason.
-type left struct {
-	reason string
-	mount  v1alpha1.DeadMount
-}
 
 // leave reports a pod with a dead mount that is not restarted.
 func (r *Reconciler) leave(n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts) {
 	r.report(n, pod, v)
-	n.left[pod.UID] = left{v.Reason, v1alpha1.DeadMount{
-		Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Volumes: storage.Lost(w, policy), Message: v.Detail,
-	}}
+	n.left[pod.UID] = v1alpha1.DeadMount{
+		Pod: pod.Namespace + "/" + pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Volumes: storage.Lost(w, policy), Reason: v.Reason, Message: kit.Note(v.Detail),
+	}
 }
 
 // record keeps the dead mounts of a node in the NetworkRollout. An event about them is gone after an hour.
-func (r *Reconciler) record(ctx context.Context, node string, pods map[types.UID]left) error {
+func (r *Reconciler) record(ctx context.Context, node string, pods map[types.UID]v1alpha1.DeadMount) error {
+	r.recording.Lock() // nodes have several workers, and one object
+	defer r.recording.Unlock()
 	var dead []v1alpha1.DeadMount
-	for _, l := range pods {
-		dead = append(dead, l.mount)
+	for _, d := range pods {
+		dead = append(dead, d)
 	}
 	object, err := r.Cached.RolloutObject(ctx)
-	if err != nil || reflect.DeepEqual(object.Status.DeadMounts, withDeadMounts(object.Status.DeadMounts, node, dead)) {
+	if err != nil {
 		return err
+	}
+	last, written := r.recorded[node] // which the cache may not have yet
+	if cached := object.Status.DeadMounts; (!written || maps.Equal(last, reasons(pods))) && reflect.DeepEqual(cached, withDeadMounts(cached, node, dead)) {
+		return nil
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var live v1alpha1.NetworkRollout
@@ -55,17 +58,46 @@ func (r *Reconciler) record(ctx context.Context, node string, pods map[types.UID
 	if err != nil {
 		return fmt.Errorf("recording dead mounts on node %s: %w", node, err)
 	}
+	r.recorded[node] = reasons(pods)
 	return nil
 }
 
-// withDeadMounts replaces the dead mounts of a node. Those of other nodes come first if there are too many.
-func withDeadMounts(recorded []v1alpha1.DeadMount, node string, dead []v1alpha1.DeadMount) []v1alpha1.DeadMount {
-	all := slices.DeleteFunc(slices.Clone(recorded), func(d v1alpha1.DeadMount) bool { return d.Node == node })
-	slices.SortFunc(dead, func(a, b v1alpha1.DeadMount) int { return cmp.Compare(a.Pod, b.Pod) })
-	all = append(all, dead[:min(len(dead), v1alpha1.MaxListed-len(all))]...)
-	slices.SortStableFunc(all, func(a, b v1alpha1.DeadMount) int { return cmp.Compare(a.Node, b.Node) })
-	if len(all) == 0 {
-		return nil
+// recordGone forgets the dead mounts of a node that is gone. On a node that only lacks a client, mounts stay dead.
+func (r *Reconciler) recordGone(ctx context.Context, node string) error {
+	if boot, err := r.Cached.BootID(ctx, node); err != nil || boot != "" {
+		return err
 	}
+	return r.record(ctx, node, nil)
+}
+
+// reasons of dead mounts, by pod.
+func reasons(pods map[types.UID]v1alpha1.DeadMount) map[types.UID]string {
+	all := map[types.UID]string{}
+	for uid, d := range pods {
+		all[uid] = d.Reason
+	}
+	return all
+}
+
+// withDeadMounts replaces the dead mounts of a node. If the list is full, entries of other nodes stay, and entries of
+// this node are cut. An entry whose pod and reason stay keeps its message: the API server's words may change each time.
+func withDeadMounts(recorded []v1alpha1.DeadMount, node string, dead []v1alpha1.DeadMount) []v1alpha1.DeadMount {
+	var all []v1alpha1.DeadMount
+	before := map[string]v1alpha1.DeadMount{}
+	for _, d := range recorded {
+		if d.Node != node {
+			all = append(all, d)
+			continue
+		}
+		before[d.UID+" "+d.Reason] = d
+	}
+	slices.SortFunc(dead, func(a, b v1alpha1.DeadMount) int { return cmp.Compare(a.Pod, b.Pod) })
+	for _, d := range dead[:min(len(dead), max(0, v1alpha1.MaxListed-len(all)))] {
+		if same, known := before[d.UID+" "+d.Reason]; known {
+			d.Message = same.Message
+		}
+		all = append(all, d)
+	}
+	slices.SortStableFunc(all, func(a, b v1alpha1.DeadMount) int { return cmp.Compare(a.Node, b.Node) })
 	return all
 }

@@ -73,6 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (r *Reconciler) init() {
+	r.recorded = map[string]map[types.UID]string{}
 	r.nodes, r.waiting, r.turns.byOwner = map[string]*node{}, map[string]waiting{}, map[types.UID]lastTurn{}
 }
 

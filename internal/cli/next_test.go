@@ -30,8 +30,10 @@ func TestEveryBlockerHasNextCommand(t *testing.T) {
 	})
 	must.Equal(t, kinds > 10, true)
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web-0"}}, "longhorn-system"), "kubectl -n default describe pod web-0")
-	owned := v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web-0"}, Owners: []string{"default/job/load", "default/statefulset/web", "default/deployment/api"}}
+	owned := v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web-0"}, Owners: []string{"default/statefulset/web", "default/deployment/api"}}
 	must.Equal(t, Next(owned, "longhorn-system"), "kubectl -n default scale --replicas=0 statefulset/web deployment/api")
+	owned.Owners = []string{"default/statefulset/web", "default/pod/web-0"}
+	must.Equal(t, Next(owned, "longhorn-system"), "kubectl -n default describe pod web-0", "the volume stays attached")
 	owned.Owners = []string{"default/daemonset/web"}
 	must.Equal(t, Next(owned, "longhorn-system"), "kubectl -n default describe pod web-0", "no replicas to scale")
 	owned.Owners = []string{"default/statefulset/web;reboot"}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -138,17 +142,41 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 	if err := r.addPublished(ctx, f.Published); err != nil {
 		return f, err
 	}
-	if object, err := r.RolloutObject(ctx); err == nil {
-		f.Place = MountingOf(object).Place
-		for _, d := range object.Status.DeadMounts {
-			f.Dead = append(f.Dead, storage.DeadMount(d))
-		}
-	} else if client.IgnoreNotFound(err) != nil {
+	_, system, err := r.Values(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Place = rollout.MountPlace(system, r.profile)
+	if f.Dead, err = r.deadMounts(ctx); err != nil {
 		return f, err
 	}
 	return f, eachHere(ctx, r, &longhorn.ShareManagerList{}, "share managers", func(sm *longhorn.ShareManager) {
 		f.Endpoints[sm.Name], f.Failed[sm.Name] = sm.Status.Endpoint, sm.Status.State == longhorn.ShareManagerError
 	})
+}
+
+// deadMounts are those on record whose pods are still there: the record is looked through once a minute, and stays while
+// Fairlead is down. A pod that may not be read counts as there.
+func (r *Reader) deadMounts(ctx context.Context) (dead []storage.DeadMount, _ error) {
+	object, err := r.RolloutObject(ctx)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	for _, d := range object.Status.DeadMounts {
+		namespace, name, _ := strings.Cut(d.Pod, "/")
+		var pod metav1.PartialObjectMetadata
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod)
+		switch {
+		case apierrors.IsForbidden(err):
+		case apierrors.IsNotFound(err) || err == nil && string(pod.UID) != d.UID:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading pod %s: %w", d.Pod, err)
+		}
+		dead = append(dead, storage.DeadMount(d))
+	}
+	return dead, nil
 }
 
 // addPublished adds the addresses of Fairlead's EndpointSlices, by Service.

@@ -91,7 +91,7 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 	if status := v.Status.KubernetesStatus; status.LastPodRefAt == "" {
 		for _, w := range status.WorkloadsStatus {
 			volume.Workloads = append(volume.Workloads, status.Namespace+"/"+w.PodName)
-			if owner := ownerOf(status.Namespace, w); owner != "" && !slices.Contains(volume.Owners, owner) {
+			if owner := ownerOf(status.Namespace, w); !slices.Contains(volume.Owners, owner) {
 				volume.Owners = append(volume.Owners, owner)
 			}
 		}
@@ -99,16 +99,20 @@ func volumeOf(v *longhorn.Volume) storage.Volume {
 	return volume
 }
 
-// ofDeployment is the name that a Deployment gives its ReplicaSet: its own, and a hash in the alphabet of
-// k8s.io/apimachinery/pkg/util/rand.
-var ofDeployment = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}$`)
+var (
+	// ofDeployment is the name that a Deployment gives its ReplicaSet: its own, and a hash in the alphabet of
+	// k8s.io/apimachinery/pkg/util/rand.
+	ofDeployment = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5,10}$`)
+	// Owner references are a user's to write, and owners become part of commands.
+	kindOfOwner, nameOfOwner = regexp.MustCompile(`^[a-z]+$`), regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+)
 
-// ownerOf returns what a user stops to stop the pod: namespace/kind/name, "" if the pod has no owner. The Deployment
-// stands for its ReplicaSet, which the Deployment would scale up again.
+// ownerOf returns what a user stops to stop the pod: namespace/kind/name. A pod without an owner is its own. A ReplicaSet
+// with a hash is assumed to be a Deployment's, which would scale the ReplicaSet up again.
 func ownerOf(namespace string, w longhorn.WorkloadStatus) string {
 	kind, name := strings.ToLower(w.WorkloadType), w.WorkloadName
-	if kind == "" || name == "" {
-		return ""
+	if !kindOfOwner.MatchString(kind) || !nameOfOwner.MatchString(name) {
+		kind, name = "pod", w.PodName
 	}
 	if match := ofDeployment.FindStringSubmatch(name); kind == "replicaset" && match != nil {
 		kind, name = "deployment", match[1]

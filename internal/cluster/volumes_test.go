@@ -57,10 +57,10 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 	}
 	detached, pv := volume("v", "rwx", "detached", ""), persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)
 	unknown, used := rwx(), rwx("node-1")
-	unknown.Attached, used.Workloads = true, []string{"default/web-0"}
+	unknown.Attached, used.Workloads, used.Owners = true, []string{"default/web-0"}, []string{"default/pod/web-0"}
 	owned := rwx("node-1")
-	owned.Workloads = []string{"default/web-0", "default/web-1", "default/api-5d9c7b8f64-x2x4v", "default/load-tx7vq"}
-	owned.Owners = []string{"default/statefulset/web", "default/deployment/api", "default/replicaset/load"}
+	owned.Workloads = []string{"default/web-0", "default/web-1", "default/api-5d9c7b8f64-x2x4v", "default/load-tx7vq", "default/evil-0"}
+	owned.Owners = []string{"default/statefulset/web", "default/deployment/api", "default/replicaset/load", "default/pod/evil-0"}
 	named := func(v *longhorn.Volume) { v.Status.KubernetesStatus.PVName = "static-pv" }
 	migratable := func(v *longhorn.Volume) { v.Spec.Migratable = true }
 	engines := func(engine, driver string) func(*longhorn.Volume) {
@@ -77,6 +77,7 @@ func TestVolumesAreReadFromBothSides(t *testing.T) {
 			{PodName: "web-1", WorkloadName: "web", WorkloadType: "StatefulSet"},
 			{PodName: "api-5d9c7b8f64-x2x4v", WorkloadName: "api-5d9c7b8f64", WorkloadType: "ReplicaSet"},
 			{PodName: "load-tx7vq", WorkloadName: "load", WorkloadType: "ReplicaSet"},
+			{PodName: "evil-0", WorkloadName: "web;reboot", WorkloadType: "StatefulSet"},
 		}}
 	}
 	for name, test := range map[string]struct {

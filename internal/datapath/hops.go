@@ -15,17 +15,23 @@ func hop(kind Kind, name string, network storage.Attachment) Hop {
 	return Hop{Kind: kind, Name: name, Network: network.String(), Addresses: []string{}, State: OK}
 }
 
-// deadMounts are the workloads of the volume whose mount is dead. The record may be older than the volume's use.
+// deadMounts are the workloads of the volume whose mount is dead.
 func (x index) deadMounts(v storage.Volume) (hops []Hop) {
 	for _, d := range x.Dead {
-		gone := len(v.Workloads) > 0 && !slices.Contains(v.Workloads, d.Pod)
-		if !slices.Contains(d.Volumes, v.Name) || !slices.Contains(v.Nodes, d.Node) || gone {
+		if !slices.Contains(d.Volumes, v.Name) || !slices.Contains(v.Nodes, d.Node) {
 			continue
 		}
 		h := hop(Workload, d.Pod, storage.Attachment{})
 		h.Node = d.Node
 		namespace, pod, _ := strings.Cut(d.Pod, "/")
-		hops = append(hops, h.wrong(fmt.Sprintf("pod %s: %s", d.Pod, d.Message), fmt.Sprintf("kubectl -n %s delete pod %s", namespace, pod)))
+		command := fmt.Sprintf("kubectl -n %s delete pod %s", namespace, pod)
+		switch d.Reason {
+		case storage.ReasonNoController: // deleted, it is lost
+			command = fmt.Sprintf("kubectl -n %s get pod %s -o yaml", namespace, pod)
+		case storage.ReasonBudget: // which a deletion bypasses
+			command = fmt.Sprintf("kubectl -n %s get poddisruptionbudgets", namespace)
+		}
+		hops = append(hops, h.wrong(fmt.Sprintf("pod %s: %s", d.Pod, d.Message), command))
 	}
 	return hops
 }

@@ -68,9 +68,12 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"workload with a dead mount": {func(f *Facts) {
 			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Message: "its NFS mount does not answer"}}
 		}, Wrong, Workload, "pod default/web-0: its NFS mount does not answer", "kubectl -n default delete pod web-0"},
-		"dead mount of a workload that is gone": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-1", Node: "node-1", Volumes: []string{"pvc-a"}}}
-		}, OK, "", "", ""},
+		"dead mount of a pod that nothing recreates": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: storage.ReasonNoController}}
+		}, Wrong, Workload, "pod default/web-0", "kubectl -n default get pod web-0 -o yaml"},
+		"dead mount of a pod with a disruption budget": {func(f *Facts) {
+			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: storage.ReasonBudget}}
+		}, Wrong, Workload, "pod default/web-0", "kubectl -n default get poddisruptionbudgets"},
 		"dead mount where the volume is no longer attached": {func(f *Facts) {
 			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-2", Volumes: []string{"pvc-a"}}}
 		}, OK, "", "", ""},

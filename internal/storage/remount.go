@@ -31,9 +31,10 @@ type Restarts struct {
 // DeadMount is a workload pod with dead mounts that is not restarted.
 type DeadMount struct {
 	// Pod is namespace/name.
-	Pod, Node string
-	Volumes   []string
-	// Message says why, and what to do.
+	Pod, UID, Node string
+	Volumes        []string
+	// Reason why the pod is not restarted, one of the reasons of verdicts. Message says more, and what to do.
+	Reason  string
 	Message string
 }
 
@@ -87,6 +88,9 @@ const (
 	ReasonDeadMount        = "dead mount"
 	ReasonRemountRequested = "remount requested"
 	ReasonNotRequested     = "no remount requested"
+	// Of the API server, when it refuses an eviction.
+	ReasonBudget  = "disruption budget"
+	ReasonRefused = "eviction refused"
 )
 
 // remountDelay makes one restart of several requests in quick succession:

@@ -101,17 +101,16 @@ func Read(ctx context.Context, live client.Reader, now time.Time) (Health, error
 	return o.judge(now), nil
 }
 
-// Warn writes what is not as it should be with Fairlead itself. What a record says may be old then. A right to read
-// that the caller lacks is no error.
-func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time) error {
+// Warn writes what is not as it should be with Fairlead itself. What a record says may be old then. A caller without the
+// rights to read it is not warned; another error is written, and the command goes on.
+func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time) {
 	h, err := Read(ctx, live, now)
-	if apierrors.IsForbidden(err) {
-		return nil
+	if err != nil && !apierrors.IsForbidden(err) {
+		cli.WriteLine(out, "Warning: whether Fairlead itself works is not known: %v", err)
 	}
 	for _, finding := range h.Findings {
 		cli.WriteLine(out, "Warning: Fairlead itself: %s", finding)
 	}
-	return err
 }
 
 // there reads an object; nil if there is none.

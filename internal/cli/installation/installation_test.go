@@ -2,6 +2,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -88,18 +89,23 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 	}
 }
 
-func TestWarningsNeedNoRight(t *testing.T) {
+func TestWarningsEndNoCommand(t *testing.T) {
 	var out strings.Builder
 	none := clitest.Client(t, interceptor.Funcs{})
-	must.Do(t, Warn(t.Context(), &out, none, clitest.Noon))
+	Warn(t.Context(), &out, none, clitest.Noon)
 	must.Equal(t, out.String(), "Warning: Fairlead itself: Fairlead is not installed in namespace fairlead-system: see docs/install.md\n")
 	out.Reset()
-	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), webhooks, nil)
-	refuse := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return forbidden
-	}}
-	must.Do(t, Warn(t.Context(), &out, clitest.Client(t, refuse), clitest.Noon))
-	must.Equal(t, out.String(), "")
+	for want, refusal := range map[string]error{
+		"": apierrors.NewForbidden(appsv1.Resource("deployments"), webhooks, nil),
+		"Warning: whether Fairlead itself works is not known: too slow\n": errors.New("too slow"),
+	} {
+		out.Reset()
+		refuse := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return refusal
+		}}
+		Warn(t.Context(), &out, clitest.Client(t, refuse), clitest.Noon)
+		must.Equal(t, out.String(), want)
+	}
 }
 
 func TestMalformedConfigurationIsReported(t *testing.T) {

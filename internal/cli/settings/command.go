@@ -44,9 +44,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			if err := installation.Warn(cmd.Context(), cmd.ErrOrStderr(), p.Live, time.Now()); err != nil {
-				return cli.Explain(err)
-			}
+			installation.Warn(cmd.Context(), cmd.ErrOrStderr(), p.Live, time.Now())
 			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
 		},
 	}

@@ -27,12 +27,8 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 		writeProfile(out, p, program, now)
 	}
 	cli.WriteList(out, v.LostNodes, func(n LostNode) []string {
-		next := cli.OrDash(n.Next)
-		if n.OnlyIf != "" {
-			next += "  # only if " + n.OnlyIf // a comment to a shell
-		}
-		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), next}
-	}, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "NEXT")
+		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), cli.OrDash(n.OnlyIf), cli.OrDash(n.Next)}
+	}, "LOST NODE", "PHASE", "LOST", "WAITS FOR", "ONLY IF", "NEXT")
 	cli.WriteList(out, v.NFSServices, func(s NFSService) []string {
 		next := "-"
 		if s.State != datapath.OK {

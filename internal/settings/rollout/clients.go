@@ -178,7 +178,7 @@ func (r Rollout) restartBlockers(c storage.Client, volumes []string) (blockers [
 			b = catalog.AttachedVolume(*attached, "")
 		}
 		b.Nodes, b.Message = []string{c.Node}, fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod)
-		if r.Gate == GateNode { // which is for clusters whose workloads move, and do not stop
+		if r.Gate == GateNode { // then users drain nodes, and do not stop workloads
 			b.Owners = nil
 		}
 		blockers = append(blockers, b)

@@ -149,8 +149,11 @@ func (r Rollout) stranded() []catalog.Blocker {
 				continue
 			}
 			then := "is recreated once its volume is detached"
-			if service.OptOut || service.Fixed {
-				then = "opts out: delete it once its volume is detached"
+			switch {
+			case service.Fixed:
+				then = "is not of type ClusterIP, so that you delete it once its volume is detached"
+			case service.OptOut:
+				then = "opts out, so that you delete it once its volume is detached"
 			}
 			blockers = append(blockers, x.usedBy(service.Volume, catalog.Blocker{
 				Kind: catalog.BlockedByService, Name: service.Name,

@@ -191,7 +191,7 @@ func TestNext(t *testing.T) {
 		astray    = leaves + " until every client is back"
 		onServer  = "server pod share-manager-pvc-a is still on kube-system/one@lhnet1"
 		onSvc     = "Service pvc-a is still for kube-system/one@lhnet1, and is recreated once its volume is detached"
-		onSvcOut  = "Service pvc-a is still for kube-system/one@lhnet1, and opts out: delete it once its volume is detached"
+		onSvcOut  = "Service pvc-a is still for kube-system/one@lhnet1, and opts out, so that you delete it once its volume is detached"
 		stopUsers = ": stop the workloads of volume pvc-a"
 		optsOut   = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
 		admitted  = "waiting until 12:00:06 UTC for late Services"
