@@ -141,13 +141,22 @@ func js[T any](s *stage, expression string) T {
 	return value
 }
 
-// until waits for a condition in the page.
+// until waits for a condition in the page. Each look is an evaluation of its own: chromedp.Poll stays in the document it
+// began in, and fails where the browser has just replaced that.
 func (s *stage) until(condition string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s, patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, chromedp.Poll(condition, nil, chromedp.WithPollingTimeout(0), chromedp.WithPollingInterval(100*time.Millisecond))); err != nil {
-		s.t.Fatalf("waiting for %s: %v; the page says:\n%s", condition, err, js[string](s, `document.body.innerText`))
+	for met := false; ; {
+		err := chromedp.Run(ctx, chromedp.Evaluate("Boolean("+condition+")", &met))
+		if met {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			s.t.Fatalf("waiting for %s: %v; the page says:\n%s", condition, err, js[string](s, `document.body.innerText`))
+		}
 	}
 }
 
