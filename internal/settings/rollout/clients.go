@@ -81,7 +81,7 @@ func (r Rollout) missingForClients() []catalog.Blocker {
 }
 
 // clientProgress counts client pods by the first stage that is incomplete: the default network,
-// per-volume networks, the newest template.
+// per-volume networks, the current template.
 func (r Rollout) clientProgress(s Step) string {
 	joined, volumes := 0, 0
 	for _, c := range r.Clients {
@@ -97,7 +97,7 @@ func (r Rollout) clientProgress(s Step) string {
 	if r.Record.Clients.IsZero() {
 		network = "back on the cluster network"
 	}
-	done, where := s.Updated, "of the newest template"
+	done, where := s.Updated, "built from the current template"
 	switch {
 	case joined < len(r.Clients):
 		done, where = joined, network

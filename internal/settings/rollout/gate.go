@@ -90,7 +90,7 @@ func (r Rollout) settling() time.Duration {
 func (r Rollout) settleEnd() time.Time { return r.Record.ServersSince.Add(r.Settle) }
 
 func (r Rollout) settlingMessage() string {
-	return fmt.Sprintf("waiting until %s UTC for late Services", r.settleEnd().UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("waiting until %s UTC, in case a Service is still being created", r.settleEnd().UTC().Format(time.TimeOnly))
 }
 
 // misplacedServices are Services of idle volumes that would be created elsewhere now. A cluster IP

@@ -14,7 +14,7 @@ import (
 type Outlook struct {
 	// Restarts is how many client pods restart before. Left is how many must restart after the Blockers are gone.
 	Restarts, Left int
-	// Settle is how long the roll-out waits for late Services before the first pod restarts.
+	// Settle is how long the roll-out waits, in case a Service is still being created, before the first pod restarts.
 	Settle   time.Duration
 	Blockers []catalog.Blocker
 }
@@ -188,7 +188,7 @@ func (o Outlook) settling() string {
 	if o.Settle == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", after %s for late Services", o.Settle.Round(time.Second))
+	return fmt.Sprintf(", after %s, in case a Service is still being created", o.Settle.Round(time.Second))
 }
 
 func restartPhrase(restarts int) string {

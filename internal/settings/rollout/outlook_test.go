@@ -45,21 +45,21 @@ func TestOutlook(t *testing.T) {
 			"being applied: 1 CSI plugin pod restarts now; the rest is waiting: " + window, false},
 		"node lost": {joining, func(r *Rollout) { r.Clients[0].Lost, r.Clients[0].Ready = true, false },
 			"being applied: 1 CSI plugin pod restarts now; the rest is waiting: CSI plugin pod csi-node-1 on node-1 waits until the node is Ready", false},
-		"leaves":             {onOne, func(r *Rollout) { r.Desired = clusterNet }, "being applied now: " + restart2 + ", after 10s for late Services", false},
-		"to another network": {onOne, func(r *Rollout) { r.Desired = netTwo }, "being applied now: " + restart2 + ", after 10s for late Services", false},
+		"leaves":             {onOne, func(r *Rollout) { r.Desired = clusterNet }, "being applied now: " + restart2 + ", after 10s, in case a Service is still being created", false},
+		"to another network": {onOne, func(r *Rollout) { r.Desired = netTwo }, "being applied now: " + restart2 + ", after 10s, in case a Service is still being created", false},
 		// Regression: the forecast stopped where Services of detached volumes are replaced, which comes before the restarts.
-		"leaves, with a detached volume": {onOne, func(r *Rollout) { r.Desired, r.Services = clusterNet, []storage.Service{service("pvc-a", netOne)} }, "being applied now: " + restart2 + ", after 10s for late Services", false},
+		"leaves, with a detached volume": {onOne, func(r *Rollout) { r.Desired, r.Services = clusterNet, []storage.Service{service("pvc-a", netOne)} }, "being applied now: " + restart2 + ", after 10s, in case a Service is still being created", false},
 		"leaves, with a detached volume, window closed": {onOne, func(r *Rollout) {
 			r.Gate, r.Windows, r.Desired, r.Services = GateNode, sunday, clusterNet, []storage.Service{service("pvc-a", netOne)}
 		}, "waiting: " + window + ". Then " + restart2 + ".", true},
 		"leaves, with a volume's own network": {onOne, func(r *Rollout) {
 			r.MountsFromHost, r.Desired, r.Record.VolumeServers, r.Volumes = true, clusterNet, []storage.Attachment{netX}, []storage.Volume{attached("pvc-a", "node-1")}
 		}, "will be applied when these RWX volumes are detached: pvc-a (node-1). Then " + restart2 + ".", true},
-		// Regression: while late Services are waited for, volumes seemed to block a roll-out that is given up.
+		// Regression: while Services may still be created, volumes seemed to block a roll-out that is given up.
 		"half joined, and taken back before Services have settled": {enabling, func(r *Rollout) {
 			r.Desired, r.Record.ServersSince, r.Volumes = clusterNet, noon.Add(-settle/2), []storage.Volume{attached("pvc-a", "node-1")}
 			r.Clients[0], r.Clients[1] = client("node-1", clusterNet), client("node-2", netOne)
-		}, "being applied now: 1 CSI plugin pod restarts, after 5s for late Services", false},
+		}, "being applied now: 1 CSI plugin pod restarts, after 5s, in case a Service is still being created", false},
 		"network missing, volume attached, window closed": {joining, func(r *Rollout) {
 			r.Networks, r.Volumes, r.Windows = map[storage.Network]bool{}, []storage.Volume{attached("pvc-a", "node-1")}, sunday
 		}, "will be applied when these RWX volumes are detached: pvc-a (node-1); also waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network; " + window + ". Then " + restart2 + ".", true},

@@ -194,7 +194,7 @@ func TestNext(t *testing.T) {
 		onSvcOut  = "Service pvc-a is still for kube-system/one@lhnet1, and opts out, so that you delete it once its volume is detached"
 		stopUsers = ": stop the workloads of volume pvc-a"
 		optsOut   = "DaemonSet csi opts out by fairlead.io/opt-out: remove the annotation from its template"
-		admitted  = "waiting until 12:00:06 UTC for late Services"
+		admitted  = "waiting until 12:00:06 UTC, in case a Service is still being created"
 		abandoned = "CSI plugin pods return to the cluster network: not all of them have joined kube-system/one@lhnet1, which the settings no longer choose"
 		lost      = "started without the network of its template: check whether another webhook removes it"
 	)
@@ -235,7 +235,7 @@ func TestNext(t *testing.T) {
 
 		"disabling: servers leave first, with attached volumes": {onOne, func(r *Rollout) { r.Desired, r.Volumes = clusterNet, attachedA }, serversTo(clusterNet, leaves)},
 		"changing: servers leave first":                         {onOne, func(r *Rollout) { r.Desired = netTwo }, serversTo(clusterNet, leaves)},
-		"changing: servers do not return before late Services are stored": {onOne, func(r *Rollout) {
+		"changing: servers do not return while a Service may still be created": {onOne, func(r *Rollout) {
 			r.Desired, r.Record.Servers, r.Record.ServersSince = netTwo, clusterNet, noon.Add(-4*time.Second)
 		},
 			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) { s.After = 6 * time.Second })},
@@ -354,7 +354,7 @@ func TestNext(t *testing.T) {
 			s.Clients[0].Revision, s.Clients[0].Reported = "6", false
 		})},
 		"rolled back: the strategy waits for an unready pod": {onCluster, func(r *Rollout) { r.DaemonSet.Paused, r.Clients[0].Ready = true, false }, with(applied("the cluster network"), func(s *Step) {
-			s.Volumes = progress(PhaseRolling, "2 of 2 CSI plugin pods of the newest template; "+down.Message, down)
+			s.Volumes = progress(PhaseRolling, "2 of 2 CSI plugin pods built from the current template; "+down.Message, down)
 		})},
 		"applied, then on the host network":           {onOne, func(r *Rollout) { r.DaemonSet.HostNetwork = true }, daemonSet("DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false")},
 		"astray client that terminates: servers stay": {onOne, func(r *Rollout) { r.Clients[0].Network, r.Clients[0].Terminating = clusterNet, true }, rolling(1, UpdateTemplate)},
@@ -396,7 +396,7 @@ func TestNext(t *testing.T) {
 		}, rolling(1, Nothing, inUse("node-1"))},
 		"rolling: pods of an older template, while paused": {rolled, func(r *Rollout) { r.Clients[1].Revision = "6" },
 			with(rolling(1, RestartClients), func(s *Step) {
-				s.Message, s.Clients = "1 of 2 CSI plugin pods of the newest template", rolled().Clients[1:]
+				s.Message, s.Clients = "1 of 2 CSI plugin pods built from the current template", rolled().Clients[1:]
 				s.Clients[0].Revision = "6"
 			})},
 		"rolling: a new pod without an address": {rolled, func(r *Rollout) { r.Clients[1].Reported = false },
@@ -408,7 +408,7 @@ func TestNext(t *testing.T) {
 		})},
 		"rolled: the DaemonSet gets its strategy back": {rolled, nil, rolling(2, ResumeTemplate)},
 		"rolled back: applied before the strategy is back": {onCluster, func(r *Rollout) { r.DaemonSet.Paused = true }, with(applied("the cluster network"), func(s *Step) {
-			s.Action, s.Volumes = ResumeTemplate, Progress{Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods of the newest template"}
+			s.Action, s.Volumes = ResumeTemplate, Progress{Phase: PhaseRolling, Message: "2 of 2 CSI plugin pods built from the current template"}
 		})},
 		"rolled: servers follow": {onOne, func(r *Rollout) { r.Record.Servers = clusterNet }, serversTo(netOne, "every client is on the network: new servers follow")},
 		"rolled: servers wait for a deleted network": {onOne, func(r *Rollout) { r.Record.Servers, r.Networks = clusterNet, networkSet(nil) }, with(rolling(2, Nothing), func(s *Step) {

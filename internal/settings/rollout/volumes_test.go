@@ -189,7 +189,7 @@ func TestNextForVolumeNetworks(t *testing.T) {
 			r.Volumes, r.Servers = nil, []storage.Server{server("pvc-a", netX)}
 		}, volumeStep(Nothing, Progress{})},
 		"leaving: Services that were just admitted": {onVolumeNetworks(false, netX), func(r *Rollout) { r.Volumes, r.Record.ServersSince = nil, noon.Add(-4*time.Second) },
-			with(volumeStep(Nothing, progress(PhaseWaiting, "waiting until 12:00:06 UTC for late Services")), func(s *Step) { s.After = 6 * time.Second })},
+			with(volumeStep(Nothing, progress(PhaseWaiting, "waiting until 12:00:06 UTC, in case a Service is still being created")), func(s *Step) { s.After = 6 * time.Second })},
 		"leaving: clients last": {onVolumeNetworks(false, netX, netY), func(r *Rollout) { r.Record.VolumeServers, r.Volumes = y, r.Volumes[1:] },
 			volumeStep(RecordVolumeClients, progress(PhaseRolling, "CSI plugin pods get volume networks: team-y/nfs"), netY)},
 		"default network first": {onVolumeNetworks(false), func(r *Rollout) {
