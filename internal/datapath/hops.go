@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -78,7 +79,7 @@ func (x index) notRolledOut(node string) string {
 	}
 	c := x.clients[node][0]
 	if message := x.outOfLine[[2]string{string(catalog.BlockedByClient), c.Pod}]; message != "" && c.Ready && !c.Terminating {
-		return c.Pod + " " + message
+		return "pod " + c.Pod + " " + message
 	}
 	return ""
 }
@@ -95,7 +96,7 @@ func (x index) endpoint(s storage.Service) Hop {
 		fmt.Sprintf("kubectl -n %s get service %s -o wide", s.Namespace, s.Name))
 }
 
-func (x index) service(s storage.Service, wanted storage.Attachment) Hop {
+func (x index) service(s storage.Service, v storage.Volume, wanted storage.Attachment) Hop {
 	network := s.Network(x.Rollout.Record.Clients)
 	h := hop(Service, s.Name, network)
 	if !s.Headless() && s.ClusterIP != "" {
@@ -104,7 +105,8 @@ func (x index) service(s storage.Service, wanted storage.Attachment) Hop {
 	if network == wanted && network != x.Rollout.Due(s.Volume).Network { // the settings were taken back before the Service was recreated
 		return h
 	}
-	return x.outOfLineHop(h, catalog.BlockedByService, fmt.Sprintf("kubectl -n %s get service %s -o yaml", s.Namespace, s.Name))
+	show := fmt.Sprintf("kubectl -n %s get service %s -o yaml", s.Namespace, s.Name)
+	return x.outOfLineHop(h, catalog.BlockedByService, detachOr(v, show))
 }
 
 // addresses are those that Fairlead publishes for a headless Service.
@@ -159,7 +161,7 @@ func (x index) serverHops(v storage.Volume) []Hop {
 		}
 		switch {
 		case s.Ready:
-			h = x.outOfLineHop(h, catalog.BlockedByServer, show)
+			h = x.outOfLineHop(h, catalog.BlockedByServer, detachOr(v, show))
 		case x.mayStart(v.Name, s.Created):
 			h = h.waiting(startingServer(s), show)
 		default:
@@ -212,9 +214,21 @@ func (x index) showServers(volume string) string {
 
 func (x index) outOfLineHop(h Hop, kind catalog.BlockerKind, command string) Hop {
 	if message := x.outOfLine[[2]string{string(kind), h.Name}]; message != "" {
-		return h.waiting(h.Name+" "+message, command)
+		noun := "pod "
+		if kind == catalog.BlockedByService {
+			noun = "Service "
+		}
+		return h.waiting(noun+h.Name+" "+message, command)
 	}
 	return h
+}
+
+// detachOr is the command that stops the workloads of the volume, which is waited for; else the other one.
+func detachOr(v storage.Volume, other string) string {
+	if !v.Attached {
+		return other
+	}
+	return cmp.Or(catalog.ScaleDown(v.Owners), other)
 }
 
 func (h Hop) waiting(message, command string) Hop {

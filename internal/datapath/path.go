@@ -182,7 +182,7 @@ func (x index) path(v storage.Volume) Path {
 	}
 	switch {
 	case created:
-		p.Hops = append(p.Hops, x.endpoint(service), x.service(service, wanted))
+		p.Hops = append(p.Hops, x.endpoint(service), x.service(service, v, wanted))
 		if !network.IsZero() {
 			p.Hops = append(p.Hops, x.addresses(service, v))
 		}

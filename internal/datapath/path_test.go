@@ -93,7 +93,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
 		"no server": {func(f *Facts) { f.Rollout.Servers = nil; f.Published = nil }, Wrong, Server, "volume pvc-a is attached and has no server pod", "kubectl"},
 		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
-			"share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
+			"pod share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
 		"client elsewhere": {func(f *Facts) {
 			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
 		}, Wrong, Client, "no ready client", ""},
@@ -106,7 +106,11 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil
 		}, Waiting, Service,
-			"pvc-a still uses the cluster network instead of kube-system/storage-net@lhnet1; recreated when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+			"Service pvc-a still uses the cluster network instead of kube-system/storage-net@lhnet1; recreated when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+		"Service elsewhere, of a workload that can be scaled": {func(f *Facts) {
+			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Endpoints, f.Rollout.Volumes[0].Owners = nil, []string{"default/deployment/web"}
+		}, Waiting, Service, "recreated when the volume is detached", "kubectl -n default scale --replicas=0 deployment/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attached()
