@@ -15,7 +15,7 @@ import (
 // Next is the command that comes next for a blocker: to stop the workloads of a volume if they have an owner that can be
 // scaled, otherwise a command that shows more. The namespace is the storage system's.
 func Next(b v1.Blocker, namespace string) string {
-	names := slices.Concat([]string{b.Name, namespace}, b.Workloads, b.Owners)
+	names := slices.Concat([]string{b.Name, namespace}, b.Nodes, b.Workloads, b.Owners)
 	if slices.ContainsFunc(names, func(name string) bool { return name != "" && !typeable.MatchString(name) }) {
 		return "-"
 	}
@@ -54,6 +54,9 @@ func nextCommand(b v1.Blocker, namespace string) string {
 	case catalog.BlockedByRequest:
 		return "kubectl describe persistentvolume " + b.Name
 	case catalog.BlockedByNode:
+		if len(b.Nodes) == 1 {
+			return "kubectl describe node " + b.Nodes[0]
+		}
 		return "kubectl describe nodes"
 	case catalog.BlockedByClass:
 		return "kubectl get priorityclasses"

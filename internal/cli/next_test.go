@@ -41,5 +41,6 @@ func TestEveryBlockerHasNextCommand(t *testing.T) {
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1"}, "longhorn-system"), "kubectl -n longhorn-system describe volumes.longhorn.io pvc-1")
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/web;reboot"}}, "longhorn-system"), "-")
 	must.Equal(t, Next(v1.Blocker{Kind: "Volume", Name: "pvc-1", Workloads: []string{"default/a --kubeconfig=x"}}, "longhorn-system"), "-")
+	must.Equal(t, Next(v1.Blocker{Kind: "Node", Name: "node-1", Nodes: []string{"node-1"}}, "longhorn-system"), "kubectl describe node node-1")
 	must.Equal(t, Next(v1.Blocker{Kind: "Time", Name: "networks.settle"}, "longhorn-system"), "-", "some seconds need no command")
 }

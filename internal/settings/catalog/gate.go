@@ -21,7 +21,7 @@ const (
 	BlockedByTime      BlockerKind = "Time"
 	BlockedByNetwork   BlockerKind = "Network"
 	BlockedByRequest   BlockerKind = "Request"
-	// BlockedByNode: no node meets the requirements.
+	// BlockedByNode: the node, or no node, meets the requirements of a pod.
 	BlockedByNode BlockerKind = "Node"
 	// BlockedByClass: the priority class does not exist.
 	BlockedByClass BlockerKind = "PriorityClass"

@@ -43,7 +43,7 @@ func (m *maker) podBlockers(c catalog.Component) []catalog.Blocker {
 		return nil
 	}
 	if refusal := refusalOf(node, m.requestOf(c)); refusal != nil {
-		return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " cannot restart: " + refusal.why}}
+		return []catalog.Blocker{{Kind: catalog.BlockedByNode, Name: c.Node, Nodes: nodesOf(c), Message: componentText(c) + " cannot restart: " + refusal.why}}
 	}
 	return nil
 }

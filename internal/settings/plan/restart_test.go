@@ -66,7 +66,7 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 		"instance manager in use on an excluded node waits": {
 			[]change{managers, labelled("node-1", "node-3"), uses("im-2", "pvc-a-r-1"), setSelector}, selector,
 			`Restarting: 2 instance managers restart one by one now; waiting: instance manager im-2 on node-2 cannot restart: the node lacks the labels "disktype:ssd": label the node` + then1,
-			"Restart im-1* im-3 for node-selector; later Restart im-2 for node-selector: im-2"},
+			"Restart im-1* im-3 for node-selector; later Restart im-2 for node-selector: node-2"},
 		"other settings skip excluded nodes too": {
 			[]change{managers, labelled("node-1"), setSelector, rolled(selector, "disktype:ssd"), built(catalog.NodeSelector, "disktype:ssd"), setCPU}, catalog.GuaranteedCPU,
 			restarts1 + "; excluded by the node selector: node-2, node-3", "Restart im-1* for CPU"},
@@ -122,9 +122,9 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 		"too few huge pages": {
 			[]change{v2("v2-im-1", "v2-im-2", "v2-im-3"), pages("node-2", 4094), set(catalog.DataEngineMemorySize, "4096")}, catalog.DataEngineMemorySize,
 			"Restarting: 2 instance managers restart one by one now; waiting: instance manager v2-im-2 on node-2 cannot restart: the pod requests 4096 MiB of huge pages and the node has 4094: add huge pages, or reduce the request" + then1,
-			"Restart v2-im-1* v2-im-3 for data-engine-memory-size; later Restart v2-im-2 for data-engine-memory-size: v2-im-2"},
+			"Restart v2-im-1* v2-im-3 for data-engine-memory-size; later Restart v2-im-2 for data-engine-memory-size: node-2"},
 		"too few huge pages for the default": {
-			[]change{v2("v2-im-3"), pages("node-3", 1024), setClass}, catalog.PriorityClass, "Waiting: waiting: " + noPages + then1, "later Restart v2-im-3 for priority-class: v2-im-3"},
+			[]change{v2("v2-im-3"), pages("node-3", 1024), setClass}, catalog.PriorityClass, "Waiting: waiting: " + noPages + then1, "later Restart v2-im-3 for priority-class: node-3"},
 		"memory without huge pages": {
 			[]change{v2("v2-im-3"), pages("node-3", 0), set(catalog.DataEngineHugepages, "false"), set(catalog.DataEngineMemorySize, "4096")}, catalog.DataEngineMemorySize,
 			restarts1, "Restart v2-im-3* for data-engine-memory-size, data-engine-hugepage-enabled"},
@@ -134,7 +134,7 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 		"cordoned node: no instance manager": {
 			[]change{only("im-1", "bim"), setClass, onNode("node-1", func(n *catalog.Node) { n.Cordoned = true })}, catalog.PriorityClass,
 			"Restarting: 1 backing image manager restarts now; waiting: instance manager im-1 on node-1 cannot restart: the node is cordoned: uncordon the node" + then1,
-			"Restart bim* for priority-class; later Restart im-1 for priority-class: im-1"},
+			"Restart bim* for priority-class; later Restart im-1 for priority-class: node-1"},
 		"node that is not Ready": {
 			[]change{only("im-1", "im-2", "bim"), setClass, onNode("node-1", func(n *catalog.Node) { n.Ready = false })}, catalog.PriorityClass,
 			"Restarting: 1 instance manager restarts now; waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node, or remove it from the cluster, and 1 more. " +
@@ -145,9 +145,9 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 			"Waiting: waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node, or remove it from the cluster. Then 1 backing image manager restarts",
 			"later Restart bim for priority-class: bim"},
 		"as many cores as the node has": {cores("0", set(catalog.DataEngineCPUCores, "4")), catalog.DataEngineCPUCores, restarts1, "Restart v2-im-1* for data-engine-number-of-cpu-cores"},
-		"more cores than the node has":  {cores("0", setCores), catalog.DataEngineCPUCores, noCores, "later Restart v2-im-1 for data-engine-number-of-cpu-cores: v2-im-1"},
+		"more cores than the node has":  {cores("0", setCores), catalog.DataEngineCPUCores, noCores, "later Restart v2-im-1 for data-engine-number-of-cpu-cores: node-1"},
 		"more cores than the node has, and a CPU share": {
-			cores("0", setCores, share), catalog.DataEngineCPUCores, noCores, "later Restart v2-im-1 for CPU, data-engine-number-of-cpu-cores: v2-im-1"},
+			cores("0", setCores, share), catalog.DataEngineCPUCores, noCores, "later Restart v2-im-1 for CPU, data-engine-number-of-cpu-cores: node-1"},
 		"fewer cores than a number that the node did not have": {
 			cores("8", set(catalog.DataEngineCPUCores, "2"), share), catalog.DataEngineCPUCores, restarts1, "Restart v2-im-1* for CPU, data-engine-number-of-cpu-cores"},
 	})
