@@ -292,7 +292,7 @@ func (s *story) wantFencing() *story {
 
 func (s *story) wantDrained() *story {
 	s.Helper()
-	return s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+	return s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and its pods and attachments are gone; reboot it to bring it back")
 }
 
 func (s *story) wantGone() *story {

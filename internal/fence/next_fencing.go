@@ -62,7 +62,7 @@ func (f Facts) fencing(step *Step) {
 	case f.gone():
 		step.say(v1alpha1.NodeDrained, reason, f.deletedMessage())
 	default:
-		step.say(v1alpha1.NodeDrained, ReasonDrained, "fenced, and nothing is left on it; reboot it to bring it back")
+		step.say(v1alpha1.NodeDrained, ReasonDrained, "fenced, and its pods and attachments are gone; reboot it to bring it back")
 	}
 }
 

@@ -30,7 +30,12 @@ With a node, show all of it: the volumes that it holds, the addresses by which t
 storage knows it and where each comes from, what is waited for, and what to type next.
 The command reads NodeFences; ClusterRole fairlead-fence-viewer allows this. With the rights
 that "fairlead status" needs, it also warns if Fairlead does not work: the records are old
-then. "fairlead status" has an exit code for lost nodes.`,
+then.
+
+Exit codes:
+  0  all nodes that are shown are healthy
+  1  error: the cluster could not be read, or the node has no NodeFence; see standard error
+  2  a node that is shown is lost, or has not been readmitted yet`,
 		Example:           "  fairlead fences\n  fairlead fences node-1\n  fairlead fences drill node-1\n  fairlead fences -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &v1alpha1.NodeFenceList{} }, fencing.NodeOfFence),
@@ -68,7 +73,7 @@ func Read(ctx context.Context, live client.Reader) ([]View, error) {
 		views = append(views, viewOfFence(&list.Items[i]))
 	}
 	slices.SortFunc(views, View.before)
-	return views, nil
+	return views, nameUnfenced(ctx, lists.NewLive(live), views)
 }
 
 func showFences(ctx context.Context, out io.Writer, live client.Reader, output string, nodes []string, now time.Time) error {
@@ -88,11 +93,16 @@ func showFences(ctx context.Context, out io.Writer, live client.Reader, output s
 	}
 	switch {
 	case cli.IsDocument(output):
-		return cli.WriteDocument(out, output, viewList{Data: views})
+		if err := cli.WriteDocument(out, output, viewList{Data: views}); err != nil {
+			return err
+		}
 	case len(nodes) > 0:
 		writeFence(out, views, now)
 	default:
 		writeFences(out, views, now)
+	}
+	if slices.ContainsFunc(views, View.IsLost) {
+		return cli.ExitWaits
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,11 +79,11 @@ func show(t *testing.T, live client.Client, output string, want error, args ...s
 // Nodes that need people come first.
 func TestFencesAreShown(t *testing.T) {
 	live := clitest.Client(t, interceptor.Funcs{}, records()...)
-	clitest.Golden(t, "fences.txt", show(t, live, cli.OutputTable, nil))
+	clitest.Golden(t, "fences.txt", show(t, live, cli.OutputTable, cli.ExitWaits))
 	clitest.Golden(t, "fences-healthy.txt", show(t, live, cli.OutputTable, nil, "node-1"))
-	clitest.Golden(t, "fences-fencing.txt", show(t, live, cli.OutputTable, nil, "node-2"))
-	clitest.Golden(t, "fences-returned.txt", show(t, live, cli.OutputTable, nil, "node-3"))
-	clitest.Golden(t, "fences-fencing.json", show(t, live, cli.OutputJSON, nil, "node-2"))
+	clitest.Golden(t, "fences-fencing.txt", show(t, live, cli.OutputTable, cli.ExitWaits, "node-2"))
+	clitest.Golden(t, "fences-returned.txt", show(t, live, cli.OutputTable, cli.ExitWaits, "node-3"))
+	clitest.Golden(t, "fences-fencing.json", show(t, live, cli.OutputJSON, cli.ExitWaits, "node-2"))
 	show(t, live, cli.OutputTable, errNoRecord, "node-9")
 	if out := show(t, clitest.Client(t, interceptor.Funcs{}), cli.OutputTable, nil); !strings.HasPrefix(out, "No NodeFences") {
 		t.Errorf("got %s", out)
@@ -95,7 +96,7 @@ func TestAllMachinesOfNameAreShown(t *testing.T) {
 		recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonReplaced, NodeName: "node-1"}),
 		recordOf("node-1-ab12cd", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, NodeName: "node-1"}),
 		recordOf("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}))
-	clitest.Golden(t, "fences-two-machines.txt", show(t, live, cli.OutputTable, nil, "node-1"))
+	clitest.Golden(t, "fences-two-machines.txt", show(t, live, cli.OutputTable, cli.ExitWaits, "node-1"))
 }
 
 // drillWorld has node-1 with volumes of two drivers.
@@ -177,4 +178,30 @@ func TestFencesNameTheMissingRight(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	show(t, failing(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "fairlead.io", Kind: "NodeFence"}}), cli.OutputTable, ErrNotInstalled)
+}
+
+// Regression: the advice to taint a node named no volume that Kubernetes would detach without a fence.
+func TestTaintNamesVolumesWithoutFence(t *testing.T) {
+	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{
+		Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Identities: []v1alpha1.StorageIdentity{clientOf(objects.RBD, "rbd", "10.0.0.1/32")},
+	})
+	const off = "the machine is off: Kubernetes detaches all its volumes by force then"
+	for name, test := range map[string]struct {
+		attached []client.Object
+		list     func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error
+		want     string
+	}{
+		"fenced":     {[]client.Object{objects.Attachment("pvc-a", "node-1", objects.RBD)}, nil, off},
+		"not fenced": {[]client.Object{objects.Attachment("pvc-b", "node-1", "driver.longhorn.io"), objects.Attachment("pvc-c", "node-2", "driver.longhorn.io")}, nil, off + ", also those that nothing fences: pvc-b of driver.longhorn.io"},
+		"no right": {nil, func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, attachments := list.(*storagev1.VolumeAttachmentList); attachments {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"}, "", errors.New("denied"))
+			}
+			return c.List(ctx, list, options...)
+		}, off + ", also those that nothing fences, such as Longhorn's"},
+	} {
+		views, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{List: test.list}, append(test.attached, lost)...))
+		must.Do(t, err)
+		must.Equal(t, views[0].OnlyIf, test.want, "%s", name)
+	}
 }

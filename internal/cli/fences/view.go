@@ -118,9 +118,12 @@ func (v View) before(o View) int {
 	return cmp.Or(cmp.Compare(v.rank(), o.rank()), cmp.Compare(v.Node, o.Node), cmp.Compare(v.Record, o.Record))
 }
 
+// IsLost reports whether the node is lost, or has not been readmitted yet. A record without a phase is new.
+func (v View) IsLost() bool { return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) }
+
 func (v View) rank() int {
 	switch {
-	case v.Phase != string(v1alpha1.NodeHealthy):
+	case v.IsLost():
 		return 0
 	case v.WaitsFor != "":
 		return 1

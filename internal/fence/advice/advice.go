@@ -42,9 +42,12 @@ var (
 	giveUp       = fence.OverrideCommand("RECORD", fence.GateUnfence)
 )
 
+// AlsoUnfenced ends the precondition of the taint where the volumes that nothing fences are not known by name.
+const AlsoUnfenced = ", also those that nothing fences, such as Longhorn's"
+
 // onlyIf has the condition for commands that release volumes.
 var onlyIf = map[string]string{
-	addTaint:     "the machine is off: Kubernetes detaches all its volumes by force then, also those that nothing fences, such as Longhorn's",
+	addTaint:     "the machine is off: Kubernetes detaches all its volumes by force then" + AlsoUnfenced,
 	attachByHand: "its addresses are blocked by hand, or the machine is off for good",
 	giveUp:       "it is known that the machine never comes back",
 }
