@@ -23,7 +23,7 @@ func checkValue(d catalog.Definition, value string, facts SettingFacts) field.Er
 	}
 	detail := err.Error()
 	if d.NamesNetwork {
-		detail += hint(facts.Rollout.Networks) + `, or "" for the cluster network`
+		detail += hint(facts.Rollout.Networks) + catalog.OrClusterNetwork
 	}
 	return field.ErrorList{field.Invalid(path, value, detail)}
 }

@@ -158,7 +158,7 @@ func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storag
 func Describe(s cluster.SettingState, p storage.Profile) v1.Setting {
 	shown := v1.Setting{
 		Applied: s.Applied, Name: string(s.Name), Value: s.Value.Text, Source: string(s.Value.Source), Reason: s.Reason,
-		Blockers: []v1.Blocker{}, Default: s.Default, Allowed: s.Form, DangerZone: s.DangerZone,
+		Blockers: []v1.Blocker{}, Default: s.Default, Allowed: s.Allowed(), DangerZone: s.DangerZone,
 		Gate: string(s.Gate), Affects: s.Affects, Profile: p.Name, Namespace: p.Namespace,
 	}
 	if !s.Since.IsZero() {

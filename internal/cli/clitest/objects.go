@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -23,6 +24,9 @@ func Target(t *testing.T, refuse func(client.ObjectList) error, objects ...clien
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Multus is installed.
+	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	c, err := config.Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +41,7 @@ func Target(t *testing.T, refuse func(client.ObjectList) error, objects ...clien
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	return cli.Target{Profile: c.Profiles[0], Configuration: c, Reader: cluster.NewReader(c.Profiles[0].Storage(), stored, stored)}
+	return cli.Target{Profile: c.Profiles[0], Configuration: c, Live: stored, Reader: cluster.NewReader(c.Profiles[0].Storage(), stored, stored)}
 }
 
 // Noon is the present in tests.

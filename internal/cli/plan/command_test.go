@@ -89,6 +89,8 @@ func TestPlans(t *testing.T) {
 	rolledOut.OwnValues = map[catalog.Name]string{catalog.EngineImageProbePeriod: "5"}
 	rolledOut.Values = catalog.Resolve(rolledOut.OwnValues, rolledOut.SystemValues, "longhorn")
 	malformed := inLonghorn(clusterFacts(), catalog.PriorityClass, "Not A Name")
+	networkGone := inLonghorn(clusterFacts(), catalog.StorageNetwork, "kube-system/storage-net")
+	networkGone.Rollout.Networks = map[storage.Network]bool{}
 	wants := map[string]error{outcomeWaits: cli.ExitWaits, outcomeInvalid: errInvalid}
 	for _, test := range []struct {
 		name       string
@@ -104,6 +106,7 @@ func TestPlans(t *testing.T) {
 		{"unset", rolledOut, nil, []string{"engine-image-pod-liveness-probe-period"}, outcomeNothing, appliesDone},
 		{"at-once", clusterFacts(), []string{"auto-delete-pod-when-volume-detached-unexpectedly=false"}, nil, outcomeNow, appliesNow},
 		{"in-effect", clusterFacts(), nil, nil, outcomeNothing, ""},
+		{"network-gone", networkGone, nil, nil, outcomeNothing, ""},
 		{"malformed", malformed, nil, nil, outcomeInvalid, ""},
 		{"corrected", malformed, []string{"priority-class="}, nil, outcomeNothing, appliesDone},
 	} {

@@ -13,12 +13,12 @@ import (
 func writePlan(out io.Writer, view View) {
 	asked := view.Asked()
 	shown := slices.DeleteFunc(slices.Clone(asked), Setting.idle)
-	writePlanned(out, shown)
+	writePlanned(out, shown, len(asked) < len(view.Settings))
 	if len(asked) < len(view.Settings) {
 		writeOthers(out, view.Settings)
 	}
 	if left := len(asked) - len(shown); left > 0 {
-		cli.WriteLine(out, "%s hidden; -o json has all", catalog.Count(left, "default"))
+		cli.WriteLine(out, "Applied: %s; \"fairlead settings\" lists them.", catalog.Count(left, "setting"))
 	}
 	if len(view.Works) == 0 {
 		fmt.Fprintln(out, "\nNo setting restarts any component.")
@@ -50,13 +50,19 @@ func (v View) drainHelps() bool {
 	})
 }
 
-func writePlanned(out io.Writer, shown []Setting) {
+func writePlanned(out io.Writer, shown []Setting, changes bool) {
 	if len(shown) == 0 {
 		return
 	}
-	cli.WriteRows(out, shown, func(s Setting) []string {
-		return []string{s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason}
-	}, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
+	if changes {
+		cli.WriteRows(out, shown, func(s Setting) []string {
+			return []string{s.Name, cli.Cell(s.Now.Value), cli.Cell(s.Then.Value), s.Applies, s.Reason}
+		}, "SETTING", "NOW", "THEN", "APPLIES", "REASON")
+	} else {
+		cli.WriteRows(out, shown, func(s Setting) []string {
+			return []string{s.Name, cli.Cell(s.Then.Value), s.Applies, s.Reason}
+		}, "SETTING", "VALUE", "APPLIES", "REASON")
+	}
 	for _, s := range shown {
 		for _, w := range s.Warnings {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, w)
@@ -64,9 +70,9 @@ func writePlanned(out io.Writer, shown []Setting) {
 	}
 }
 
-// idle: no resource sets the setting, and no work applies it.
+// idle: the setting is applied, and nothing is to be said of it.
 func (s Setting) idle() bool {
-	return !s.Changed && s.Then.Source == string(catalog.SourceDefault) && s.Applies == appliesDone
+	return !s.Changed && s.Applies == appliesDone && len(s.Warnings) == 0
 }
 
 // writeOthers lists works' settings that the request does not name: settings that wait in any

@@ -19,6 +19,7 @@ type planner struct {
 	// then are the values after the changes, and plan is the plan for these values.
 	then     catalog.Values
 	plan     plan.Plan
+	networks map[storage.Network]bool // that exist
 	works    []Work
 	blockers []Blocker
 	// listed has the index in blockers by kind and name.
@@ -32,7 +33,7 @@ type planner struct {
 // viewOf returns the plan after the changes.
 func viewOf(facts plan.Facts, c Changes) View {
 	p := &planner{
-		changes: c, now: facts.Values, works: []Work{}, blockers: []Blocker{}, listed: map[[2]string]int{}, commands: map[catalog.Name]string{},
+		changes: c, now: facts.Values, networks: facts.Rollout.Networks, works: []Work{}, blockers: []Blocker{}, listed: map[[2]string]int{}, commands: map[catalog.Name]string{},
 		ahead: map[catalog.Name]bool{}, inTurn: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{},
 	}
 	if len(c) > 0 {
@@ -171,6 +172,9 @@ func (p *planner) setting(s plan.SettingPlan) Setting {
 	shown := Setting{
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []Progress{}, Warnings: []string{},
+	}
+	if missing := d.MissingNetwork(shown.Then.Value, p.networks); missing != "" && !changed { // the webhook's rule judges changes
+		shown.Warnings = append(shown.Warnings, missing)
 	}
 	if changed && d.Gate == catalog.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
 		shown.Applies = appliesNow

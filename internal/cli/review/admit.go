@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
@@ -55,6 +56,9 @@ func (r *reviewer) review(ctx context.Context, m manifest) objectView {
 		view.Denials = append(view.Denials, err.Error())
 	} else if err := r.admit(ctx, m, object, &view); err != nil {
 		view.Errors = append(view.Errors, cli.ExplainBy(err, "ClusterRoles fairlead-planner and fairlead-nfs-viewer").Error())
+	}
+	if warning := unknownSetting(object); warning != "" {
+		view.Warnings = append(view.Warnings, warning)
 	}
 	view.Outcome = view.outcome()
 	return view
@@ -102,6 +106,14 @@ func (r *reviewer) admit(ctx context.Context, m manifest, object *unstructured.U
 		r.facts.apply(object)
 	}
 	return nil
+}
+
+// unknownSetting warns of the name of a Longhorn setting that no version has, as far as is known. Longhorn ignores such a setting.
+func unknownSetting(o *unstructured.Unstructured) string {
+	if o.GroupVersionKind() != longhorn.GroupVersion.WithKind("Setting") || len(catalog.Unknown(map[catalog.Name]string{catalog.Name(o.GetName()): ""})) == 0 {
+		return ""
+	}
+	return "Longhorn has no setting of this name, as far as this Fairlead knows" + cli.DidYouMean(o.GetName(), catalog.Names())
 }
 
 // knownFields refuses unknown fields in an object of Fairlead's own and in Longhorn's settings, which the API server would drop.

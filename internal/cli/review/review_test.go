@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -279,6 +280,18 @@ func TestEntriesMatch(t *testing.T) {
 			}
 			must.Equal(t, strings.Join(got, " "), test.want)
 		})
+	}
+}
+
+func TestMisspeltSettingIsWarnedOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"storage-netwrok": "Longhorn has no setting of this name, as far as this Fairlead knows; did you mean storage-network?",
+		"storage-network": "", "log-level": "", // the second is none of Fairlead's
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))
+		o.SetName(name)
+		must.Equal(t, unknownSetting(o), want, "%s", name)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
 
@@ -45,14 +46,14 @@ Exit codes:
 				return err
 			}
 			installation.Warn(cmd.Context(), cmd.ErrOrStderr(), p.Live, time.Now())
-			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), p, o.Output, args))
+			return cli.Explain(showSettings(cmd.Context(), o.Out(cmd), cmd.ErrOrStderr(), p, o.Output, args))
 		},
 	}
 	o.Setup(cmd)
 	return cmd
 }
 
-func showSettings(ctx context.Context, out io.Writer, p cli.Target, output string, names []string) error {
+func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, output string, names []string) error {
 	if len(names) > 0 {
 		if _, err := cli.LookupSetting(names[0]); err != nil {
 			return err
@@ -66,6 +67,7 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
 	})
+	warnOfMissingNetworks(ctx, warnings, p, states)
 	shown := settingsapi.DescribeAll(states, unknown, p.Storage())
 	switch {
 	case cli.IsDocument(output) && len(names) > 0:
@@ -73,6 +75,9 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 	case cli.IsDocument(output):
 		return cli.WriteDocument(out, output, shown)
 	case len(names) > 0:
+		if states[0].Gate == catalog.SharedVolumesDetached && p.Configuration.Networks.Gate == rollout.GateNode {
+			shown.Data[0].Gate += ", node by node (networks.gate: node)"
+		}
 		writeSetting(out, shown.Data[0], time.Now())
 	default:
 		writeSettings(out, shown.Data, time.Now())
@@ -87,6 +92,19 @@ func showSettings(ctx context.Context, out io.Writer, p cli.Target, output strin
 		return cli.ExitWrong
 	}
 	return cli.ExitWaits
+}
+
+// warnOfMissingNetworks says nothing to users who may not list networks.
+func warnOfMissingNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState) {
+	networks, err := cluster.Networks(ctx, p.Live)
+	if err != nil {
+		return
+	}
+	for _, s := range states {
+		if missing := s.MissingNetwork(s.Value.Text, networks); missing != "" {
+			cli.WriteLine(out, "Warning: %s: %s", s.Name, missing)
+		}
+	}
 }
 
 func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) {
@@ -124,4 +142,6 @@ func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
 	cli.WriteRows(out, blockers, func(b v1.Blocker) []string {
 		return []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace)}
 	}, "BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT")
+	fmt.Fprintln(out)
+	cli.WriteLine(out, "The setting waits for the above now. \"fairlead plan\" shows all that it will wait for.")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -37,7 +38,7 @@ func waitingSetting() *v1alpha1.Setting {
 
 func show(t *testing.T, p cli.Target, output string, want error, names ...string) string {
 	t.Helper()
-	return clitest.Output(t, want, func(out io.Writer) error { return showSettings(t.Context(), out, p, output, names) })
+	return clitest.Output(t, want, func(out io.Writer) error { return showSettings(t.Context(), out, io.Discard, p, output, names) })
 }
 
 func showList(t *testing.T, p cli.Target) (list v1.SettingList) {
@@ -80,4 +81,16 @@ func TestEqualBlockersAreOneRow(t *testing.T) {
 	})
 	must.Equal(t, strings.Count(out, "maintenanceWindows"), 1)
 	must.Equal(t, strings.Count(out, "Volume/pvc-a"), 1)
+}
+
+func TestMissingNetworkIsWarnedOf(t *testing.T) {
+	warnings := func(objects ...client.Object) string {
+		var out strings.Builder
+		must.Do(t, showSettings(t.Context(), io.Discard, &out, clitest.Target(t, nil, objects...), cli.OutputTable, nil))
+		return out.String()
+	}
+	value := objects.LonghornSetting("storage-network", "kube-system/storage-net")
+	must.Equal(t, warnings(value), "Warning: storage-network: NetworkAttachmentDefinition kube-system/storage-net does not exist, and new pods on it do not start: create it, or choose another network\n")
+	must.Equal(t, warnings(value, objects.NetworkAttachmentDefinition("kube-system", "storage-net")), "")
+	must.Equal(t, warnings(objects.LonghornSetting("storage-network", "")), "")
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Read reads the state of the whole cluster once.
@@ -116,12 +116,12 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 			p.State = datapath.Wrong
 		}
 	}
-	if problem := missingNetwork(ctx, t, p.Network.Desired); problem != "" {
-		p.Network.Problem, p.State = problem, datapath.Wrong
-	}
 	facts, err := t.Reader.DataPaths(ctx, t.Configuration.ClusterDomain, now)
 	if err != nil {
 		return p, err
+	}
+	if problem := catalog.MissingNetwork(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
+		p.Network.Problem, p.State = problem, datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)
 	for _, path := range p.Volumes {
@@ -130,25 +130,12 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 	return p, nil
 }
 
-// missingNetwork says that the network of RWX volumes does not exist; "" if it does, or that is not known.
-func missingNetwork(ctx context.Context, t cli.Target, desired string) string {
-	a, err := storage.ParseAttachment(desired)
-	if err != nil || a.IsZero() || t.Live == nil {
-		return ""
-	}
-	networks, err := cluster.Networks(ctx, t.Live)
-	if err != nil || networks[a.Network] {
-		return ""
-	}
-	return fmt.Sprintf("NetworkAttachmentDefinition %s does not exist, and new pods on it do not start: create it, or choose another network", a.Network)
-}
-
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
 	if v.nodes, err = fences.Read(ctx, live); errors.Is(err, fences.ErrNotInstalled) {
 		return nil
 	}
 	for _, n := range v.nodes {
-		if n.Phase != "" && n.Phase != string(v1alpha1.NodeHealthy) {
+		if n.IsLost() {
 			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next, n.OnlyIf})
 			v.State = datapath.Worse(v.State, datapath.Waiting)
 		}

@@ -17,6 +17,17 @@ const (
 	affectsSharedVolumesOnly      = "CSI plugin DaemonSet, share-manager pods and Services"
 )
 
+// OrClusterNetwork follows the form of a network: without a name, it is the cluster network.
+const OrClusterNetwork = `, or "" for the cluster network`
+
+// Allowed says in full which values the setting may have.
+func (d Definition) Allowed() string {
+	if d.NamesNetwork {
+		return d.Form + OrClusterNetwork
+	}
+	return d.Form
+}
+
 func networkFamily() []Definition {
 	return []Definition{
 		{
@@ -46,6 +57,23 @@ func ChooseSharedNetwork() []Definition {
 		}
 	}
 	return chosen
+}
+
+// MissingNetwork says that the network that the setting names does not exist; "" if the network exists, or if that is not known.
+func (d Definition) MissingNetwork(value string, there map[storage.Network]bool) string {
+	n, err := storage.ParseNetwork(value)
+	if !d.NamesNetwork || err != nil {
+		return ""
+	}
+	return MissingNetwork(n, there)
+}
+
+// MissingNetwork says that a network in effect does not exist; "" if the network exists, or if that is not known.
+func MissingNetwork(n storage.Network, there map[storage.Network]bool) string {
+	if there == nil || n.IsZero() || there[n] {
+		return ""
+	}
+	return fmt.Sprintf("NetworkAttachmentDefinition %s does not exist, and new pods on it do not start: create it, or choose another network", n)
 }
 
 func normalizeNetwork(value string) (string, error) {
