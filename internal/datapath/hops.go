@@ -106,6 +106,9 @@ func (x index) service(s storage.Service, v storage.Volume, wanted storage.Attac
 		return h
 	}
 	show := fmt.Sprintf("kubectl -n %s get service %s -o yaml", s.Namespace, s.Name)
+	if s.Fixed || s.OptOut { // left alone, also when the volume is detached
+		return x.outOfLineHop(h, catalog.BlockedByService, show)
+	}
 	return x.outOfLineHop(h, catalog.BlockedByService, detachOr(v, show))
 }
 

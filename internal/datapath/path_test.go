@@ -111,6 +111,13 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints, f.Rollout.Volumes[0].Owners = nil, []string{"default/deployment/web"}
 		}, Waiting, Service, "recreated when the volume is detached", "kubectl -n default scale --replicas=0 deployment/web"},
+		"Service elsewhere that is left alone": {func(f *Facts) {
+			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9", OptOut: true}
+			f.Endpoints, f.Rollout.Volumes[0].Owners = nil, []string{"default/deployment/web"}
+		}, Waiting, Service, "left alone, since it opts out", "kubectl -n longhorn-system get service pvc-a -o yaml"},
+		"server elsewhere, of a workload that can be scaled": {func(f *Facts) {
+			f.Rollout.Servers[0].Network, f.Rollout.Volumes[0].Owners = other, []string{"default/deployment/web"}
+		}, Waiting, Server, "restarted when no started workload uses volume pvc-a", "kubectl -n default scale --replicas=0 deployment/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := attached()

@@ -28,7 +28,8 @@ func Command() *cobra.Command {
 
 With a node, show all of it: the volumes that it holds, the addresses by which the
 storage knows it and where each comes from, what is waited for, and what to type next.
-The command reads NodeFences; ClusterRole fairlead-fence-viewer allows this. With the rights
+The command reads NodeFences, and VolumeAttachments if a node is to be tainted; ClusterRole
+fairlead-fence-viewer allows this. With the rights
 that "fairlead status" needs, it also warns if Fairlead does not work: the records are old
 then.
 
@@ -73,7 +74,8 @@ func Read(ctx context.Context, live client.Reader) ([]View, error) {
 		views = append(views, viewOfFence(&list.Items[i]))
 	}
 	slices.SortFunc(views, View.before)
-	return views, nameUnfenced(ctx, lists.NewLive(live), views)
+	nameUnfenced(ctx, lists.NewLive(live), views)
+	return views, nil
 }
 
 func showFences(ctx context.Context, out io.Writer, live client.Reader, output string, nodes []string, now time.Time) error {

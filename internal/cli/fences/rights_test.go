@@ -7,8 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -22,4 +24,12 @@ func TestFenceViewersMayReadWhatDrillsRead(t *testing.T) {
 	_, _, err := (&cli.ClientOptions{}).Configuration(t.Context(), live)
 	must.Do(t, err)
 	must.Check(t, reads["pods"] && reads["networkfences"] && len(reads) >= 10, "the drill read only %v", reads)
+}
+
+// The volumes that a taint would detach are read too, where a node is lost.
+func TestFenceViewersMayReadAttachmentsOfLostNodes(t *testing.T) {
+	funcs, reads := clitest.CheckReads(t, map[string]string{"components/fencing": "fairlead-fence-viewer"})
+	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady})
+	show(t, clitest.Client(t, funcs, lost), cli.OutputTable, cli.ExitWaits)
+	must.Check(t, reads["volumeattachments"], "the command read only %v", reads)
 }

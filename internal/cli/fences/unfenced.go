@@ -8,57 +8,56 @@ import (
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
-// nameUnfenced names the volumes that the out-of-service taint would detach from lost nodes without a fence, where a next
-// command sets the taint. Without the right to list attachments, the precondition stays as general as it is.
-func nameUnfenced(ctx context.Context, live *lists.Live, views []View) error {
-	if !slices.ContainsFunc(views, View.suggestsTaint) {
-		return nil
+// nameUnfenced names the volumes that the out-of-service taint would detach from lost nodes without a fence, where the next
+// command sets the taint. If the attachments can't be listed, the precondition stays as general as it is.
+func nameUnfenced(ctx context.Context, live *lists.Live, views []View) {
+	fenced := map[string]bool{}            // drivers that are on record
+	others := map[string]volumesByDriver{} // of the nodes to taint
+	for _, v := range views {
+		for _, a := range v.Addresses {
+			fenced[a.Driver] = true
+		}
+		for _, h := range v.Volumes {
+			fenced[h.Driver] = true
+		}
+		if v.suggestsTaint() {
+			others[v.Node] = volumesByDriver{}
+		}
 	}
-	byNode := map[string][]*storagev1.VolumeAttachment{}
+	if len(others) == 0 {
+		return
+	}
 	err := lists.ForEach(ctx, live, &storagev1.VolumeAttachmentList{}, func(a *storagev1.VolumeAttachment) {
-		byNode[a.Spec.NodeName] = append(byNode[a.Spec.NodeName], a)
+		name, on := a.Spec.Source.PersistentVolumeName, others[a.Spec.NodeName]
+		if on != nil && name != nil && !fenced[a.Spec.Attacher] {
+			on[a.Spec.Attacher] = append(on[a.Spec.Attacher], *name)
+		}
 	})
-	if apierrors.IsForbidden(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("listing VolumeAttachments: %w", err)
+	if err != nil {
+		return
 	}
 	for i := range views {
 		if v := &views[i]; v.suggestsTaint() {
-			v.OnlyIf = strings.TrimSuffix(v.OnlyIf, advice.AlsoUnfenced) + v.unfenced(byNode[v.Node])
+			v.OnlyIf = strings.TrimSuffix(v.OnlyIf, advice.AlsoUnfenced) + others[v.Node].clause()
 		}
 	}
-	return nil
 }
 
 func (v View) suggestsTaint() bool { return strings.HasSuffix(v.OnlyIf, advice.AlsoUnfenced) }
 
-// unfenced names the attached volumes of drivers that nothing fences; "" if there are none.
-func (v View) unfenced(attached []*storagev1.VolumeAttachment) string {
-	fenced := map[string]bool{}
-	for _, a := range v.Addresses {
-		fenced[a.Driver] = true
-	}
-	for _, h := range v.Volumes {
-		fenced[h.Driver] = true
-	}
-	others := map[string][]string{}
-	for _, a := range attached {
-		if name := a.Spec.Source.PersistentVolumeName; name != nil && !fenced[a.Spec.Attacher] {
-			others[a.Spec.Attacher] = append(others[a.Spec.Attacher], *name)
-		}
-	}
+type volumesByDriver map[string][]string
+
+func (v volumesByDriver) clause() string {
 	var texts []string
-	for _, driver := range slices.Sorted(maps.Keys(others)) {
-		slices.Sort(others[driver])
-		texts = append(texts, fmt.Sprintf("%s of %s", fence.Few(others[driver]), driver))
+	for _, driver := range slices.Sorted(maps.Keys(v)) {
+		slices.Sort(v[driver])
+		texts = append(texts, fmt.Sprintf("%s of %s", fence.Few(v[driver]), driver))
 	}
 	if len(texts) == 0 {
 		return ""

@@ -22,7 +22,7 @@ type planner struct {
 	networks map[storage.Network]bool // that exist
 	works    []Work
 	blockers []Blocker
-	// listed has the index in blockers by kind and name.
+	// listed has the index in blockers by kind and name; of nodes, also by message.
 	listed map[[2]string]int
 	// commands make the changes.
 	commands map[catalog.Name]string
@@ -173,7 +173,7 @@ func (p *planner) setting(s plan.SettingPlan) Setting {
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []Progress{}, Warnings: []string{},
 	}
-	if missing := d.MissingNetwork(shown.Then.Value, p.networks); missing != "" && !changed { // the webhook's rule judges changes
+	if missing := d.MissingNetwork(shown.Then.Value, p.networks); missing != "" && shown.Now == shown.Then && shown.Applies == appliesDone { // else a rule says so
 		shown.Warnings = append(shown.Warnings, missing)
 	}
 	if changed && d.Gate == catalog.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {
@@ -228,11 +228,14 @@ func valueOf(v catalog.Value) Value { return Value{v.Text, string(v.Source)} }
 func (p *planner) wait(name catalog.Name, blockers []catalog.Blocker) {
 	for _, b := range blockers {
 		id := [2]string{string(b.Kind), b.Name}
+		if b.Kind == catalog.BlockedByNode { // refuses pods for several reasons
+			id[1] += b.Message
+		}
 		i, known := p.listed[id]
 		if !known {
 			i = len(p.blockers)
 			p.listed[id] = i
-			p.blockers = append(p.blockers, Blocker{Blocker: v1.Blocker{Kind: id[0], Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Owners: b.Owners, Message: b.Message}})
+			p.blockers = append(p.blockers, Blocker{Blocker: v1.Blocker{Kind: string(b.Kind), Name: b.Name, Nodes: b.Nodes, Workloads: b.Workloads, Owners: b.Owners, Message: b.Message}})
 		}
 		if !slices.Contains(p.blockers[i].Settings, string(name)) {
 			p.blockers[i].Settings = append(p.blockers[i].Settings, string(name))

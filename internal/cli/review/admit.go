@@ -57,7 +57,7 @@ func (r *reviewer) review(ctx context.Context, m manifest) objectView {
 	} else if err := r.admit(ctx, m, object, &view); err != nil {
 		view.Errors = append(view.Errors, cli.ExplainBy(err, "ClusterRoles fairlead-planner and fairlead-nfs-viewer").Error())
 	}
-	if warning := unknownSetting(object); warning != "" {
+	if warning := unknownSetting(object); warning != "" && view.Operation == string(admissionv1.Create) { // a newer Longhorn has others
 		view.Warnings = append(view.Warnings, warning)
 	}
 	view.Outcome = view.outcome()
@@ -113,7 +113,7 @@ func unknownSetting(o *unstructured.Unstructured) string {
 	if o.GroupVersionKind() != longhorn.GroupVersion.WithKind("Setting") || len(catalog.Unknown(map[catalog.Name]string{catalog.Name(o.GetName()): ""})) == 0 {
 		return ""
 	}
-	return "Longhorn has no setting of this name, as far as this Fairlead knows" + cli.DidYouMean(o.GetName(), catalog.Names())
+	return "no version of Longhorn that this Fairlead knows has a setting of this name" + cli.DidYouMean(o.GetName(), catalog.Names())
 }
 
 // knownFields refuses unknown fields in an object of Fairlead's own and in Longhorn's settings, which the API server would drop.

@@ -25,7 +25,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/storage/builtin"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -284,14 +283,21 @@ func TestEntriesMatch(t *testing.T) {
 }
 
 func TestMisspeltSettingIsWarnedOf(t *testing.T) {
-	for name, want := range map[string]string{
-		"storage-netwrok": "Longhorn has no setting of this name, as far as this Fairlead knows; did you mean storage-network?",
-		"storage-network": "", "log-level": "", // the second is none of Fairlead's
+	o := &options{facts: factsNone}
+	cmd := Command()
+	cmd.SetContext(t.Context())
+	for text, want := range map[string]string{
+		"{apiVersion: longhorn.io/v1beta2, kind: Setting, metadata: {namespace: longhorn-system, name: storage-netwrok}, value: a}":                                          "; did you mean storage-network?",
+		"{apiVersion: longhorn.io/v1beta2, kind: Setting, metadata: {name: storage-netwrok}, value: a}":                                                                      "; did you mean storage-network?",
+		"{apiVersion: longhorn.io/v1beta2, kind: Setting, metadata: {namespace: longhorn-system, name: log-level}, value: Info}":                                             "",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {namespace: longhorn-system, name: longhorn-default-setting}, data: {default-setting.yaml: 'priority-clas: critical'}}": "; did you mean priority-class?",
 	} {
-		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(longhorn.GroupVersion.WithKind("Setting"))
-		o.SetName(name)
-		must.Equal(t, unknownSetting(o), want, "%s", name)
+		r, err := o.reviewer(cmd)
+		must.Do(t, err)
+		manifests, err := load([]string{"-"}, false, strings.NewReader(text))
+		must.Do(t, err)
+		view := r.review(t.Context(), withDefaultSettings(manifests)[0])
+		must.Check(t, (view.Outcome == outcomeWarned) == (want != "") && strings.HasSuffix(strings.Join(view.Warnings, " "), want), "%s: %s %v", text, view.Outcome, view.Warnings)
 	}
 }
 

@@ -117,7 +117,7 @@ func (o objectView) outcome() string {
 		return outcomeRefused
 	case len(o.Errors) > 0:
 		return outcomeUndecided
-	case len(o.Entries) == 0:
+	case len(o.Entries) == 0 && len(o.Warnings) == 0:
 		return outcomeOther
 	case o.Diff != "":
 		return outcomePatched

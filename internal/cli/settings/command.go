@@ -76,7 +76,7 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 		return cli.WriteDocument(out, output, shown)
 	case len(names) > 0:
 		if states[0].Gate == catalog.SharedVolumesDetached && p.Configuration.Networks.Gate == rollout.GateNode {
-			shown.Data[0].Gate += ", node by node (networks.gate: node)"
+			shown.Data[0].Gate += "; to join, on the node alone (networks.gate: node)"
 		}
 		writeSetting(out, shown.Data[0], time.Now())
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cli/clitest"
+	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -90,7 +91,13 @@ func TestMissingNetworkIsWarnedOf(t *testing.T) {
 		return out.String()
 	}
 	value := objects.LonghornSetting("storage-network", "kube-system/storage-net")
-	must.Equal(t, warnings(value), "Warning: storage-network: NetworkAttachmentDefinition kube-system/storage-net does not exist, and new pods on it do not start: create it, or choose another network\n")
+	must.Equal(t, warnings(value), "Warning: storage-network: there is no NetworkAttachmentDefinition kube-system/storage-net, and pods on it do not start: create it, or choose another network\n")
 	must.Equal(t, warnings(value, objects.NetworkAttachmentDefinition("kube-system", "storage-net")), "")
 	must.Equal(t, warnings(objects.LonghornSetting("storage-network", "")), "")
+}
+
+func TestGateOfNodesIsSaid(t *testing.T) {
+	p := clitest.Target(t, nil, objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "false"))
+	p.Configuration.Networks.Gate = rollout.GateNode
+	must.Check(t, strings.Contains(show(t, p, cli.OutputTable, cli.ExitWaits, "storage-network-for-rwx-volume-enabled"), "no RWX volume attached; to join, on the node alone (networks.gate: node)"), "the gate is not said")
 }

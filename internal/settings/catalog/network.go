@@ -73,7 +73,13 @@ func MissingNetwork(n storage.Network, there map[storage.Network]bool) string {
 	if there == nil || n.IsZero() || there[n] {
 		return ""
 	}
-	return fmt.Sprintf("NetworkAttachmentDefinition %s does not exist, and new pods on it do not start: create it, or choose another network", n)
+	return NoNetwork(n).Message
+}
+
+// NoNetwork blocks what needs pods on a network that does not exist.
+func NoNetwork(n storage.Network) Blocker {
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
+		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or choose another network", n)}
 }
 
 func normalizeNetwork(value string) (string, error) {

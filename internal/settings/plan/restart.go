@@ -202,8 +202,7 @@ func (m *maker) missingNetwork(attachment string) []catalog.Blocker {
 		return nil
 	}
 	m.recheckIn(rollout.MissingNetworkRetry) // without networks, none is watched
-	return m.sharedBlocker(catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
-		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or change %s", a.Network, catalog.StorageNetwork)})
+	return m.sharedBlocker(catalog.NoNetwork(a.Network))
 }
 
 // sharedBlocker returns one slice for all components with the same blocker.

@@ -116,7 +116,7 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 		"pods are missing for lack of a class": {
 			[]change{managers, classes(map[string]bool{}), setClass, missing()}, catalog.PriorityClass, "Restarting: 0 of 3 instance managers; " + noClass, "starting " + critical + ", " + critical + ", " + critical},
 		"missing network": {[]change{only("im-1", "csi-provisioner"), networks(), onNetwork}, catalog.StorageNetwork,
-			"Waiting: waiting: there is no NetworkAttachmentDefinition kube-system/one, and pods on it do not start: create it, or change storage-network" + then1,
+			"Waiting: waiting: there is no NetworkAttachmentDefinition kube-system/one, and pods on it do not start: create it, or choose another network" + then1,
 			"later Restart im-1 for storage-network: kube-system/one"},
 		"existing network": {[]change{only("im-1"), networks(one), onNetwork}, catalog.StorageNetwork, restarts1, "Restart im-1* for storage-network"},
 		"too few huge pages": {

@@ -168,7 +168,7 @@ func (r Rollout) stranded() []catalog.Blocker {
 func Blockers(r Rollout) []catalog.Blocker {
 	blockers := r.daemonSetBlockers()
 	if r.Desired != r.Record.Clients && !r.exists(r.Desired.Network) {
-		blockers = append(blockers, noNetwork(r.Desired))
+		blockers = append(blockers, catalog.NoNetwork(r.Desired.Network))
 	}
 	if r.Gate != GateNode {
 		blockers = append(blockers, catalog.SharedVolumeGate(r.Volumes)...)
@@ -188,11 +188,6 @@ func (r Rollout) outsideWindows() []catalog.Blocker {
 		return nil
 	}
 	return []catalog.Blocker{WindowBlocker(r.Now, closed)}
-}
-
-func noNetwork(a storage.Attachment) catalog.Blocker {
-	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: a.Network.String(), Message: fmt.Sprintf(
-		"there is no NetworkAttachmentDefinition %s, and CSI plugin pods on it do not start: create it, or choose another network", a.Network)}
 }
 
 func (r Rollout) daemonSetBlockers() []catalog.Blocker {

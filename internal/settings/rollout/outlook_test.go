@@ -62,7 +62,7 @@ func TestOutlook(t *testing.T) {
 		}, "being applied now: 1 CSI plugin pod restarts, after 5s, in case a Service is still being created", false},
 		"network missing, volume attached, window closed": {joining, func(r *Rollout) {
 			r.Networks, r.Volumes, r.Windows = map[storage.Network]bool{}, []storage.Volume{attached("pvc-a", "node-1")}, sunday
-		}, "will be applied when these RWX volumes are detached: pvc-a (node-1); also waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network; " + window + ". Then " + restart2 + ".", true},
+		}, "will be applied when these RWX volumes are detached: pvc-a (node-1); also waiting: there is no NetworkAttachmentDefinition kube-system/one, and pods on it do not start: create it, or choose another network; " + window + ". Then " + restart2 + ".", true},
 		// Regression: the window was left out beside the server that is still there, and servers left long before clients could.
 		"to another network node by node, window closed": {onOne, func(r *Rollout) {
 			r.Gate, r.Windows, r.Desired, r.Volumes, r.Servers = GateNode, sunday, netTwo, []storage.Volume{attached("pvc-a", "node-1")}, []storage.Server{server("pvc-a", netOne)}
@@ -74,7 +74,7 @@ func TestOutlook(t *testing.T) {
 			r.Gate, r.Windows, r.Desired, r.Networks = GateNode, sunday, netTwo, map[storage.Network]bool{netTwo.Network: true}
 		}, "waiting: " + window + ". Then " + restart2 + ".", true},
 		"network missing": {joining, func(r *Rollout) { r.Networks = map[storage.Network]bool{} },
-			"waiting: there is no NetworkAttachmentDefinition kube-system/one, and CSI plugin pods on it do not start: create it, or choose another network. Then " + restart2 + ".", true},
+			"waiting: there is no NetworkAttachmentDefinition kube-system/one, and pods on it do not start: create it, or choose another network. Then " + restart2 + ".", true},
 		// Regression: restarts were announced, and none came.
 		"set back before a pod restarted": {enabling, func(r *Rollout) {
 			r.Desired = clusterNet

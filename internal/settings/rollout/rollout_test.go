@@ -259,9 +259,9 @@ func TestNext(t *testing.T) {
 			onOne, func(r *Rollout) { r.Desired, r.Gate, r.Volumes = netTwo, GateNode, attachedA }, serversTo(clusterNet, leaves)},
 
 		"enabling: missing network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, networkSet(nil) },
-			with(waits(noNetwork(netOne)), func(s *Step) { s.After = MissingNetworkRetry })},
+			with(waits(catalog.NoNetwork(netOne.Network)), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: network is deleted while clients roll": {enabling, func(r *Rollout) { r.Networks = networkSet(nil) },
-			with(rolling(0, Nothing, noNetwork(netOne)), func(s *Step) { s.After = MissingNetworkRetry })},
+			with(rolling(0, Nothing, catalog.NoNetwork(netOne.Network)), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: another network is chosen before all clients have joined": {
 			enabling, func(r *Rollout) {
 				r.Desired, r.Volumes = netTwo, attachedA
