@@ -88,7 +88,11 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 	if outlook.Waits() {
 		v.Reason = ReasonPending
 	}
-	v.warn("%s%s", rollout.EffectPrefix, outlook.Message())
+	about := ""
+	if d.Gate != catalog.SharedVolumesDetached { // the setting has other effects too
+		about = "for RWX volumes: "
+	}
+	v.warn("%s%s%s", rollout.EffectPrefix, about, outlook.Message())
 }
 
 // warnGuarded says that Fairlead does not apply its own settings with duty settings: guard.

@@ -62,6 +62,11 @@ const (
 	manyAttachedV1 = "value: Forbidden: the v1 data engine can't be switched off while 10 of its volumes are attached: pvc-00 (node-1, pod default/db-0), pvc-01 (node-2, pod default/db-0), pvc-02 (node-3, pod default/db-0), and 7 more; stop the workloads that use the volumes, then try again"
 )
 
+// forRWX is the effect on RWX volumes of a setting that has other effects too.
+func forRWX(effect string) string {
+	return "accepted; for RWX volumes: " + strings.TrimPrefix(effect, "accepted; ")
+}
+
 // settingRow is a change of a setting, and its verdict word by word.
 type settingRow struct {
 	setting, group, value string
@@ -117,15 +122,15 @@ var settingTable = slices.Concat(
 		waits("kube-system/storage-net", attached, networkWaits),
 		waits("kube-system/storage-net", detaching, networkDetaching),
 		waits("kube-system/new", idle, noSuchNetwork, "accepted; waiting: there is no NetworkAttachmentDefinition kube-system/new, and pods on it do not start: create it, or choose another network. Then 1 backing image manager and 6 instance managers restart one by one"),
-		applies("kube-system/backup-net", onNetwork, clientsRestart, networkRestarts),
-		applies("kube-system/storage-net", malformedRWXNetwork, clientsRestart, networkRestarts),
+		applies("kube-system/backup-net", onNetwork, forRWX(clientsRestart), networkRestarts),
+		applies("kube-system/storage-net", malformedRWXNetwork, forRWX(clientsRestart), networkRestarts),
 		valid("kube-system/storage-net", onNetwork),
 		valid("kube-system/storage-net", networkSet),
 		valid("kube-system/storage-net", guarding),
 		waits("kube-system/storage-net", with("RWX network to be corrected, CSI plugin on the host network", func(c *cluster) {
 			malformedRWXNetwork.change(c)
 			c.Rollout.DaemonSet.HostNetwork = true
-		}), clientsOnHost, networkRestarts),
+		}), forRWX(clientsOnHost), networkRestarts),
 		applies("kube-system/storage-net", with("endpoint network malformed", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "ns/" }), malformedEndpoint, networkRestarts),
 		invalid("kube-system", idle, notANetwork+inCluster+orCluster),
 		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (no network exists yet)"+orCluster),

@@ -58,18 +58,19 @@ func Parse(data []byte) (*Configuration, error) {
 	}
 	// All unknown fields at once, with their paths. Values are read by the types: YAML's 42 may be a name.
 	unknown, _ := json.UnmarshalStrict(document, &Configuration{})
-	if err := errors.Join(unknown...); err != nil {
-		return nil, fmt.Errorf("reading YAML: %w", err)
+	malformed := errors.Join(unknown...)
+	if malformed != nil {
+		malformed = fmt.Errorf("reading YAML: %w", malformed)
 	}
 	if err := yaml.Unmarshal(data, &c); err != nil {
-		return nil, fmt.Errorf("reading YAML: %w", err)
+		return nil, errors.Join(malformed, fmt.Errorf("reading YAML: %w", err))
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return nil, fmt.Errorf("got apiVersion %q, kind %q: want apiVersion: %s, kind: %s", c.APIVersion, c.Kind, APIVersion, Kind)
+		return nil, errors.Join(malformed, fmt.Errorf("got apiVersion %q, kind %q: want apiVersion: %s, kind: %s", c.APIVersion, c.Kind, APIVersion, Kind))
 	}
 	c.setDefaults()
-	if problems := c.validate(); len(problems) > 0 {
-		return nil, problems.ToAggregate()
+	if problems := c.validate(); len(problems) > 0 || malformed != nil {
+		return nil, errors.Join(malformed, problems.ToAggregate())
 	}
 	return &c, nil
 }
@@ -175,7 +176,9 @@ func (profile Profile) validate(p *problems, path *field.Path, earlier map[strin
 	}
 	oneOf(p, path.Child("name"), profile.Name, names...)
 	p.once(path.Child("name"), profile.Name, earlier)
-	p.namespace(path.Child("namespace"), profile.Namespace)
+	if profile.Namespace != "" || slices.Contains(names, profile.Name) { // an unknown profile has no default
+		p.namespace(path.Child("namespace"), profile.Namespace)
+	}
 	d, path := profile.Duties, path.Child("duties")
 	p.unless(d.Settings != Apply || d.Pods != Off && d.Services != Off, field.Invalid(path.Child("settings"), d.Settings,
 		"settings: apply needs pods: on and services: on; switch them on, or write settings: guard"))

@@ -203,8 +203,10 @@ func TestParse(t *testing.T) {
 				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster]`,
 		},
 		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: unknown field "clusterDomian"`},
-		"an unknown duty":  {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: unknown field "profiles[0].duties.pod"`},
-		"a field twice":    {file: head + "kind: Configuration\n", problem: "reading YAML: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
+		"an unknown field and wrong values": {file: head + "networks: {gate: nod, setle: 3s}\nprofiles: [{name: ceph}]\n", problem: "reading YAML: unknown field \"networks.setle\"\n" +
+			`[networks.gate: Unsupported value: "nod": supported values: "cluster", "node", profiles[0].name: Unsupported value: "ceph": supported values: "longhorn"]`},
+		"an unknown duty": {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: unknown field "profiles[0].duties.pod"`},
+		"a field twice":   {file: head + "kind: Configuration\n", problem: "reading YAML: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
 		"all problems at once, with their paths": {
 			file: head + "clusterDomain: Not_A_Domain\nnetworks: {missing: warn, inUse: Never}\n" +
 				"profiles:\n- name: longhorn\n  namespace: A B\n- name: ceph\n  namespace: rook\n  duties: {settings: maybe, pods: apply}\n- name: longhorn\n",

@@ -127,6 +127,8 @@ func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 	switch {
 	case s.OptOut || s.Selects:
 		return h // Kubernetes or another controller publishes
+	case !slices.Equal(have, want) && x.Idle:
+		return h.wrong(fmt.Sprintf("EndpointSlices of Service %s have %s, and Multus reports %s: no controller of Fairlead publishes", s.Name, list(have), list(want)), "fairlead check")
 	case !slices.Equal(have, want):
 		return h.wrong(fmt.Sprintf("EndpointSlices of Service %s have %s, and Multus reports %s", s.Name, list(have), list(want)),
 			"kubectl -n fairlead-system rollout restart deployment fairlead-controller")

@@ -29,6 +29,8 @@ type Facts struct {
 	// Failed has the volumes whose server has failed, by the storage system.
 	Failed        map[string]bool
 	ClusterDomain string
+	// Idle: no controller of Fairlead leads, so nothing is repaired.
+	Idle bool
 }
 
 // startLimit is how long a server may take to become Ready before its state is Wrong: time to attach

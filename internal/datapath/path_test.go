@@ -88,6 +88,8 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
 		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,
 			"EndpointSlices of Service pvc-a have none, and Multus reports 10.1.0.7", "kubectl -n fairlead-system rollout restart deployment fairlead-controller"},
+		"slices, while no controller leads": {func(f *Facts) { f.Published, f.Idle = nil, true }, Wrong, Addresses,
+			"EndpointSlices of Service pvc-a have none, and Multus reports 10.1.0.7: no controller of Fairlead publishes", "fairlead check"},
 		"slices with an old address": {func(f *Facts) { f.Published["pvc-a"] = []netip.Addr{address.Next()} }, Wrong, Addresses, "have 10.1.0.8, and Multus reports 10.1.0.7", "kubectl"},
 		"server not Ready": {func(f *Facts) { f.Rollout.Servers[0].Ready = false; f.Published = nil }, Wrong, Server,
 			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},

@@ -129,7 +129,7 @@ func (f facts) storageSystem(add add) {
 	}
 	network, err := catalog.SharedVolumeNetwork(catalog.Resolve(f.own, f.values, p.Name), *p)
 	if err == nil && !network.IsZero() && !slices.Contains(f.networks, network.Network.String()) {
-		add("RWX network", datapath.Wrong, "create the NetworkAttachmentDefinition, or change the setting", "%s does not exist, and the settings choose it", network.Network)
+		add("RWX network", datapath.Wrong, "create the NetworkAttachmentDefinition", "%s does not exist, and the settings choose it", network.Network)
 	}
 }
 

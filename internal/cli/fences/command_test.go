@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,6 +101,13 @@ func TestAllMachinesOfNameAreShown(t *testing.T) {
 }
 
 // drillWorld has node-1 with volumes of two drivers.
+// leader is the Lease of a controller that runs.
+func leader() *coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(clitest.Noon)
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead-controller"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("fairlead-controller-1"), RenewTime: &renewed}}
+}
+
 func drillWorld(record *v1alpha1.NodeFence) []client.Object {
 	node := func(name, address string) *corev1.Node {
 		return objects.Node(name, objects.Readiness(corev1.ConditionTrue, clitest.Noon.Add(-time.Hour)), func(n *corev1.Node) {
@@ -109,7 +117,7 @@ func drillWorld(record *v1alpha1.NodeFence) []client.Object {
 	one := node("node-1", "192.168.1.1")
 	one.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(objects.RBD, "handle-pvc-b"))}
 	world := []client.Object{
-		one, node("node-2", "10.0.0.2"),
+		leader(), one, node("node-2", "10.0.0.2"),
 		objects.CephVolume("pvc-a", objects.RBD, "rook-ceph"), objects.CephVolume("pvc-b", objects.RBD, "rook-ceph"), objects.CephVolume("pvc-c", objects.CephFS, "rook-ceph"),
 		objects.Attachment("pvc-a", "node-1", objects.RBD), objects.Attachment("pvc-c", "node-1", objects.CephFS),
 	}
@@ -152,6 +160,21 @@ func TestDrills(t *testing.T) {
 	} {
 		clitest.Golden(t, test.name, drill(t, clitest.Client(t, interceptor.Funcs{}, drillWorld(test.record)...), test.output, "node-1", test.want))
 	}
+}
+
+// Regression: a drill passed while nothing ran that fences.
+func TestDrillNeedsController(t *testing.T) {
+	live := clitest.Client(t, interceptor.Funcs{}, drillWorld(drillRecord(clientOf(objects.RBD, "rbd", "10.0.0.1/32"), clientOf(objects.CephFS, "cephfs", "10.0.0.1/32")))[1:]...)
+	out := drill(t, live, cli.OutputTable, "node-1", exitUnfenceable)
+	must.Check(t, strings.HasPrefix(out, "Node node-1 could NOT be fenced now.\nNo controller of Fairlead leads, so nothing fences a node: fairlead check\n"), "got %s", out)
+}
+
+// Regression: while no controller ran, lost nodes were shown as Healthy.
+func TestNodeThatIsNotReadyIsNotShownAsHealthy(t *testing.T) {
+	healthy := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady})
+	node := objects.Node("node-1", objects.Readiness(corev1.ConditionUnknown, clitest.Noon))
+	out := show(t, clitest.Client(t, interceptor.Funcs{}, healthy, node), cli.OutputTable, cli.ExitWaits, "node-1")
+	must.Check(t, strings.Contains(out, "Phase:      Unknown") && strings.Contains(out, "nothing fences the node"), "got %s", out)
 }
 
 func TestDrillErrors(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
@@ -28,7 +29,8 @@ func drillCommand(o *cli.ClientOptions) *cobra.Command {
 The command plays an incident by the rules that the controller goes by, on what is on
 record and in the cluster now: by which addresses the node would be fenced, and with
 which NetworkFenceClass; which volumes would wait; and what is missing. The storage
-itself is not asked. ClusterRole fairlead-fence-viewer allows this.
+itself is not asked. Without a controller of Fairlead, no node could be fenced.
+ClusterRole fairlead-fence-viewer allows this.
 
 Exit codes:
   0  the node could be fenced now
@@ -76,6 +78,13 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 		return fmt.Errorf("%s: %w; see fairlead fences %s", refusal.Message, errNotHealthy, node)
 	}
 	view := viewOfDrill(node, drilled)
+	leader, err := installation.Leader(ctx, live, now.Now())
+	if err != nil {
+		return err
+	}
+	if leader == "" && len(view.Storage) > 0 {
+		view.Fenceable, view.Message = false, "No controller of Fairlead leads, so nothing fences a node: fairlead check"
+	}
 	if !cli.IsDocument(output) {
 		writeDrill(out, view)
 	} else if err := cli.WriteDocument(out, output, view); err != nil {
@@ -104,9 +113,11 @@ func drillFacts(ctx context.Context, live client.Reader, c config.Fencing, node 
 // renamed or removed; lists are whole, and never null.
 type drillView struct {
 	Node string `json:"node"`
-	// Fenceable: every storage system could refuse the node.
+	// Fenceable: every storage system could refuse the node, and Fairlead would ask for it.
 	Fenceable bool           `json:"fenceable"`
 	Storage   []drillStorage `json:"storage"`
+	// Message says what is missing beside the storage.
+	Message string `json:"message,omitempty"`
 }
 
 // drillStorage is a storage system with the node as client.
@@ -164,6 +175,9 @@ func writeDrill(out io.Writer, v drillView) {
 		cli.WriteLine(out, "Node %s could be fenced now.", v.Node)
 	default:
 		cli.WriteLine(out, "Node %s could NOT be fenced now.", v.Node)
+	}
+	if v.Message != "" {
+		cli.WriteLine(out, "%s", v.Message)
 	}
 	cli.WriteList(out, v.Storage, func(s drillStorage) []string {
 		fenceable := "yes"

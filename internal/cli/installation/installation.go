@@ -37,6 +37,9 @@ type Health struct {
 	states []datapath.State
 }
 
+// Idle reports whether no controller leads: records are old then, and nothing is repaired.
+func (i Health) Idle() bool { return i.Leader == "" && len(i.Findings) > 0 && !i.Missing }
+
 // StateOf a finding.
 func (i Health) StateOf(finding int) datapath.State {
 	if finding < len(i.states) {
@@ -113,6 +116,19 @@ func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time)
 	}
 }
 
+// Leader is the controller's pod that leads; "" if none does.
+func Leader(ctx context.Context, live client.Reader, now time.Time) (string, error) {
+	lease, err := there(ctx, live, ownNamespace, controller, &coordinationv1.Lease{})
+	if err != nil {
+		return "", fmt.Errorf("reading the Lease of Fairlead's controller: %w", err)
+	}
+	holder, _, leads := leaderOf(lease, now)
+	if !leads {
+		return "", nil
+	}
+	return holder, nil
+}
+
 // there reads an object; nil if there is none.
 func there[T client.Object](ctx context.Context, live client.Reader, namespace, name string, into T) (T, error) {
 	var none T
@@ -135,7 +151,7 @@ func (o ownObjects) judge(now time.Time) Health {
 		i.find(datapath.Wrong, "the CustomResourceDefinitions of %s are missing: kubectl apply --server-side -k manifests/crds", v1alpha1.GroupVersion.Group)
 	}
 	i.replicas(webhooks, o.deployments[webhooks], "settings of the danger zone can't be changed, and new pods and Services do not get their network")
-	i.replicas(controller, o.deployments[controller], "no setting is applied, and no endpoint is published")
+	i.replicas(controller, o.deployments[controller], "no setting is applied, no endpoint is published, and no lost node is fenced")
 	if d := o.deployments[controller]; d != nil && ptr.Deref(d.Spec.Replicas, 1) > 0 {
 		i.leads(o.lease, now)
 	}
@@ -201,16 +217,21 @@ func (i *Health) replicas(name string, d *appsv1.Deployment, without string) {
 	}
 }
 
-// leads judges the Lease of the controller.
-func (i *Health) leads(lease *coordinationv1.Lease, now time.Time) {
-	holder, renewed := "", time.Time{}
+// leaderOf the controller's Lease, and when it was renewed.
+func leaderOf(lease *coordinationv1.Lease, now time.Time) (holder string, renewed time.Time, leads bool) {
 	if lease != nil {
 		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 		if lease.Spec.RenewTime != nil {
 			renewed = lease.Spec.RenewTime.Time
 		}
 	}
-	if holder != "" && now.Sub(renewed).Abs() <= leaseIsOld {
+	return holder, renewed, holder != "" && now.Sub(renewed).Abs() <= leaseIsOld
+}
+
+// leads judges the Lease of the controller.
+func (i *Health) leads(lease *coordinationv1.Lease, now time.Time) {
+	holder, renewed, leads := leaderOf(lease, now)
+	if leads {
 		i.Leader = holder
 		return
 	}

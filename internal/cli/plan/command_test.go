@@ -186,7 +186,7 @@ func TestPerVolumeNetworksThatWaitAreNamed(t *testing.T) {
 		Volumes: []storage.Volume{{Name: "pvc-rwx", Shared: true, Request: storage.Request{Network: storage.Network{Namespace: "team-x", Name: "nfs"}}}},
 	}
 	out := output(t, planFor(t, f), cli.OutputTable, nil)
-	must.Check(t, strings.Contains(out, "\nPer-volume networks wait: RWX volumes wait for their networks: pvc-rwx for team-x/nfs"), "got\n%s", out)
+	must.Check(t, strings.Contains(out, "\nNote: RWX volumes wait for their networks: pvc-rwx for team-x/nfs"), "got\n%s", out)
 	f.Rollout.Volumes = nil
 	out = output(t, planFor(t, f), cli.OutputTable, nil)
 	must.Check(t, !strings.Contains(out, "Per-volume"), "got\n%s", out)

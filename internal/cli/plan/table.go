@@ -25,7 +25,7 @@ func writePlan(out io.Writer, view View) {
 	}
 	if view.VolumeNetworks != "" {
 		fmt.Fprintln(out)
-		cli.WriteLine(out, "Per-volume networks wait: %s", view.VolumeNetworks)
+		cli.WriteLine(out, "Note: %s", view.VolumeNetworks)
 	}
 	cli.WriteGroups(out, view.Works, func(w Work) []string {
 		return []string{w.Action, w.Kind + "/" + w.Component, cli.OrDash(w.Node), strings.Join(w.Settings, ", "), w.WhenText()}

@@ -22,8 +22,8 @@ type planner struct {
 	networks map[storage.Network]bool // that exist
 	works    []Work
 	blockers []Blocker
-	// listed has the index in blockers by kind and name; of nodes, also by message.
-	listed map[[2]string]int
+	// listed has the index in blockers by kind, name and message: what to do may differ from setting to setting.
+	listed map[[3]string]int
 	// commands make the changes.
 	commands map[catalog.Name]string
 	// ahead: some work of the setting is done now; inTurn: some waits for its turn; behind: some waits.
@@ -33,7 +33,7 @@ type planner struct {
 // viewOf returns the plan after the changes.
 func viewOf(facts plan.Facts, c Changes) View {
 	p := &planner{
-		changes: c, now: facts.Values, networks: facts.Rollout.Networks, works: []Work{}, blockers: []Blocker{}, listed: map[[2]string]int{}, commands: map[catalog.Name]string{},
+		changes: c, now: facts.Values, networks: facts.Rollout.Networks, works: []Work{}, blockers: []Blocker{}, listed: map[[3]string]int{}, commands: map[catalog.Name]string{},
 		ahead: map[catalog.Name]bool{}, inTurn: map[catalog.Name]bool{}, behind: map[catalog.Name]bool{},
 	}
 	if len(c) > 0 {
@@ -227,10 +227,7 @@ func valueOf(v catalog.Value) Value { return Value{v.Text, string(v.Source)} }
 // wait lists each blocker once, with the settings that wait for it.
 func (p *planner) wait(name catalog.Name, blockers []catalog.Blocker) {
 	for _, b := range blockers {
-		id := [2]string{string(b.Kind), b.Name}
-		if b.Kind == catalog.BlockedByNode { // refuses pods for several reasons
-			id[1] += b.Message
-		}
+		id := [3]string{string(b.Kind), b.Name, b.Message}
 		i, known := p.listed[id]
 		if !known {
 			i = len(p.blockers)

@@ -26,7 +26,7 @@ func configurationIn(o *unstructured.Unstructured) (is bool, err error) {
 		return false, nil
 	}
 	if _, err = config.Parse([]byte(text)); err != nil {
-		err = fmt.Errorf("%s: %w", cli.ConfigurationKey, err)
+		err = fmt.Errorf("%s, with which no process of Fairlead starts: %w", cli.ConfigurationKey, err)
 	}
 	return true, err
 }

@@ -91,7 +91,7 @@ data:
     kind: Configuration
 `
 	contains(t, run(t, nil, object, "-f", "-"), "1 object reviewed: 0 refused")
-	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml: reading YAML: unknown field "networks.gaet"`)
+	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml, with which no process of Fairlead starts: reading YAML: unknown field "networks.gaet"`)
 }
 
 func TestSubdirectoriesAreReviewedOnRequest(t *testing.T) {

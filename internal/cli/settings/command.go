@@ -63,11 +63,11 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 	if err != nil {
 		return err
 	}
+	warnOfMissingNetworks(ctx, warnings, p, states, names)
 	// A setting that is asked for by name may be outside the danger zone.
 	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
 	})
-	warnOfMissingNetworks(ctx, warnings, p, states)
 	shown := settingsapi.DescribeAll(states, unknown, p.Storage())
 	switch {
 	case cli.IsDocument(output) && len(names) > 0:
@@ -94,14 +94,23 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 	return cli.ExitWaits
 }
 
-// warnOfMissingNetworks says nothing to users who may not list networks.
-func warnOfMissingNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState) {
+// warnOfMissingNetworks warns of the settings that are shown. It says nothing to users who may not list networks.
+func warnOfMissingNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState, names []string) {
 	networks, err := cluster.Networks(ctx, p.Live)
 	if err != nil {
 		return
 	}
+	values := catalog.Values{}
 	for _, s := range states {
-		if missing := s.MissingNetwork(s.Value.Text, networks); missing != "" {
+		values[s.Name] = s.Value
+	}
+	shared, err := catalog.SharedVolumeNetwork(values, p.Storage())
+	for _, s := range states {
+		missing := s.MissingNetwork(s.Value.Text, networks)
+		if err == nil && s.Gate == catalog.SharedVolumesDetached {
+			missing = catalog.MissingNetwork(shared.Network, networks)
+		}
+		if missing != "" && (len(names) == 0 || string(s.Name) == names[0]) {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, missing)
 		}
 	}

@@ -91,7 +91,7 @@ func TestMissingNetworkIsWarnedOf(t *testing.T) {
 		return out.String()
 	}
 	value := objects.LonghornSetting("storage-network", "kube-system/storage-net")
-	must.Equal(t, warnings(value), "Warning: storage-network: there is no NetworkAttachmentDefinition kube-system/storage-net, and pods on it do not start: create it, or choose another network\n")
+	must.Equal(t, warnings(value), "Warning: storage-network: there is no NetworkAttachmentDefinition kube-system/storage-net, and pods on it do not start: create it\n")
 	must.Equal(t, warnings(value, objects.NetworkAttachmentDefinition("kube-system", "storage-net")), "")
 	must.Equal(t, warnings(objects.LonghornSetting("storage-network", "")), "")
 }

@@ -117,7 +117,7 @@ ClusterRole fairlead-planner allows this.
 				if cli.IsDocument(o.Output) {
 					return state, cli.WriteDocument(out, o.Output, map[string][]datapath.Path{"data": volumes})
 				}
-				writeVolumes(out, volumes, o.ClusterName())
+				writeVolumes(out, volumes, v.Installation.Findings, o.ClusterName())
 				return state, nil
 			})
 		},

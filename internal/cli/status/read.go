@@ -35,7 +35,7 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
 		v.Windows = windowsOf(t.Configuration, now)
-		p, err := readProfile(ctx, t, now)
+		p, err := readProfile(ctx, t, v.Installation.Idle(), now)
 		if err != nil {
 			return v, err
 		}
@@ -68,7 +68,8 @@ func (v *View) note(what string, err error) error {
 	return err
 }
 
-func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView, error) {
+// readProfile. idle: no controller leads.
+func readProfile(ctx context.Context, t cli.Target, idle bool, now time.Time) (ProfileView, error) {
 	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
@@ -120,6 +121,7 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 	if err != nil {
 		return p, err
 	}
+	facts.Idle = idle
 	if problem := catalog.MissingNetwork(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
 		p.Network.Problem, p.State = problem, datapath.Wrong
 	}
@@ -133,6 +135,9 @@ func readProfile(ctx context.Context, t cli.Target, now time.Time) (ProfileView,
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
 	if v.nodes, err = fences.Read(ctx, live); errors.Is(err, fences.ErrNotInstalled) {
 		return nil
+	}
+	if err == nil && v.Installation.Idle() {
+		err = fences.CompareNodes(ctx, live, v.nodes)
 	}
 	for _, n := range v.nodes {
 		if n.IsLost() {

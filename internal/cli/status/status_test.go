@@ -46,7 +46,7 @@ func TestStatusIsShown(t *testing.T) {
 			return nil
 		},
 		"trouble.json": func(out io.Writer) error { return cli.WriteJSON(out, trouble) },
-		"volumes.txt":  func(out io.Writer) error { writeVolumes(out, trouble.Profiles[0].Volumes, cluster); return nil },
+		"volumes.txt":  func(out io.Writer) error { writeVolumes(out, trouble.Profiles[0].Volumes, nil, cluster); return nil },
 		"volume.txt":   func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[0], cluster); return nil },
 		"idle.txt":     func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[1], cluster); return nil },
 	} {
@@ -155,7 +155,10 @@ func TestNoValueSteersTerminalOfStatus(t *testing.T) {
 	clitest.CheckSafe(t, v, func(out io.Writer) error { writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon); return nil })
 	volume := clitest.Spoiled[datapath.Path]()
 	clitest.CheckSafe(t, volume, func(out io.Writer) error { writeVolume(out, volume, clitest.Hostile); return nil })
-	clitest.CheckSafe(t, volume, func(out io.Writer) error { writeVolumes(out, []datapath.Path{volume}, clitest.Hostile); return nil })
+	clitest.CheckSafe(t, volume, func(out io.Writer) error {
+		writeVolumes(out, []datapath.Path{volume}, []string{clitest.Hostile}, clitest.Hostile)
+		return nil
+	})
 }
 
 func TestPlannersMayReadStatus(t *testing.T) {

@@ -63,7 +63,7 @@ func (v View) Summary() string {
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},
-		{len(v.LostNodes), "1 node is lost", "%d nodes are lost"},
+		{len(v.LostNodes), "1 node is lost or not readmitted", "%d nodes are lost or not readmitted"},
 	} {
 		switch {
 		case part.count == 1:
@@ -127,8 +127,11 @@ func (p ProfileView) Findings(program string) []Finding {
 	return found
 }
 
-func writeVolumes(out io.Writer, volumes []datapath.Path, cluster string) {
+func writeVolumes(out io.Writer, volumes []datapath.Path, fairlead []string, cluster string) {
 	cli.WriteLine(out, "Cluster %s: %d RWX volumes", cmp.Or(cluster, "(no name)"), len(volumes))
+	for _, f := range fairlead {
+		cli.WriteLine(out, "Fairlead: %s", f)
+	}
 	if len(volumes) == 0 {
 		return
 	}

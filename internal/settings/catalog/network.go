@@ -73,13 +73,16 @@ func MissingNetwork(n storage.Network, there map[storage.Network]bool) string {
 	if there == nil || n.IsZero() || there[n] {
 		return ""
 	}
-	return NoNetwork(n).Message
+	return noNetwork(n)
+}
+
+func noNetwork(n storage.Network) string {
+	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it", n)
 }
 
 // NoNetwork blocks what needs pods on a network that does not exist.
 func NoNetwork(n storage.Network) Blocker {
-	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
-		"there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it, or choose another network", n)}
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: noNetwork(n) + ", or choose another network"}
 }
 
 func normalizeNetwork(value string) (string, error) {
