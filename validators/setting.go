@@ -33,6 +33,8 @@ type SettingFacts struct {
 	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.
 	Applies bool
+	// Idle: no controller of Fairlead leads now.
+	Idle bool
 	// OmitEffect: verdicts do not say which components restart and when.
 	OmitEffect bool
 }

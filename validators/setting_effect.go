@@ -37,6 +37,9 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	}
 	plan := plan.Foresee(after.Facts)
 	if before.Applies {
+		if before.Idle {
+			v.warn("no controller of Fairlead leads now: nothing is applied until one does; fairlead check says what is wrong")
+		}
 		v.announceNetwork(d, before, after, plan.Outlook)
 		if !before.OmitEffect {
 			v.announce(d, plan)

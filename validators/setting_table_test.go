@@ -158,6 +158,7 @@ var settingTable = slices.Concat(
 	// From 1.11.
 	changes(own, "endpoint-network-for-rwx-volume",
 		applies("kube-system/backup-net", idle, clientsRestart),
+		applies("kube-system/backup-net", with("no controller leads", func(c *cluster) { c.Idle = true }), "no controller of Fairlead leads now: nothing is applied until one does; fairlead check says what is wrong", clientsRestart),
 		applies("kube-system/backup-net", attached, clientsRestart),
 		applies("kube-system/backup-net", with("no setting of Fairlead", func(c *cluster) { c.OwnValues = nil }), clientsRestart),
 		applies("kube-system/backup-net", with("clients on the network", func(c *cluster) { c.Rollout.Record.Clients = backupNet }), clientsRestart),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,11 +97,11 @@ func TestDenialLooksLikeValidationErrorOfAPIServer(t *testing.T) {
 }
 
 func TestPendingSettingIsAcceptedAndNamesBlockers(t *testing.T) {
-	objects := []client.Object{
+	stored := []client.Object{
 		clientDaemonSet(), network("kube-system", "storage-net"), clientPod("csi-1"), clientPod("csi-2"), clientPod("csi-3"),
-		attachedVolume("pvc-117d3553"),
+		attachedVolume("pvc-117d3553"), objects.Lease(time.Now()),
 	}
-	h := newRig(t, fakeClient(t, objects...))
+	h := newRig(t, fakeClient(t, stored...))
 	response := h.ask(t, settingsPath,
 		settingReview(reviews.Setting, "UPDATE", "endpoint-network-for-rwx-volume", `{"metadata":{"name":"endpoint-network-for-rwx-volume"},"value":"kube-system/storage-net"}`))
 	want := []string{"accepted; will be applied when these RWX volumes are detached: pvc-117d3553 (node-1, pod default/web-0). Then 3 CSI plugin pods restart."}

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 var settingKinds = []metav1.GroupVersionKind{
@@ -61,6 +62,10 @@ func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, err
 	facts := validators.SettingFacts{
 		Facts: read, Defaults: p.Live.DefaultSettings(ctx),
 		Applies: p.Duties.Settings == config.Apply, OmitEffect: p.OmitEffect,
+	}
+	if !p.OmitEffect {
+		lease, err := p.Live.Lease(ctx, registration.Namespace)
+		facts.Idle = err == nil && !lease.Leads(read.Now) // the warning is not worth a failure
 	}
 	return facts, nil
 }

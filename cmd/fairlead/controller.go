@@ -86,7 +86,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if secret.Name != "" {
 		ca.Caches(&cached)
 	}
-	mgr, err := o.manager(restConfig, scheme, cached, caches.NewCache, "fairlead-controller")
+	mgr, err := o.manager(restConfig, scheme, cached, caches.NewCache, cluster.LeaseName)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,13 +100,6 @@ func TestAllMachinesOfNameAreShown(t *testing.T) {
 }
 
 // drillWorld has node-1 with volumes of two drivers.
-// leader is the Lease of a controller that runs.
-func leader() *coordinationv1.Lease {
-	renewed := metav1.NewMicroTime(clitest.Noon)
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead-controller"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("fairlead-controller-1"), RenewTime: &renewed}}
-}
-
 func drillWorld(record *v1alpha1.NodeFence) []client.Object {
 	node := func(name, address string) *corev1.Node {
 		return objects.Node(name, objects.Readiness(corev1.ConditionTrue, clitest.Noon.Add(-time.Hour)), func(n *corev1.Node) {
@@ -117,7 +109,7 @@ func drillWorld(record *v1alpha1.NodeFence) []client.Object {
 	one := node("node-1", "192.168.1.1")
 	one.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(objects.RBD, "handle-pvc-b"))}
 	world := []client.Object{
-		leader(), one, node("node-2", "10.0.0.2"),
+		objects.Lease(clitest.Noon), one, node("node-2", "10.0.0.2"),
 		objects.CephVolume("pvc-a", objects.RBD, "rook-ceph"), objects.CephVolume("pvc-b", objects.RBD, "rook-ceph"), objects.CephVolume("pvc-c", objects.CephFS, "rook-ceph"),
 		objects.Attachment("pvc-a", "node-1", objects.RBD), objects.Attachment("pvc-c", "node-1", objects.CephFS),
 	}

@@ -10,7 +10,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
@@ -52,18 +52,15 @@ func (i Health) StateOf(finding int) datapath.State {
 const (
 	ownNamespace = "fairlead-system"
 	webhooks     = "fairlead-webhook"
-	controller   = "fairlead-controller" // and its Lease
-	own          = "fairlead"            // the webhook configurations and the ConfigMap
+	controller   = cluster.LeaseName // also of the Deployment
+	own          = "fairlead"        // the webhook configurations and the ConfigMap
 )
-
-// leaseIsOld is several times the duration of the Lease. Clocks may differ by as much.
-const leaseIsOld = time.Minute
 
 // ownObjects are the objects that show whether Fairlead works; nil if there is none.
 type ownObjects struct {
 	deployments map[string]*appsv1.Deployment
 	pods        []corev1.Pod
-	lease       *coordinationv1.Lease
+	lease       cluster.Lease
 	mutating    *admissionregistrationv1.MutatingWebhookConfiguration
 	validating  *admissionregistrationv1.ValidatingWebhookConfiguration
 	configured  *corev1.ConfigMap
@@ -80,7 +77,7 @@ func Read(ctx context.Context, live client.Reader, now time.Time) (Health, error
 			return Health{}, err
 		}
 	}
-	if o.lease, err = there(ctx, live, ownNamespace, controller, &coordinationv1.Lease{}); err != nil {
+	if o.lease, err = cluster.ReadLease(ctx, live, ownNamespace); err != nil {
 		return Health{}, err
 	}
 	if o.mutating, err = there(ctx, live, "", own, &admissionregistrationv1.MutatingWebhookConfiguration{}); err != nil {
@@ -118,15 +115,11 @@ func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time)
 
 // Leader is the controller's pod that leads; "" if none does.
 func Leader(ctx context.Context, live client.Reader, now time.Time) (string, error) {
-	lease, err := there(ctx, live, ownNamespace, controller, &coordinationv1.Lease{})
-	if err != nil {
-		return "", fmt.Errorf("reading the Lease of Fairlead's controller: %w", err)
+	lease, err := cluster.ReadLease(ctx, live, ownNamespace)
+	if err != nil || !lease.Leads(now) {
+		return "", err
 	}
-	holder, _, leads := leaderOf(lease, now)
-	if !leads {
-		return "", nil
-	}
-	return holder, nil
+	return lease.Holder, nil
 }
 
 // there reads an object; nil if there is none.
@@ -217,26 +210,14 @@ func (i *Health) replicas(name string, d *appsv1.Deployment, without string) {
 	}
 }
 
-// leaderOf the controller's Lease, and when it was renewed.
-func leaderOf(lease *coordinationv1.Lease, now time.Time) (holder string, renewed time.Time, leads bool) {
-	if lease != nil {
-		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
-		if lease.Spec.RenewTime != nil {
-			renewed = lease.Spec.RenewTime.Time
-		}
-	}
-	return holder, renewed, holder != "" && now.Sub(renewed).Abs() <= leaseIsOld
-}
-
 // leads judges the Lease of the controller.
-func (i *Health) leads(lease *coordinationv1.Lease, now time.Time) {
-	holder, renewed, leads := leaderOf(lease, now)
-	if leads {
-		i.Leader = holder
+func (i *Health) leads(lease cluster.Lease, now time.Time) {
+	if lease.Leads(now) {
+		i.Leader = lease.Holder
 		return
 	}
 	i.find(datapath.Wrong, "no controller leads (Lease %s of namespace %s: holder %q, renewed %s): kubectl -n %s logs deployment/%s",
-		controller, ownNamespace, holder, renewed.UTC().Format(time.RFC3339), ownNamespace, controller)
+		controller, ownNamespace, lease.Holder, lease.Renewed.UTC().Format(time.RFC3339), ownNamespace, controller)
 }
 
 // changedAt is when the data of a ConfigMap was last written; zero if that is unknown.

@@ -62,7 +62,7 @@ func TestFairleadItselfIsJudged(t *testing.T) {
 		}, datapath.Waiting, "1 of 2 replicas of fairlead-webhook are ready"},
 		"no leader": {func(o client.Object) {
 			if l, ok := o.(*coordinationv1.Lease); ok {
-				renewed := metav1.NewMicroTime(clitest.Noon.Add(-2 * leaseIsOld))
+				renewed := metav1.NewMicroTime(clitest.Noon.Add(-2 * time.Minute))
 				l.Spec.RenewTime = &renewed
 			}
 		}, datapath.Wrong, "no controller leads (Lease fairlead-controller of namespace fairlead-system: holder \"fairlead-controller-1\""},
