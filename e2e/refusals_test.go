@@ -132,7 +132,8 @@ func TestNetworkInUse(t *testing.T) {
 	c.attachNew("node-1", standin.Volume{Name: "pvc-1", Shared: true})
 	const nad = "network-attachment-definitions"
 	const uses = "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
-	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server"), uses+"; pods keep the old configuration until they restart")
+	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{\"type\":\"bridge\"}"}}`, "--dry-run=server"), uses+"; pods keep the old configuration until they restart")
+	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server"), uses+"; the config is no CNI configuration, so pods that request the network do not start until it is corrected")
 	c.has(c.kubectl("-n", "kube-system", "delete", nad, "storage-net", "--dry-run=server"), uses+"; pods that request the network do not start until it is created again")
 	if other := c.kubectl("-n", "kube-system", "delete", nad, "backup-net", "--dry-run=server"); strings.Contains(other, "Warning") {
 		t.Errorf("deleting an unused network warns: %s", other)

@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,10 +37,10 @@ type NetworkFacts struct {
 }
 
 // ValidateNetwork warns of the change or deletion of a NetworkAttachmentDefinition that is in use, and says what uses the
-// network. With policy Refuse, the change is refused.
+// network. With policy Refuse, the change is refused. The config is nil if the network is deleted.
 //
 // Objects: NetworkAttachmentDefinitions whose config changes or that are deleted.
-func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFacts) Verdict {
+func ValidateNetwork(network storage.Network, config *string, profiles []NetworkFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	for _, facts := range profiles {
 		uses := facts.uses(network)
@@ -48,8 +49,10 @@ func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFa
 		}
 		v.Reason = ReasonInUse
 		consequence := "pods keep the old configuration until they restart"
-		if deleted {
+		if config == nil {
 			consequence = "pods that request the network do not start until it is created again"
+		} else if !isCNI(*config) {
+			consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 		}
 		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
 		if facts.Policy == Refuse {
@@ -59,6 +62,16 @@ func ValidateNetwork(network storage.Network, deleted bool, profiles []NetworkFa
 		v.Warnings = append(v.Warnings, message)
 	}
 	return v
+}
+
+// isCNI reports whether CNI can read a configuration: a JSON object of one plugin, or of a list. Without any, Multus takes a
+// file of the node.
+func isCNI(config string) bool {
+	var c struct {
+		Type    string `json:"type"`
+		Plugins []any  `json:"plugins"`
+	}
+	return strings.TrimSpace(config) == "" || json.Unmarshal([]byte(config), &c) == nil && (c.Type != "" || len(c.Plugins) > 0)
 }
 
 func (f NetworkFacts) uses(network storage.Network) []string {

@@ -3,6 +3,8 @@ package validators
 import (
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/storage"
@@ -16,6 +18,7 @@ func TestNetworkInUse(t *testing.T) {
 		prefix  = "network kube-system/storage-net is in use by longhorn: "
 		users   = prefix + "setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 4 RWX volumes (pvc-a, pvc-b, pvc-c, and 1 more); "
 		changed = "pods keep the old configuration until they restart"
+		noCNI   = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 		deleted = "pods that request the network do not start until it is created again"
 	)
 	inUse := NetworkFacts{
@@ -44,6 +47,7 @@ func TestNetworkInUse(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		facts              NetworkFacts
+		config             string
 		deleted            bool
 		problems, warnings []string
 	}{
@@ -51,6 +55,9 @@ func TestNetworkInUse(t *testing.T) {
 		"another network is used": {facts: otherUsed},
 		"changed":                 {facts: inUse, warnings: []string{users + changed}},
 		"deleted":                 {facts: inUse, deleted: true, warnings: []string{users + deleted}},
+		"changed to no JSON":      {facts: inUse, config: "{not json", warnings: []string{users + noCNI}},
+		"changed to no CNI":       {facts: inUse, config: `{"name":"storage-net"}`, warnings: []string{users + noCNI}},
+		"changed to a list":       {facts: inUse, config: `{"plugins":[{"type":"macvlan"}]}`, warnings: []string{users + changed}},
 		"refused":                 {facts: strictInUse, deleted: true, problems: []string{"spec.config: Forbidden: " + users + deleted + ". Choose another network first"}},
 		"named by a setting":      {facts: named, warnings: []string{prefix + "setting storage-network; " + changed}},
 		"per-volume network":      {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
@@ -61,7 +68,11 @@ func TestNetworkInUse(t *testing.T) {
 			if len(test.problems)+len(test.warnings) == 0 {
 				reason = ReasonValid
 			}
-			checkVerdict(t, ValidateNetwork(storageNet.Network, test.deleted, []NetworkFacts{test.facts}), reason, test.problems, test.warnings)
+			config := &test.config
+			if test.deleted {
+				config = nil
+			}
+			checkVerdict(t, ValidateNetwork(storageNet.Network, config, []NetworkFacts{test.facts}), reason, test.problems, test.warnings)
 		})
 	}
 }
@@ -72,7 +83,7 @@ func TestAllProfilesThatUseNetworkAreNamed(t *testing.T) {
 	other.Profile.Name = "rook-ceph"
 	unused := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse}
 	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network first"
-	checkVerdict(t, ValidateNetwork(storageNet.Network, false, []NetworkFacts{used, unused, other}), ReasonInUse, []string{
+	checkVerdict(t, ValidateNetwork(storageNet.Network, ptr.To(""), []NetworkFacts{used, unused, other}), ReasonInUse, []string{
 		"spec.config: Forbidden: network kube-system/storage-net is in use by longhorn: " + why,
 		"spec.config: Forbidden: network kube-system/storage-net is in use by rook-ceph: " + why,
 	}, nil)

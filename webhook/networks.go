@@ -42,8 +42,12 @@ func networks(profiles []Profile, reads networkReads, inUse validators.Strictnes
 			if changed == nil {
 				changed = r.Object
 			}
+			var config *string
+			if r.Operation != admissionv1.Delete && r.Object != nil {
+				config = &r.Object.Spec.Config
+			}
 			network := storage.Network{Namespace: r.Namespace, Name: changed.Metadata.Name}
-			return admission.FromVerdict(validators.ValidateNetwork(network, r.Operation == admissionv1.Delete, facts), r.Resource, network.Name), nil
+			return admission.FromVerdict(validators.ValidateNetwork(network, config, facts), r.Resource, network.Name), nil
 		},
 	}
 }
