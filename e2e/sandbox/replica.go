@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -254,16 +255,23 @@ func (s *Sandbox) ServiceAccountKubeconfig(ctx context.Context, namespace, accou
 // (net.ipv4.ip_local_port_range): one that is found free stays free until it is listened on.
 const firstPort, lastPort = 20000, 32000
 
-// FreeAddresses finds loopback addresses that no process listens on. Several runs at a time
+// given are the ports that this process has given away: they may not be listened on yet.
+var given sync.Map
+
+// FreeAddresses finds loopback addresses that no process listens on, each only once. Several processes at a time
 // seldom find the same, since they look at random.
 func FreeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort)))
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue // taken
 		}
 		defer l.Close()
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
 		if addresses = append(addresses, l.Addr().String()); len(addresses) == n {
 			return addresses, nil
 		}
