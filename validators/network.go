@@ -69,9 +69,11 @@ func ValidateNetwork(network storage.Network, config *string, profiles []Network
 func isCNI(config string) bool {
 	var c struct {
 		Type    string `json:"type"`
-		Plugins []any  `json:"plugins"`
+		Plugins []struct {
+			Type string `json:"type"`
+		} `json:"plugins"`
 	}
-	return strings.TrimSpace(config) == "" || json.Unmarshal([]byte(config), &c) == nil && (c.Type != "" || len(c.Plugins) > 0)
+	return config == "" || json.Unmarshal([]byte(config), &c) == nil && (c.Type != "" || len(c.Plugins) > 0 && c.Plugins[0].Type != "")
 }
 
 func (f NetworkFacts) uses(network storage.Network) []string {

@@ -51,16 +51,17 @@ func TestNetworkInUse(t *testing.T) {
 		deleted            bool
 		problems, warnings []string
 	}{
-		"unused":                  {facts: NetworkFacts{}},
-		"another network is used": {facts: otherUsed},
-		"changed":                 {facts: inUse, warnings: []string{users + changed}},
-		"deleted":                 {facts: inUse, deleted: true, warnings: []string{users + deleted}},
-		"changed to no JSON":      {facts: inUse, config: "{not json", warnings: []string{users + noCNI}},
-		"changed to no CNI":       {facts: inUse, config: `{"name":"storage-net"}`, warnings: []string{users + noCNI}},
-		"changed to a list":       {facts: inUse, config: `{"plugins":[{"type":"macvlan"}]}`, warnings: []string{users + changed}},
-		"refused":                 {facts: strictInUse, deleted: true, problems: []string{"spec.config: Forbidden: " + users + deleted + ". Choose another network first"}},
-		"named by a setting":      {facts: named, warnings: []string{prefix + "setting storage-network; " + changed}},
-		"per-volume network":      {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
+		"unused":                   {facts: NetworkFacts{}},
+		"another network is used":  {facts: otherUsed},
+		"changed":                  {facts: inUse, warnings: []string{users + changed}},
+		"deleted":                  {facts: inUse, deleted: true, warnings: []string{users + deleted}},
+		"changed to no JSON":       {facts: inUse, config: "{not json", warnings: []string{users + noCNI}},
+		"changed to no CNI":        {facts: inUse, config: `{"name":"storage-net"}`, warnings: []string{users + noCNI}},
+		"changed to empty plugins": {facts: inUse, config: `{"plugins":[{}]}`, warnings: []string{users + noCNI}},
+		"changed to a list":        {facts: inUse, config: `{"plugins":[{"type":"macvlan"}]}`, warnings: []string{users + changed}},
+		"refused":                  {facts: strictInUse, deleted: true, problems: []string{"spec.config: Forbidden: " + users + deleted + ". Choose another network first"}},
+		"named by a setting":       {facts: named, warnings: []string{prefix + "setting storage-network; " + changed}},
+		"per-volume network":       {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.facts.Profile = longhorn.Profile()

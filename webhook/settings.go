@@ -53,6 +53,9 @@ func (p Profile) settings(missing validators.Strictness) admission.Rule[validato
 // isOwn reports whether a kind of settings is Fairlead's own, not the storage system's.
 func isOwn(kind metav1.GroupVersionKind) bool { return kind.Group == v1alpha1.GroupVersion.Group }
 
+// leaseTimeout leaves time for the answer.
+const leaseTimeout = time.Second
+
 // settingFacts reads live what a change of any setting is judged by.
 func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, error) {
 	read, err := p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true})
@@ -64,8 +67,10 @@ func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, err
 		Applies: p.Duties.Settings == config.Apply, OmitEffect: p.OmitEffect,
 	}
 	if !p.OmitEffect {
+		ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+		defer cancel()
 		lease, err := p.Live.Lease(ctx, registration.Namespace)
-		facts.Idle = err == nil && !lease.Leads(read.Now) // the warning is not worth a failure
+		facts.Idle = err == nil && lease.Idle(read.Now) // the warning is not worth a failure
 	}
 	return facts, nil
 }

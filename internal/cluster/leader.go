@@ -17,6 +17,9 @@ const LeaseName = "fairlead-controller"
 // leaseIsOld is several times the duration of the Lease. Clocks may differ by as much.
 const leaseIsOld = time.Minute
 
+// releaseIsOld is several times what a replica takes to become the leader after another has released the Lease.
+const releaseIsOld = 10 * time.Second
+
 // Lease says who leads Fairlead's controllers. The zero Lease: none does.
 type Lease struct {
 	Holder  string
@@ -26,6 +29,16 @@ type Lease struct {
 // Leads reports whether the holder has renewed the Lease lately.
 func (l Lease) Leads(now time.Time) bool {
 	return l.Holder != "" && now.Sub(l.Renewed).Abs() <= leaseIsOld
+}
+
+// Idle reports whether nobody has led for a while. At a roll-out, a released Lease has no holder for some seconds. Without
+// a Lease that is not known: leader election may be off.
+func (l Lease) Idle(now time.Time) bool {
+	grace := leaseIsOld
+	if l.Holder == "" {
+		grace = releaseIsOld
+	}
+	return !l.Renewed.IsZero() && now.Sub(l.Renewed).Abs() > grace
 }
 
 // Lease reads the Lease of Fairlead's controller.

@@ -28,15 +28,15 @@ func Command() *cobra.Command {
 
 With a node, show all of it: the volumes that it holds, the addresses by which the
 storage knows it and where each comes from, what is waited for, and what to type next.
-The command reads NodeFences and Nodes, and VolumeAttachments if a node is to be tainted;
-ClusterRole fairlead-fence-viewer allows this. With the rights
+The command reads NodeFences, Nodes if no controller of Fairlead leads, and VolumeAttachments
+if a node is to be tainted; ClusterRole fairlead-fence-viewer allows this. With the rights
 that "fairlead status" needs, it also warns if Fairlead does not work: the records are old
 then.
 
 Exit codes:
   0  all nodes that are shown are healthy
   1  error: the cluster could not be read, or the node has no NodeFence; see standard error
-  2  a node that is shown is lost or not Ready, or has not been readmitted yet`,
+  2  a node that is shown is lost, or has not been readmitted yet`,
 		Example:           "  fairlead fences\n  fairlead fences node-1\n  fairlead fences drill node-1\n  fairlead fences -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &v1alpha1.NodeFenceList{} }, fencing.NodeOfFence),
@@ -80,7 +80,7 @@ func Read(ctx context.Context, live client.Reader) ([]View, error) {
 
 func showFences(ctx context.Context, out io.Writer, live client.Reader, output string, nodes []string, now time.Time) error {
 	views, err := Read(ctx, live)
-	if err == nil {
+	if err == nil && installation.Idle(ctx, live, now) {
 		err = CompareNodes(ctx, live, views)
 	}
 	if err != nil {

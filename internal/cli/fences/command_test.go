@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,19 +156,50 @@ func TestDrills(t *testing.T) {
 	}
 }
 
+// oldLease was last renewed by a controller that is gone.
+func oldLease() *coordinationv1.Lease { return objects.Lease(clitest.Noon.Add(-time.Hour)) }
+
 // Regression: a drill passed while nothing ran that fences.
 func TestDrillNeedsController(t *testing.T) {
-	live := clitest.Client(t, interceptor.Funcs{}, drillWorld(drillRecord(clientOf(objects.RBD, "rbd", "10.0.0.1/32"), clientOf(objects.CephFS, "cephfs", "10.0.0.1/32")))[1:]...)
-	out := drill(t, live, cli.OutputTable, "node-1", exitUnfenceable)
+	world := drillWorld(drillRecord(clientOf(objects.RBD, "rbd", "10.0.0.1/32"), clientOf(objects.CephFS, "cephfs", "10.0.0.1/32")))[1:]
+	out := drill(t, clitest.Client(t, interceptor.Funcs{}, append(world, oldLease())...), cli.OutputTable, "node-1", exitUnfenceable)
 	must.Check(t, strings.HasPrefix(out, "Node node-1 could NOT be fenced now.\nNo controller of Fairlead leads, so nothing fences a node: fairlead check\n"), "got %s", out)
+	noRight := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if _, lease := o.(*coordinationv1.Lease); lease {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, key.Name, errors.New("denied"))
+		}
+		return c.Get(ctx, key, o, options...)
+	}}
+	drill(t, clitest.Client(t, noRight, append(world, oldLease())...), cli.OutputTable, "node-1", nil)
 }
 
-// Regression: while no controller ran, lost nodes were shown as Healthy.
-func TestNodeThatIsNotReadyIsNotShownAsHealthy(t *testing.T) {
-	healthy := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady})
-	node := objects.Node("node-1", objects.Readiness(corev1.ConditionUnknown, clitest.Noon))
-	out := show(t, clitest.Client(t, interceptor.Funcs{}, healthy, node), cli.OutputTable, cli.ExitWaits, "node-1")
-	must.Check(t, strings.Contains(out, "Phase:      Unknown") && strings.Contains(out, "nothing fences the node"), "got %s", out)
+// Regression: while no controller led, lost nodes were shown as Healthy.
+func TestLostNodesAreShownWithoutController(t *testing.T) {
+	healthy := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{UID: "machine-1"}})
+	node := func(ready corev1.ConditionStatus, uid types.UID) *corev1.Node {
+		return objects.Node("node-1", objects.Readiness(ready, clitest.Noon), func(n *corev1.Node) { n.UID = uid })
+	}
+	bare := node(corev1.ConditionTrue, "machine-1")
+	bare.Status.Conditions = nil
+	for name, test := range map[string]struct {
+		world []client.Object
+		want  string
+	}{
+		"not Ready":    {[]client.Object{oldLease(), node(corev1.ConditionUnknown, "machine-1")}, "the node is not Ready"},
+		"no condition": {[]client.Object{oldLease(), bare}, "the node is not Ready"},
+		"deleted":      {[]client.Object{oldLease()}, "the Node was deleted"},
+		"replaced":     {[]client.Object{oldLease(), node(corev1.ConditionTrue, "machine-2")}, "another machine has the node's name"},
+		"Ready":        {[]client.Object{oldLease(), node(corev1.ConditionTrue, "machine-1")}, ""},
+		"a controller leads, and will record the loss": {[]client.Object{objects.Lease(clitest.Noon), node(corev1.ConditionUnknown, "machine-1")}, ""},
+		"no Lease is known":                            {[]client.Object{node(corev1.ConditionUnknown, "machine-1")}, ""},
+	} {
+		var want error
+		if test.want != "" {
+			want = cli.ExitWaits
+		}
+		out := show(t, clitest.Client(t, interceptor.Funcs{}, append(test.world, healthy.DeepCopy())...), cli.OutputTable, want, "node-1")
+		must.Check(t, strings.Contains(out, "Phase:      Unknown") == (test.want != "") && strings.Contains(out, test.want), "%s: got %s", name, out)
+	}
 }
 
 func TestDrillErrors(t *testing.T) {

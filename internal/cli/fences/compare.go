@@ -3,36 +3,47 @@ package fences
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// phaseUnknown is shown where the record says Healthy and the node is not Ready.
+// phaseUnknown is shown where the record says Healthy, the node is lost, and no controller of Fairlead has recorded that.
 const phaseUnknown = "Unknown"
 
-// CompareNodes corrects the views of nodes that are not Ready, and that no controller of Fairlead has recorded as lost: the
-// records stay Healthy while none runs.
+// CompareNodes corrects the views of lost nodes while no controller of Fairlead leads: their records stay Healthy.
 func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
-	notReady := map[string]bool{}
-	err := lists.ForEach(ctx, lists.NewLive(live), &corev1.NodeList{}, func(n *corev1.Node) {
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-				notReady[n.Name] = true
-			}
-		}
-	})
+	nodes := map[string]fence.Node{}
+	err := lists.ForEach(ctx, lists.NewLive(live), &corev1.NodeList{}, func(n *corev1.Node) { nodes[n.Name] = fencing.FenceNode(n) })
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range views {
-		if v := &views[i]; v.Phase == string(v1alpha1.NodeHealthy) && notReady[v.Node] {
-			v.Phase, v.Reason, v.Message = phaseUnknown, "NotReady", "the node is not Ready, and no controller of Fairlead has recorded that: nothing fences the node"
+		v := &views[i]
+		if lost := v.lostNow(nodes[v.Node]); lost != "" && v.Phase == string(v1alpha1.NodeHealthy) {
+			v.Phase, v.Reason, v.Message = phaseUnknown, "NotRecorded", lost+", and no controller of Fairlead has recorded that: nothing fences the node"
 			v.WaitsFor, v.Next, v.OnlyIf = "a controller of Fairlead", "fairlead check", ""
 		}
 	}
+	slices.SortFunc(views, View.before)
 	return nil
+}
+
+// lostNow says why the machine of the record is lost; "" if it is not.
+func (v View) lostNow(n fence.Node) string {
+	switch {
+	case !n.Exists:
+		return "the Node was deleted"
+	case v.machine != "" && v.machine != n.Machine.UID:
+		return "another machine has the node's name"
+	case !n.Ready:
+		return "the node is not Ready"
+	}
+	return ""
 }

@@ -78,11 +78,7 @@ func showDrill(ctx context.Context, out io.Writer, live client.Reader, c config.
 		return fmt.Errorf("%s: %w; see fairlead fences %s", refusal.Message, errNotHealthy, node)
 	}
 	view := viewOfDrill(node, drilled)
-	leader, err := installation.Leader(ctx, live, now.Now())
-	if err != nil {
-		return err
-	}
-	if leader == "" && len(view.Storage) > 0 {
+	if len(view.Storage) > 0 && installation.Idle(ctx, live, now.Now()) {
 		view.Fenceable, view.Message = false, "No controller of Fairlead leads, so nothing fences a node: fairlead check"
 	}
 	if !cli.IsDocument(output) {

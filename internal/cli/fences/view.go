@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
@@ -20,7 +22,8 @@ type viewList struct {
 type View struct {
 	Node string `json:"node"`
 	// Record is the name of the NodeFence.
-	Record  string `json:"record"`
+	Record string `json:"record"`
+	// Phase of the record; Unknown if the record is old, since no controller of Fairlead leads.
 	Phase   string `json:"phase"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -36,6 +39,8 @@ type View struct {
 	Addresses []Address  `json:"addresses"`
 	Volumes   []Volume   `json:"volumes"`
 	Fences    []Fence    `json:"fences"`
+	// machine is the UID of the recorded Node; "" if unknown.
+	machine types.UID
 }
 
 // Address is one address by which a storage system knows the node, or why none is known.
@@ -82,6 +87,7 @@ func viewOfFence(record *v1alpha1.NodeFence) View {
 	v := View{
 		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, LastError: s.LastError, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
 		LostSince: cli.TimeOf(s.LostSince), Addresses: []Address{}, Volumes: []Volume{}, Fences: []Fence{},
+		machine: s.Node.UID,
 	}
 	for _, i := range s.Identities {
 		v.Addresses = append(v.Addresses, addressesOf(i)...)
@@ -118,7 +124,8 @@ func (v View) before(o View) int {
 	return cmp.Or(cmp.Compare(v.rank(), o.rank()), cmp.Compare(v.Node, o.Node), cmp.Compare(v.Record, o.Record))
 }
 
-// IsLost reports whether the node is lost, or has not been readmitted yet. A record without a phase is new.
+// IsLost reports whether the node is lost, has not been readmitted yet, or may be lost by an old record. A record without
+// a phase is new.
 func (v View) IsLost() bool { return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) }
 
 func (v View) rank() int {

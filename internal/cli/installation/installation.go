@@ -113,13 +113,10 @@ func Warn(ctx context.Context, out io.Writer, live client.Reader, now time.Time)
 	}
 }
 
-// Leader is the controller's pod that leads; "" if none does.
-func Leader(ctx context.Context, live client.Reader, now time.Time) (string, error) {
+// Idle reports whether no controller leads. A caller who may not read the Lease is told that one does.
+func Idle(ctx context.Context, live client.Reader, now time.Time) bool {
 	lease, err := cluster.ReadLease(ctx, live, ownNamespace)
-	if err != nil || !lease.Leads(now) {
-		return "", err
-	}
-	return lease.Holder, nil
+	return err == nil && lease.Idle(now)
 }
 
 // there reads an object; nil if there is none.

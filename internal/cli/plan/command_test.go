@@ -189,7 +189,7 @@ func TestPerVolumeNetworksThatWaitAreNamed(t *testing.T) {
 	must.Check(t, strings.Contains(out, "\nNote: RWX volumes wait for their networks: pvc-rwx for team-x/nfs"), "got\n%s", out)
 	f.Rollout.Volumes = nil
 	out = output(t, planFor(t, f), cli.OutputTable, nil)
-	must.Check(t, !strings.Contains(out, "Per-volume"), "got\n%s", out)
+	must.Check(t, !strings.Contains(out, "Note:"), "got\n%s", out)
 }
 
 // Regression: the plan left the changed setting out, because the setting waits for all volumes, but the rollout for RWX volumes only.

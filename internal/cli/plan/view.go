@@ -224,7 +224,7 @@ func (v View) outcome() string {
 
 func valueOf(v catalog.Value) Value { return Value{v.Text, string(v.Source)} }
 
-// wait lists each blocker once, with the settings that wait for it.
+// wait lists each blocker once, with the settings that wait for it. What to do may differ: then there are several.
 func (p *planner) wait(name catalog.Name, blockers []catalog.Blocker) {
 	for _, b := range blockers {
 		id := [3]string{string(b.Kind), b.Name, b.Message}

@@ -107,7 +107,8 @@ func warnOfMissingNetworks(ctx context.Context, out io.Writer, p cli.Target, sta
 	shared, err := catalog.SharedVolumeNetwork(values, p.Storage())
 	for _, s := range states {
 		missing := s.MissingNetwork(s.Value.Text, networks)
-		if err == nil && s.Gate == catalog.SharedVolumesDetached {
+		// The switch takes the network of storage-network, unless the newer setting names one.
+		if err == nil && s.Name == catalog.StorageNetworkForRWX && s.Value.Text == "true" && values[catalog.EndpointNetworkForRWX].Text == "" {
 			missing = catalog.MissingNetwork(shared.Network, networks)
 		}
 		if missing != "" && (len(names) == 0 || string(s.Name) == names[0]) {

@@ -94,6 +94,10 @@ func TestMissingNetworkIsWarnedOf(t *testing.T) {
 	must.Equal(t, warnings(value), "Warning: storage-network: there is no NetworkAttachmentDefinition kube-system/storage-net, and pods on it do not start: create it\n")
 	must.Equal(t, warnings(value, objects.NetworkAttachmentDefinition("kube-system", "storage-net")), "")
 	must.Equal(t, warnings(objects.LonghornSetting("storage-network", "")), "")
+	both := warnings(value, objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true"))
+	must.Check(t, strings.Contains(both, "Warning: storage-network-for-rwx-volume-enabled: there is no"), "got %s", both)
+	newer := warnings(objects.LonghornSetting("endpoint-network-for-rwx-volume", "kube-system/storage-net"), objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true"))
+	must.Check(t, strings.Contains(newer, "Warning: endpoint-network-for-rwx-volume: ") && !strings.Contains(newer, "enabled: "), "got %s", newer)
 }
 
 func TestGateOfNodesIsSaid(t *testing.T) {

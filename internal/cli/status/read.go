@@ -137,7 +137,7 @@ func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
 		return nil
 	}
 	if err == nil && v.Installation.Idle() {
-		err = fences.CompareNodes(ctx, live, v.nodes)
+		err = v.note("Nodes", fences.CompareNodes(ctx, live, v.nodes))
 	}
 	for _, n := range v.nodes {
 		if n.IsLost() {

@@ -124,7 +124,7 @@ type NetworkView struct {
 	Total   int `json:"total"`
 }
 
-// LostNode is a node whose NodeFence is not Healthy.
+// LostNode is a node whose NodeFence is not Healthy, or is Healthy and old.
 type LostNode struct {
 	Node      string     `json:"node"`
 	Phase     string     `json:"phase"`

@@ -90,8 +90,6 @@ var advices = map[string]Advice{
 
 // advicesByPhase are for reasons that mean another thing in one phase.
 var advicesByPhase = map[string]Advice{
-	// The gate is open, and Kubernetes detaches a volume when its pods are gone.
-	string(v1alpha1.NodeLost) + " " + fence.ReasonOverridden:      {WaitsFor: "its pods to be deleted by the taint", Next: addTaint},
 	string(v1alpha1.NodeHealthy) + " " + fence.ReasonAddressInUse: {WaitsFor: "a person: the storage refuses the node", Next: describe},
 	string(v1alpha1.NodeFenced) + " " + fence.ReasonAddressInUse:  {WaitsFor: "a person: a working node has the address now", Next: giveUp},
 	string(v1alpha1.NodeDrained) + " " + fence.ReasonAddressInUse: {WaitsFor: "a person: a working node has the address now", Next: giveUp},
