@@ -1,7 +1,6 @@
 package validators
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,7 +50,7 @@ func ValidateNetwork(network storage.Network, config *string, profiles []Network
 		consequence := "pods keep the old configuration until they restart"
 		if config == nil {
 			consequence = "pods that request the network do not start until it is created again"
-		} else if !isCNI(*config) {
+		} else if !storage.IsCNI(*config) {
 			consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 		}
 		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
@@ -62,18 +61,6 @@ func ValidateNetwork(network storage.Network, config *string, profiles []Network
 		v.Warnings = append(v.Warnings, message)
 	}
 	return v
-}
-
-// isCNI reports whether CNI can read a configuration: a JSON object of one plugin, or of a list. Without any, Multus takes a
-// file of the node.
-func isCNI(config string) bool {
-	var c struct {
-		Type    string `json:"type"`
-		Plugins []struct {
-			Type string `json:"type"`
-		} `json:"plugins"`
-	}
-	return config == "" || json.Unmarshal([]byte(config), &c) == nil && (c.Type != "" || len(c.Plugins) > 0 && c.Plugins[0].Type != "")
 }
 
 func (f NetworkFacts) uses(network storage.Network) []string {

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,6 +107,28 @@ func Networks(ctx context.Context, objects client.Reader) (map[storage.Network]b
 		networks[storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}] = true
 	}
 	return networks, nil
+}
+
+// NetworkProblem says why pods on a network do not start: the network is missing, or CNI can't read its config; "" if there is
+// no such reason, or no right to look.
+func NetworkProblem(ctx context.Context, objects client.Reader, n storage.Network) (string, error) {
+	if n.IsZero() {
+		return "", nil
+	}
+	var definition unstructured.Unstructured
+	definition.SetGroupVersionKind(NetworkKind)
+	err := objects.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, &definition)
+	switch config, _, _ := unstructured.NestedString(definition.Object, "spec", "config"); {
+	case lists.NotInstalled(err):
+		return catalog.MissingNetwork(n, map[storage.Network]bool{}), nil
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading NetworkAttachmentDefinition %s: %w", n, err)
+	case !storage.IsCNI(config):
+		return fmt.Sprintf("the config of NetworkAttachmentDefinition %s is no CNI configuration, and pods on it do not start: correct it", n), nil
+	}
+	return "", nil
 }
 
 // Version returns the version that the storage system reports; "" if none.

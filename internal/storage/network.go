@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -174,4 +175,16 @@ func InOrder(attachments []Attachment) []Attachment {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Interface, b.Interface))
 	})
 	return slices.Compact(sorted)
+}
+
+// IsCNI reports whether CNI can read the config of a NetworkAttachmentDefinition: a JSON object of one plugin, or of a list.
+// Without a config, Multus takes a file of the node.
+func IsCNI(config string) bool {
+	var c struct {
+		Type    string `json:"type"`
+		Plugins []struct {
+			Type string `json:"type"`
+		} `json:"plugins"`
+	}
+	return config == "" || json.Unmarshal([]byte(config), &c) == nil && (c.Type != "" || len(c.Plugins) > 0 && c.Plugins[0].Type != "")
 }

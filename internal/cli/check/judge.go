@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,8 +50,10 @@ type facts struct {
 	networks   []string
 	// profile is the storage system with settings that is looked for; nil if the configuration has none.
 	profile *storage.Profile
-	// own and values are Fairlead's and the storage system's settings in the profile's namespace.
-	own, values map[catalog.Name]string
+	// values are the storage system's settings in the profile's namespace.
+	values map[catalog.Name]string
+	// networkProblem says why pods on the network that the settings choose do not start.
+	networkProblem string
 	// unread says what could not be read, and why.
 	unread []string
 	// denied is what an installation creates and this user may not.
@@ -127,9 +128,9 @@ func (f facts) storageSystem(add add) {
 	} else {
 		add(name, datapath.OK, "", "%s in namespace %s", text, p.Namespace)
 	}
-	network, err := catalog.SharedVolumeNetwork(catalog.Resolve(f.own, f.values, p.Name), *p)
-	if err == nil && !network.IsZero() && !slices.Contains(f.networks, network.Network.String()) {
-		add("RWX network", datapath.Wrong, "create the NetworkAttachmentDefinition", "%s does not exist, and the settings choose it", network.Network)
+	if f.networkProblem != "" {
+		what, do, _ := strings.Cut(f.networkProblem, ": ")
+		add("RWX network", datapath.Wrong, do, "%s", what)
 	}
 }
 

@@ -58,12 +58,11 @@ func TestFindings(t *testing.T) {
 		"old Longhorn":       {func(f *facts) { f.values[catalog.SystemVersion] = "v1.6.4" }, datapath.Waiting, "Longhorn", "refuses danger-zone changes", "settings: guard (is apply)"},
 		"unreadable version": {func(f *facts) { f.values[catalog.SystemVersion] = "master-head" }, datapath.Waiting, "Longhorn", "cannot be read", "docs/install.md"},
 		"network is missing": {func(f *facts) {
-			f.values[catalog.StorageNetwork], f.values[catalog.StorageNetworkForRWX] = "kube-system/gone", "true"
-		}, datapath.Wrong, "RWX network", "kube-system/gone does not exist", "create"},
+			f.networkProblem = "there is no NetworkAttachmentDefinition kube-system/gone, and pods on it do not start: create it"
+		}, datapath.Wrong, "RWX network", "there is no NetworkAttachmentDefinition kube-system/gone, and pods on it do not start", "create it"},
 		"installed without cert-manager": {func(f *facts) { install(f); delete(f.kinds, certificates) }, datapath.OK, "cert-manager", "is not installed", "self-signed"},
 		"guards by choice":               {func(f *facts) { f.configuration.Profiles[0].Duties.Settings = config.Guard }, datapath.OK, "Longhorn", "v1.7.2", ""},
 		"may not read":                   {func(f *facts) { f.unread = []string{"networks: forbidden"} }, datapath.Waiting, "Rights", "not read: networks: forbidden", "administrator"},
-		"Fairlead's network is missing":  {func(f *facts) { f.own = map[catalog.Name]string{catalog.EndpointNetworkForRWX: "kube-system/gone"} }, datapath.Wrong, "RWX network", "kube-system/gone does not exist", "create"},
 		"no rights":                      {func(f *facts) { f.denied = []string{"clusterroles"} }, datapath.Wrong, "Rights", "clusterroles", "administrator"},
 		"kinds are missing": {func(f *facts) {
 			install(f)

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -54,9 +55,15 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 	if len(targets) > 0 {
 		p := targets[0].Storage()
 		f.profile = &p
-		f.own, f.values, err = targets[0].Reader.Values(ctx)
+		var own map[catalog.Name]string
+		own, f.values, err = targets[0].Reader.Values(ctx)
 		if err := readable("settings", err); err != nil {
 			return f, err
+		}
+		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values, p.Name), p); err == nil {
+			if f.networkProblem, err = cluster.NetworkProblem(ctx, live, network.Network); err != nil {
+				return f, err
+			}
 		}
 	}
 	f.installation, err = installation.Read(ctx, live, now)

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
+	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func Command() *cobra.Command {
@@ -63,7 +64,7 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 	if err != nil {
 		return err
 	}
-	warnOfMissingNetworks(ctx, warnings, p, states, names)
+	warnOfNetworks(ctx, warnings, p, states, names)
 	// A setting that is asked for by name may be outside the danger zone.
 	states = slices.DeleteFunc(states, func(s cluster.SettingState) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
@@ -94,27 +95,34 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 	return cli.ExitWaits
 }
 
-// warnOfMissingNetworks warns of the settings that are shown. It says nothing to users who may not list networks.
-func warnOfMissingNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState, names []string) {
-	networks, err := cluster.Networks(ctx, p.Live)
-	if err != nil {
-		return
-	}
+// warnOfNetworks warns of the networks of the settings that are shown. It says nothing to users who may not read networks.
+func warnOfNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState, names []string) {
 	values := catalog.Values{}
 	for _, s := range states {
 		values[s.Name] = s.Value
 	}
-	shared, err := catalog.SharedVolumeNetwork(values, p.Storage())
 	for _, s := range states {
-		missing := s.MissingNetwork(s.Value.Text, networks)
-		// The switch takes the network of storage-network, unless the newer setting names one.
-		if err == nil && s.Name == catalog.StorageNetworkForRWX && s.Value.Text == "true" && values[catalog.EndpointNetworkForRWX].Text == "" {
-			missing = catalog.MissingNetwork(shared.Network, networks)
+		if len(names) > 0 && string(s.Name) != names[0] {
+			continue
 		}
-		if missing != "" && (len(names) == 0 || string(s.Name) == names[0]) {
-			cli.WriteLine(out, "Warning: %s: %s", s.Name, missing)
+		problem, err := cluster.NetworkProblem(ctx, p.Live, networkOf(s, values, p.Storage()))
+		if err == nil && problem != "" {
+			cli.WriteLine(out, "Warning: %s: %s", s.Name, problem)
 		}
 	}
+}
+
+// networkOf is the network that a setting chooses. The switch takes that of storage-network, unless the newer setting names one.
+func networkOf(s cluster.SettingState, values catalog.Values, p storage.Profile) storage.Network {
+	var chosen storage.Network
+	switch {
+	case s.NamesNetwork:
+		chosen, _ = storage.ParseNetwork(s.Value.Text) // a malformed value is reported as such
+	case s.Name == catalog.StorageNetworkForRWX && s.Value.Text == "true" && values[catalog.EndpointNetworkForRWX].Text == "":
+		shared, _ := catalog.SharedVolumeNetwork(values, p)
+		chosen = shared.Network
+	}
+	return chosen
 }
 
 func writeSettings(out io.Writer, shown []v1.Setting, now time.Time) {

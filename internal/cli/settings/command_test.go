@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
@@ -84,7 +85,7 @@ func TestEqualBlockersAreOneRow(t *testing.T) {
 	must.Equal(t, strings.Count(out, "Volume/pvc-a"), 1)
 }
 
-func TestMissingNetworkIsWarnedOf(t *testing.T) {
+func TestMissingOrBrokenNetworkIsWarnedOf(t *testing.T) {
 	warnings := func(objects ...client.Object) string {
 		var out strings.Builder
 		must.Do(t, showSettings(t.Context(), io.Discard, &out, clitest.Target(t, nil, objects...), cli.OutputTable, nil))
@@ -93,6 +94,9 @@ func TestMissingNetworkIsWarnedOf(t *testing.T) {
 	value := objects.LonghornSetting("storage-network", "kube-system/storage-net")
 	must.Equal(t, warnings(value), "Warning: storage-network: there is no NetworkAttachmentDefinition kube-system/storage-net, and pods on it do not start: create it\n")
 	must.Equal(t, warnings(value, objects.NetworkAttachmentDefinition("kube-system", "storage-net")), "")
+	broken := objects.NetworkAttachmentDefinition("kube-system", "storage-net")
+	must.Do(t, unstructured.SetNestedField(broken.Object, "{not json", "spec", "config"))
+	must.Equal(t, warnings(value, broken), "Warning: storage-network: the config of NetworkAttachmentDefinition kube-system/storage-net is no CNI configuration, and pods on it do not start: correct it\n")
 	must.Equal(t, warnings(objects.LonghornSetting("storage-network", "")), "")
 	both := warnings(value, objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true"))
 	must.Check(t, strings.Contains(both, "Warning: storage-network-for-rwx-volume-enabled: there is no"), "got %s", both)

@@ -19,7 +19,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
-	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
@@ -35,7 +34,7 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
 		v.Windows = windowsOf(t.Configuration, now)
-		p, err := readProfile(ctx, t, v.Installation.Idle(), now)
+		p, err := readProfile(ctx, live, t, v.Installation.Idle(), now)
 		if err != nil {
 			return v, err
 		}
@@ -69,7 +68,7 @@ func (v *View) note(what string, err error) error {
 }
 
 // readProfile. idle: no controller leads.
-func readProfile(ctx context.Context, t cli.Target, idle bool, now time.Time) (ProfileView, error) {
+func readProfile(ctx context.Context, live client.Reader, t cli.Target, idle bool, now time.Time) (ProfileView, error) {
 	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
@@ -122,8 +121,11 @@ func readProfile(ctx context.Context, t cli.Target, idle bool, now time.Time) (P
 		return p, err
 	}
 	facts.Idle = idle
-	if problem := catalog.MissingNetwork(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
-		p.Network.Problem, p.State = problem, datapath.Wrong
+	if p.Network.Problem, err = cluster.NetworkProblem(ctx, live, facts.Rollout.Desired.Network); err != nil {
+		return p, err
+	}
+	if p.Network.Problem != "" {
+		p.State = datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)
 	for _, path := range p.Volumes {

@@ -3,6 +3,7 @@ package status
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -126,6 +128,28 @@ func TestMalformedRecordIsShown(t *testing.T) {
 	if p := v.Profiles[0]; v.State != datapath.Wrong || !strings.Contains(p.Network.Message, "status.clients.network of NetworkRollout longhorn") || len(p.Volumes) == 0 {
 		t.Errorf("got %+v", v)
 	}
+}
+
+// Pods on such a network do not start, however well those that run are.
+func TestMissingOrBrokenNetworkIsWrong(t *testing.T) {
+	const name = "NetworkAttachmentDefinition kube-system/storage-net"
+	all := objects.HealthyCluster(clitest.Noon)
+	problem := func(all []client.Object) string {
+		v := look(t, interceptor.Funcs{}, all...)
+		must.Equal(t, v.State, datapath.Wrong)
+		return v.Profiles[0].Network.Problem
+	}
+	for i, o := range all {
+		network, ok := o.(*unstructured.Unstructured)
+		if !ok || o.GetName() != "storage-net" {
+			continue
+		}
+		must.Equal(t, problem(slices.Delete(slices.Clone(all), i, i+1)), "there is no "+name+", and pods on it do not start: create it")
+		must.Do(t, unstructured.SetNestedField(network.Object, "{not json", "spec", "config"))
+		must.Equal(t, problem(all), "the config of "+name+" is no CNI configuration, and pods on it do not start: correct it")
+		return
+	}
+	t.Error("the cluster has no network")
 }
 
 func TestUnknownVolumeIsAnError(t *testing.T) {
