@@ -99,7 +99,12 @@ func (f facts) view() View {
 	if f.profile != nil {
 		f.storageSystem(add)
 	}
-	if f.configuration.Fencing.On() && !f.has(addonsNodes) {
+	switch fencing := f.configuration.Fencing.On(); {
+	case f.has(addonsNodes) && fencing:
+		add("csi-addons", datapath.OK, "", "is installed")
+	case f.has(addonsNodes):
+		add("csi-addons", datapath.OK, "", "is installed; the configuration has no fencing")
+	case fencing:
 		add("csi-addons", datapath.Wrong, "install csi-addons: docs/fencing-setup.md", "is not installed, and the configuration has fencing")
 	}
 	f.fairlead(add)

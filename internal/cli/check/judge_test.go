@@ -72,7 +72,8 @@ func TestFindings(t *testing.T) {
 			install(f)
 			f.installation = installation.Health{State: datapath.Wrong, Findings: []string{"no replica"}}
 		}, datapath.Wrong, "Fairlead", "no replica", ""},
-		"fencing": {func(f *facts) { f.configuration.Fencing.Profiles = make([]config.FencingProfile, 1) }, datapath.Wrong, "csi-addons", "is not installed", "docs/fencing-setup.md"},
+		"csi-addons without fencing": {func(f *facts) { f.kinds[addonsNodes] = true }, datapath.OK, "csi-addons", "is installed; the configuration has no fencing", ""},
+		"fencing":                    {func(f *facts) { f.configuration.Fencing.Profiles = make([]config.FencingProfile, 1) }, datapath.Wrong, "csi-addons", "is not installed", "docs/fencing-setup.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := ready(t)
