@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,28 +46,32 @@ func (s *Sandbox) syncPods(ctx context.Context, running podProcesses) error {
 	if err := s.Client.List(ctx, &pods, client.InNamespace(registration.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "fairlead"}); err != nil {
 		return fmt.Errorf("listing the pods: %w", err)
 	}
-	var wanted []types.UID
+	var wanted []*corev1.Pod
 	var problems []error
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		wanted = append(wanted, pod.UID)
+		wanted = append(wanted, pod)
 		problems = append(problems, s.ensurePod(ctx, pod, running))
 	}
-	for _, uid := range wanted {
-		p := running[uid]
+	for _, pod := range wanted {
+		p := running[pod.UID]
 		if p == nil || !p.replica.Running() {
 			return errors.Join(problems...) // restarted soon
 		}
-		problems = append(problems, p.replica.WaitReady(ctx))
+		err := p.replica.WaitReady(ctx)
+		if err == nil {
+			err = s.reportPod(ctx, pod, "")
+		}
+		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	for _, uid := range slices.Collect(maps.Keys(running)) {
-		if !slices.Contains(wanted, uid) {
+		if !slices.ContainsFunc(wanted, func(p *corev1.Pod) bool { return p.UID == uid }) {
 			problems = append(problems, running[uid].replica.Stop())
 			delete(running, uid)
 		}
@@ -80,6 +85,9 @@ func (s *Sandbox) ensurePod(ctx context.Context, pod *corev1.Pod, running podPro
 		return nil
 	}
 	if p != nil {
+		if err := s.reportPod(ctx, pod, "its process has ended: its log is "+p.replica.Log); err != nil {
+			return err
+		}
 		if time.Since(p.started) < restartAfter {
 			return nil
 		}
@@ -95,4 +103,22 @@ func (s *Sandbox) ensurePod(ctx context.Context, pod *corev1.Pod, running podPro
 	}
 	running[pod.UID] = &podProcess{replica: r, started: time.Now()}
 	return nil
+}
+
+// reportPod writes into the status of a pod that its process runs or why it does not: kwok's pods stay Ready.
+func (s *Sandbox) reportPod(ctx context.Context, pod *corev1.Pod, crash string) error {
+	if IsReady(pod) == (crash == "") {
+		return nil
+	}
+	return client.IgnoreNotFound(s.updatePodStatus(ctx, client.ObjectKeyFromObject(pod), func(pod *corev1.Pod) error {
+		if crash == "" {
+			startSandbox(pod, pod.Status.PodIPs, metav1.Now())
+			return nil
+		}
+		stopSandbox(pod, metav1.Now())
+		for i := range pod.Status.ContainerStatuses {
+			pod.Status.ContainerStatuses[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: crash}
+		}
+		return nil
+	}))
 }
