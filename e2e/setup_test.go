@@ -61,6 +61,8 @@ type options struct {
 	syncs bool
 	// duties of the profile, as in the configuration, in one line.
 	duties string
+	// networks of the configuration, in one line without braces.
+	networks string
 	// fencing as in the configuration, in one line; empty for none.
 	fencing string
 	// ondat as in the configuration, in one line without its braces.
@@ -114,7 +116,7 @@ func newControlPlane(t *testing.T, o options) *cluster {
 	}
 	binary := os.Getenv(o.binary)
 	out := &output{}
-	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, AuditWrites: o.auditWrites, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Fencing: o.fencing, Ondat: o.ondat, ControllerArgs: o.controllerArgs, Out: out})
+	s, err := sandbox.Start(t.Context(), sandbox.Options{Dir: t.TempDir(), Nodes: o.nodes, FastNodeLoss: o.fastNodeLoss, LonghornVersion: o.longhorn, AuditWrites: o.auditWrites, ClusterDomain: o.clusterDomain, Fairlead: binary, Duties: o.duties, Networks: o.networks, Fencing: o.fencing, Ondat: o.ondat, ControllerArgs: o.controllerArgs, Out: out})
 	if err != nil {
 		t.Fatalf("starting the control plane: %v\n%s", err, out)
 	}

@@ -60,7 +60,7 @@ func newFixture(t *testing.T, on storage.Attachment, more ...client.Object) *fix
 // networkAtRest are the record, the setting, the DaemonSet and its pod.
 func networkAtRest(on storage.Attachment) []client.Object {
 	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
-	ds.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
+	ds.UID, ds.Annotations = "uid-plugin", map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
 	ds.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	all := []client.Object{objects.Record(on), ds, objects.Setting(catalog.EndpointNetworkForRWX, on.Network.String())}
 	if on.IsZero() {
@@ -73,8 +73,8 @@ func networkAtRest(on storage.Attachment) []client.Object {
 // clientPod is the CSI plugin pod of a generation of the template, with an address on each network that it requests.
 func clientPod(generation, networks string) *corev1.Pod {
 	pod := objects.With(objects.Pod(profile.Namespace, "csi", "node-1"), objects.ReadyPod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", profile.ClientDaemonSet))
-	pod.UID, pod.Labels = "", maps.Clone(profile.ClientLabels)
-	pod.Labels["pod-template-generation"] = generation
+	pod.UID, pod.OwnerReferences[0].UID, pod.Labels = "", "uid-plugin", maps.Clone(profile.ClientLabels)
+	pod.Labels["pod-template-generation"], pod.Labels[appsv1.ControllerRevisionHashLabelKey] = generation, generation
 	selections, _ := storage.ParseSelections(networks, profile.Namespace)
 	var reports []string
 	for i, s := range selections {

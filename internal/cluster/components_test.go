@@ -406,7 +406,7 @@ func TestRegressionDaemonSetIgnoresNodesThatAreDown(t *testing.T) {
 	labels := map[string]string{"app": "ei"}
 	pod := func(node, generation string, ready bool) client.Object {
 		p := &corev1.Pod{ObjectMeta: here("ei-" + node), Spec: corev1.PodSpec{NodeName: node}}
-		p.Labels, p.OwnerReferences = map[string]string{"app": "ei", templateGenerationLabel: generation}, madeBy("apps/v1", "DaemonSet", "engine-image-ei-1")
+		p.Labels, p.OwnerReferences = map[string]string{"app": "ei", templateGenerationLabel: generation, appsv1.ControllerRevisionHashLabelKey: generation}, madeBy("apps/v1", "DaemonSet", "engine-image-ei-1")
 		p.OwnerReferences[0].UID = "uid-x"
 		if ready {
 			objects.ReadyPod(p)

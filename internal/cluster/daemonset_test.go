@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,36 @@ func clientDaemonSet(change func(*appsv1.DaemonSet)) *appsv1.DaemonSet {
 	return ds
 }
 
+func TestPodsShowTheHashOfTheTemplate(t *testing.T) {
+	pods := func(templates ...string) (pods []daemonPod) {
+		for _, t := range templates {
+			generation, hash, _ := strings.Cut(t, "/")
+			pods = append(pods, daemonPod{generation: generation, hash: hash})
+		}
+		return pods
+	}
+	for name, test := range map[string]struct {
+		pods     []daemonPod
+		updated  int32
+		observed int64
+		want     string
+	}{
+		"of a pod":                        {pods("2/old", "3/new"), 1, 4, "new"},
+		"of a pod, not counted yet":       {pods("2/old", "3/new"), 0, 3, "new"},
+		"changed back":                    {pods("1/first", "1/first"), 2, 4, "first"},
+		"changed back, not observed":      {pods("1/first", "1/first"), 2, 3, ""},
+		"changed back, one pod is newer":  {pods("1/first", "2/second"), 1, 4, ""},
+		"changed, no pod follows":         {pods("1/first", "1/first"), 0, 4, ""},
+		"the status counts a pod too few": {pods("1/first", "2/second"), 2, 4, ""},
+		"no pods":                         {nil, 0, 4, ""},
+	} {
+		ds := clientDaemonSet(func(ds *appsv1.DaemonSet) {
+			ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: test.observed, DesiredNumberScheduled: 2, UpdatedNumberScheduled: test.updated}
+		})
+		must.Equal(t, templateHash(ds, test.pods), test.want, "%s", name)
+	}
+}
+
 func TestDaemonSetFacts(t *testing.T) {
 	annotated := func(key, value string) func(*appsv1.DaemonSet) {
 		return func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations = map[string]string{key: value} }
@@ -55,7 +86,7 @@ func TestDaemonSetFacts(t *testing.T) {
 		"paused keeps its budget": {paused, func(f *rollout.DaemonSet) { f.Paused, f.MaxUnavailable = true, 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Revision: "3", Wanted: 11, MaxUnavailable: 3}
+			want := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 11, MaxUnavailable: 3}
 			test.want(&want)
 			facts, _, err := readerOver(t, clientDaemonSet(test.change)).Rollout(t.Context(), time.Time{})
 			must.True(t, err == nil && reflect.DeepEqual(facts.DaemonSet, want), "got  %+v, %v\nwant %+v", facts.DaemonSet, err, want)

@@ -114,7 +114,7 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 	if pods, err = r.storagePods(ctx, classes); err != nil {
 		return f, pods, err
 	}
-	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(pods.daemonSets), pods.clients, pods.servers
+	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(pods.daemonSets, pods.daemonPods), pods.clients, pods.servers
 	if f.Networks, err = Networks(ctx, r.objects); err != nil {
 		f.Unlisted = err.Error() // other work goes on
 	}

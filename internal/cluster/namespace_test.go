@@ -95,7 +95,7 @@ func TestSlimPodsKeepFieldsOfClients(t *testing.T) {
 	pod := workloadPod(
 		withAddresses("["+eth0+", "+lhnet1+"]", "10.42.0.7"), sandboxMade("True", 5), mainContainers(running(7), again(running(60), 8)),
 		func(pod *corev1.Pod) {
-			pod.Namespace, pod.Name, pod.Labels = "longhorn-system", "csi-1", map[string]string{"app": "longhorn-csi-plugin", "pod-template-generation": "4"}
+			pod.Namespace, pod.Name, pod.Labels = "longhorn-system", "csi-1", map[string]string{"app": "longhorn-csi-plugin", "controller-revision-hash": "4"}
 			pod.OwnerReferences = madeBy("apps/v1", "DaemonSet", "longhorn-csi-plugin")
 			pod.Annotations[storage.NetworksAnnotation] = "kube-system/one@lhnet1"
 			pod.Annotations[storage.NamespaceAnnotation] = noted

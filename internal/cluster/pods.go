@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ func (r *Reader) clientOf(pod *corev1.Pod) storage.Client {
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
 		Networks:       r.managedNetworks(pod),
 		VolumeNetworks: volumeNetworks(pod),
-		Revision:       pod.Labels[templateGenerationLabel],
+		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey],
 		Ready:          Ready(pod),
 		Terminating:    pod.DeletionTimestamp != nil,
 		Sandbox:        sandboxOf(pod, reported), Recorded: recordedNamespace(pod),

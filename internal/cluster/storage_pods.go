@@ -35,8 +35,27 @@ type storagePods struct {
 
 // daemonPod is a pod of a DaemonSet.
 type daemonPod struct {
-	node, generation   string
+	node               string
+	generation, hash   string // labels of the template that it is built from
 	ready, terminating bool
+}
+
+// templateHash is the hash of the DaemonSet's template; "" if no pod shows it. Of a template that is changed back the hash is the
+// former one and the generation is new, and the DaemonSet controller restarts no pod for it (kubernetes v1.36.3,
+// pkg/controller/daemon/util, IsPodUpdated). So pods are compared by hash.
+func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
+	hashes := map[string]bool{}
+	for _, pod := range pods {
+		if pod.generation == ds.Annotations[appsv1.DeprecatedTemplateGeneration] {
+			return pod.hash
+		}
+		hashes[pod.hash] = true
+	}
+	allUpdated := ds.Status.ObservedGeneration >= ds.Generation && ds.Status.UpdatedNumberScheduled == ds.Status.DesiredNumberScheduled
+	if len(hashes) == 1 && allUpdated {
+		return pods[0].hash
+	}
+	return ""
 }
 
 // storagePods reads DaemonSets and pods page by page: there may be as many pods as volumes.
@@ -64,7 +83,7 @@ func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
 	owner := controllerOf(pod)
 	if owner.Kind == "DaemonSet" {
 		uid := types.UID(owner.UID)
-		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], Ready(pod), pod.DeletionTimestamp != nil})
+		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready(pod), pod.DeletionTimestamp != nil})
 	}
 	switch {
 	case is(r.profile.ClientLabels) && r.profile.OwnsClient(owner):
@@ -97,13 +116,14 @@ func withoutLostNodes(ds *appsv1.DaemonSet, pods []daemonPod, nodes catalog.Node
 	if ds.Status.ObservedGeneration < ds.Generation || ds.Status.NumberMisscheduled > 0 {
 		return
 	}
+	hash := templateHash(ds, pods)
 	lost, updated, waited := map[string]bool{}, map[string]bool{}, false
 	for _, pod := range pods {
 		switch there, known := nodes[pod.node]; {
 		case pod.node != "" && !known: // the node is gone, and the DaemonSet does not count it
 		case known && !there.Ready:
 			lost[pod.node] = true
-		case !pod.terminating && pod.ready && pod.generation == ds.Annotations[appsv1.DeprecatedTemplateGeneration]:
+		case !pod.terminating && pod.ready && hash != "" && pod.hash == hash:
 			updated[pod.node] = true
 		default:
 			waited = true
@@ -125,7 +145,7 @@ func markLost(clients []storage.Client, nodes catalog.Nodes) {
 }
 
 // daemonSetFacts are the facts on the clients' DaemonSet, which may not exist.
-func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet) rollout.DaemonSet {
+func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet, pods map[types.UID][]daemonPod) rollout.DaemonSet {
 	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
 	i := slices.IndexFunc(all, func(ds appsv1.DaemonSet) bool { return ds.Name == facts.Name })
 	if i < 0 {
@@ -145,7 +165,7 @@ func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet) rollout.DaemonSet {
 	facts.OptOut = template.Annotations[storage.OptOutAnnotation] == "true"
 	facts.Paused = paused(ds)
 	facts.Observed = ds.Status.ObservedGeneration >= ds.Generation
-	facts.Revision = ds.Annotations[appsv1.DeprecatedTemplateGeneration]
+	facts.Revision = templateHash(ds, pods[ds.UID])
 	facts.Wanted = int(ds.Status.DesiredNumberScheduled)
 	facts.MaxUnavailable = maxUnavailable(ds)
 	return facts

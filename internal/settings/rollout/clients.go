@@ -114,14 +114,21 @@ func (r Rollout) clientProgress(s Step) string {
 
 // outdated returns the client pods that lack a recorded network. While the DaemonSet is paused, pods
 // of an older template count too: the DaemonSet would restart them when its strategy is restored, in
-// spite of attached volumes. A superfluous per-volume network does no harm.
+// spite of attached volumes. Where no pod shows the template's revision, those that lack a network restart first, and then
+// show it. A superfluous per-volume network does no harm.
 func (r Rollout) outdated() []storage.Client {
-	var pods []storage.Client
+	var lacking, older []storage.Client
 	for _, c := range r.Clients {
-		lacks := len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0
-		if !c.IsOn(r.Record.Clients) || lacks || r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision {
-			pods = append(pods, c)
+		switch {
+		case !c.IsOn(r.Record.Clients) || len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0:
+			lacking = append(lacking, c)
+		case r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision:
+			older = append(older, c)
 		}
+	}
+	pods := lacking
+	if r.DaemonSet.Revision != "" || len(lacking) == 0 {
+		pods = append(pods, older...)
 	}
 	slices.SortFunc(pods, func(a, b storage.Client) int { return strings.Compare(a.Node+a.Pod, b.Node+b.Pod) })
 	return pods

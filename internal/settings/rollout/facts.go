@@ -111,7 +111,8 @@ type DaemonSet struct {
 	Paused bool
 	// Observed: the DaemonSet controller has seen the newest template.
 	Observed bool
-	// Revision of the template, as in the label of its pods.
+	// Revision of the template, as in the label of its pods; "" if no pod shows it. A template that is changed back has its
+	// former revision.
 	Revision string
 	// Wanted is the desired number of client pods.
 	Wanted int

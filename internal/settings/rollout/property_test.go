@@ -37,7 +37,8 @@ const settle = 10 * time.Second
 type clientPod struct {
 	storage.Client
 	// stripped: created from a template without the networks that Fairlead added.
-	stripped bool
+	stripped   bool
+	generation int // of the template
 }
 
 type modelVolume struct {
@@ -130,7 +131,23 @@ func (m *model) newClient(node string) {
 	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: storage.Client{
 		Pod: "csi-" + node, UID: fmt.Sprint(m.uids), Node: node,
 		Network: m.seen.network, VolumeNetworks: m.seen.volumes, Revision: fmt.Sprint(m.seenRevision),
-	}}
+	}, generation: m.seenGeneration}
+}
+
+// shownRevision is what the facts know of the template's revision: a pod shows it, or the DaemonSet controller says that all
+// pods have it.
+func (m *model) shownRevision() string {
+	all := m.seenGeneration == m.generation
+	for _, c := range m.clients {
+		if c.generation == m.generation {
+			return fmt.Sprint(m.revision)
+		}
+		all = all && c.Revision == fmt.Sprint(m.revision)
+	}
+	if all {
+		return fmt.Sprint(m.revision)
+	}
+	return ""
 }
 
 func (m *model) view() Rollout {
@@ -138,7 +155,7 @@ func (m *model) view() Rollout {
 		Desired: m.desired, Record: m.record, Now: m.now, Policy: Policy{Settle: settle, Gate: m.gate, Windows: m.windows},
 		DaemonSet: DaemonSet{
 			Name: "csi", Found: true, Network: m.template.network, VolumeNetworks: m.template.volumes, Paused: m.paused,
-			Observed: m.seenGeneration == m.generation, Revision: fmt.Sprint(m.revision),
+			Observed: m.seenGeneration == m.generation, Revision: m.shownRevision(),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
 		MountsFromHost: m.mountsFromHost, Networks: networkSet(m.networks), ClassNetworks: []storage.Network{m.class},

@@ -345,8 +345,10 @@ func TestNext(t *testing.T) {
 		"rolling: unknown revision of the template": {enabling, func(r *Rollout) {
 			r.DaemonSet.Revision, r.Clients[0].Revision, r.Clients[1] = "", "", onOne().Clients[1]
 		}, with(restarts(enabling().Clients[0]), func(s *Step) {
-			s.Message, s.Updated, s.Clients[0].Revision = "1 of 2 CSI plugin pods on the network", 0, ""
+			s.Message, s.Updated, s.Clients[0].Revision = "1 of 2 CSI plugin pods on the network", 1, ""
 		})},
+		"rolling: nothing but an unknown revision": {rolled, func(r *Rollout) { r.DaemonSet.Revision = "" },
+			with(restarts(rolled().Clients[0]), func(s *Step) { s.Message = "0 of 2 CSI plugin pods built from the current template" })},
 		"rolling back: a pod is still on the network, and a server": {onCluster, func(r *Rollout) {
 			r.Clients[0].Network, r.Clients[0].Revision, r.DaemonSet.Paused, r.Servers = netOne, "6", true, []storage.Server{server("pvc-a", netOne)}
 		}, with(rolling(1, RestartClients), func(s *Step) {
