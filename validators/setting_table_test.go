@@ -45,7 +45,7 @@ const (
 	oneNodeMatches    = "accepted; 1 backing image manager and 2 instance managers restart one by one now; waiting: no node accepts pods of csi-attacher (on node-1: the node has taint dedicated=storage:NoSchedule: remove the taint, or change taint-toleration). Then 4 Deployments and 2 DaemonSets roll"
 	noNodeMatches     = `accepted; waiting: no node has the labels "rack:z": label nodes, or change system-managed-components-node-selector. Then 4 Deployments and 2 DaemonSets roll`
 	kept              = "storage-network still waits for 2 instance managers in use: the change restarts none of them, since Fairlead's webhook stops longhorn from deleting their pods"
-	nodesDown         = "accepted; 4 Deployments and 2 DaemonSets roll now; waiting: backing image manager backing-image-manager-1 on node-1 cannot restart while its node is down: start the node, or remove it from the cluster, and 6 more. Then 1 backing image manager and 6 instance managers restart one by one"
+	nodesDown         = "accepted; 4 Deployments and 2 DaemonSets roll now; waiting: backing image manager backing-image-manager-1 on node-1 is on a node that was deleted: wait until longhorn removes the pod, and 6 more. Then 1 backing image manager and 6 instance managers restart one by one"
 	malformedEndpoint = `not applied until the value is corrected: invalid value of setting endpoint-network-for-rwx-volume: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 	malformed         = `not applied until the value is corrected: invalid value of setting storage-network: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 )

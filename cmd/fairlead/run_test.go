@@ -55,6 +55,17 @@ func TestInvalidValueInEffectIsAnError(t *testing.T) {
 	}
 }
 
+// Regression: kubectl's habit of -n showed defaults as settings in effect, and data paths as wrong.
+func TestNamespaceWithoutStorageSystemIsAnError(t *testing.T) {
+	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, objects.HealthyCluster(time.Now())...))
+	for _, command := range []string{"settings", "plan", "status", "volumes", "status volume pvc-a", "check"} {
+		code, out, err := runOn(t, kubeconfig, command, "-n", "team-x")
+		must.Check(t, code == 1 && out == "" && strings.Contains(err, `--namespace "team-x": has no settings of longhorn`), "%s: code %d\n%s%s", command, code, out, err)
+	}
+	code, out, err := runOn(t, kubeconfig, "volumes pvc-a", "-n", "longhorn-system")
+	must.Check(t, code == 0 && strings.Contains(out, "share-manager-pvc-a"), "code %d\n%s%s", code, out, err)
+}
+
 func TestPlanGoesByInstalledConfiguration(t *testing.T) {
 	installed := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead"},
@@ -92,7 +103,8 @@ clusters: [{name: gone, cluster: {server: "http://127.0.0.1:1"}}, {name: lab, cl
 	}
 }
 
-func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
+// The default configuration is for clusters without one, and not for a cluster that does not answer.
+func TestClusterThatDoesNotAnswerIsAnError(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	kubeconfig := clitest.Kubeconfig(t, gone.URL)
@@ -101,7 +113,7 @@ func TestCommandsNoteTheDefaultConfiguration(t *testing.T) {
 		cmd.SetErr(&out)
 		cmd.SetOut(io.Discard)
 		cmd.SetArgs([]string{"--kubeconfig", kubeconfig})
-		if err := cmd.Execute(); err == nil || !strings.Contains(out.String(), "The default configuration is used: ") {
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "reading ConfigMap fairlead-system/fairlead") || strings.Contains(out.String(), "default configuration") {
 			t.Errorf("%s: got %v and %q", cmd.Name(), err, out.String())
 		}
 	}

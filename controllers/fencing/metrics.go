@@ -60,13 +60,13 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 // refusals are the reasons that need an operator's attention.
 var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
-	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
+	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonReleased, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
 	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonUnanswered,
 }
 
 // notHeld are the reasons with which no volume is held without a fence.
-var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
+var notHeld = []string{fence.ReasonNothingHeld, fence.ReasonOverridden, fence.ReasonReleased, fence.ReasonSwitchedOff, fence.ReasonTaintedButReady}
 
 // isHeld reports whether the volumes of a lost node are held without a fence.
 func isHeld(s v1alpha1.NodeFenceStatus) bool {

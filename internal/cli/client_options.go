@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ type ClientOptions struct {
 // Setup adds the flags.
 func (o *ClientOptions) Setup(cmd *cobra.Command) {
 	o.SetupCluster(cmd)
-	flags := cmd.Flags()
+	flags := cmd.PersistentFlags()
 	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
 }
@@ -111,6 +112,7 @@ func defaultsUsed(unread string) string {
 var (
 	errOutput    = errors.New("must be table, wide, json or yaml")
 	errProfile   = errors.New("is not in the configuration")
+	errNoStorage = errors.New("has no settings of")
 	errNoProfile = errors.New("the configuration has no profile with settings")
 )
 
@@ -172,8 +174,24 @@ func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live clie
 	for _, p := range profiles {
 		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live), live})
 	}
+	if err := o.checkNamespace(cmd.Context(), targets); err != nil {
+		return nil, nil, "", err
+	}
 	NoteDefaults(cmd.ErrOrStderr(), unread)
 	return targets, live, unread, nil
+}
+
+// checkNamespace refuses the namespace of --namespace if no storage system with settings is there: a habit of kubectl would
+// show defaults as settings in effect. A user who may not look is not stopped.
+func (o *ClientOptions) checkNamespace(ctx context.Context, targets []Target) error {
+	if o.namespace == "" || len(targets[0].Storage().Versions) == 0 {
+		return nil
+	}
+	_, values, err := targets[0].Reader.Values(ctx)
+	if err != nil || len(values) > 0 {
+		return nil //nolint:nilerr // what the command reads next fails too, with the right that is missing
+	}
+	return fmt.Errorf("--namespace %q: %w %s", o.namespace, errNoStorage, targets[0].Name)
 }
 
 func (o *ClientOptions) pick(c *config.Configuration, unread string) (config.Profile, error) {

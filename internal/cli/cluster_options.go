@@ -164,7 +164,7 @@ func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader
 	case apierrors.IsNotFound(err):
 		unread = "there is no " + where
 	case err != nil:
-		unread = err.Error()
+		return nil, "", fmt.Errorf("reading %s: %w", where, err)
 	default:
 		if c, err = config.Parse([]byte(m.Data[ConfigurationKey])); err == nil {
 			return c, "", nil

@@ -242,11 +242,10 @@ func (f Facts) lost(step *Step) {
 	case f.Override.givesUp(f.Node):
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
-		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted. If the machine is off, type: %s",
-			what, f.Override.By, f.Override.Reason, f.taintCommand()))
+		step.warn(v1alpha1.NodeLost, ReasonReleased, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
-			"%s; %s. If it does not come back, shut it down and say so: %s", what, heldUntainted(f.protected(s.Volumes)), f.taintCommand()))
+			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(f.protected(s.Volumes)), f.Node.Name, OutOfServiceTaint))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
 		if len(s.Fences) == 0 { // else of an earlier loss, which come first
@@ -254,11 +253,6 @@ func (f Facts) lost(step *Step) {
 			f.fencing(step)
 		}
 	}
-}
-
-// taintCommand says that the machine is off, which is for a person to know.
-func (f Facts) taintCommand() string {
-	return fmt.Sprintf("kubectl taint nodes %s %s=nodeshutdown:NoExecute", f.Node.Name, OutOfServiceTaint)
 }
 
 // heldUntainted says which volumes a lost node holds before it is tainted. The gate releases shared file systems until then.

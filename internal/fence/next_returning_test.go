@@ -54,7 +54,7 @@ func TestReadyNodeIsNotReportedAsRebooted(t *testing.T) {
 // The gate is open, with or without the taint.
 func TestOverriddenUntaintedLossIsReported(t *testing.T) {
 	s := recordedLoss(t).override(GateAttach).look()
-	s.want(v1alpha1.NodeLost, ReasonOverridden, `the node is not Ready; its volumes may be attached elsewhere although it is not fenced: alice says "it is off". Its pods move once it is tainted. If the machine is off, type: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`)
+	s.want(v1alpha1.NodeLost, ReasonReleased, `the node is not Ready; its volumes may be attached elsewhere although it is not fenced: alice says "it is off". Its pods move once it is tainted`)
 	s.wantHeld(false).wantWarning().taint(true).pass(time.Second).look().wantPhase(v1alpha1.NodeFencing, ReasonOverridden).wantObjects(fencedOf1)
 }
 

@@ -23,6 +23,7 @@ const (
 	ReasonSharedAddress    = "SharedAddress"    // another fenced node has the same address
 	ReasonUnfencing        = "Unfencing"        // requested, not confirmed
 	ReasonOverridden       = "Overridden"       // an operator releases its volumes
+	ReasonReleased         = "Released"         // an operator releases its volumes, and has not tainted it yet
 	ReasonNoIdentity       = "NoIdentity"       // refused: no address is on record
 	ReasonStaleLedger      = "StaleLedger"      // refused: what was recorded is too old
 	ReasonBadAddress       = "BadAddress"       // refused: not the address of one host

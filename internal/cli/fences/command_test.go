@@ -173,6 +173,16 @@ func TestDrillNeedsController(t *testing.T) {
 	drill(t, clitest.Client(t, noRight, append(world, oldLease())...), cli.OutputTable, "node-1", nil)
 }
 
+// The taint starts no fence then, so it is not the next thing to do.
+func TestControllerComesBackBeforeTheTaint(t *testing.T) {
+	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady})
+	views, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{}, lost))
+	must.Do(t, err)
+	must.Check(t, strings.HasPrefix(views[0].Next, "kubectl taint nodes node-1 ") && views[0].OnlyIf != "", "with a controller: %+v", views[0])
+	must.Do(t, CompareNodes(t.Context(), clitest.Client(t, interceptor.Funcs{}), views))
+	must.Equal(t, [3]string{views[0].WaitsFor, views[0].Next, views[0].OnlyIf}, [3]string{"a controller of Fairlead", "fairlead check", ""})
+}
+
 // Regression: while no controller led, lost nodes were shown as Healthy.
 func TestLostNodesAreShownWithoutController(t *testing.T) {
 	healthy := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{UID: "machine-1"}})

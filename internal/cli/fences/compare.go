@@ -17,7 +17,8 @@ import (
 // phaseUnknown is shown where the record says Healthy, the node is lost, and no controller of Fairlead has recorded that.
 const phaseUnknown = "Unknown"
 
-// CompareNodes corrects the views of lost nodes while no controller of Fairlead leads: their records stay Healthy.
+// CompareNodes corrects the views of lost nodes while no controller of Fairlead leads: their records are old, and the first
+// thing to do is to bring a controller back.
 func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
 	nodes := map[string]fence.Node{}
 	err := lists.ForEach(ctx, lists.NewLive(live), &corev1.NodeList{}, func(n *corev1.Node) { nodes[n.Name] = fencing.FenceNode(n) })
@@ -28,6 +29,8 @@ func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
 		v := &views[i]
 		if lost := v.lostNow(nodes[v.Node]); lost != "" && v.Phase == string(v1alpha1.NodeHealthy) {
 			v.Phase, v.Reason, v.Message = phaseUnknown, "NotRecorded", lost+", and no controller of Fairlead has recorded that: nothing fences the node"
+		}
+		if v.IsLost() { // no fence goes on
 			v.WaitsFor, v.Next, v.OnlyIf = "a controller of Fairlead", "fairlead check", ""
 		}
 	}

@@ -161,5 +161,5 @@ func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
 		return []string{b.Kind + "/" + b.Name, cli.List(b.Nodes), cli.List(b.Workloads), b.Message, cli.Next(b, s.Namespace)}
 	}, "BLOCKED BY", "NODES", "WORKLOADS", "WHAT TO DO", "NEXT")
 	fmt.Fprintln(out)
-	cli.WriteLine(out, "The setting waits for the above now. \"fairlead plan\" shows all that it will wait for.")
+	cli.WriteLine(out, "The setting waits for the above now. \"fairlead plan\" shows what comes after that, as far as it can be foreseen.")
 }

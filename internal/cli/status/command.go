@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ const exitCodes = `
 Exit codes:
   0  all is as it should be
   1  error: the cluster could not be read; see standard error
-  2  something waits; the output says for what
+  2  something waits, or a node is lost; the output says for what
   3  something is wrong: `
 
 // interval between two readings of --watch.
@@ -67,27 +68,35 @@ func volumeCommand(o *cli.ClientOptions, watch *bool) *cobra.Command {
 addresses, and what disagrees. NAME is the storage system's name of the volume, for
 Longhorn that of the PersistentVolume.
 ` + exitCodes + "a hop of a data path disagrees",
-		Example: "  fairlead status volume pvc-1f0c",
-		Args:    cobra.ExactArgs(1),
-		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &longhorn.VolumeList{} }, func(v *longhorn.Volume) string {
-			if !v.Spec.Shared() {
-				return ""
-			}
-			return v.Name
-		}),
+		Example:           "  fairlead status volume pvc-1f0c",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeVolumes(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd, o, *watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
-				volume, err := v.Find(args[0])
-				if err != nil {
-					return "", err
-				}
-				if cli.IsDocument(o.Output) {
-					return volume.State, cli.WriteDocument(out, o.Output, volume)
-				}
-				writeVolume(out, volume, o.ClusterName())
-				return volume.State, nil
-			})
+			return run(cmd, o, *watch, showVolume(o, args[0]))
 		},
+	}
+}
+
+func completeVolumes(o *cli.ClientOptions) cobra.CompletionFunc {
+	return cli.CompleteNames(o, func() client.ObjectList { return &longhorn.VolumeList{} }, func(v *longhorn.Volume) string {
+		if !v.Spec.Shared() {
+			return ""
+		}
+		return v.Name
+	})
+}
+
+func showVolume(o *cli.ClientOptions, name string) show {
+	return func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
+		volume, err := v.Find(name)
+		if err != nil {
+			return "", err
+		}
+		if cli.IsDocument(o.Output) {
+			return volume.State, cli.WriteDocument(out, o.Output, volume)
+		}
+		writeVolume(out, volume, o.ClusterName())
+		return volume.State, nil
 	}
 }
 
@@ -96,15 +105,20 @@ func VolumesCommand() *cobra.Command {
 	o := &cli.ClientOptions{}
 	watch := false
 	cmd := &cobra.Command{
-		Use:   "volumes",
+		Use:   "volumes [NAME]",
 		Short: "Show each RWX volume: nodes, workloads, network now and wanted, server, what it waits for",
 		Long: `Show each RWX volume: the nodes and workloads that use it, its network now and the wanted
-one, the addresses of its server, and what it waits for. The command only reads.
+one, the addresses of its server, and what it waits for; with a name, each hop of this volume,
+as "fairlead status volume" does. The command only reads.
 ClusterRole fairlead-planner allows this.
 ` + exitCodes + "a hop of a data path disagrees",
-		Example: "  fairlead volumes\n  fairlead volumes -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Example:           "  fairlead volumes\n  fairlead volumes pvc-1f0c\n  fairlead volumes -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeVolumes(o),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return run(cmd, o, watch, showVolume(o, args[0]))
+			}
 			return run(cmd, o, watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
 				state := datapath.OK
 				volumes := []datapath.Path{}
@@ -130,31 +144,43 @@ ClusterRole fairlead-planner allows this.
 // show writes a view and returns its state.
 type show func(out io.Writer, v View, now time.Time) (datapath.State, error)
 
+// reading is one look at the cluster.
+type reading struct {
+	view  View
+	text  string
+	state datapath.State
+}
+
+// differs reports whether there is something new to read: an age that grows is not.
+func (r reading) differs(o reading) bool {
+	return r.text != o.text && !reflect.DeepEqual(r.view, o.view)
+}
+
 // run reads once, or with --watch until the command is interrupted. The exit code is that of the last reading.
 func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error {
 	targets, live, _, err := o.OpenAll(cmd)
 	if err != nil {
 		return err
 	}
-	look := func(ctx context.Context) (string, datapath.State, error) {
+	look := func(ctx context.Context) (reading, error) {
 		v, err := readTwice(ctx, targets, live, time.Now)
 		now := time.Now()
 		if err != nil {
-			return "", "", cli.ExplainBy(err, "ClusterRole fairlead-planner")
+			return reading{}, cli.ExplainBy(err, "ClusterRole fairlead-planner")
 		}
 		text := o.Page(cmd)
 		state, err := show(text, v, now)
-		return text.String(), state, err
+		return reading{v, text.String(), state}, err
 	}
-	text, state, err := look(cmd.Context())
+	last, err := look(cmd.Context())
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(cmd.OutOrStdout(), text)
+	fmt.Fprint(cmd.OutOrStdout(), last.text)
 	if watch {
-		state = follow(cmd, look, text, state)
+		last = follow(cmd, look, last)
 	}
-	switch state {
+	switch last.state {
 	case datapath.Wrong:
 		return cli.ExitWrong
 	case datapath.Waiting:
@@ -174,20 +200,20 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // follow prints each reading that differs from the previous one. A repeated failure is reported once.
-func follow(cmd *cobra.Command, look func(context.Context) (string, datapath.State, error), text string, state datapath.State) datapath.State {
+func follow(cmd *cobra.Command, look func(context.Context) (reading, error), last reading) reading {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	failed := ""
 	for {
 		select {
 		case <-cmd.Context().Done():
-			return state
+			return last
 		case <-ticks.C:
 		}
-		next, nextState, err := look(cmd.Context())
+		next, err := look(cmd.Context())
 		switch {
 		case errors.Is(err, context.Canceled):
-			return state
+			return last
 		case err != nil:
 			if err.Error() != failed {
 				failed = err.Error()
@@ -196,9 +222,9 @@ func follow(cmd *cobra.Command, look func(context.Context) (string, datapath.Sta
 			continue
 		}
 		failed = ""
-		if next != text {
-			fmt.Fprintf(cmd.OutOrStdout(), "\n%s", next)
+		if next.differs(last) {
+			fmt.Fprintf(cmd.OutOrStdout(), "\n%s", next.text)
 		}
-		text, state = next, nextState
+		last = next
 	}
 }

@@ -34,7 +34,7 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
 		v.Windows = windowsOf(t.Configuration, now)
-		p, err := readProfile(ctx, live, t, v.Installation.Idle(), now)
+		p, err := readProfile(ctx, live, t, v.Installation, now)
 		if err != nil {
 			return v, err
 		}
@@ -68,7 +68,7 @@ func (v *View) note(what string, err error) error {
 }
 
 // readProfile. idle: no controller leads.
-func readProfile(ctx context.Context, live client.Reader, t cli.Target, idle bool, now time.Time) (ProfileView, error) {
+func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself installation.Health, now time.Time) (ProfileView, error) {
 	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func readProfile(ctx context.Context, live client.Reader, t cli.Target, idle boo
 	if err != nil {
 		return p, err
 	}
-	facts.Idle = idle
+	facts.Idle = itself.Idle()
 	if p.Network.Problem, err = cluster.NetworkProblem(ctx, live, facts.Rollout.Desired.Network); err != nil {
 		return p, err
 	}
@@ -128,10 +128,24 @@ func readProfile(ctx context.Context, live client.Reader, t cli.Target, idle boo
 		p.State = datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)
+	if itself.Malformed() {
+		keepFromActing(p.Volumes)
+	}
 	for _, path := range p.Volumes {
 		p.State = datapath.Worse(p.State, path.State)
 	}
 	return p, nil
+}
+
+// keepFromActing replaces advice on data paths: a volume may be where the configuration wants it, which can't be read.
+func keepFromActing(paths []datapath.Path) {
+	for _, p := range paths {
+		for i := range p.Hops {
+			if p.Hops[i].Command != "" {
+				p.Hops[i].Command = "fairlead check"
+			}
+		}
+	}
 }
 
 func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {

@@ -152,6 +152,42 @@ func TestMissingOrBrokenNetworkIsWrong(t *testing.T) {
 	t.Error("the cluster has no network")
 }
 
+// Regression: with a configuration that can't be read, a workload on a per-volume network was to be stopped.
+func TestMalformedConfigurationStopsNoWorkload(t *testing.T) {
+	all := objects.TroubledCluster(clitest.Noon)
+	commands := func() (commands []string) {
+		for _, p := range look(t, interceptor.Funcs{}, all...).Profiles[0].Volumes {
+			for _, h := range p.Hops {
+				if h.Command != "" {
+					commands = append(commands, h.Command)
+				}
+			}
+		}
+		return commands
+	}
+	must.Check(t, slices.ContainsFunc(commands(), func(c string) bool { return c != "fairlead check" }), "the cluster has no other advice")
+	malformed := false
+	for _, o := range all {
+		if c, ok := o.(*corev1.ConfigMap); ok && c.Name == "fairlead" {
+			c.Data, malformed = map[string]string{"configuration.yaml": "networks: {settle: x}"}, true
+		}
+	}
+	if !malformed {
+		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead"}, Data: map[string]string{"configuration.yaml": "networks: {settle: x}"}})
+	}
+	must.Equal(t, slices.Compact(commands()), []string{"fairlead check"})
+}
+
+// An age that grows is nothing new.
+func TestWatchPrintsChangesOnly(t *testing.T) {
+	v := look(t, interceptor.Funcs{}, objects.HealthyCluster(clitest.Noon)...)
+	later := v
+	later.LostNodes = []LostNode{{Node: "node-1"}}
+	must.True(t, !reading{view: v, text: "lost for 2s"}.differs(reading{view: v, text: "lost for 4s"}), "only the age differs")
+	must.True(t, !reading{view: v, text: "same"}.differs(reading{view: later, text: "same"}), "only what is not shown differs")
+	must.True(t, reading{view: later, text: "lost for 0s"}.differs(reading{view: v, text: "fine"}), "a node is lost")
+}
+
 func TestUnknownVolumeIsAnError(t *testing.T) {
 	if _, err := look(t, interceptor.Funcs{}, objects.HealthyCluster(clitest.Noon)...).Find("pvc-x"); !errors.Is(err, errNoVolume) || !strings.Contains(err.Error(), "did you mean pvc-a, pvc-b?") {
 		t.Errorf("got %v", err)

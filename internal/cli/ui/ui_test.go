@@ -154,7 +154,7 @@ func TestEveryViewShowsItsPart(t *testing.T) {
 	_, get := open(t, trouble(t))
 	for i, want := range []string{
 		"have 10.1.0.9, and Multus reports 10.1.0.7", "default/web-0", `<div class="path"`, "no Service and no server", "will be applied when these volumes are detached", "longhorn-critical",
-		"priority-class", "clients and servers are on the network", "evicted, since its mount was dead", "its taint to be removed", "kubectl taint nodes node-3", "archive/vault", "1 of 2 backends is healthy",
+		"priority-class", "clients and servers are on the network", "evicted, since its mount was dead", "a controller of Fairlead", "fairlead check", "archive/vault", "1 of 2 backends is healthy",
 	} {
 		w := get(views[i])
 		must.Check(t, w.Code == http.StatusOK, "%s: %d", views[i], w.Code)

@@ -74,6 +74,7 @@ var advices = map[string]Advice{
 	fence.ReasonSharedAddress:    {WaitsFor: "another fenced node with the same address", Next: describe},
 	fence.ReasonUnfencing:        {WaitsFor: "the storage to confirm", Next: askStorage},
 	fence.ReasonOverridden:       {WaitsFor: "", Next: describe},
+	fence.ReasonReleased:         {WaitsFor: "the node to come back, or the out-of-service taint", Next: addTaint},
 	fence.ReasonNoIdentity:       {WaitsFor: "a person: no address is on record", Next: attachByHand},
 	fence.ReasonStaleLedger:      {WaitsFor: "a person: the addresses on record are out of date", Next: attachByHand},
 	fence.ReasonBadAddress:       {WaitsFor: "a person: an address on record is not one host's", Next: attachByHand},

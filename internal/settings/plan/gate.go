@@ -38,7 +38,7 @@ func (m *maker) gate(s demand, want string, c catalog.Component, podBlockers fun
 		return []catalog.Blocker{{Kind: catalog.BlockedByComponent, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + fmt.Sprintf(message, args...)}}
 	}
 	removed := s.Trait == catalog.DataEngine // the storage system does not recreate the pod
-	node := m.Nodes[c.Node]
+	node, exists := m.Nodes[c.Node]
 	held := m.isHeld(c, s.Trait, want)
 	switch hold := m.Held[c.Name]; {
 	case c.OptOut && endsWithVolume(c): // whether or not the pod opts out
@@ -50,8 +50,10 @@ func (m *maker) gate(s demand, want string, c catalog.Component, podBlockers fun
 	case held:
 		m.recheckIn(hold.Until.Sub(m.Now))
 		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + hold.Message}}
+	case isPod(c) && !removed && c.Node != "" && !exists:
+		return component("is on a node that was deleted: wait until %s removes the pod", m.Profile.Name)
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
-		return component("cannot restart while its node is down: start the node, or remove it from the cluster")
+		return component("cannot restart while its node is down: start the node; only if the machine is off for good, delete its Node object")
 	}
 	if blockers := m.restartBlockers(s, want, c, podBlockers); len(blockers) > 0 {
 		return blockers

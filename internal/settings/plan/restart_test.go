@@ -137,12 +137,12 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 			"Restart bim* for priority-class; later Restart im-1 for priority-class: node-1"},
 		"node that is not Ready": {
 			[]change{only("im-1", "im-2", "bim"), setClass, onNode("node-1", func(n *catalog.Node) { n.Ready = false })}, catalog.PriorityClass,
-			"Restarting: 1 instance manager restarts now; waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node, or remove it from the cluster, and 1 more. " +
+			"Restarting: 1 instance manager restarts now; waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node; only if the machine is off for good, delete its Node object, and 1 more. " +
 				"Then 1 backing image manager and 1 instance manager restart one by one",
 			"Restart im-2* for priority-class; later Restart bim for priority-class: bim; later Restart im-1 for priority-class: im-1"},
 		"node where the storage system is down": {
 			[]change{only("bim"), setClass, onNode("node-1", func(n *catalog.Node) { n.StorageDown = true })}, catalog.PriorityClass,
-			"Waiting: waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node, or remove it from the cluster. Then 1 backing image manager restarts",
+			"Waiting: waiting: backing image manager bim on node-1 cannot restart while its node is down: start the node; only if the machine is off for good, delete its Node object. Then 1 backing image manager restarts",
 			"later Restart bim for priority-class: bim"},
 		"as many cores as the node has": {cores("0", set(catalog.DataEngineCPUCores, "4")), catalog.DataEngineCPUCores, restarts1, "Restart v2-im-1* for data-engine-number-of-cpu-cores"},
 		"more cores than the node has":  {cores("0", setCores), catalog.DataEngineCPUCores, noCores, "later Restart v2-im-1 for data-engine-number-of-cpu-cores: node-1"},
