@@ -45,7 +45,7 @@ const (
 	oneNodeMatches    = "accepted; 1 backing image manager and 2 instance managers restart one by one now; waiting: no node accepts pods of csi-attacher (on node-1: the node has taint dedicated=storage:NoSchedule: remove the taint, or change taint-toleration). Then 4 Deployments and 2 DaemonSets roll"
 	noNodeMatches     = `accepted; waiting: no node has the labels "rack:z": label nodes, or change system-managed-components-node-selector. Then 4 Deployments and 2 DaemonSets roll`
 	kept              = "storage-network still waits for 2 instance managers in use: the change restarts none of them, since Fairlead's webhook stops longhorn from deleting their pods"
-	nodesDown         = "accepted; 4 Deployments and 2 DaemonSets roll now; waiting: backing image manager backing-image-manager-1 on node-1 is on a node that was deleted: wait until longhorn removes the pod, and 6 more. Then 1 backing image manager and 6 instance managers restart one by one"
+	nodesGone         = "accepted; 4 Deployments and 2 DaemonSets roll now; waiting: backing image manager backing-image-manager-1 on node-1 is on a node that was deleted: wait until the pod is removed, and 6 more. Then 1 backing image manager and 6 instance managers restart one by one"
 	malformedEndpoint = `not applied until the value is corrected: invalid value of setting endpoint-network-for-rwx-volume: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 	malformed         = `not applied until the value is corrected: invalid value of setting storage-network: value "ns/" must be <namespace>/<NetworkAttachmentDefinition>: name "" is not a DNS name`
 )
@@ -187,7 +187,7 @@ var settingTable = slices.Concat(
 				c.Nodes[name] = node
 			}
 		}), allRestart),
-		waits("disk:NoSchedule", noNode, nodesDown),
+		waits("disk:NoSchedule", noNode, nodesGone),
 		valid("disk:NoSchedule", with("toleration of no taint", func(c *cluster) { c.SystemValues[catalog.TaintToleration] = "disk:NoSchedule" })),
 		valid("dedicated=storage:NoSchedule", effectOmitted),
 		applies("disk:NoSchedule;dedicated:", idle, "no node has a taint that disk:NoSchedule tolerates: check the spelling", allRestart),
@@ -202,7 +202,7 @@ var settingTable = slices.Concat(
 			node.Storage = false
 			c.Nodes["node-3"] = node
 		}), `components that restart on node-2 do not start there again: label the nodes with "rack:a" first, unless components are to leave these nodes`, oneNodeMatches),
-		waits("rack:z", noNode, nodesDown),
+		waits("rack:z", noNode, nodesGone),
 		waits("rack:z", idle, `no node has the labels "rack:z": components that restart have no node to run on; label nodes first`, noNodeMatches),
 		invalid("disktype", idle, `must be <key>:<value>, separated by ";", like disktype:ssd;zone:a, or "" for none: "disktype" must have one ":"`),
 	),

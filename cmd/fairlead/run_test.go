@@ -58,7 +58,7 @@ func TestInvalidValueInEffectIsAnError(t *testing.T) {
 // Regression: kubectl's habit of -n showed defaults as settings in effect, and data paths as wrong.
 func TestNamespaceWithoutStorageSystemIsAnError(t *testing.T) {
 	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, objects.HealthyCluster(time.Now())...))
-	for _, command := range []string{"settings", "plan", "status", "volumes", "status volume pvc-a", "check"} {
+	for _, command := range []string{"settings", "plan", "status", "volumes", "status volume pvc-a"} {
 		code, out, err := runOn(t, kubeconfig, command, "-n", "team-x")
 		must.Check(t, code == 1 && out == "" && strings.Contains(err, `--namespace "team-x": has no settings of longhorn`), "%s: code %d\n%s%s", command, code, out, err)
 	}

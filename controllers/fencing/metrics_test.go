@@ -79,6 +79,7 @@ func TestOnlyNodesWithHeldVolumesCountAsUnfenced(t *testing.T) {
 	}{
 		{v1alpha1.NodeLost, fence.ReasonNotReady, true},
 		{v1alpha1.NodeLost, fence.ReasonNothingHeld, false},
+		{v1alpha1.NodeLost, fence.ReasonReleased, false},
 		{v1alpha1.NodeFencing, fence.ReasonFencing, true},
 		{v1alpha1.NodeFencing, fence.ReasonGuardOnly, true},
 		{v1alpha1.NodeFencing, fence.ReasonWriteFailed, true},

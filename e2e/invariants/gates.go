@@ -82,8 +82,7 @@ func (s *state) templateChanges(before, after corev1.PodTemplateSpec) []string {
 func (s *state) unasked(pod *corev1.Pod) []string {
 	ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", profile.ClientDaemonSet)
 	if isClient(pod) && ds != nil {
-		const generation = appsv1.DeprecatedTemplateGeneration
-		if !slices.Equal(requests(pod.Annotations), requests(ds.Spec.Template.Annotations)) || pod.Labels[generationLabel] != ds.Annotations[generation] {
+		if !slices.Equal(requests(pod.Annotations), requests(ds.Spec.Template.Annotations)) || !s.isCurrent(pod, ds) {
 			return nil
 		}
 		return []string{"a client is restarted that is of the present template"}
@@ -96,7 +95,19 @@ func (s *state) unasked(pod *corev1.Pod) []string {
 	return []string{"a pod is restarted while every setting is applied"}
 }
 
-const generationLabel = "pod-template-generation"
+// isCurrent: the pod is built from the template, by its generation, or by its hash as far as another pod shows that.
+func (s *state) isCurrent(pod *corev1.Pod, ds *appsv1.DaemonSet) bool {
+	isOfGeneration := func(p *corev1.Pod) bool {
+		return p.Labels["pod-template-generation"] == ds.Annotations[appsv1.DeprecatedTemplateGeneration]
+	}
+	hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	for other := range all[*corev1.Pod](s) {
+		if isClient(other) && isOfGeneration(other) && other.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
+			return true
+		}
+	}
+	return isOfGeneration(pod)
+}
 
 // attachedFor are the volumes that have been attached for a while, those that keep accepts.
 func (s *state) attachedFor(while time.Duration, keep func(string) bool) []string {

@@ -25,6 +25,8 @@ import (
 type ClientOptions struct {
 	ClusterOptions
 	profile, namespace, Output string
+	// unsure: there may be a configuration that could not be read.
+	unsure bool
 }
 
 // Setup adds the flags.
@@ -88,6 +90,8 @@ type Target struct {
 	Reader        *cluster.Reader
 	// Live reads the cluster.
 	Live client.Reader
+	// Unsure: the cluster may have another configuration than the default one, which is used since it could not be read.
+	Unsure bool
 }
 
 // NoteDefaults tells the user that the default configuration is used, and why; nothing if the configuration was read.
@@ -153,9 +157,17 @@ func (o *ClientOptions) Open(cmd *cobra.Command) (Target, error) {
 	return targets[0], nil
 }
 
-// OpenAll is Open for every profile of the configuration, or for the one of --profile. It also returns
-// the client, and says why the configuration is the default one.
+// OpenAll is OpenAny, and refuses a namespace without the storage system.
 func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live client.Client, unread string, err error) {
+	if targets, live, unread, err = o.OpenAny(cmd); err == nil {
+		err = o.checkNamespace(cmd.Context(), targets)
+	}
+	return targets, live, unread, err
+}
+
+// OpenAny is Open for every profile of the configuration, or for the one of --profile. It also returns
+// the client, and says why the configuration is the default one.
+func (o *ClientOptions) OpenAny(cmd *cobra.Command) (targets []Target, live client.Client, unread string, err error) {
 	if live, err = o.Connect(); err != nil {
 		return nil, nil, "", err
 	}
@@ -172,17 +184,14 @@ func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live clie
 		profiles = []config.Profile{p}
 	}
 	for _, p := range profiles {
-		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live), live})
-	}
-	if err := o.checkNamespace(cmd.Context(), targets); err != nil {
-		return nil, nil, "", err
+		targets = append(targets, Target{p, c, cluster.NewReader(p.Storage(), live, live), live, o.unsure})
 	}
 	NoteDefaults(cmd.ErrOrStderr(), unread)
 	return targets, live, unread, nil
 }
 
 // checkNamespace refuses the namespace of --namespace if no storage system with settings is there: a habit of kubectl would
-// show defaults as settings in effect. A user who may not look is not stopped.
+// show defaults as settings in effect.
 func (o *ClientOptions) checkNamespace(ctx context.Context, targets []Target) error {
 	if o.namespace == "" || len(targets[0].Storage().Versions) == 0 {
 		return nil

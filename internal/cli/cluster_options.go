@@ -171,6 +171,7 @@ func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader
 		}
 		unread = fmt.Sprintf("%s of %s: %v", ConfigurationKey, where, err)
 	}
+	o.unsure = !apierrors.IsNotFound(err)
 	c, err = config.Load("")
 	return c, unread, err
 }

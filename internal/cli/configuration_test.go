@@ -53,6 +53,7 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 		if c.Networks.Gate != test.gate || !strings.HasPrefix(unread, test.unread) || test.unread == "" && unread != "" {
 			t.Errorf("%s: gate %s, %q", test.name, c.Networks.Gate, unread)
 		}
+		must.Equal(t, o.unsure, test.unread != "" && test.name != "no ConfigMap", "%s", test.name)
 	}
 }
 

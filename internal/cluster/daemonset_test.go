@@ -46,18 +46,24 @@ func TestPodsShowTheHashOfTheTemplate(t *testing.T) {
 		updated  int32
 		observed int64
 		want     string
+		change   func(*appsv1.DaemonSetStatus)
 	}{
-		"of a pod":                        {pods("2/old", "3/new"), 1, 4, "new"},
-		"of a pod, not counted yet":       {pods("2/old", "3/new"), 0, 3, "new"},
-		"changed back":                    {pods("1/first", "1/first"), 2, 4, "first"},
-		"changed back, not observed":      {pods("1/first", "1/first"), 2, 3, ""},
-		"changed back, one pod is newer":  {pods("1/first", "2/second"), 1, 4, ""},
-		"changed, no pod follows":         {pods("1/first", "1/first"), 0, 4, ""},
-		"the status counts a pod too few": {pods("1/first", "2/second"), 2, 4, ""},
-		"no pods":                         {nil, 0, 4, ""},
+		"of a pod":                        {pods: pods("2/old", "3/new"), updated: 1, observed: 4, want: "new"},
+		"of a pod, not counted yet":       {pods: pods("2/old", "3/new"), updated: 0, observed: 3, want: "new"},
+		"changed back":                    {pods: pods("1/first", "1/first"), updated: 2, observed: 4, want: "first"},
+		"changed back, not observed":      {pods: pods("1/first", "1/first"), updated: 2, observed: 3, want: ""},
+		"changed back, one pod is newer":  {pods: pods("1/first", "2/second"), updated: 1, observed: 4, want: ""},
+		"changed, no pod follows":         {pods: pods("1/first", "1/first"), updated: 0, observed: 4, want: ""},
+		"the status counts a pod too few": {pods: pods("1/first", "2/second"), updated: 2, observed: 4, want: ""},
+		"no pods":                         {pods: nil, observed: 4},
+		"no pod belongs on its node":      {pods: pods("1/first", "1/first"), observed: 4, change: func(s *appsv1.DaemonSetStatus) { s.DesiredNumberScheduled = 0 }},
+		"a pod does not belong":           {pods: pods("1/first", "1/first"), updated: 2, observed: 4, change: func(s *appsv1.DaemonSetStatus) { s.NumberMisscheduled = 1 }},
 	} {
 		ds := clientDaemonSet(func(ds *appsv1.DaemonSet) {
 			ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: test.observed, DesiredNumberScheduled: 2, UpdatedNumberScheduled: test.updated}
+			if test.change != nil {
+				test.change(&ds.Status)
+			}
 		})
 		must.Equal(t, templateHash(ds, test.pods), test.want, "%s", name)
 	}

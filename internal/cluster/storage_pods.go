@@ -51,7 +51,8 @@ func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
 		}
 		hashes[pod.hash] = true
 	}
-	allUpdated := ds.Status.ObservedGeneration >= ds.Generation && ds.Status.UpdatedNumberScheduled == ds.Status.DesiredNumberScheduled
+	s := ds.Status // it does not count misscheduled pods, which a rolling update deletes all the same
+	allUpdated := s.ObservedGeneration >= ds.Generation && s.DesiredNumberScheduled > 0 && s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberMisscheduled == 0
 	if len(hashes) == 1 && allUpdated {
 		return pods[0].hash
 	}

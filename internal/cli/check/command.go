@@ -43,7 +43,7 @@ Exit codes:
 }
 
 func look(cmd *cobra.Command, o *cli.ClientOptions) (View, error) {
-	targets, live, _, err := o.OpenAll(cmd)
+	targets, live, _, err := o.OpenAny(cmd)
 	if err != nil {
 		return View{}, err
 	}

@@ -180,6 +180,7 @@ func TestControllerComesBackBeforeTheTaint(t *testing.T) {
 	must.Do(t, err)
 	must.Check(t, strings.HasPrefix(views[0].Next, "kubectl taint nodes node-1 ") && views[0].OnlyIf != "", "with a controller: %+v", views[0])
 	must.Do(t, CompareNodes(t.Context(), clitest.Client(t, interceptor.Funcs{}), views))
+	must.Check(t, strings.HasPrefix(views[0].Message, "no controller of Fairlead leads, "), "got %s", views[0].Message)
 	must.Equal(t, [3]string{views[0].WaitsFor, views[0].Next, views[0].OnlyIf}, [3]string{"a controller of Fairlead", "fairlead check", ""})
 }
 

@@ -15,11 +15,20 @@ import (
 )
 
 // phaseUnknown is shown where the record says Healthy, the node is lost, and no controller of Fairlead has recorded that.
-const phaseUnknown = "Unknown"
+const (
+	phaseUnknown      = "Unknown"
+	reasonNotRecorded = "NotRecorded"
+)
 
 // CompareNodes corrects the views of lost nodes while no controller of Fairlead leads: their records are old, and the first
 // thing to do is to bring a controller back.
 func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
+	for i := range views {
+		if v := &views[i]; v.IsLost() {
+			v.Message = "no controller of Fairlead leads, so nothing goes on. It was recorded last: " + v.Message
+			v.waitForController()
+		}
+	}
 	nodes := map[string]fence.Node{}
 	err := lists.ForEach(ctx, lists.NewLive(live), &corev1.NodeList{}, func(n *corev1.Node) { nodes[n.Name] = fencing.FenceNode(n) })
 	if err != nil {
@@ -28,14 +37,16 @@ func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
 	for i := range views {
 		v := &views[i]
 		if lost := v.lostNow(nodes[v.Node]); lost != "" && v.Phase == string(v1alpha1.NodeHealthy) {
-			v.Phase, v.Reason, v.Message = phaseUnknown, "NotRecorded", lost+", and no controller of Fairlead has recorded that: nothing fences the node"
-		}
-		if v.IsLost() { // no fence goes on
-			v.WaitsFor, v.Next, v.OnlyIf = "a controller of Fairlead", "fairlead check", ""
+			v.Phase, v.Reason, v.Message = phaseUnknown, reasonNotRecorded, fence.Linked(lost+", and no controller of Fairlead has recorded that: nothing fences the node", reasonNotRecorded)
+			v.waitForController()
 		}
 	}
 	slices.SortFunc(views, View.before)
 	return nil
+}
+
+func (v *View) waitForController() {
+	v.WaitsFor, v.Next, v.OnlyIf = "a controller of Fairlead", "fairlead check", ""
 }
 
 // lostNow says why the machine of the record is lost; "" if it is not.

@@ -35,15 +35,10 @@ type Health struct {
 	Findings []string `json:"findings"`
 	// states of the findings.
 	states []datapath.State
-	// malformed is the ConfigMap: what it wants is not known.
-	malformed bool
 }
 
 // Idle reports whether no controller leads: records are old then, and nothing is repaired.
 func (i Health) Idle() bool { return i.Leader == "" && len(i.Findings) > 0 && !i.Missing }
-
-// Malformed reports whether Fairlead's configuration can't be read. The commands then assume the default one.
-func (i Health) Malformed() bool { return i.malformed }
 
 // StateOf a finding.
 func (i Health) StateOf(finding int) datapath.State {
@@ -171,7 +166,6 @@ func (o ownObjects) judge(now time.Time) Health {
 		i.find(datapath.Wrong, "%d of %d webhooks have no CA (%s), so the API server can't call them: cert-manager fills it in; see kubectl -n cert-manager get pods, and kubectl -n %s describe certificate", len(without), count, without[0], ownNamespace)
 	}
 	if err := malformed(o.configured); err != nil {
-		i.malformed = true
 		i.find(datapath.Wrong, "ConfigMap %s is malformed for this version of Fairlead, whose pods could not start again: correct it. %v", own, err)
 	} else if changed := changedAt(o.configured); !changed.IsZero() {
 		for _, pod := range o.pods {

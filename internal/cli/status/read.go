@@ -67,7 +67,7 @@ func (v *View) note(what string, err error) error {
 	return err
 }
 
-// readProfile. idle: no controller leads.
+// readProfile. itself is the state of Fairlead.
 func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself installation.Health, now time.Time) (ProfileView, error) {
 	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
@@ -128,7 +128,7 @@ func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself i
 		p.State = datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)
-	if itself.Malformed() {
+	if t.Unsure {
 		keepFromActing(p.Volumes)
 	}
 	for _, path := range p.Volumes {
@@ -137,7 +137,7 @@ func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself i
 	return p, nil
 }
 
-// keepFromActing replaces advice on data paths: a volume may be where the configuration wants it, which can't be read.
+// keepFromActing replaces advice on data paths: a volume may be where a configuration wants it that could not be read.
 func keepFromActing(paths []datapath.Path) {
 	for _, p := range paths {
 		for i := range p.Hops {

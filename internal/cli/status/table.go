@@ -59,7 +59,7 @@ func (v View) Summary() string {
 		one, many string
 	}{
 		{len(v.Installation.Findings), "Fairlead itself needs attention", "Fairlead itself needs attention in %d points"},
-		{networks, "the network for RWX volumes is missing", "%d networks for RWX volumes are missing"},
+		{networks, "the network for RWX volumes is missing or broken", "%d networks for RWX volumes are missing or broken"},
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},

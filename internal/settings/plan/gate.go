@@ -51,7 +51,7 @@ func (m *maker) gate(s demand, want string, c catalog.Component, podBlockers fun
 		m.recheckIn(hold.Until.Sub(m.Now))
 		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + hold.Message}}
 	case isPod(c) && !removed && c.Node != "" && !exists:
-		return component("is on a node that was deleted: wait until %s removes the pod", m.Profile.Name)
+		return component("is on a node that was deleted: wait until the pod is removed")
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
 		return component("cannot restart while its node is down: start the node; only if the machine is off for good, delete its Node object")
 	}

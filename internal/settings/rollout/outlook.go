@@ -91,14 +91,17 @@ func (r *Rollout) replaceServices() {
 	}
 }
 
+// foreseen is the revision that a template gets, which no pod shows yet.
+const foreseen = "foreseen"
+
 // updateTemplate assumes that the template has the recorded networks, and that clients with the same networks have its revision:
 // a template that is changed back has its former revision.
 func (r *Rollout) updateTemplate() {
 	d := &r.DaemonSet
-	d.Network, d.Networks, d.VolumeNetworks, d.Paused, d.Observed, d.Revision = r.Record.Clients, nil, r.Record.VolumeClients, true, true, ""
+	d.Network, d.Networks, d.VolumeNetworks, d.Paused, d.Observed, d.Revision = r.Record.Clients, nil, r.Record.VolumeClients, true, true, foreseen
 	for i, c := range r.Clients {
 		if c.Network == d.Network && slices.Equal(c.VolumeNetworks, d.VolumeNetworks) {
-			r.Clients[i].Revision = ""
+			r.Clients[i].Revision = foreseen
 		}
 	}
 }
