@@ -60,7 +60,7 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 // refusals are the reasons that need an operator's attention.
 var refusals = []string{
 	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
-	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonReleased, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
+	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonReleased, fence.ReasonOldMounts, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
 	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonUnanswered,
 }

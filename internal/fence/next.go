@@ -21,6 +21,7 @@ func Next(f Facts) Step {
 	f.Status.Volumes = f.ownGracePeriods()
 	step.Status.Volumes = slices.Clone(f.Status.Volumes)
 	f.Holding = f.remembered()
+	f.released = f.Override.Gate == GateAttach
 	f.Override = f.Override.still(f.Node)
 	f.Override = f.givenUp()
 	switch phase := f.Status.Phase; {
@@ -90,8 +91,10 @@ func (f Facts) healthy(step *Step) {
 			before = nil
 		}
 		s.Volumes = union(before, f.Holding)
-		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
-			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
+		if !f.sayOldMounts(step) {
+			step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
+				"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
+		}
 		if f.Node.OwnTaint {
 			step.RemoveTaint = true // the node returned before a fence was requested
 		}
@@ -103,9 +106,39 @@ func (f Facts) healthy(step *Step) {
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
 	}
+	if f.sayOldMounts(step) {
+		return
+	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 	f.sayNotFenceable(step)
 	f.sayBlocked(step)
+}
+
+// sayOldMounts warns of a node that is Ready again in the boot whose volumes an operator released without a fence: its old
+// containers may write beside those that have the volumes now. That ends as the grace period does, or with a reboot.
+func (f Facts) sayOldMounts(step *Step) bool {
+	was := f.Status
+	incident := was.Phase == v1alpha1.NodeLost || isFencing(was.Phase)
+	released := f.released && incident && was.Incident != "" && len(f.protected(was.Volumes)) > 0
+	ready, _ := f.since(step.Status.ReadySince)
+	goesOn := was.Reason == ReasonOldMounts && (f.Node.OutOfService || ready < endsWithin)
+	if f.otherBoot() || !released && !goesOn {
+		return false
+	}
+	message := was.Message
+	if released {
+		message = f.oldMounts(was.Volumes)
+	}
+	step.warn(v1alpha1.NodeHealthy, ReasonOldMounts, message)
+	if !f.Node.OutOfService {
+		step.lookAgain(endsWithin - ready)
+	}
+	return true
+}
+
+func (f Facts) oldMounts(volumes []v1alpha1.HeldVolume) string {
+	return fmt.Sprintf("the node is Ready again in the same boot, with its old mounts, and its volumes were released without a fence (%s): where they are attached to another node, they may have two writers; switch the machine off or reboot it now",
+		Few(VolumeNames(f.protected(volumes))))
 }
 
 // endsWithin is the grace period for old containers on a node that returned without rebooting: a restarted kubelet
@@ -126,7 +159,7 @@ func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
 			}
 			continue
 		}
-		if returned && !f.overridden() {
+		if returned && !f.overridden() && (v.Until == nil || f.Status.Reason != ReasonOldMounts) {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -154,7 +187,12 @@ func (f Facts) inGrace(v v1alpha1.HeldVolume) bool {
 // mayHaveBeenForced reports whether volumes may have been detached by force since the record was written: the node was
 // not Ready, or tainted.
 func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
-	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
+	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || TaintedOrReleased(s)
+}
+
+// TaintedOrReleased reports whether the node was Ready when the record was written, and its volumes may have been taken away.
+func TaintedOrReleased(s v1alpha1.NodeFenceStatus) bool {
+	return s.Phase == v1alpha1.NodeHealthy && (s.Reason == ReasonTaintedButReady || s.Reason == ReasonOldMounts)
 }
 
 // MissedLoss reports whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready

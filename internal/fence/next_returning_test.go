@@ -58,6 +58,23 @@ func TestOverriddenUntaintedLossIsReported(t *testing.T) {
 	s.wantHeld(false).wantWarning().taint(true).pass(time.Second).look().wantPhase(v1alpha1.NodeFencing, ReasonOverridden).wantObjects(fencedOf1)
 }
 
+// Regression: such a node was Healthy, "and its volumes are attached nowhere else".
+func TestReleasedNodeThatReturnsUnrebootedHasOldMounts(t *testing.T) {
+	const warns = "the node is Ready again in the same boot, with its old mounts, and its volumes were released without a fence (pv-1)"
+	s := recordedLoss(t).override(GateAttach).look().wantReason(ReasonReleased)
+	s.returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
+	s.wantThat(strings.HasPrefix(s.Status.Message, warns), "the message names the volume: "+s.Status.Message)
+	s.taint(true).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts).pass(time.Hour).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
+	s.taint(false).look()
+	s.wantThat(s.Status.Reason == ReasonReady, "an hour is enough for its kubelet")
+
+	s = recordedLoss(t).override(GateAttach).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
+	s.boot("boot-2").look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+	s = recordedLoss(t).override(GateAttach).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
+	s.pass(endsWithin-time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts).pass(2*time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+	recordedLoss(t).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+}
+
 // Fairlead's taint has one effect, and an operator's another.
 func TestOperatorTaintBesideOwnIsWaitedFor(t *testing.T) {
 	others := func(theirs bool) func(*story) { return func(s *story) { s.Node.OthersTaint = theirs } }

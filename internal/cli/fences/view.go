@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
@@ -124,9 +125,11 @@ func (v View) before(o View) int {
 	return cmp.Or(cmp.Compare(v.rank(), o.rank()), cmp.Compare(v.Node, o.Node), cmp.Compare(v.Record, o.Record))
 }
 
-// IsLost reports whether the node is lost, has not been readmitted yet, or may be lost by an old record. A record without
-// a phase is new.
-func (v View) IsLost() bool { return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) }
+// IsLost reports whether the node is lost, has not been readmitted yet, may be lost by an old record, or is back with old
+// mounts of volumes that others may have now. A record without a phase is new.
+func (v View) IsLost() bool {
+	return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) || v.Reason == fence.ReasonOldMounts
+}
 
 func (v View) rank() int {
 	switch {

@@ -60,6 +60,7 @@ var advices = map[string]Advice{
 	fence.ReasonNodeDeleted:      {WaitsFor: "a person to say that the machine never comes back", Next: giveUp},
 	fence.ReasonReplaced:         {WaitsFor: "a person to say that the machine never comes back", Next: giveUp},
 	fence.ReasonTaintedButReady:  {WaitsFor: "the taint to go, or the node to be shut down", Next: dropTaint},
+	fence.ReasonOldMounts:        {WaitsFor: "the machine to be switched off or rebooted", Next: reboot},
 	fence.ReasonNothingHeld:      {WaitsFor: "", Next: "kubectl describe node NODE"},
 	fence.ReasonSwitchedOff:      {WaitsFor: "csi-addons to withdraw the fence", Next: askStorage},
 	fence.ReasonGuardOnly:        {WaitsFor: "a person to fence it by hand", Next: attachByHand},
