@@ -139,6 +139,9 @@ func TestNetworkInUse(t *testing.T) {
 		t.Errorf("deleting an unused network warns: %s", other)
 	}
 	c.run("server pods", func(_ *testing.T, c *cluster) { c.createsServerPods() })
+	c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"not json"}}`)
+	c.waitHas("rollout", 10*time.Second, func() string { return "|" + c.rollout("{.status.phase} {.status.message}") },
+		"|Waiting ", "the config of NetworkAttachmentDefinition kube-system/storage-net is no CNI configuration")
 	c.kubectl("-n", "kube-system", "delete", nad, "storage-net")
 	c.waitHas("rollout", 10*time.Second, func() string { return "|" + c.rollout("{.status.phase} {.status.message}") },
 		"|Waiting ", "NetworkAttachmentDefinition kube-system/storage-net was deleted")

@@ -60,6 +60,9 @@ func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts S
 		return
 	}
 	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that request the network do not start until you create it", network, hint(there))
+	if _, broken := there[network]; broken {
+		message = catalog.NetworkProblem(network, there)
+	}
 	if facts.MissingPolicy == Refuse {
 		v.refuse(ReasonNoSuchNetwork, field.Invalid(field.NewPath("value"), value, message))
 		return

@@ -88,6 +88,9 @@ func (f VolumeNetworkFacts) isMissing(n storage.Network) bool {
 }
 
 func (f VolumeNetworkFacts) missingMessage(n storage.Network) string {
+	if _, broken := f.Rollout.Networks[n]; broken {
+		return catalog.NetworkProblem(n, f.Rollout.Networks)
+	}
 	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; volumes keep their network, and no pod restarts, until you create the network", n, hint(f.Rollout.Networks))
 }
 

@@ -64,6 +64,7 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 	mgr, err := ctrl.NewManager(c, manager.Options{
 		Scheme: scheme, Cache: caches, NewCache: newCache,
 		NewClient: func(c *rest.Config, o client.Options) (_ client.Client, err error) {
+			o.Cache.Unstructured = true // NetworkAttachmentDefinitions
 			refusals.Client, err = client.New(c, o)
 			return refusals, err
 		},

@@ -88,9 +88,7 @@ func clientPod(generation, networks string) *corev1.Pod {
 
 // networkObject is the NetworkAttachmentDefinition.
 func networkObject(network storage.Attachment) client.Object {
-	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: network.Namespace, Name: network.Name}}
-	o.SetGroupVersionKind(cluster.NetworkKind)
-	return o
+	return objects.NetworkAttachmentDefinition(network.Namespace, network.Name)
 }
 
 // restart starts a new leader, with a cache that is up to date.

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -66,16 +66,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up the controller of settings: %w", err)
 	}
 	r.watchNetworks = func() error {
-		var network metav1.PartialObjectMetadata
+		var network unstructured.Unstructured
 		network.SetGroupVersionKind(cluster.NetworkKind)
-		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, comesOrGoes()))
+		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, usableChanges()))
 	}
 	return nil
 }
 
-// comesOrGoes passes creations and deletions.
-func comesOrGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// usableChanges passes creations, deletions and changes of the config of networks.
+func usableChanges() predicate.Predicate {
+	config := func(o client.Object) string {
+		network, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return ""
+		}
+		return cluster.NetworkConfig(network)
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return config(e.ObjectOld) != config(e.ObjectNew) }}
 }
 
 // watchRequests watches what may change the volumes' requests: few events of claims and

@@ -189,7 +189,7 @@ func (w *world) restart() {
 }
 
 func (w *world) listNetworks(o runtime.Object) error {
-	if _, networks := o.(*metav1.PartialObjectMetadataList); networks {
+	if _, networks := o.(*unstructured.UnstructuredList); networks {
 		return w.networksFail
 	}
 	return nil

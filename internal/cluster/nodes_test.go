@@ -92,10 +92,17 @@ func TestFactsHaveClassesAndNetworks(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, network).Build()
 	r := NewReader(objects.Longhorn, c, c)
 	f, err := r.Facts(t.Context(), FactsOptions{})
-	must.True(t, err == nil && f.Classes["high"] && f.Rollout.Networks[storage.Network{Namespace: "kube-system", Name: "one"}], "got %+v, %v", f, err)
+	one := storage.Network{Namespace: "kube-system", Name: "one"}
+	must.True(t, err == nil && f.Classes["high"] && f.Rollout.Networks[one], "got %+v, %v", f, err)
+
+	must.Do(t, unstructured.SetNestedField(network.Object, "{not json", "spec", "config"))
+	broken := fake.NewClientBuilder().WithScheme(scheme).WithObjects(network).Build()
+	networks, err := Networks(t.Context(), broken)
+	usable, there := networks[one]
+	must.True(t, err == nil && there && !usable, "got %v, %v", networks, err)
 
 	withoutMultus := interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
-		if _, networks := list.(*metav1.PartialObjectMetadataList); networks {
+		if _, networks := list.(*unstructured.UnstructuredList); networks {
 			return &meta.NoKindMatchError{GroupKind: NetworkKind.GroupKind()}
 		}
 		return c.List(ctx, list, o...)

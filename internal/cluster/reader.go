@@ -93,42 +93,27 @@ var NetworkKind = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1
 // networksTimeout limits the list of networks. A cache that can't list them would wait without end.
 const networksTimeout = 5 * time.Second
 
-// Networks returns the NetworkAttachmentDefinitions of the cluster. Without Multus there are none.
+// Networks returns the NetworkAttachmentDefinitions of the cluster, and whether CNI can read the config of each. Without Multus
+// there are none.
 func Networks(ctx context.Context, objects client.Reader) (map[storage.Network]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, networksTimeout)
 	defer cancel()
-	var list metav1.PartialObjectMetadataList
+	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(NetworkKind.GroupVersion().WithKind(NetworkKind.Kind + "List"))
 	if err := objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {
 		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
 	}
 	networks := make(map[storage.Network]bool, len(list.Items))
 	for i := range list.Items {
-		networks[storage.Network{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}] = true
+		networks[storage.Network{Namespace: list.Items[i].GetNamespace(), Name: list.Items[i].GetName()}] = storage.IsCNI(NetworkConfig(&list.Items[i]))
 	}
 	return networks, nil
 }
 
-// NetworkProblem says why pods on a network do not start: the network is missing, or CNI can't read its config; "" if there is
-// no such reason, or no right to look.
-func NetworkProblem(ctx context.Context, objects client.Reader, n storage.Network) (string, error) {
-	if n.IsZero() {
-		return "", nil
-	}
-	var definition unstructured.Unstructured
-	definition.SetGroupVersionKind(NetworkKind)
-	err := objects.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, &definition)
-	switch config, _, _ := unstructured.NestedString(definition.Object, "spec", "config"); {
-	case lists.NotInstalled(err):
-		return catalog.MissingNetwork(n, map[storage.Network]bool{}), nil
-	case apierrors.IsForbidden(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("reading NetworkAttachmentDefinition %s: %w", n, err)
-	case !storage.IsCNI(config):
-		return fmt.Sprintf("the config of NetworkAttachmentDefinition %s is no CNI configuration, and pods on it do not start: correct it", n), nil
-	}
-	return "", nil
+// NetworkConfig is the CNI configuration of a NetworkAttachmentDefinition.
+func NetworkConfig(definition *unstructured.Unstructured) string {
+	config, _, _ := unstructured.NestedString(definition.Object, "spec", "config")
+	return config
 }
 
 // Version returns the version that the storage system reports; "" if none.

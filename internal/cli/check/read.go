@@ -61,9 +61,7 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 			return f, err
 		}
 		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values, p.Name), p); err == nil {
-			if f.networkProblem, err = cluster.NetworkProblem(ctx, live, network.Network); err != nil {
-				return f, err
-			}
+			f.networkProblem = catalog.NetworkProblem(network.Network, networks)
 		}
 	}
 	f.installation, err = installation.Read(ctx, live, now)

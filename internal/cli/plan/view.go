@@ -173,7 +173,7 @@ func (p *planner) setting(s plan.SettingPlan) Setting {
 		Name: string(s.Name), Changed: changed, Now: valueOf(p.now[s.Name]), Then: valueOf(s.Value),
 		Applies: p.applies(s), Reason: s.Message, Gate: string(d.Gate), Progress: []Progress{}, Warnings: []string{},
 	}
-	if missing := d.MissingNetwork(shown.Then.Value, p.networks); missing != "" && shown.Now == shown.Then && shown.Applies == appliesDone { // else a rule says so
+	if missing := d.NetworkProblem(shown.Then.Value, p.networks); missing != "" && shown.Now == shown.Then && shown.Applies == appliesDone { // else a rule says so
 		shown.Warnings = append(shown.Warnings, missing)
 	}
 	if changed && d.Gate == catalog.AtOnce && shown.Applies == appliesDone && shown.Now.Value != shown.Then.Value {

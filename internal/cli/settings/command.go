@@ -97,6 +97,10 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 
 // warnOfNetworks warns of the networks of the settings that are shown. It says nothing to users who may not read networks.
 func warnOfNetworks(ctx context.Context, out io.Writer, p cli.Target, states []cluster.SettingState, names []string) {
+	networks, err := cluster.Networks(ctx, p.Live)
+	if err != nil {
+		return
+	}
 	values := catalog.Values{}
 	for _, s := range states {
 		values[s.Name] = s.Value
@@ -105,8 +109,7 @@ func warnOfNetworks(ctx context.Context, out io.Writer, p cli.Target, states []c
 		if len(names) > 0 && string(s.Name) != names[0] {
 			continue
 		}
-		problem, err := cluster.NetworkProblem(ctx, p.Live, networkOf(s, values, p.Storage()))
-		if err == nil && problem != "" {
+		if problem := catalog.NetworkProblem(networkOf(s, values, p.Storage()), networks); problem != "" {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, problem)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 )
@@ -34,7 +35,7 @@ func Read(ctx context.Context, targets []cli.Target, live client.Reader, now tim
 	v.State = cmp.Or(v.Installation.State, v.State)
 	for _, t := range targets {
 		v.Windows = windowsOf(t.Configuration, now)
-		p, err := readProfile(ctx, live, t, v.Installation, now)
+		p, err := readProfile(ctx, t, v.Installation, now)
 		if err != nil {
 			return v, err
 		}
@@ -68,7 +69,7 @@ func (v *View) note(what string, err error) error {
 }
 
 // readProfile. itself is the state of Fairlead.
-func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself installation.Health, now time.Time) (ProfileView, error) {
+func readProfile(ctx context.Context, t cli.Target, itself installation.Health, now time.Time) (ProfileView, error) {
 	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
@@ -121,10 +122,7 @@ func readProfile(ctx context.Context, live client.Reader, t cli.Target, itself i
 		return p, err
 	}
 	facts.Idle = itself.Idle()
-	if p.Network.Problem, err = cluster.NetworkProblem(ctx, live, facts.Rollout.Desired.Network); err != nil {
-		return p, err
-	}
-	if p.Network.Problem != "" {
+	if p.Network.Problem = catalog.NetworkProblem(facts.Rollout.Desired.Network, facts.Rollout.Networks); p.Network.Problem != "" {
 		p.State = datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)

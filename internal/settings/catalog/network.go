@@ -59,30 +59,31 @@ func ChooseSharedNetwork() []Definition {
 	return chosen
 }
 
-// MissingNetwork says that the network that the setting names does not exist; "" if the network exists, or if that is not known.
-func (d Definition) MissingNetwork(value string, there map[storage.Network]bool) string {
+// NetworkProblem says why pods on the network that the setting names do not start; "" if nothing is known against it.
+func (d Definition) NetworkProblem(value string, networks map[storage.Network]bool) string {
 	n, err := storage.ParseNetwork(value)
 	if !d.NamesNetwork || err != nil {
 		return ""
 	}
-	return MissingNetwork(n, there)
+	return NetworkProblem(n, networks)
 }
 
-// MissingNetwork says that a network in effect does not exist; "" if the network exists, or if that is not known.
-func MissingNetwork(n storage.Network, there map[storage.Network]bool) string {
-	if there == nil || n.IsZero() || there[n] {
+// NetworkProblem says why pods on a network do not start; "" if nothing is known against it. The networks that exist are true,
+// or false if CNI can't read their config; nil is unknown.
+func NetworkProblem(n storage.Network, networks map[storage.Network]bool) string {
+	usable, there := networks[n]
+	switch {
+	case networks == nil || n.IsZero() || usable:
 		return ""
+	case there:
+		return fmt.Sprintf("the config of NetworkAttachmentDefinition %s is no CNI configuration, and pods on it do not start: correct it", n)
 	}
-	return noNetwork(n)
-}
-
-func noNetwork(n storage.Network) string {
 	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s, and pods on it do not start: create it", n)
 }
 
-// NoNetwork blocks what needs pods on a network that does not exist.
-func NoNetwork(n storage.Network) Blocker {
-	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: noNetwork(n) + ", or choose another network"}
+// NoNetwork blocks what needs pods on a network with a problem.
+func NoNetwork(n storage.Network, networks map[storage.Network]bool) Blocker {
+	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: NetworkProblem(n, networks) + ", or choose another network"}
 }
 
 func normalizeNetwork(value string) (string, error) {

@@ -202,7 +202,7 @@ func (m *maker) missingNetwork(attachment string) []catalog.Blocker {
 		return nil
 	}
 	m.recheckIn(rollout.MissingNetworkRetry) // without networks, none is watched
-	return m.sharedBlocker(catalog.NoNetwork(a.Network))
+	return m.sharedBlocker(catalog.NoNetwork(a.Network, m.Rollout.Networks))
 }
 
 // sharedBlocker returns one slice for all components with the same blocker.

@@ -72,7 +72,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 func (r Rollout) missingForClients() []catalog.Blocker {
 	var missing []catalog.Blocker
 	if !r.exists(r.Record.Clients.Network) {
-		missing = append(missing, catalog.NoNetwork(r.Record.Clients.Network))
+		missing = append(missing, catalog.NoNetwork(r.Record.Clients.Network, r.Networks))
 	}
 	for _, a := range r.deletedNetworks() {
 		missing = append(missing, r.missingNetwork(a.Network))

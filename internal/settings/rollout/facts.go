@@ -57,7 +57,7 @@ type Rollout struct {
 	MountsFromHost bool
 	// ClassNetworks are the networks of StorageClasses.
 	ClassNetworks []storage.Network
-	// Networks that exist; nil is unknown. Without Multus there are none.
+	// Networks that exist, false if CNI can't read their config; nil is unknown. Without Multus there are none.
 	Networks map[storage.Network]bool
 	// Unlisted is why Networks could not be listed, or "".
 	Unlisted string
@@ -88,7 +88,7 @@ const (
 	GateNode NetworkGate = "node"
 )
 
-// exists reports whether a network exists; true if unknown.
+// exists reports whether pods can start on a network: it exists, and CNI can read its config; true if unknown.
 func (r Rollout) exists(n storage.Network) bool {
 	return r.Networks == nil || n.IsZero() || r.Networks[n]
 }

@@ -168,7 +168,7 @@ func (r Rollout) stranded() []catalog.Blocker {
 func Blockers(r Rollout) []catalog.Blocker {
 	blockers := r.daemonSetBlockers()
 	if r.Desired != r.Record.Clients && !r.exists(r.Desired.Network) {
-		blockers = append(blockers, catalog.NoNetwork(r.Desired.Network))
+		blockers = append(blockers, catalog.NoNetwork(r.Desired.Network, r.Networks))
 	}
 	if r.Gate != GateNode {
 		blockers = append(blockers, catalog.SharedVolumeGate(r.Volumes)...)

@@ -146,7 +146,7 @@ func (r Rollout) nextDefault(s Step) Step {
 	if r.Record.Servers != r.Record.Clients {
 		if n := r.Record.Clients.Network; !r.exists(n) { // new servers would not start
 			s.After = MissingNetworkRetry
-			return s.wait(PhaseWaiting, []catalog.Blocker{deletedNetwork(n, "")})
+			return s.wait(PhaseWaiting, []catalog.Blocker{r.lostNetwork(n, "")})
 		}
 		return s.switchServers(r.Record.Clients, "every client is on the network: new servers follow")
 	}

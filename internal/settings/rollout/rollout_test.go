@@ -259,9 +259,11 @@ func TestNext(t *testing.T) {
 			onOne, func(r *Rollout) { r.Desired, r.Gate, r.Volumes = netTwo, GateNode, attachedA }, serversTo(clusterNet, leaves)},
 
 		"enabling: missing network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, networkSet(nil) },
-			with(waits(catalog.NoNetwork(netOne.Network)), func(s *Step) { s.After = MissingNetworkRetry })},
+			with(waits(catalog.NoNetwork(netOne.Network, networkSet(nil))), func(s *Step) { s.After = MissingNetworkRetry })},
+		"enabling: broken network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, map[storage.Network]bool{netOne.Network: false} },
+			with(waits(catalog.NoNetwork(netOne.Network, map[storage.Network]bool{netOne.Network: false})), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: network is deleted while clients roll": {enabling, func(r *Rollout) { r.Networks = networkSet(nil) },
-			with(rolling(0, Nothing, catalog.NoNetwork(netOne.Network)), func(s *Step) { s.After = MissingNetworkRetry })},
+			with(rolling(0, Nothing, catalog.NoNetwork(netOne.Network, networkSet(nil))), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: another network is chosen before all clients have joined": {
 			enabling, func(r *Rollout) {
 				r.Desired, r.Volumes = netTwo, attachedA
@@ -414,7 +416,7 @@ func TestNext(t *testing.T) {
 		})},
 		"rolled: servers follow": {onOne, func(r *Rollout) { r.Record.Servers = clusterNet }, serversTo(netOne, "every client is on the network: new servers follow")},
 		"rolled: servers wait for a deleted network": {onOne, func(r *Rollout) { r.Record.Servers, r.Networks = clusterNet, networkSet(nil) }, with(rolling(2, Nothing), func(s *Step) {
-			deleted := deletedNetwork(netOne.Network, "")
+			deleted := Rollout{}.lostNetwork(netOne.Network, "")
 			s.Phase, s.Message, s.Blockers, s.After = PhaseWaiting, deleted.Message, []catalog.Blocker{deleted}, MissingNetworkRetry
 		})},
 		"rolled: servers wait for an unready client": {onOne, func(r *Rollout) { r.Record.Servers, r.Clients[0].Ready = clusterNet, false }, rolling(2, Nothing, down)},
@@ -424,7 +426,7 @@ func TestNext(t *testing.T) {
 			r.Services[0].OptOut = true
 		}, replaces(service("pvc-a", clusterNet))},
 		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = networkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
-			deleted := deletedNetwork(netOne.Network, ", and the server pods of RWX volumes,")
+			deleted := Rollout{}.lostNetwork(netOne.Network, ", and the server pods of RWX volumes,")
 			s.Volumes = Progress{Phase: PhaseWaiting, Message: deleted.Message, Blockers: []catalog.Blocker{deleted}}
 		})},
 	})

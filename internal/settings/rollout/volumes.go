@@ -30,7 +30,7 @@ func (r Rollout) nextVolumes(s Step) Step {
 	s.Volumes = r.waiting()
 	network := r.Record.Clients.Network
 	if !r.exists(network) {
-		deleted := deletedNetwork(network, ", and the server pods of RWX volumes,")
+		deleted := r.lostNetwork(network, ", and the server pods of RWX volumes,")
 		s = s.withProgress(PhaseWaiting, deleted.Message, []catalog.Blocker{deleted})
 	}
 	if ready := r.volumeServersReady(); !slices.Equal(ready, r.Record.VolumeServers) {
@@ -152,14 +152,21 @@ func (r Rollout) deletedNetworks() []storage.Attachment {
 // was deleted, and pods cannot restart without it.
 func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
-		return deletedNetwork(n, r.usersOf(n))
+		return r.lostNetwork(n, r.usersOf(n))
 	}
-	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf("there is no NetworkAttachmentDefinition %s: create it, or ask for another network", n)}
+	what := "there is no NetworkAttachmentDefinition %s: create it, or ask for another network"
+	if _, there := r.Networks[n]; there {
+		what = "the config of NetworkAttachmentDefinition %s is no CNI configuration: correct it, or ask for another network"
+	}
+	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(what, n)}
 }
 
-func deletedNetwork(n storage.Network, users string) catalog.Blocker {
-	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(
-		"NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s cannot restart without it: recreate it", n, users)}
+func (r Rollout) lostNetwork(n storage.Network, users string) catalog.Blocker {
+	what := "NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s cannot restart without it: recreate it"
+	if _, there := r.Networks[n]; there {
+		what = "the config of NetworkAttachmentDefinition %s is no CNI configuration: CSI plugin pods%s cannot restart with it: correct it"
+	}
+	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(what, n, users)}
 }
 
 // usersOf names the volumes that request a network.
