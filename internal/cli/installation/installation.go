@@ -169,7 +169,7 @@ func (o ownObjects) judge(now time.Time) Health {
 		i.find(datapath.Wrong, "ConfigMap %s is malformed for this version of Fairlead, whose pods could not start again: correct it. %v", own, err)
 	} else if changed := changedAt(o.configured); !changed.IsZero() {
 		for _, pod := range o.pods {
-			if started := pod.Status.StartTime; started != nil && pod.DeletionTimestamp == nil && changed.After(started.Time) {
+			if started := startOf(pod); !started.IsZero() && pod.DeletionTimestamp == nil && changed.After(started) {
 				i.find(datapath.Waiting, "ConfigMap %s was changed at %s, after pod %s had started, which runs the configuration of before: kubectl -n %s rollout restart deployment %s %s",
 					own, changed.UTC().Format(time.RFC3339), pod.Name, ownNamespace, webhooks, controller)
 				break
@@ -215,6 +215,20 @@ func (i *Health) leads(lease cluster.Lease, now time.Time) {
 	}
 	i.find(datapath.Wrong, "no controller leads (Lease %s of namespace %s: holder %q, renewed %s): kubectl -n %s logs deployment/%s",
 		controller, ownNamespace, lease.Holder, lease.Renewed.UTC().Format(time.RFC3339), ownNamespace, controller)
+}
+
+// startOf is when the process of a pod started, which may have been restarted in it; zero if unknown.
+func startOf(pod corev1.Pod) time.Time {
+	var started time.Time
+	if pod.Status.StartTime != nil {
+		started = pod.Status.StartTime.Time
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil && c.State.Running.StartedAt.After(started) {
+			started = c.State.Running.StartedAt.Time
+		}
+	}
+	return started
 }
 
 // changedAt is when the data of a ConfigMap was last written; zero if that is unknown.

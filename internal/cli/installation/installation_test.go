@@ -134,7 +134,11 @@ func TestConfigurationThatDoesNotRunIsReported(t *testing.T) {
 	i := ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
 	restart := "pod fairlead-webhook-1 had started, which runs the configuration of before: kubectl -n fairlead-system rollout restart deployment fairlead-webhook fairlead-controller"
 	must.True(t, strings.Contains(strings.Join(i.Findings, "\n"), restart), "got %q", i.Findings)
+	restarted := pod.DeepCopy() // after a mistake in the configuration, in the same pod
+	restarted.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(clitest.Noon)}}}}
 	pod.Status.StartTime = ptr.To(metav1.NewTime(clitest.Noon))
-	i = ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
-	must.True(t, !strings.Contains(strings.Join(i.Findings, "\n"), "ConfigMap"), "got %q", i.Findings)
+	for _, pod := range []*corev1.Pod{pod, restarted} {
+		i = ownObjects{configured: configuration, pods: []corev1.Pod{*pod}, deployments: map[string]*appsv1.Deployment{webhooks: {}}}.judge(clitest.Noon)
+		must.True(t, !strings.Contains(strings.Join(i.Findings, "\n"), "ConfigMap"), "got %q", i.Findings)
+	}
 }

@@ -34,9 +34,8 @@ func NodeOrder(r Rollout) []NodeTurn {
 			everywhere = append(everywhere, v)
 		}
 	}
-	r.Record.Clients = r.Desired
 	var turns []NodeTurn
-	for _, c := range r.outdated() {
+	for _, c := range r.left() {
 		turn := NodeTurn{Node: c.Node, Pod: c.Pod}
 		for _, v := range slices.Concat(on[c.Node], everywhere) {
 			turn.Volumes = append(turn.Volumes, v.Name)

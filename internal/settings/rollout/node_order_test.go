@@ -43,4 +43,12 @@ func TestNodeOrder(t *testing.T) {
 	begun := busy(GateCluster)
 	begun.Record.Clients = netOne
 	must.Equal(t, len(NodeOrder(begun)), 3, "nodes, once begun by cluster")
+
+	// Taken back: the template is of the network, and no client has joined it.
+	back := enabling()
+	back.Desired, back.Gate, back.DaemonSet.Paused = storage.Attachment{}, GateNode, true
+	for i := range back.Clients {
+		back.Clients[i].Revision = "of before"
+	}
+	must.Equal(t, len(NodeOrder(back)), 0, "nodes, while the change is taken back")
 }
