@@ -83,6 +83,11 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	Gone bool `json:"gone,omitempty"`
+	// Released: an operator released the volumes of this boot by gate attach. If the node is Ready again, its old mounts may
+	// write beside others. Ends with a reboot, or five minutes after the node became Ready without the out-of-service taint.
+	//
+	// +optional
+	Released bool `json:"released,omitempty"`
 	// Ordinal orders several machines of one name: the later machine has the higher number.
 	//
 	// +optional

@@ -66,7 +66,7 @@ func (r *Reconciler) addLeaving(v *fencing.FenceView) {
 	for _, was := range f.Status.Volumes {
 		has := func(h v1alpha1.HeldVolume) bool { return fence.SameVolume(h, was) }
 		// A volume that may have been detached by force stays on record for longer; a reboot ends every use.
-		if fence.TaintedOrReleased(f.Status) || was.Until != nil || f.Status.Node.BootID != f.Node.Machine.BootID ||
+		if f.Status.Reason == fence.ReasonTaintedButReady || was.Until != nil || f.Status.Node.BootID != f.Node.Machine.BootID ||
 			!slices.Contains(v.Unattached, was.Driver) || slices.ContainsFunc(f.Holding, has) {
 			continue
 		}

@@ -151,6 +151,7 @@ const (
 // Configuration reads the file of --config, else the ConfigMap in the cluster, else the defaults;
 // then unread says why the ConfigMap could not be used.
 func (o *ClientOptions) Configuration(ctx context.Context, objects client.Reader) (c *config.Configuration, unread string, err error) {
+	o.unsure = false
 	if o.ConfigFile != "" {
 		c, err = config.Load(o.ConfigFile)
 		return c, "", err

@@ -62,8 +62,6 @@ type Facts struct {
 	// Holding are the protected volumes that the cluster shows on the machine now (Namesakes): by
 	// VolumeAttachments, volumesInUse, volumesAttached and pods together.
 	Holding []v1alpha1.HeldVolume
-	// released: gate attach was overridden in this incident, also if the override has ended since the node returned.
-	released bool
 	// ordinal of a machine that takes the name now.
 	ordinal int
 	// Left are the pods and attachments that remain on the node, for messages.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func Next(f Facts) Step {
 	f.Status.Volumes = f.ownGracePeriods()
 	step.Status.Volumes = slices.Clone(f.Status.Volumes)
 	f.Holding = f.remembered()
-	f.released = f.Override.Gate == GateAttach
+	step.Status.Released = f.releasedInThisBoot()
 	f.Override = f.Override.still(f.Node)
 	f.Override = f.givenUp()
 	switch phase := f.Status.Phase; {
@@ -36,6 +37,7 @@ func Next(f Facts) Step {
 	f.sayAddressTaken(&step)
 	f.lookWhenGivenUp(&step)
 	f.withoutCSIAddons(&step)
+	f.sayOldMounts(&step)
 	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
 	step.Status.VolumeCount = len(step.Status.Volumes)
 	return step
@@ -91,10 +93,8 @@ func (f Facts) healthy(step *Step) {
 			before = nil
 		}
 		s.Volumes = union(before, f.Holding)
-		if !f.sayOldMounts(step) {
-			step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
-				"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
-		}
+		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
+			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
 		if f.Node.OwnTaint {
 			step.RemoveTaint = true // the node returned before a fence was requested
 		}
@@ -106,39 +106,38 @@ func (f Facts) healthy(step *Step) {
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
 	}
-	if f.sayOldMounts(step) {
-		return
-	}
 	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 	f.sayNotFenceable(step)
 	f.sayBlocked(step)
 }
 
-// sayOldMounts warns of a node that is Ready again in the boot whose volumes an operator released without a fence: its old
-// containers may write beside those that have the volumes now. That ends as the grace period does, or with a reboot.
-func (f Facts) sayOldMounts(step *Step) bool {
-	was := f.Status
-	incident := was.Phase == v1alpha1.NodeLost || isFencing(was.Phase)
-	released := f.released && incident && was.Incident != "" && len(f.protected(was.Volumes)) > 0
-	ready, _ := f.since(step.Status.ReadySince)
-	goesOn := was.Reason == ReasonOldMounts && (f.Node.OutOfService || ready < endsWithin)
-	if f.otherBoot() || !released && !goesOn {
-		return false
-	}
-	message := was.Message
-	if released {
-		message = f.oldMounts(was.Volumes)
-	}
-	step.warn(v1alpha1.NodeHealthy, ReasonOldMounts, message)
-	if !f.Node.OutOfService {
-		step.lookAgain(endsWithin - ready)
-	}
-	return true
+// releasedInThisBoot: an operator has released the volumes of this boot by gate attach, whether or not a fence came later.
+// That ends with a reboot, and as the grace period does, since the kubelet ends containers that should not run.
+func (f Facts) releasedInThisBoot() bool {
+	s := f.Status
+	ready, _ := f.since(s.ReadySince)
+	over := s.Phase == v1alpha1.NodeHealthy && f.Node.Ready && !f.Node.OutOfService && ready >= endsWithin
+	lost := s.Phase == v1alpha1.NodeLost || isFencing(s.Phase)
+	now := lost && f.Override.Gate == GateAttach && s.Incident != "" && len(f.protected(s.Volumes)) > 0
+	return !f.otherBoot() && (now || s.Released && !over)
 }
 
-func (f Facts) oldMounts(volumes []v1alpha1.HeldVolume) string {
-	return fmt.Sprintf("the node is Ready again in the same boot, with its old mounts, and its volumes were released without a fence (%s): where they are attached to another node, they may have two writers; switch the machine off or reboot it now",
-		Few(VolumeNames(f.protected(volumes))))
+// sayOldMounts warns of a node that is Ready again with mounts of volumes that were released.
+func (f Facts) sayOldMounts(step *Step) {
+	s := &step.Status
+	if !s.Released || !f.Node.Ready {
+		return
+	}
+	const warning = "the node is Ready again, perhaps with its old mounts, and its volumes were released by hand: where they are attached to another node, they may have two writers; switch the machine off or reboot it now"
+	switch {
+	case s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonReady:
+		step.warn(v1alpha1.NodeHealthy, ReasonOldMounts, warning)
+		step.lookAgain(endsWithin)
+	case s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady:
+		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, warning+". It has the taint "+OutOfServiceTaint)
+	case s.Phase == v1alpha1.NodeFencing && !strings.HasPrefix(s.Message, warning):
+		step.warn(v1alpha1.NodeFencing, s.Reason, warning+". "+s.Message)
+	}
 }
 
 // endsWithin is the grace period for old containers on a node that returned without rebooting: a restarted kubelet
@@ -159,7 +158,7 @@ func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
 			}
 			continue
 		}
-		if returned && !f.overridden() && (v.Until == nil || f.Status.Reason != ReasonOldMounts) {
+		if returned && !f.overridden() {
 			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
 			v.Until = &until
 		}
@@ -187,12 +186,7 @@ func (f Facts) inGrace(v v1alpha1.HeldVolume) bool {
 // mayHaveBeenForced reports whether volumes may have been detached by force since the record was written: the node was
 // not Ready, or tainted.
 func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
-	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || TaintedOrReleased(s)
-}
-
-// TaintedOrReleased reports whether the node was Ready when the record was written, and its volumes may have been taken away.
-func TaintedOrReleased(s v1alpha1.NodeFenceStatus) bool {
-	return s.Phase == v1alpha1.NodeHealthy && (s.Reason == ReasonTaintedButReady || s.Reason == ReasonOldMounts)
+	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
 }
 
 // MissedLoss reports whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready

@@ -43,9 +43,6 @@ func (f Facts) fencing(step *Step) {
 	switch {
 	case f.returnedUnfenced():
 		f.sayWithdrawn(step, withdrawn)
-	case f.Node.Ready && f.released && len(refused)+len(waiting) > 0:
-		step.warn(v1alpha1.NodeFencing, ReasonOldMounts, f.oldMounts(s.Volumes))
-		step.lookAgain(refusedAgain)
 	case f.Override.Gate == GateAttach && len(refused)+len(waiting) > 0:
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
 	case f.Asking && f.Status.Phase == v1alpha1.NodeFencing: // the record says more than that the storage is asked once more

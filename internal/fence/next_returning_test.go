@@ -60,19 +60,32 @@ func TestOverriddenUntaintedLossIsReported(t *testing.T) {
 
 // Regression: such a node was Healthy, "and its volumes are attached nowhere else".
 func TestReleasedNodeThatReturnsUnrebootedHasOldMounts(t *testing.T) {
-	const warns = "the node is Ready again in the same boot, with its old mounts, and its volumes were released without a fence (pv-1)"
-	s := recordedLoss(t).override(GateAttach).look().wantReason(ReasonReleased)
-	s.returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
-	s.wantThat(strings.HasPrefix(s.Status.Message, warns), "the message names the volume: "+s.Status.Message)
-	s.taint(true).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts).pass(time.Hour).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
-	s.taint(false).look()
-	s.wantThat(s.Status.Reason == ReasonReady, "an hour is enough for its kubelet")
+	released := func() *story { return recordedLoss(t).override(GateAttach).look().wantReason(ReasonReleased) }
+	wantWarned := func(s *story) *story {
+		t.Helper()
+		s.wantThat(strings.Contains(s.Status.Message, "they may have two writers") && !strings.Contains(s.Status.Message, "nowhere else"), "the message warns: "+s.Status.Message)
+		return s
+	}
+	s := wantWarned(released().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts))
+	wantWarned(s.taint(true).look().wantPhase(v1alpha1.NodeHealthy, ReasonTaintedButReady).pass(time.Hour).look().wantPhase(v1alpha1.NodeHealthy, ReasonTaintedButReady))
+	s.taint(false).look().wantPhase(v1alpha1.NodeHealthy, ReasonReady) // an hour is enough for its kubelet
 
-	s = recordedLoss(t).override(GateAttach).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
-	s.boot("boot-2").look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
-	s = recordedLoss(t).override(GateAttach).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts)
-	s.pass(endsWithin-time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts).pass(2*time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+	released().returnSameBoot().look().boot("boot-2").look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+	released().boot("boot-2").look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+	released().returnSameBoot().look().pass(endsWithin-time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonOldMounts).
+		pass(2*time.Second).look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
 	recordedLoss(t).look().returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonReady)
+
+	// No fence is possible, and none is requested.
+	s = released()
+	s.Status.Identities = nil
+	s.taint(true).look()
+	wantWarned(s.returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonTaintedButReady))
+	// Requested, and never answered.
+	s = released().taint(true).look().wantPhase(v1alpha1.NodeFencing, ReasonOverridden).returnSameBoot().look()
+	wantWarned(s.look())
+	wantWarned(s.look()) // once
+	s.wantThat(strings.Count(s.Status.Message, "two writers") == 1, "said once: "+s.Status.Message)
 }
 
 // Fairlead's taint has one effect, and an operator's another.

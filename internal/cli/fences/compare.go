@@ -24,7 +24,7 @@ const (
 // thing to do is to bring a controller back.
 func CompareNodes(ctx context.Context, live client.Reader, views []View) error {
 	for i := range views {
-		if v := &views[i]; v.IsLost() {
+		if v := &views[i]; v.IsLost() && v.Phase != string(v1alpha1.NodeHealthy) {
 			v.Message = "no controller of Fairlead leads, so nothing goes on. It was recorded last: " + v.Message
 			v.waitForController()
 		}

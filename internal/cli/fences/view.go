@@ -9,7 +9,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
@@ -40,6 +39,8 @@ type View struct {
 	Addresses []Address  `json:"addresses"`
 	Volumes   []Volume   `json:"volumes"`
 	Fences    []Fence    `json:"fences"`
+	// released: see NodeFenceStatus.
+	released bool
 	// machine is the UID of the recorded Node; "" if unknown.
 	machine types.UID
 }
@@ -88,7 +89,7 @@ func viewOfFence(record *v1alpha1.NodeFence) View {
 	v := View{
 		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, LastError: s.LastError, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
 		LostSince: cli.TimeOf(s.LostSince), Addresses: []Address{}, Volumes: []Volume{}, Fences: []Fence{},
-		machine: s.Node.UID,
+		machine: s.Node.UID, released: s.Released,
 	}
 	for _, i := range s.Identities {
 		v.Addresses = append(v.Addresses, addressesOf(i)...)
@@ -128,7 +129,7 @@ func (v View) before(o View) int {
 // IsLost reports whether the node is lost, has not been readmitted yet, may be lost by an old record, or is back with old
 // mounts of volumes that others may have now. A record without a phase is new.
 func (v View) IsLost() bool {
-	return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) || v.Reason == fence.ReasonOldMounts
+	return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) || v.released
 }
 
 func (v View) rank() int {

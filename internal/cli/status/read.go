@@ -121,9 +121,11 @@ func readProfile(ctx context.Context, t cli.Target, itself installation.Health, 
 	if err != nil {
 		return p, err
 	}
-	facts.Idle = itself.Idle()
-	if p.Network.Problem = catalog.NetworkProblem(facts.Rollout.Desired.Network, facts.Rollout.Networks); p.Network.Problem != "" {
-		p.State = datapath.Wrong
+	if facts.Idle = itself.Idle(); facts.Rollout.Unlisted != "" {
+		p.Network.Problem = "it is not known whether pods on it can start: " + facts.Rollout.Unlisted
+	}
+	if problem := catalog.NetworkProblem(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
+		p.Network.Problem, p.State = problem, datapath.Wrong
 	}
 	p.Volumes = datapath.Follow(facts)
 	if t.Unsure {

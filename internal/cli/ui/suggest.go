@@ -29,8 +29,10 @@ func (s clusterSource) suggest(ctx context.Context, name string) []string {
 	switch {
 	case d.NamesNetwork:
 		networks, _ := cluster.Networks(ctx, s.live)
-		for network := range networks {
-			values = append(values, network.String())
+		for network, usable := range networks {
+			if usable {
+				values = append(values, network.String())
+			}
 		}
 	case d.Name == catalog.PriorityClass:
 		var classes schedulingv1.PriorityClassList

@@ -175,7 +175,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 // force-deleted attachment, whose volume would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
 	n, s := v.Facts.Node, v.Facts.Status
-	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && !fence.TaintedOrReleased(s))
+	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
 }
 
 // get reads a cluster-scoped object, and reports whether it exists.

@@ -17,6 +17,9 @@ func Of(name, node string, s v1alpha1.NodeFenceStatus) Advice {
 	if reason == fence.ReasonReady && fence.PhaseLabelValue(s) == fence.ReasonStillMounted {
 		reason = fence.ReasonStillMounted
 	}
+	if s.Released && s.Phase == v1alpha1.NodeHealthy {
+		reason = fence.ReasonOldMounts // it is not the taint that is to go
+	}
 	advice, known := advicesByPhase[string(s.Phase)+" "+reason]
 	if !known {
 		advice = advices[reason]

@@ -129,7 +129,7 @@ func (r Rollout) restartFree() (restarted int) {
 
 // left are the clients that restart before the roll-out is complete.
 func (r Rollout) left() []storage.Client {
-	if r.Record.Clients != r.Desired {
+	if r.Record.Clients != r.Desired || !r.DaemonSet.IsOn(r.Desired) {
 		r.Record.Clients, r.Clients = r.Desired, slices.Clone(r.Clients)
 		r.updateTemplate()
 	}
