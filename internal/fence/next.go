@@ -136,7 +136,7 @@ func (f Facts) sayOldMounts(step *Step) {
 	case s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady:
 		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, warning+". It has the taint "+OutOfServiceTaint)
 	case s.Phase == v1alpha1.NodeFencing && !strings.HasPrefix(s.Message, warning):
-		step.warn(v1alpha1.NodeFencing, s.Reason, warning+". "+s.Message)
+		step.warn(v1alpha1.NodeFencing, ReasonOldMounts, warning+". The fence: "+s.Message)
 	}
 }
 

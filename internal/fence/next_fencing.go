@@ -45,7 +45,7 @@ func (f Facts) fencing(step *Step) {
 		f.sayWithdrawn(step, withdrawn)
 	case f.Override.Gate == GateAttach && len(refused)+len(waiting) > 0:
 		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
-	case f.Asking && f.Status.Phase == v1alpha1.NodeFencing: // the record says more than that the storage is asked once more
+	case f.Asking && f.Status.Phase == v1alpha1.NodeFencing && (f.Node.Ready || s.Reason != ReasonOldMounts): // the record says more than that the storage is asked once more
 	case problem >= 0:
 		step.warn(v1alpha1.NodeFencing, refused[problem].Reason, messages(refused))
 		step.lookAgain(refusedAgain)

@@ -83,7 +83,7 @@ func TestReleasedNodeThatReturnsUnrebootedHasOldMounts(t *testing.T) {
 	wantWarned(s.returnSameBoot().look().wantPhase(v1alpha1.NodeHealthy, ReasonTaintedButReady))
 	// Requested, and never answered.
 	s = released().taint(true).look().wantPhase(v1alpha1.NodeFencing, ReasonOverridden).returnSameBoot().look()
-	wantWarned(s.look())
+	wantWarned(s.wantPhase(v1alpha1.NodeFencing, ReasonOldMounts))
 	wantWarned(s.look()) // once
 	s.wantThat(strings.Count(s.Status.Message, "two writers") == 1, "said once: "+s.Status.Message)
 }

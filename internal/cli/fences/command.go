@@ -36,7 +36,8 @@ then.
 Exit codes:
   0  all nodes that are shown are healthy
   1  error: the cluster could not be read, or the node has no NodeFence; see standard error
-  2  a node that is shown is lost, or has not been readmitted yet`,
+  2  a node that is shown is lost, or has not been readmitted yet
+  3  a node that is shown may write to volumes that another node has now`,
 		Example:           "  fairlead fences\n  fairlead fences node-1\n  fairlead fences drill node-1\n  fairlead fences -o json",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &v1alpha1.NodeFenceList{} }, fencing.NodeOfFence),
@@ -106,7 +107,10 @@ func showFences(ctx context.Context, out io.Writer, live client.Reader, output s
 	default:
 		writeFences(out, views, now)
 	}
-	if slices.ContainsFunc(views, View.IsLost) {
+	switch {
+	case slices.ContainsFunc(views, View.MayWrite):
+		return cli.ExitWrong
+	case slices.ContainsFunc(views, View.IsLost):
 		return cli.ExitWaits
 	}
 	return nil

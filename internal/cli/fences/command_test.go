@@ -173,6 +173,19 @@ func TestDrillNeedsController(t *testing.T) {
 	drill(t, clitest.Client(t, noRight, append(world, oldLease())...), cli.OutputTable, "node-1", nil)
 }
 
+// Waiting does not make such a node harmless.
+func TestNodeWithOldMountsIsWrong(t *testing.T) {
+	for name, status := range map[string]v1alpha1.NodeFenceStatus{
+		"untainted": {Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonOldMounts, Released: true},
+		"tainted":   {Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady, Released: true},
+		"asked for": {Phase: v1alpha1.NodeFencing, Reason: fence.ReasonOldMounts, Released: true},
+	} {
+		out := show(t, clitest.Client(t, interceptor.Funcs{}, recordOf("node-1", status)), cli.OutputTable, cli.ExitWrong, "node-1")
+		must.Check(t, strings.Contains(out, "the machine to be switched off or rebooted") && strings.Contains(out, "reboot the machine"), "%s: %s", name, out)
+	}
+	show(t, clitest.Client(t, interceptor.Funcs{}, recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonReleased, Released: true})), cli.OutputTable, cli.ExitWaits, "node-1")
+}
+
 // The taint starts no fence then, so it is not the next thing to do.
 func TestControllerComesBackBeforeTheTaint(t *testing.T) {
 	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady})

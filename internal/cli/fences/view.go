@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cli"
 	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
 )
 
@@ -129,7 +130,12 @@ func (v View) before(o View) int {
 // IsLost reports whether the node is lost, has not been readmitted yet, may be lost by an old record, or is back with old
 // mounts of volumes that others may have now. A record without a phase is new.
 func (v View) IsLost() bool {
-	return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) || v.released
+	return v.Phase != "" && v.Phase != string(v1alpha1.NodeHealthy) || v.MayWrite()
+}
+
+// MayWrite reports whether the node is Ready with old mounts of volumes that others may have now.
+func (v View) MayWrite() bool {
+	return v.Reason == fence.ReasonOldMounts || v.released && v.Phase == string(v1alpha1.NodeHealthy)
 }
 
 func (v View) rank() int {

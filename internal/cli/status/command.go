@@ -40,7 +40,8 @@ volumes are not as they should be, lost nodes, and NFS services. The command onl
 What seems wrong is looked at once more, two seconds later.
 ClusterRole fairlead-planner allows this; fairlead-fence-viewer and fairlead-nfs-viewer
 allow the parts on nodes and NFS services.
-` + exitCodes + `Fairlead itself does not work, a data path disagrees, a value
+` + exitCodes + `Fairlead itself does not work, a data path disagrees, a node may
+     write to volumes that another node has now, a value
      must be corrected, the network is missing or broken, or an NFS service is not Ready`,
 		Example: "  fairlead status\n  fairlead status --watch\n  fairlead status -o json\n  fairlead status volume pvc-1f0c",
 		Args:    cobra.NoArgs,

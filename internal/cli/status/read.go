@@ -122,7 +122,7 @@ func readProfile(ctx context.Context, t cli.Target, itself installation.Health, 
 		return p, err
 	}
 	if facts.Idle = itself.Idle(); facts.Rollout.Unlisted != "" {
-		p.Network.Problem = "it is not known whether pods on it can start: " + facts.Rollout.Unlisted
+		p.Network.Message += "; whether pods on the network can start is not known: " + facts.Rollout.Unlisted
 	}
 	if problem := catalog.NetworkProblem(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
 		p.Network.Problem, p.State = problem, datapath.Wrong
@@ -157,8 +157,11 @@ func (v *View) readNodes(ctx context.Context, live client.Reader) (err error) {
 	}
 	for _, n := range v.nodes {
 		if n.IsLost() {
-			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next, n.OnlyIf})
+			v.LostNodes = append(v.LostNodes, LostNode{n.Node, n.Phase, n.LostSince, n.WaitsFor, n.Next, n.OnlyIf, n.MayWrite()})
 			v.State = datapath.Worse(v.State, datapath.Waiting)
+		}
+		if n.MayWrite() {
+			v.State = datapath.Wrong
 		}
 	}
 	return err

@@ -46,7 +46,12 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 
 // Summary counts what needs attention.
 func (v View) Summary() string {
-	settings, waiting, wrong, networks := 0, 0, 0, 0
+	settings, waiting, wrong, networks, writers := 0, 0, 0, 0, 0
+	for _, n := range v.LostNodes {
+		if n.MayWrite {
+			writers++
+		}
+	}
 	for _, p := range v.Profiles {
 		if p.Network.Problem != "" {
 			networks++
@@ -59,11 +64,12 @@ func (v View) Summary() string {
 		one, many string
 	}{
 		{len(v.Installation.Findings), "Fairlead itself needs attention", "Fairlead itself needs attention in %d points"},
+		{writers, "1 node may write to volumes that another node has now", "%d nodes may write to volumes that another node has now"},
 		{networks, "the network for RWX volumes is missing or broken", "%d networks for RWX volumes are missing or broken"},
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},
-		{len(v.LostNodes), "1 node is lost or not readmitted", "%d nodes are lost or not readmitted"},
+		{len(v.LostNodes) - writers, "1 node is lost or not readmitted", "%d nodes are lost or not readmitted"},
 	} {
 		switch {
 		case part.count == 1:

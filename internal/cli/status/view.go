@@ -124,7 +124,7 @@ type NetworkView struct {
 	Total   int `json:"total"`
 }
 
-// LostNode is a node whose NodeFence is not Healthy, or is Healthy and old.
+// LostNode is a node whose NodeFence is not Healthy, or is Healthy and old, or has old mounts.
 type LostNode struct {
 	Node      string     `json:"node"`
 	Phase     string     `json:"phase"`
@@ -133,6 +133,8 @@ type LostNode struct {
 	Next      string     `json:"next"`
 	// OnlyIf is the precondition of Next.
 	OnlyIf string `json:"onlyIf,omitempty"`
+	// MayWrite: the node is Ready with old mounts of volumes that another node may have now.
+	MayWrite bool `json:"mayWrite,omitempty"`
 }
 
 type NFSService struct {
