@@ -9,7 +9,7 @@ const (
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
 	ReasonReplaced         = "Replaced"         // another machine has its name
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
-	ReasonOldMounts        = "OldMounts"        // Ready again in the boot whose volumes were released without a fence
+	ReasonOldMounts        = "OldMounts"        // Ready again in the boot whose volumes an operator released
 	ReasonNothingHeld      = "NothingHeld"      // lost, and no protected volume was on it
 	ReasonSwitchedOff      = "SwitchedOff"      // by the configuration
 	ReasonGuardOnly        = "GuardOnly"        // held; an operator fences

@@ -143,7 +143,7 @@ func (r Rollout) missingNetworks() []storage.Network {
 	return slices.DeleteFunc(r.volumeNetworks(), r.exists)
 }
 
-// deletedNetworks returns the per-volume networks of clients that do not exist.
+// deletedNetworks returns the per-volume networks of clients on which no pod can start now.
 func (r Rollout) deletedNetworks() []storage.Attachment {
 	return filter(r.Record.VolumeClients, func(a storage.Attachment) bool { return !r.exists(a.Network) })
 }
@@ -161,6 +161,7 @@ func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 	return catalog.Blocker{Kind: catalog.BlockedByNetwork, Name: n.String(), Message: fmt.Sprintf(what, n)}
 }
 
+// lostNetwork says why pods that are on a network cannot restart. users are what else needs the network.
 func (r Rollout) lostNetwork(n storage.Network, users string) catalog.Blocker {
 	what := "NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s cannot restart without it: recreate it"
 	if _, there := r.Networks[n]; there {
