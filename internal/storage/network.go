@@ -107,28 +107,6 @@ func validInterface(name string) bool {
 	return true
 }
 
-// Annotations that ask for a network for one volume, on its PersistentVolumeClaim,
-// its PersistentVolume or its StorageClass.
-const (
-	// VolumeNetworkAnnotation names the network, <namespace>/<NetworkAttachmentDefinition>;
-	// "" is the one that all volumes are on.
-	VolumeNetworkAnnotation = "fairlead.io/volume-network"
-	// VolumeAddressesAnnotation fixes the server's addresses there, at most one of each IP family.
-	VolumeAddressesAnnotation = "fairlead.io/volume-addresses"
-	// VolumeMACAnnotation fixes the MAC address of the server's interface there.
-	VolumeMACAnnotation = "fairlead.io/volume-mac"
-)
-
-// VolumeAnnotations lists the annotations that ask for a network for one volume.
-func VolumeAnnotations() []string {
-	return []string{VolumeNetworkAnnotation, VolumeAddressesAnnotation, VolumeMACAnnotation}
-}
-
-// AsksForNetwork reports whether one of the annotations that ask for a network for one volume is there.
-func AsksForNetwork(annotations map[string]string) bool {
-	return slices.ContainsFunc(VolumeAnnotations(), func(key string) bool { _, ok := annotations[key]; return ok })
-}
-
 // volumeInterface begins the interface names of networks that single volumes are on.
 const volumeInterface = "fl"
 

@@ -76,13 +76,6 @@ func (s Service) Unpublished(fallback Attachment) bool {
 	return s.Headless() && !s.Selects && s.Network(fallback).IsZero()
 }
 
-// Placement is the network of one volume and what its server has there. The
-// zero Placement is the cluster network.
-type Placement struct {
-	Network  Attachment
-	Identity Identity
-}
-
 // Placement decides a volume's server pod; see Network.
 func (s Service) Placement(fallback Attachment) Placement {
 	p := Placement{Network: s.Network(fallback)}

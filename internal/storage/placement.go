@@ -13,6 +13,13 @@ import (
 // MAC than those to add.
 var ErrOtherIdentity = errors.New("asks for other addresses there")
 
+// Placement is the network of one volume and what its server has there. The
+// zero Placement is the cluster network.
+type Placement struct {
+	Network  Attachment
+	Identity Identity
+}
+
 // AddPlacement is AddNetwork with the addresses and the MAC of the volume's server. They need the JSON
 // form, so the short form is rewritten. A selection with others is left alone: ErrOtherIdentity.
 func AddPlacement(annotation, podNamespace string, p Placement) (string, error) {
