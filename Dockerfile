@@ -8,7 +8,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/fairlead-io/fairlead/internal/cli.Version=${VERSION}" -o /fairlead ./cmd/fairlead
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/fairlead-io/fairlead/cli.Version=${VERSION}" -o /fairlead ./cmd/fairlead
 
 FROM debian:12-slim AS csi-node
 RUN apt-get update && apt-get install -y --no-install-recommends nfs-common rpcbind && rm -rf /var/lib/apt/lists/*

@@ -6,7 +6,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BIN := $(CURDIR)/bin
 GO_SOURCES := $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum 2>/dev/null)
-LDFLAGS := -X github.com/fairlead-io/fairlead/internal/cli.Version=$(VERSION)
+LDFLAGS := -X github.com/fairlead-io/fairlead/cli.Version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
 # The race detector needs a C compiler; where there is none, tests run without it and say so.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
@@ -302,8 +302,8 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 .PHONY: bench
 bench: ## Ratios against controller-runtime's own handlers, side by side, and what grows with a cluster
 	go run ./bench
-	go test ./internal/cli/plan -run '^$$' -bench '^BenchmarkPlan$$'
-	go test ./internal/cli/ui -run '^$$' -bench '^BenchmarkViews$$' -benchtime 5x
+	go test ./cli/plan -run '^$$' -bench '^BenchmarkPlan$$'
+	go test ./cli/ui -run '^$$' -bench '^BenchmarkViews$$' -benchtime 5x
 	go test ./internal/nfs/assign -run '^$$' -bench .
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkProbe$$'
 	go test ./internal/nfs/rpc -run '^$$' -bench '^BenchmarkThousandBackends$$' -benchtime 2x
@@ -314,7 +314,7 @@ bench-scale: control-plane $(BIN)/fairlead $(BIN)/scale ## 500 nodes, 5,000 work
 
 .PHONY: generate
 generate: ## Write generated code and manifests anew
-	$(TOOL) controller-gen object paths=./api/... paths=./internal/storage/longhorn paths=./internal/cluster/csiaddons
+	$(TOOL) controller-gen object paths=./api/... paths=./internal/longhorn paths=./internal/reads/csiaddons
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=manifests/crds
 	go run ./manifests/generate manifests charts/fairlead
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Sizes of reviews in bytes: a client pod with a common number of environment
@@ -19,7 +19,7 @@ type reviewCase struct {
 	name string
 	size int
 	// network that clients are on; the zero Attachment is the cluster network.
-	network storage.Attachment
+	network multus.Attachment
 	// asked is the pod's networks annotation before admission.
 	asked   string
 	patched bool
@@ -39,7 +39,7 @@ var (
 func (c reviewCase) review() ([]byte, error) {
 	var annotations map[string]string
 	if c.asked != "" {
-		annotations = map[string]string{storage.NetworksAnnotation: c.asked}
+		annotations = map[string]string{multus.NetworksAnnotation: c.asked}
 	}
 	return sample.ClientPodReview(c.size, annotations)
 }

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 var (
@@ -40,7 +40,7 @@ func checkEqual(ours, theirs *call, patched bool) error {
 	if !equality.Semantic.DeepEqual(pods[0], pods[1]) {
 		return errUnequal
 	}
-	if patched && pods[0].Annotations[storage.NetworksAnnotation] == "" {
+	if patched && pods[0].Annotations[multus.NetworksAnnotation] == "" {
 		return fmt.Errorf("%w: no network was added", errNotPatched)
 	}
 	return nil

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/webhook"
 	fairleadadmission "github.com/fairlead-io/fairlead/webhook/admission"
 )
@@ -31,14 +31,14 @@ const (
 const path = "/mutate/longhorn/client-pods"
 
 // network is the clients' network in cases with a patch.
-var network = storage.Attachment{
-	Network:   storage.Network{Namespace: "kube-system", Name: "storage-net"},
-	Interface: longhorn.Profile().EndpointInterface,
+var network = multus.Attachment{
+	Network:   multus.Network{Namespace: "kube-system", Name: "storage-net"},
+	Interface: longhorn.DefaultNames().EndpointInterface,
 }
 
 // newHandler builds one side, with metrics and with logs at the production level.
 // The logs are discarded, so that the speed of a terminal does not count.
-func newHandler(side string, network storage.Attachment) (http.Handler, error) {
+func newHandler(side string, network multus.Attachment) (http.Handler, error) {
 	logs := slog.NewJSONHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo})
 	if side == fairlead {
 		return newRouter(network, slog.New(logs))
@@ -48,14 +48,14 @@ func newHandler(side string, network storage.Attachment) (http.Handler, error) {
 	return admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: path})
 }
 
-func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, error) {
+func newRouter(network multus.Attachment, log *slog.Logger) (http.Handler, error) {
 	configuration, err := config.Load("")
 	if err != nil {
 		return nil, err
 	}
 	profile := webhook.Profile{
-		Profile: longhorn.Profile(),
-		Duties:  configuration.Profiles[0].Duties,
+		Names:  longhorn.DefaultNames(),
+		Duties: configuration.Profiles[0].Duties,
 		Record: func(context.Context) (rollout.Record, error) {
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},
@@ -65,19 +65,19 @@ func newRouter(network storage.Attachment, log *slog.Logger) (http.Handler, erro
 
 // defaulter is Fairlead's rule in the style of controller-runtime: it changes the
 // pod, and the framework computes the patch.
-type defaulter struct{ network storage.Attachment }
+type defaulter struct{ network multus.Attachment }
 
 var _ admission.Defaulter[*corev1.Pod] = defaulter{}
 
 func (d defaulter) Default(_ context.Context, pod *corev1.Pod) error {
-	before := pod.Annotations[storage.NetworksAnnotation]
-	after, err := storage.AddNetwork(before, pod.Namespace, d.network)
+	before := pod.Annotations[multus.NetworksAnnotation]
+	after, err := multus.AddNetwork(before, pod.Namespace, d.network)
 	if err != nil || before == after {
 		return err
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[storage.NetworksAnnotation] = after
+	pod.Annotations[multus.NetworksAnnotation] = after
 	return nil
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // mostGrowth is the maximum growth of a plan's cost for ten times the cluster. Linear growth
 // is 10; sorting adds a little, and CPU caches hold less of the large cluster.
 const mostGrowth = 15
 
-// planRow compares one plan for a large cluster with one for a tenth of it. BenchmarkPlan of internal/cli/plan
+// planRow compares one plan for a large cluster with one for a tenth of it. BenchmarkPlan of cli/plan
 // measures the whole of `fairlead plan`.
 func planRow(rounds int) (row, error) {
 	large, err := planning(sample.Large)
@@ -41,7 +41,7 @@ var errIdle = errors.New("the plan has not the work that is to be measured")
 // planning makes plans for a cluster of the size, checked to be real work.
 func planning(size sample.Cluster) (sampler, error) {
 	facts := size.Facts()
-	p := plan.Make(facts)
+	p := planner.Make(facts)
 	if len(p.Now) == 0 || len(p.Later) == 0 || len(p.Now)+len(p.Later) < len(facts.Components) {
 		return nil, fmt.Errorf("%w: %d now, %d later of %d components", errIdle, len(p.Now), len(p.Later), len(facts.Components))
 	}
@@ -52,7 +52,7 @@ func planning(size sample.Cluster) (sampler, error) {
 			return 0, err
 		}
 		for plans := 1; ; plans++ {
-			plan.Make(facts)
+			planner.Make(facts)
 			now, err := cpuTime()
 			if err != nil {
 				return 0, err

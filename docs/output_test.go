@@ -14,7 +14,7 @@ func TestPagesShowRealOutput(t *testing.T) {
 	} {
 		text := doc(t, page)
 		for _, name := range files {
-			output, err := os.ReadFile("../internal/cli/" + name)
+			output, err := os.ReadFile("../cli/" + name)
 			must.Do(t, err)
 			must.Check(t, strings.Contains(text, string(output)), "docs/%s does not show %s:\n%s", page, name, output)
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // rwxOn sets a network for RWX volumes in Longhorn's own settings, as its version has them.
@@ -127,7 +127,7 @@ func (c *cluster) waitIdle() {
 func (c *cluster) clientTemplate() string {
 	c.t.Helper()
 	var ds appsv1.DaemonSet
-	c.get(longhorn.Profile().ClientDaemonSet, &ds)
+	c.get(longhorn.DefaultNames().ClientDaemonSet, &ds)
 	return c.requested(&corev1.Pod{ObjectMeta: ds.Spec.Template.ObjectMeta}).String()
 }
 
@@ -135,7 +135,7 @@ func podAddress(pod *corev1.Pod) string { return pod.Status.PodIP }
 
 // reportedOn is the first address that Multus reports for a pod's attachment.
 func reportedOn(pod *corev1.Pod, attachment string) string {
-	a, err := storage.ParseAttachment(attachment)
+	a, err := multus.ParseAttachment(attachment)
 	if err != nil {
 		return err.Error()
 	}

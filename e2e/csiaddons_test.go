@@ -23,8 +23,8 @@ import (
 	fencingcontroller "github.com/fairlead-io/fairlead/controllers/fencing"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 

@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // TestFairleadDown stops all of Fairlead. Only changes of settings are blocked, and Fairlead repairs the rest when it returns.
@@ -84,7 +85,7 @@ func TestFairleadDown(t *testing.T) {
 		if err := c.Client.Get(t.Context(), key("pvc-down"), &service); err != nil {
 			return err
 		}
-		want, ok := storage.Endpoint(storage.Service{Namespace: namespace, Name: "pvc-down", Volume: "pvc-down", ClusterIP: service.Spec.ClusterIP}, "cluster.local")
+		want, ok := rwx.Endpoint(rwx.Service{Namespace: namespace, Name: "pvc-down", Volume: "pvc-down", ClusterIP: service.Spec.ClusterIP}, "cluster.local")
 		if out := c.endpoint("pvc-down"); !ok || out != want {
 			return fmt.Errorf("%s, want %s", out, want)
 		}
@@ -101,7 +102,7 @@ func TestFairleadDown(t *testing.T) {
 	c.waitIs("Service of the idle volume", 30*time.Second, "cluster IP None, network "+network, func() any {
 		var service corev1.Service
 		_ = c.Client.Get(t.Context(), key("pvc-idle"), &service) // it may be missing while it is replaced
-		return fmt.Sprintf("cluster IP %s, network %s", service.Spec.ClusterIP, service.Annotations[storage.NetworkAnnotation])
+		return fmt.Sprintf("cluster IP %s, network %s", service.Spec.ClusterIP, service.Annotations[rwx.NetworkAnnotation])
 	})
 	c.waitApplied(network)
 	c.run("repairs servers and remounts", func(_ *testing.T, c *cluster) { c.repairs(network) })
@@ -189,7 +190,7 @@ func (c *cluster) managerCreates() {
 		return &longhorn.Setting{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(catalog.InstanceManagerProbeTimeout)}, Value: "15"}
 	}
 	c.has(fmt.Sprint(as(manager+"default").Create(c.t.Context(), setting())), "settings.longhorn.fairlead.io")
-	longhornManager := as(manager + longhorn.Profile().ServiceAccount)
+	longhornManager := as(manager + longhorn.DefaultNames().ServiceAccount)
 	created := setting()
 	c.must(longhornManager.Create(c.t.Context(), created))
 	created.Value = "20"
@@ -199,8 +200,8 @@ func (c *cluster) managerCreates() {
 // dropTemplateNetwork removes the network from the DaemonSet, as an installer may, and waits until it is rolled out.
 func (c *cluster) dropTemplateNetwork() {
 	c.t.Helper()
-	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: longhorn.Profile().ClientDaemonSet}}
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:null}}}}}`, storage.NetworksAnnotation)
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: longhorn.DefaultNames().ClientDaemonSet}}
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:null}}}}}`, multus.NetworksAnnotation)
 	c.must(c.Client.Patch(c.t.Context(), ds, client.RawPatch(types.MergePatchType, patch)))
 	c.eventually("the CSI plugin is rolled without the network", time.Minute, func() error {
 		return c.clientsOn("", "node-1", "node-2", "node-3")

@@ -18,8 +18,9 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // TestEndpoints follows what is published for a volume, and what DNS says: from enabling its network to moving its server.
@@ -89,7 +90,7 @@ func TestEndpoints(t *testing.T) {
 		c.kubectl("-n", namespace, "patch", "endpoints", volume, "--type=merge", "-p", `{"subsets":[{"addresses":[{"ip":"10.9.9.9"}],"ports":[{"name":"nfs","port":2049}]}]}`)
 		c.waitAddresses(volume, now...)
 		selected := &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pvc-selected", Labels: map[string]string{"longhorn.io/share-manager": volume}, Annotations: map[string]string{storage.OptOutAnnotation: "true"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pvc-selected", Labels: map[string]string{"longhorn.io/share-manager": volume}, Annotations: map[string]string{rwx.OptOutAnnotation: "true"}},
 			Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"longhorn.io/share-manager": volume}, Ports: []corev1.ServicePort{{Name: "nfs", Port: 2049}}},
 		}
 		c.must(c.create(selected))
@@ -239,7 +240,7 @@ func (c *cluster) move(volume, to string) (time.Duration, pulse) {
 
 // reportedBy are the addresses that Multus reports for a server, IPv4 first.
 func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
-	attachment, err := storage.ParseAttachment(netA + "@lhnet2")
+	attachment, err := multus.ParseAttachment(netA + "@lhnet2")
 	if err != nil {
 		return nil, err
 	}
@@ -250,11 +251,11 @@ func reportedBy(server *corev1.Pod) ([]netip.Addr, error) {
 func (c *cluster) takeAddress(node string) {
 	c.t.Helper()
 	pod := serverPod("elsewhere")
-	pod.Name, pod.Labels, pod.Annotations = "takes-the-address-of-"+node, nil, map[string]string{storage.NetworksAnnotation: netA}
+	pod.Name, pod.Labels, pod.Annotations = "takes-the-address-of-"+node, nil, map[string]string{multus.NetworksAnnotation: netA}
 	c.must(c.create(pod))
 	c.waitIs("address of another pod", 10*time.Second, true, func() any {
 		c.get(pod.Name, pod)
-		return pod.Annotations[storage.NetworkStatusAnnotation] != ""
+		return pod.Annotations[multus.NetworkStatusAnnotation] != ""
 	})
 }
 

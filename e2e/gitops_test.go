@@ -11,8 +11,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // TestAppliedSettingsStayAsInGit applies every setting in odd spellings. The cluster keeps them as written, and another

@@ -20,8 +20,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // seedVariable repeats a random run.
@@ -95,7 +95,7 @@ func (c *cluster) attach(volume, node string) {
 	c.must(c.create(&storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + volume},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: longhorn.Profile().Driver, NodeName: node,
+			Attacher: longhorn.DefaultNames().Driver, NodeName: node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To(volume)},
 		},
 	}))
@@ -111,11 +111,11 @@ func (c *cluster) detach(volume string) {
 // checkInvariants checks invariants 1 and 2. Servers are read before clients: clients must be on a server's network first.
 func (c *cluster) checkInvariants() {
 	c.t.Helper()
-	servers := c.pods(longhorn.Profile().ServerLabels)
+	servers := c.pods(longhorn.DefaultNames().ServerLabels)
 	clients := c.clients()
 	for _, server := range servers {
 		network := c.requested(&server)
-		volume := server.Labels[longhorn.Profile().VolumeLabel]
+		volume := server.Labels[longhorn.DefaultNames().VolumeLabel]
 		var service corev1.Service
 		err := c.Client.Get(c.t.Context(), key(volume), &service)
 		c.must(client.IgnoreNotFound(err))
@@ -161,7 +161,7 @@ type hurt struct {
 func (c *cluster) watchRestarts() *restartGuard {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	pods, err := c.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingLabels(longhorn.Profile().ClientLabels))
+	pods, err := c.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), client.MatchingLabels(longhorn.DefaultNames().ClientLabels))
 	c.must(err)
 	g := &restartGuard{cancel: cancel, probe: c.startProbe()}
 	c.t.Cleanup(cancel)

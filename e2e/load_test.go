@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -41,7 +41,7 @@ func (c *cluster) startLoad(workers int) *load {
 					return
 				}
 				l.sent.Add(1)
-				if err == nil && pod.Annotations[storage.NetworksAnnotation] == "" {
+				if err == nil && pod.Annotations[multus.NetworksAnnotation] == "" {
 					err = fmt.Errorf("pod %s has no network", pod.Name)
 				}
 				if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // TestNetworkMatrix checks each row of Longhorn's table of networks through the API server: for both settings, the newer one
@@ -62,7 +62,7 @@ func (c *cluster) checkRow(volume, want, domain string) {
 	if want == "" {
 		return
 	}
-	attachment, err := storage.ParseAttachment(want)
+	attachment, err := multus.ParseAttachment(want)
 	c.must(err)
 	c.eventually("addresses of both families", 10*time.Second, func() error {
 		addresses, err := invariants.ReportedAddresses(c.server(volume).Annotations, attachment)

@@ -16,7 +16,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // TestSettingsAreJudged shows what a user of kubectl reads: refusals with field and remedy, warnings with blockers.
@@ -153,7 +154,7 @@ func TestNetworkInUse(t *testing.T) {
 // createsServerPods creates server pods. Those that can't or must not have their network stay as they are, with a warning.
 func (c *cluster) createsServerPods() {
 	asks := func(networks string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Annotations = map[string]string{storage.NetworksAnnotation: networks} }
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{multus.NetworksAnnotation: networks} }
 	}
 	for _, test := range []struct {
 		name          string
@@ -162,7 +163,7 @@ func (c *cluster) createsServerPods() {
 	}{
 		{name: "host-network", change: func(p *corev1.Pod) { p.Spec.HostNetwork = true },
 			warning: "fairlead: on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet2"},
-		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{storage.OptOutAnnotation: "true"} },
+		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{rwx.OptOutAnnotation: "true"} },
 			warning: "fairlead: opted out: annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet2 off"},
 		// Longhorn builds pods by a value that may not be applied, so Fairlead decides on the profile's own interface.
 		{name: "replaced", change: asks(netB + "@lhnet2"), asks: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
@@ -176,7 +177,7 @@ func (c *cluster) createsServerPods() {
 		if test.warning != "" && !slices.Contains(warnings, test.warning) { // the API server may ask twice
 			c.t.Errorf("%s: warned %q, want %q", test.name, warnings, test.warning)
 		}
-		if got := pod.Annotations[storage.NetworksAnnotation]; got != test.asks {
+		if got := pod.Annotations[multus.NetworksAnnotation]; got != test.asks {
 			c.t.Errorf("%s: asks for %s, want %s", test.name, got, test.asks)
 		}
 	}

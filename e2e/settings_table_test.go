@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // settingCase is one setting of the danger zone. Longhorn 1.7 has some of them; the others are Fairlead's own.
@@ -259,7 +259,7 @@ func (c *cluster) waitIdleRestarted(is settingCase) {
 	c.t.Helper()
 	c.eventually("restarts for "+is.name+" have ended", 60*time.Second, func() error {
 		ours := c.settingStatuses()
-		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(plan.PhaseRestarting) {
+		if s := ours[is.name]; s.value != is.value || s.phase == "" || s.phase == string(planner.PhaseRestarting) {
 			return fmt.Errorf("%+v", s)
 		}
 		idle := c.instanceManagers("node-3", "v1")

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 const (
@@ -79,7 +79,7 @@ func (c *cluster) keepsInstanceManagers() {
 	c.has(c.set(system, "storage-network-for-rwx-volume-enabled", "true"),
 		"storage-network still waits for 2 instance managers in use: the change restarts none of them")
 	c.waitApplied(netA + "@lhnet1")
-	manager := []string{"--as=system:serviceaccount:" + namespace + ":" + longhorn.Profile().ServiceAccount, "--as-group=system:masters"}
+	manager := []string{"--as=system:serviceaccount:" + namespace + ":" + longhorn.DefaultNames().ServiceAccount, "--as-group=system:masters"}
 	deletes := func(pod string, flags ...string) []string {
 		return append([]string{"-n", namespace, "delete", "pod", pod, "--wait=false"}, flags...)
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 const (
@@ -265,9 +265,9 @@ func (c *cluster) delete(o client.Object, options ...client.DeleteOption) {
 }
 
 // requested is the managed network that a pod asks for.
-func (c *cluster) requested(pod *corev1.Pod) storage.Attachment {
+func (c *cluster) requested(pod *corev1.Pod) multus.Attachment {
 	c.t.Helper()
-	a, err := storage.ManagedAttachment(pod.Annotations[storage.NetworksAnnotation], pod.Namespace, longhorn.Profile().Interfaces())
+	a, err := multus.ManagedAttachment(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, longhorn.DefaultNames().Interfaces())
 	c.must(err)
 	return a
 }
@@ -296,7 +296,7 @@ func (c *cluster) instanceManager(node, engine string) corev1.Pod {
 
 func (c *cluster) clients() []corev1.Pod {
 	c.t.Helper()
-	return c.pods(longhorn.Profile().ClientLabels)
+	return c.pods(longhorn.DefaultNames().ClientLabels)
 }
 
 // serverPod is a pod as longhorn-manager would create it for the volume.

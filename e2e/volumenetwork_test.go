@@ -13,9 +13,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // TestVolumeNetwork moves one volume to a per-volume network, with an address that survives a move, and back.
@@ -23,9 +24,9 @@ import (
 func TestVolumeNetwork(t *testing.T) {
 	const common = netA + "@lhnet2"
 	c := newCluster(t, options{webhooks: 1, controllers: 1})
-	network, err := storage.ParseNetwork(netB)
+	network, err := multus.ParseNetwork(netB)
 	c.must(err)
-	ofItsOwn := storage.VolumeAttachment(network)
+	ofItsOwn := multus.VolumeAttachment(network)
 	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-own", Shared: true, Claim: "data"}))
 	c.must(c.Longhorn().CreateVolume(t.Context(), standin.Volume{Name: "pvc-other", Shared: true}))
 	c.set(own, string(catalog.EndpointNetworkForRWX), netA)
@@ -54,7 +55,7 @@ func TestVolumeNetwork(t *testing.T) {
 	c.waitIs("network of the detached volume's Service", 20*time.Second, ofItsOwn.String(), func() any {
 		var service corev1.Service
 		_ = c.Client.Get(t.Context(), key("pvc-own"), &service) // it may be missing while it is replaced
-		return service.Annotations[storage.NetworkAnnotation]
+		return service.Annotations[rwx.NetworkAnnotation]
 	})
 	for _, node := range []string{"node-1", "node-2"} { // the server moves
 		c.attach("pvc-own", node)
@@ -80,10 +81,10 @@ func TestVolumeNetwork(t *testing.T) {
 	c.detach("pvc-other")
 	c.waitIs("clients leave after the Services", 90*time.Second, "networks [], paused: false", func() any {
 		var ds appsv1.DaemonSet
-		c.get(longhorn.Profile().ClientDaemonSet, &ds)
-		left, err := storage.VolumeAttachments(ds.Spec.Template.Annotations[storage.NetworksAnnotation], namespace)
+		c.get(longhorn.DefaultNames().ClientDaemonSet, &ds)
+		left, err := multus.VolumeAttachments(ds.Spec.Template.Annotations[multus.NetworksAnnotation], namespace)
 		c.must(err)
-		_, paused := ds.Annotations[storage.StrategyAnnotation]
+		_, paused := ds.Annotations[rwx.StrategyAnnotation]
 		return fmt.Sprintf("networks %v, paused: %v", left, paused)
 	})
 	c.waitApplied(common)
@@ -103,10 +104,10 @@ func (c *cluster) waitServersMayBeOn(networks string) {
 }
 
 // clientsJoined checks that the clients of the nodes ask for the network too.
-func (c *cluster) clientsJoined(network storage.Attachment, nodes ...string) error {
+func (c *cluster) clientsJoined(network multus.Attachment, nodes ...string) error {
 	on := map[string]bool{}
 	for _, pod := range c.clients() {
-		asked, err := storage.VolumeAttachments(pod.Annotations[storage.NetworksAnnotation], pod.Namespace)
+		asked, err := multus.VolumeAttachments(pod.Annotations[multus.NetworksAnnotation], pod.Namespace)
 		c.must(err)
 		if pod.DeletionTimestamp == nil && slices.Contains(asked, network) {
 			on[pod.Spec.NodeName] = true
@@ -124,10 +125,10 @@ func (c *cluster) clientsJoined(network storage.Attachment, nodes ...string) err
 func (c *cluster) mustServe(volume, network string) {
 	c.t.Helper()
 	service, server := c.service(volume), c.server(volume)
-	if got := service.Annotations[storage.NetworkAnnotation]; got != network || service.Spec.ClusterIP != "None" {
+	if got := service.Annotations[rwx.NetworkAnnotation]; got != network || service.Spec.ClusterIP != "None" {
 		c.t.Errorf("the Service of %s is for %q with cluster IP %s, want %s", volume, got, service.Spec.ClusterIP, network)
 	}
-	selections, err := storage.ParseSelections(server.Annotations[storage.NetworksAnnotation], namespace)
+	selections, err := multus.ParseSelections(server.Annotations[multus.NetworksAnnotation], namespace)
 	c.must(err)
 	if len(selections) != 1 || selections[0].String() != network {
 		c.t.Errorf("the server of %s asks for %v, want %s", volume, selections, network)
@@ -139,13 +140,13 @@ func (c *cluster) mustServe(volume, network string) {
 }
 
 // hasAddresses wants the fixed addresses reported for the volume's server.
-func (c *cluster) hasAddresses(network storage.Attachment) error {
+func (c *cluster) hasAddresses(network multus.Attachment) error {
 	server := c.server("pvc-own")
 	addresses, err := invariants.ReportedAddresses(server.Annotations, network)
 	if got := fmt.Sprint(addresses); err != nil || got != "[192.168.60.10 fd00:60::10]" {
 		return fmt.Errorf("reported: %s, %v", got, err)
 	}
-	if status := server.Annotations[storage.NetworkStatusAnnotation]; !strings.Contains(status, `"mac": "02:00:00:00:60:10"`) {
+	if status := server.Annotations[multus.NetworkStatusAnnotation]; !strings.Contains(status, `"mac": "02:00:00:00:60:10"`) {
 		return errors.New(status)
 	}
 	return nil

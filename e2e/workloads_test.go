@@ -15,8 +15,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // TestWorkloads ends the CSI plugin pod of a node in every way. Each workload with a dead mount is restarted once,
@@ -37,7 +37,7 @@ func TestWorkloads(t *testing.T) {
 		c.must(lh.Attach(t.Context(), v.Name, "node-1"))
 	}
 	lone := workloadPod("lone", nil, "shared")
-	away := workloadPod("away", map[string]string{storage.OptOutAnnotation: "true"}, "shared")
+	away := workloadPod("away", map[string]string{rwx.OptOutAnnotation: "true"}, "shared")
 	away.OwnerReferences = []metav1.OwnerReference{c.idleOwner()}
 	c.must(c.create(lone))
 	c.must(c.create(away))

@@ -8,7 +8,8 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // pauseClients switches off Kubernetes' rolling update of the clients, which ignores mounts. The controller restarts the
@@ -38,14 +39,14 @@ func pauseClients(ds ClientTemplate, old *ClientTemplate, underMounts bool) Resu
 		return unchanged(ReasonUnreadable, err.Error())
 	}
 	return mutated(ReasonPaused, why,
-		annotate("/metadata", ds.Metadata.Annotations != nil, storage.StrategyAnnotation, string(strategy)),
+		annotate("/metadata", ds.Metadata.Annotations != nil, rwx.StrategyAnnotation, string(strategy)),
 		jsonpatch.NewOperation("add", "/spec/updateStrategy", map[string]string{"type": onDelete}),
 	)
 }
 
-// paused reports whether Fairlead restarts the clients, see cluster.Pause.
+// paused reports whether Fairlead restarts the clients, see reads.Pause.
 func (t *ClientTemplate) paused() bool {
-	_, kept := t.Metadata.Annotations[storage.StrategyAnnotation]
+	_, kept := t.Metadata.Annotations[rwx.StrategyAnnotation]
 	return kept && t.Spec.UpdateStrategy.Type == onDelete
 }
 
@@ -66,7 +67,7 @@ func withoutNetworks(raw []byte) map[string]any {
 	}
 	metadata, _ := template["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, storage.NetworksAnnotation)
+	delete(annotations, multus.NetworksAnnotation)
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}

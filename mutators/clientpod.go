@@ -1,8 +1,9 @@
 package mutators
 
 import (
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ClientPod is the view of a client pod: the CSI node plugin.
@@ -17,7 +18,7 @@ type ClientPod struct {
 // Objects: pods with the profile's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
-func MutateClientPod(pod ClientPod, profile storage.Profile, record rollout.Record) Result {
+func MutateClientPod(pod ClientPod, profile longhorn.Names, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -26,6 +27,6 @@ func MutateClientPod(pod ClientPod, profile storage.Profile, record rollout.Reco
 
 const recordedForClients = "recorded for clients"
 
-func clientNetworks(record rollout.Record) []storage.Placement {
+func clientNetworks(record rollout.Record) []multus.Placement {
 	return append(joining(record.Clients), joining(record.VolumeClients...)...)
 }

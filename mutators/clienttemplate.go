@@ -3,8 +3,9 @@ package mutators
 import (
 	"slices"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ClientTemplate is the view of the DaemonSet of the client pods.
@@ -28,7 +29,7 @@ type ClientTemplate struct {
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn-manager
 // v1.7.2 controller/setting_controller.go updateCNI, csi/deployment.go NewPluginDeployment.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, profile storage.Profile, record rollout.Record) Result {
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, profile longhorn.Names, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -46,14 +47,14 @@ func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, profile storag
 }
 
 // networksOf are the attachments on the profile's interfaces and on those of per-volume networks.
-func networksOf(meta Metadata, profile storage.Profile) (places []storage.Placement, readable bool) {
+func networksOf(meta Metadata, profile longhorn.Names) (places []multus.Placement, readable bool) {
 	if meta.Annotations == nil {
 		return nil, true
 	}
-	selections, err := storage.ParseSelections(meta.Annotations.Networks, profile.Namespace)
+	selections, err := multus.ParseSelections(meta.Annotations.Networks, profile.Namespace)
 	for _, s := range selections {
 		if slices.Contains(profile.Interfaces(), s.Interface) || s.ForVolumes() {
-			places = append(places, storage.Placement{Network: s})
+			places = append(places, multus.Placement{Network: s})
 		}
 	}
 	return places, err == nil

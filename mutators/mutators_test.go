@@ -10,16 +10,16 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
-	storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
-	teamNet    = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
-	inLonghorn = longhorn.Profile()
-	backupNet  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
+	storageNet = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	teamNet    = multus.VolumeAttachment(multus.Network{Namespace: "team-x", Name: "nfs"})
+	inLonghorn = longhorn.DefaultNames()
+	backupNet  = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
 )
 
 // ruling is the expected Result, with the patch as JSON.

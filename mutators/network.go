@@ -9,7 +9,9 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Metadata is the view of a pod's metadata. Single annotations instead of a map keep the decoding of large pods cheap.
@@ -34,7 +36,7 @@ type PodSpec struct {
 // setNetworks sets the networks annotation of a pod in the profile's namespace, under the metadata at path, to exactly
 // these places. Networks on interface names that are not the profile's stay. If a place can't be added, the others are:
 // warnings say which could not.
-func setNetworks(path string, meta Metadata, spec PodSpec, profile storage.Profile, places []storage.Placement, why string) Result {
+func setNetworks(path string, meta Metadata, spec PodSpec, profile longhorn.Names, places []multus.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
 		annotations = *meta.Annotations
@@ -43,11 +45,11 @@ func setNetworks(path string, meta Metadata, spec PodSpec, profile storage.Profi
 	case len(places) == 0 && (annotations.Networks == "" || annotations.OptOut == "true" || spec.HostNetwork):
 		return unchanged(ReasonNoNetwork, why)
 	case annotations.OptOut == "true":
-		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps network %s off", storage.OptOutAnnotation, named(places)))
+		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps network %s off", rwx.OptOutAnnotation, named(places)))
 	case spec.HostNetwork:
 		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", named(places)))
 	}
-	merged, err := storage.KeepManaged(annotations.Networks, profile.Namespace, profile.Interfaces(), attachments(places)...)
+	merged, err := multus.KeepManaged(annotations.Networks, profile.Namespace, profile.Interfaces(), attachments(places)...)
 	if err != nil {
 		if len(places) == 0 {
 			return unchanged(ReasonNoNetwork, why)
@@ -55,19 +57,19 @@ func setNetworks(path string, meta Metadata, spec PodSpec, profile storage.Profi
 		return cannotAdd(places[0], err)
 	}
 	removed := merged != annotations.Networks
-	var added []storage.Placement
+	var added []multus.Placement
 	var failed []Result
 	for _, p := range places {
-		more, err := storage.AddPlacement(merged, profile.Namespace, p)
+		more, err := multus.AddPlacement(merged, profile.Namespace, p)
 		if err != nil {
 			failed = append(failed, cannotAdd(p, err))
 		} else if more != merged {
 			merged, added = more, append(added, p)
 		}
 	}
-	write := annotate(path, meta.Annotations != nil, storage.NetworksAnnotation, merged)
+	write := annotate(path, meta.Annotations != nil, multus.NetworksAnnotation, merged)
 	if merged == "" {
-		write = jsonpatch.NewOperation("remove", path+annotationPath(storage.NetworksAnnotation), nil)
+		write = jsonpatch.NewOperation("remove", path+annotationPath(multus.NetworksAnnotation), nil)
 	}
 	switch {
 	case len(added) > 0 && removed:
@@ -84,17 +86,17 @@ func setNetworks(path string, meta Metadata, spec PodSpec, profile storage.Profi
 	return unchanged(ReasonUpToDate, "requests "+named(places))
 }
 
-func cannotAdd(p storage.Placement, err error) Result {
-	if clash := (*storage.ClashError)(nil); errors.As(err, &clash) {
+func cannotAdd(p multus.Placement, err error) Result {
+	if clash := (*multus.ClashError)(nil); errors.As(err, &clash) {
 		return skipped(ReasonClash, fmt.Sprintf("%v; rename the interface of that network so that %s can be added", clash, p.Network))
 	}
-	if errors.Is(err, storage.ErrOtherIdentity) {
+	if errors.Is(err, multus.ErrOtherIdentity) {
 		return skipped(ReasonOtherAddresses, fmt.Sprintf("network %s %v; remove these addresses so that the volume keeps its own", p.Network, err))
 	}
-	return skipped(ReasonUnreadable, fmt.Sprintf("annotation %s: %v", storage.NetworksAnnotation, err))
+	return skipped(ReasonUnreadable, fmt.Sprintf("annotation %s: %v", multus.NetworksAnnotation, err))
 }
 
-func named(places []storage.Placement) string {
+func named(places []multus.Placement) string {
 	names := make([]string, len(places))
 	for i, p := range places {
 		names[i] = p.Network.String()
@@ -103,18 +105,18 @@ func named(places []storage.Placement) string {
 }
 
 // joining are the places of the networks, without the cluster network, which every pod has.
-func joining(networks ...storage.Attachment) []storage.Placement {
-	places := make([]storage.Placement, 0, len(networks))
+func joining(networks ...multus.Attachment) []multus.Placement {
+	places := make([]multus.Placement, 0, len(networks))
 	for _, n := range networks {
 		if !n.IsZero() {
-			places = append(places, storage.Placement{Network: n})
+			places = append(places, multus.Placement{Network: n})
 		}
 	}
 	return places
 }
 
-func attachments(places []storage.Placement) []storage.Attachment {
-	list := make([]storage.Attachment, len(places))
+func attachments(places []multus.Placement) []multus.Attachment {
+	list := make([]multus.Attachment, len(places))
 	for i, p := range places {
 		list[i] = p.Network
 	}

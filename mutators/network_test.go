@@ -7,9 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -25,7 +26,7 @@ const (
 var (
 	teamText = `{\"namespace\": \"team-x\", \"name\": \"nfs\", \"interface\": \"` + teamNet.Interface + `\"`
 	// onBoth has clients and servers on the default network and on a per-volume network.
-	onBoth = rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}, VolumeServers: []storage.Attachment{teamNet}}
+	onBoth = rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []multus.Attachment{teamNet}, VolumeServers: []multus.Attachment{teamNet}}
 )
 
 // networks is an object with the networks annotation.
@@ -46,7 +47,7 @@ func TestClientPod(t *testing.T) {
 	unreadable := "annotation k8s.v1.cni.cncf.io/networks: not a network selection that Multus understands: unexpected end of JSON input"
 	for name, test := range map[string]struct {
 		pod     string
-		clients storage.Attachment
+		clients multus.Attachment
 		want    ruling
 	}{
 		"no annotations":          {`{"metadata":{"name":"csi-1"},"spec":{}}`, storageNet, ruling{Mutated, ReasonNetworkAdded, added, newAnnotations}},
@@ -55,18 +56,18 @@ func TestClientPod(t *testing.T) {
 		"other networks, JSON":    {networks(others + "]"), storageNet, ruling{Mutated, ReasonNetworkAdded, added, addAnnotation + others + ", " + networkText[1:] + `"}]`}},
 		"other networks, short":   {networks("x@net1"), storageNet, ruling{Mutated, ReasonNetworkAdded, added, addAnnotation + `x@net1,kube-system/storage-net@lhnet1"}]`}},
 		"requested already":       {networks("kube-system/storage-net@lhnet1"), storageNet, ruling{Unchanged, ReasonUpToDate, "requests kube-system/storage-net@lhnet1", ""}},
-		"no network recorded":     {`{"metadata":{}}`, storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"no network recorded":     {`{"metadata":{}}`, multus.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 		"opted out":               {optedOut("true"), storageNet, ruling{Skipped, ReasonOptOut, "annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet1 off", ""}},
 		"opt-out false":           {optedOut("false"), storageNet, ruling{Mutated, ReasonNetworkAdded, added, addition}},
 		"host network":            {`{"spec":{"hostNetwork":true}}`, storageNet, ruling{Skipped, ReasonHostNetwork, onHost, ""}},
 		"interface name taken":    {networks("x@lhnet1"), storageNet, ruling{Mutated, ReasonNetworkReplaced, added, addition}},
 		"value not applied":       {networks("y@net1,kube-system/backup-net@lhnet2"), storageNet, ruling{Mutated, ReasonNetworkReplaced, added, addAnnotation + `y@net1,kube-system/storage-net@lhnet1"}]`}},
-		"first value not applied": {networks(networkText), storage.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, recorded, removal}},
-		"only other networks":     {networks("y@net1"), storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"first value not applied": {networks(networkText), multus.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, recorded, removal}},
+		"only other networks":     {networks("y@net1"), multus.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 		"unreadable":              {networks("[{"), storageNet, ruling{Skipped, ReasonUnreadable, unreadable, ""}},
-		"opted out, no network":   {`{"metadata":{"annotations":{"fairlead.io/opt-out":"true","k8s.v1.cni.cncf.io/networks":"y@net1"}}}`, storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
-		"host, no network":        {`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"y@net1"}},"spec":{"hostNetwork":true}}`, storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
-		"unreadable, no network":  {networks("[{"), storage.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"opted out, no network":   {`{"metadata":{"annotations":{"fairlead.io/opt-out":"true","k8s.v1.cni.cncf.io/networks":"y@net1"}}}`, multus.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"host, no network":        {`{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"y@net1"}},"spec":{"hostNetwork":true}}`, multus.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
+		"unreadable, no network":  {networks("[{"), multus.Attachment{}, ruling{Unchanged, ReasonNoNetwork, recorded, ""}},
 	} {
 		test.want.check(t, name, MutateClientPod(view[ClientPod](t, test.pod), inLonghorn, rollout.Record{Clients: test.clients}))
 	}
@@ -96,12 +97,12 @@ func TestClientTemplate(t *testing.T) {
 func TestServerPod(t *testing.T) {
 	const recorded, byService = ": recorded by Service pvc-a", "kube-system/storage-net@lhnet1: recorded by Service pvc-a"
 	const noService = "recorded for servers; the volume has no Service yet"
-	fixed := &storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9/24,fd00::9", MAC: "02:00:00:00:00:01"}}
+	fixed := &rwx.Service{Name: "pvc-a", ClusterIP: "None", Recorded: teamNet, Identity: multus.Identity{Addresses: "10.0.0.9/24,fd00::9", MAC: "02:00:00:00:00:01"}}
 	text := teamText + `, \"ips\": [\"10.0.0.9/24\", \"fd00::9\"], \"mac\": \"02:00:00:00:00:01\"}]`
 	inLongForm := addAnnotation + `[{\"namespace\": \"longhorn-system\", \"name\": \"x\", \"interface\": \"net1\"}, ` + text + `"}]`
 	otherAddresses := "network " + teamNet.String() + " asks for other addresses there: 10.0.0.8; remove these addresses so that the volume keeps its own"
 	for name, test := range map[string]struct {
-		service *storage.Service
+		service *rwx.Service
 		record  rollout.Record
 		want    ruling
 		pod     string
@@ -109,12 +110,12 @@ func TestServerPod(t *testing.T) {
 		"fixed addresses":                {service: fixed, want: ruling{Mutated, ReasonNetworkAdded, teamNet.String() + recorded, strings.Replace(newAnnotations, networkText, "["+text, 1)}},
 		"fixed, beside a short form":     {pod: networks("x@net1"), service: fixed, want: ruling{Mutated, ReasonNetworkAdded, teamNet.String() + recorded, inLongForm}},
 		"fixed, other addresses":         {pod: networks("[" + teamText + `,\"ips\":[\"10.0.0.8\"]}]`), service: fixed, want: ruling{Skipped, ReasonOtherAddresses, otherAddresses, ""}},
-		"Service has a network":          {service: &storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, record: rollout.Record{}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
-		"Service follows the clients":    {service: &storage.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Clients: storageNet}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
-		"Service opts out":               {service: &storage.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, record: rollout.Record{}, want: ruling{Unchanged, ReasonOptOut, "annotation fairlead.io/opt-out of Service pvc-a", ""}},
-		"Service has a cluster IP":       {service: &storage.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, record: rollout.Record{Clients: storageNet, Servers: storageNet}, want: ruling{Unchanged, ReasonNoNetwork, "Service pvc-a is for the cluster network", ""}},
-		"Service has one, no record":     {service: &storage.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, record: rollout.Record{Unknown: true}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
-		"Service has none, no record":    {service: &storage.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Unknown: true}, want: ruling{Unchanged, ReasonNotRecorded, "", ""}},
+		"Service has a network":          {service: &rwx.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, record: rollout.Record{}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
+		"Service follows the clients":    {service: &rwx.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Clients: storageNet}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
+		"Service opts out":               {service: &rwx.Service{Name: "pvc-a", ClusterIP: "None", OptOut: true}, record: rollout.Record{}, want: ruling{Unchanged, ReasonOptOut, "annotation fairlead.io/opt-out of Service pvc-a", ""}},
+		"Service has a cluster IP":       {service: &rwx.Service{Name: "pvc-a", ClusterIP: "10.0.0.1"}, record: rollout.Record{Clients: storageNet, Servers: storageNet}, want: ruling{Unchanged, ReasonNoNetwork, "Service pvc-a is for the cluster network", ""}},
+		"Service has one, no record":     {service: &rwx.Service{Name: "pvc-a", ClusterIP: "None", Recorded: storageNet}, record: rollout.Record{Unknown: true}, want: ruling{Mutated, ReasonNetworkAdded, byService, newAnnotations}},
+		"Service has none, no record":    {service: &rwx.Service{Name: "pvc-a", ClusterIP: "None"}, record: rollout.Record{Unknown: true}, want: ruling{Unchanged, ReasonNotRecorded, "", ""}},
 		"no Service":                     {service: nil, record: rollout.Record{Clients: backupNet, Servers: storageNet}, want: ruling{Mutated, ReasonNetworkAdded, "kube-system/storage-net@lhnet1: " + noService, newAnnotations}},
 		"no Service, only clients on it": {service: nil, record: rollout.Record{Clients: storageNet}, want: ruling{Unchanged, ReasonNoNetwork, noService, ""}},
 	} {
@@ -139,9 +140,9 @@ func TestServerPodViewHasLabelsAndAnnotations(t *testing.T) {
 }
 
 func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
-	annotation := []string{"metadata", "annotations", storage.NetworksAnnotation}
+	annotation := []string{"metadata", "annotations", multus.NetworksAnnotation}
 	rapid.Check(t, func(t *rapid.T) {
-		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
+		network := rapid.SampledFrom([]multus.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
 		pod := genPod(t)
 		checkMinimal(t, pod, func(p ClientPod) Result {
 			return MutateClientPod(p, inLonghorn, rollout.Record{Clients: network})
@@ -150,10 +151,10 @@ func TestPodPatchesAreMinimalAndIdempotent(t *testing.T) {
 			return MutateServerPod(p, inLonghorn, nil, rollout.Record{Servers: network})
 		}, annotation)
 		checkMinimal(t, pod, func(p ServerPod) Result {
-			return MutateServerPod(p, inLonghorn, &storage.Service{ClusterIP: "None", Recorded: teamNet, Identity: storage.Identity{Addresses: "10.0.0.9"}}, rollout.Record{})
+			return MutateServerPod(p, inLonghorn, &rwx.Service{ClusterIP: "None", Recorded: teamNet, Identity: multus.Identity{Addresses: "10.0.0.9"}}, rollout.Record{})
 		}, annotation)
 		checkMinimal(t, pod, func(p ClientPod) Result {
-			return MutateClientPod(p, inLonghorn, rollout.Record{VolumeClients: []storage.Attachment{teamNet}})
+			return MutateClientPod(p, inLonghorn, rollout.Record{VolumeClients: []multus.Attachment{teamNet}})
 		}, annotation)
 		daemonSet := map[string]any{"metadata": map[string]any{"name": "csi"}, "spec": map[string]any{"paused": true, "template": pod}}
 		checkMinimal(t, daemonSet, func(ds ClientTemplate) Result {
@@ -167,7 +168,7 @@ func genPod(t *rapid.T) map[string]any {
 		"metadata": map[string]any{"name": "p", "labels": map[string]any{"app": "longhorn-csi-plugin"}},
 		"spec":     map[string]any{"hostNetwork": rapid.IntRange(0, 4).Draw(t, "host") == 0, "containers": []any{map[string]any{"name": rapid.String().Draw(t, "container")}}},
 	}
-	if annotations := genAnnotations(t, storage.NetworksAnnotation, "", "[]", "x", "x@lhnet1,y", `[{"name":"x","future":"é"}]`, "kube-system/storage-net@lhnet1", "X", "["); annotations != nil {
+	if annotations := genAnnotations(t, multus.NetworksAnnotation, "", "[]", "x", "x@lhnet1,y", `[{"name":"x","future":"é"}]`, "kube-system/storage-net@lhnet1", "X", "["); annotations != nil {
 		pod["metadata"].(map[string]any)["annotations"] = annotations
 	}
 	return pod
@@ -186,7 +187,7 @@ func genAnnotations(t *rapid.T, key string, values ...string) any {
 		annotations[key] = rapid.SampledFrom(values).Draw(t, key)
 	}
 	if rapid.IntRange(0, 5).Draw(t, "opt-out") == 0 {
-		annotations[storage.OptOutAnnotation] = rapid.SampledFrom([]string{"true", "false", ""}).Draw(t, "opts out")
+		annotations[rwx.OptOutAnnotation] = rapid.SampledFrom([]string{"true", "false", ""}).Draw(t, "opts out")
 	}
 	return annotations
 }
@@ -205,14 +206,14 @@ func TestClientTemplateUpdateKeepsItsNetworks(t *testing.T) {
 	on, other, team := storageNet.String(), backupNet.String(), teamNet.String()
 	for name, test := range map[string]struct {
 		was, is string
-		clients storage.Attachment
+		clients multus.Attachment
 		want    ruling
 	}{
-		"added before it is applied": {"", on, storage.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, why, `[{"op":"remove","path":` + templateNetworks + `}]`}},
+		"added before it is applied": {"", on, multus.Attachment{}, ruling{Mutated, ReasonNetworkRemoved, why, `[{"op":"remove","path":` + templateNetworks + `}]`}},
 		"added after it is recorded": {"", on, storageNet, ruling{Mutated, ReasonNetworkRemoved, why, `[{"op":"remove","path":` + templateNetworks + `}]`}},
 		"removed":                    {on, "", storageNet, ruling{Mutated, ReasonNetworkAdded, on + ": " + why, newTemplateAnnotations}},
 		"replaced":                   {on, other, storageNet, ruling{Mutated, ReasonNetworkReplaced, on + ": " + why, addTemplateNetworks}},
-		"unchanged":                  {on, on, storage.Attachment{}, ruling{Unchanged, ReasonUpToDate, "requests " + on, ""}},
+		"unchanged":                  {on, on, multus.Attachment{}, ruling{Unchanged, ReasonUpToDate, "requests " + on, ""}},
 		"other network removed":      {"y@net1," + on, on, storageNet, ruling{Unchanged, ReasonUpToDate, "requests " + on, ""}},
 		"per-volume network removed": {on + "," + team, on, storageNet, ruling{Mutated, ReasonNetworkAdded, team + ": " + why, `[{"op":"add","path":` + templateNetworks + `,"value":"` + on + "," + team + `"}]`}},
 		"stored one is unreadable":   {"[{", on, storageNet, ruling{Unchanged, ReasonUnreadable, "the networks of the stored template could not be read", ""}},
@@ -232,7 +233,7 @@ func TestNothingIsChangedWithoutARecord(t *testing.T) {
 		"client pod": MutateClientPod(view[ClientPod](t, pod), inLonghorn, unknown),
 		"server pod": MutateServerPod(view[ServerPod](t, pod), inLonghorn, nil, unknown),
 		"template":   MutateClientTemplate(view[ClientTemplate](t, `{"spec":{"template":`+pod+`}}`), nil, inLonghorn, unknown),
-		"Service":    MutateService(longhorn.Profile(), view[Service](t, headless), nil, unknown, storage.Request{}),
+		"Service":    MutateService(longhorn.DefaultNames(), view[Service](t, headless), nil, unknown, rwx.Request{}),
 	} {
 		ruling{Unchanged, ReasonNotRecorded, "", ""}.check(t, name, got)
 	}

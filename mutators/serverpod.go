@@ -3,8 +3,10 @@ package mutators
 import (
 	"fmt"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ServerPod is the view of a pod that serves one shared volume.
@@ -26,17 +28,17 @@ type ServerMetadata struct {
 // Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272,
 // harvester#10047; longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
-func MutateServerPod(pod ServerPod, profile storage.Profile, service *storage.Service, record rollout.Record) Result {
+func MutateServerPod(pod ServerPod, profile longhorn.Names, service *rwx.Service, record rollout.Record) Result {
 	if record.Unknown && (service == nil || service.Recorded.IsZero()) {
 		return unchanged(ReasonNotRecorded, "")
 	}
 	places, why := joining(record.Servers), "recorded for servers; the volume has no Service yet"
 	if service != nil {
 		if service.OptOut {
-			return unchanged(ReasonOptOut, fmt.Sprintf("annotation %s of Service %s", storage.OptOutAnnotation, service.Name))
+			return unchanged(ReasonOptOut, fmt.Sprintf("annotation %s of Service %s", rwx.OptOutAnnotation, service.Name))
 		}
 		place := service.Placement(record.Clients)
-		places, why = []storage.Placement{place}, fmt.Sprintf("recorded by Service %s", service.Name)
+		places, why = []multus.Placement{place}, fmt.Sprintf("recorded by Service %s", service.Name)
 		if place.Network.IsZero() {
 			places, why = nil, fmt.Sprintf("Service %s is for the cluster network", service.Name)
 		}

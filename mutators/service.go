@@ -7,8 +7,10 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Service is the view of the Service of a shared volume.
@@ -35,7 +37,7 @@ type Service struct {
 // server that runs already.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
 // longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
-func MutateService(profile storage.Profile, service Service, running *storage.Server, record rollout.Record, request storage.Request) Result {
+func MutateService(profile longhorn.Names, service Service, running *rwx.Server, record rollout.Record, request rwx.Request) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -46,7 +48,7 @@ func MutateService(profile storage.Profile, service Service, running *storage.Se
 	}
 	if running != nil {
 		if !running.IsOn(place.Network) {
-			place = storage.Placement{Network: running.Network}
+			place = multus.Placement{Network: running.Network}
 		}
 		ready, why = true, fmt.Sprintf("server pod %s runs on the network", running.Pod)
 	}
@@ -61,7 +63,7 @@ func MutateService(profile storage.Profile, service Service, running *storage.Se
 }
 
 // waiting says why the volume is not on its requested network, and when it will be.
-func (r Result) waiting(request storage.Request, place storage.Placement) Result {
+func (r Result) waiting(request rwx.Request, place multus.Placement) Result {
 	meanwhile := "the cluster network"
 	if !place.Network.IsZero() {
 		meanwhile = place.Network.Network.String()
@@ -76,22 +78,22 @@ func (r Result) waiting(request storage.Request, place storage.Placement) Result
 	return r.withWarnings(skipped(ReasonVolumeWaits, detail))
 }
 
-func makeHeadless(service Service, place storage.Placement, why string) Result {
+func makeHeadless(service Service, place multus.Placement, why string) Result {
 	network := place.Network
 	annotations, spec := service.Metadata.Annotations, service.Spec
 	switch {
-	case annotations[storage.OptOutAnnotation] == "true":
-		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the volume off network %s", storage.OptOutAnnotation, network))
+	case annotations[rwx.OptOutAnnotation] == "true":
+		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the volume off network %s", rwx.OptOutAnnotation, network))
 	case spec.Type != "" && spec.Type != "ClusterIP":
 		return skipped(ReasonNotClusterIP, fmt.Sprintf("a Service of type %s can't be headless; the volume stays off network %s", spec.Type, network))
-	case spec.ClusterIP != "" && spec.ClusterIP != storage.ClusterIPNone:
+	case spec.ClusterIP != "" && spec.ClusterIP != rwx.ClusterIPNone:
 		return skipped(ReasonFixedAddress, fmt.Sprintf("cluster IP %s was requested; the volume stays off network %s", spec.ClusterIP, network))
 	}
 	patch := recordPlacement(annotations, place, spec.Selector)
 	reason := ReasonRecorded
-	if spec.ClusterIP != storage.ClusterIPNone {
+	if spec.ClusterIP != rwx.ClusterIPNone {
 		reason = ReasonHeadless
-		patch = append(patch, jsonpatch.NewOperation("add", "/spec/clusterIP", storage.ClusterIPNone))
+		patch = append(patch, jsonpatch.NewOperation("add", "/spec/clusterIP", rwx.ClusterIPNone))
 		if len(spec.ClusterIPs) > 0 {
 			patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIPs", nil))
 		}
@@ -107,16 +109,16 @@ func makeHeadless(service Service, place storage.Placement, why string) Result {
 
 // makeClusterIP turns a headless Service of the storage system into its Service for the cluster network. A headless
 // Service with a selector is not the storage system's, and stays.
-func makeClusterIP(profile storage.Profile, service Service) Result {
+func makeClusterIP(profile longhorn.Names, service Service) Result {
 	spec, meta := service.Spec, service.Metadata
 	selector := profile.ServiceSelector(meta.Labels)
 	switch {
-	case spec.ClusterIP != storage.ClusterIPNone || len(spec.Selector) > 0 || len(selector) == 0:
+	case spec.ClusterIP != rwx.ClusterIPNone || len(spec.Selector) > 0 || len(selector) == 0:
 		return unchanged(ReasonNoNetwork, "")
-	case meta.Annotations[storage.OptOutAnnotation] == "true":
-		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the Service headless, though no network is applied", storage.OptOutAnnotation))
+	case meta.Annotations[rwx.OptOutAnnotation] == "true":
+		return skipped(ReasonOptOut, fmt.Sprintf("annotation %s keeps the Service headless, though no network is applied", rwx.OptOutAnnotation))
 	}
-	patch := recordPlacement(meta.Annotations, storage.Placement{}, nil)
+	patch := recordPlacement(meta.Annotations, multus.Placement{}, nil)
 	patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIP", nil))
 	if len(spec.ClusterIPs) > 0 {
 		patch = append(patch, jsonpatch.NewOperation("remove", "/spec/clusterIPs", nil))
@@ -126,15 +128,15 @@ func makeClusterIP(profile storage.Profile, service Service) Result {
 }
 
 // recordPlacement writes the record, and keeps the selector for a later change back to a cluster IP.
-func recordPlacement(annotations map[string]string, place storage.Placement, selector map[string]string) []jsonpatch.Operation {
+func recordPlacement(annotations map[string]string, place multus.Placement, selector map[string]string) []jsonpatch.Operation {
 	want := map[string]string{
-		storage.NetworkAnnotation:   place.Network.String(),
-		storage.AddressesAnnotation: place.Identity.Addresses,
-		storage.MACAnnotation:       place.Identity.MAC,
+		rwx.NetworkAnnotation:   place.Network.String(),
+		rwx.AddressesAnnotation: place.Identity.Addresses,
+		rwx.MACAnnotation:       place.Identity.MAC,
 	}
 	if len(selector) > 0 {
 		if text, err := json.Marshal(selector); err == nil {
-			want[storage.SelectorAnnotation] = string(text)
+			want[rwx.SelectorAnnotation] = string(text)
 		}
 	}
 	if annotations == nil {
@@ -145,7 +147,7 @@ func recordPlacement(annotations map[string]string, place storage.Placement, sel
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", want)}
 	}
 	var patch []jsonpatch.Operation
-	for _, key := range []string{storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation, storage.SelectorAnnotation} {
+	for _, key := range []string{rwx.NetworkAnnotation, rwx.AddressesAnnotation, rwx.MACAnnotation, rwx.SelectorAnnotation} {
 		value, wanted := want[key]
 		have, there := annotations[key]
 		switch {

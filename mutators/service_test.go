@@ -6,9 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 func TestService(t *testing.T) {
@@ -26,8 +27,8 @@ func TestService(t *testing.T) {
 		runs       = "kube-system/storage-net@lhnet1: server pod share-manager-pvc-a runs on the network"
 	)
 	onStorageNet := rollout.Record{Servers: storageNet}
-	notYet := rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []storage.Attachment{teamNet}}
-	byClass := storage.Request{Network: teamNet.Network, Source: "StorageClass fast"}
+	notYet := rollout.Record{Clients: storageNet, Servers: storageNet, VolumeClients: []multus.Attachment{teamNet}}
+	byClass := rwx.Request{Network: teamNet.Network, Source: "StorageClass fast"}
 	patched := func(reason, why string, operations ...string) ruling {
 		return ruling{Mutated, reason, why, "[" + strings.Join(operations, ",") + "]"}
 	}
@@ -39,8 +40,8 @@ func TestService(t *testing.T) {
 	for name, test := range map[string]struct {
 		service  string
 		record   rollout.Record
-		running  *storage.Server
-		request  storage.Request
+		running  *rwx.Server
+		request  rwx.Request
 		want     ruling
 		warnings []string
 	}{
@@ -54,10 +55,10 @@ func TestService(t *testing.T) {
 			want: ruling{Unchanged, ReasonUpToDate, "headless, for kube-system/storage-net@lhnet1", ""}},
 		"only clusterIPs": {service: `{"metadata":{"annotations":{}},"spec":{"clusterIPs":["10.0.0.9"]}}`, record: onStorageNet,
 			want: patched(ReasonHeadless, newServers, record, headless, `{"op":"remove","path":"/spec/clusterIPs"}`)},
-		"server runs on a network": {service: empty, running: &storage.Server{Pod: pod, Network: storageNet}, want: patched(ReasonHeadless, runs, record, headless)},
-		"server runs on both networks": {service: empty, record: onStorageNet, running: &storage.Server{Pod: pod, Network: backupNet, Networks: []storage.Attachment{backupNet, storageNet}},
+		"server runs on a network": {service: empty, running: &rwx.Server{Pod: pod, Network: storageNet}, want: patched(ReasonHeadless, runs, record, headless)},
+		"server runs on both networks": {service: empty, record: onStorageNet, running: &rwx.Server{Pod: pod, Network: backupNet, Networks: []multus.Attachment{backupNet, storageNet}},
 			want: patched(ReasonHeadless, runs, record, headless)},
-		"server runs on the cluster network": {service: `{"spec":{}}`, running: &storage.Server{Pod: pod}, record: onStorageNet, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
+		"server runs on the cluster network": {service: `{"spec":{}}`, running: &rwx.Server{Pod: pod}, record: onStorageNet, want: ruling{Unchanged, ReasonNoNetwork, "", ""}},
 		"headless by a value not applied": {service: `{"metadata":{"labels":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP","clusterIP":"None","clusterIPs":["None"]}}`,
 			want: patched(ReasonClusterIP, noServers, `{"op":"remove","path":"/spec/clusterIP"},{"op":"remove","path":"/spec/clusterIPs"},{"op":"add","path":"/spec/selector","value":{"longhorn.io/managed-by":"longhorn-manager","longhorn.io/share-manager":"pvc-a"}}`)},
 		"headless by a value not applied, recorded": {service: `{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"},"annotations":{"fairlead.io/network":"kube-system/storage-net@lhnet1"}},"spec":{"clusterIP":"None"}}`,
@@ -72,7 +73,7 @@ func TestService(t *testing.T) {
 		"opted out": {service: `{"metadata":{"annotations":{"fairlead.io/opt-out":"true"}},"spec":{}}`, record: onStorageNet,
 			want: skip(ReasonOptOut, "annotation fairlead.io/opt-out keeps the volume off "+network)},
 		"fixed addresses on the default network": {service: annotated(``), record: onStorageNet,
-			request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
+			request: rwx.Request{Identity: multus.Identity{Addresses: "10.0.0.9/24", MAC: "02:00:00:00:00:01"}},
 			want:    patched(ReasonRecorded, newServers, record, `{"op":"add","path":"/metadata/annotations/fairlead.io~1addresses","value":"10.0.0.9/24"},{"op":"add","path":"/metadata/annotations/fairlead.io~1mac","value":"02:00:00:00:00:01"}`)},
 		"addresses no longer fixed": {service: annotated(`"fairlead.io/network":"kube-system/storage-net@lhnet1","fairlead.io/addresses":"10.0.0.9/24"`), record: onStorageNet,
 			want: patched(ReasonRecorded, newServers, `{"op":"remove","path":"/metadata/annotations/fairlead.io~1addresses"}`)},
@@ -85,12 +86,12 @@ func TestService(t *testing.T) {
 		"clients have to join": {service: empty, record: notYet, request: byClass, want: patched(ReasonHeadless, newServers, record, headless),
 			warnings: []string{"volume waits for its network: " + requests + "kube-system/storage-net" + joined}},
 		"clients have to join from the cluster network": {service: empty, request: byClass, want: skip(ReasonVolumeWaits, requests+"the cluster network"+joined)},
-		"per-volume network, server runs elsewhere": {service: empty, record: onBoth, request: byClass, running: &storage.Server{Pod: pod, Network: storageNet},
+		"per-volume network, server runs elsewhere": {service: empty, record: onBoth, request: byClass, running: &rwx.Server{Pod: pod, Network: storageNet},
 			want: patched(ReasonHeadless, runs, record, headless)},
-		"malformed request": {service: empty, record: onBoth, request: storage.Request{Problem: "annotation x of y: z"}, want: patched(ReasonHeadless, newServers, record, headless),
+		"malformed request": {service: empty, record: onBoth, request: rwx.Request{Problem: "annotation x of y: z"}, want: patched(ReasonHeadless, newServers, record, headless),
 			warnings: []string{"volume waits for its network: annotation x of y: z; the volume stays on kube-system/storage-net"}},
 	} {
-		test.want.check(t, name, MutateService(longhorn.Profile(), view[Service](t, test.service), test.running, test.record, test.request), test.warnings...)
+		test.want.check(t, name, MutateService(longhorn.DefaultNames(), view[Service](t, test.service), test.running, test.record, test.request), test.warnings...)
 	}
 }
 
@@ -109,16 +110,16 @@ func TestServicePatchesAreMinimalAndIdempotent(t *testing.T) {
 			some("clusterIPs", nil, []any{}, []any{"10.0.0.9"})
 		}
 		metadata := map[string]any{"name": "pvc-a"}
-		if annotations := genAnnotations(t, storage.NetworkAnnotation, "", "x", storageNet.String(), backupNet.String()); annotations != nil {
+		if annotations := genAnnotations(t, rwx.NetworkAnnotation, "", "x", storageNet.String(), backupNet.String()); annotations != nil {
 			metadata["annotations"] = annotations
 		}
-		network := rapid.SampledFrom([]storage.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
-		identity := rapid.SampledFrom([]storage.Identity{{}, {Addresses: "10.0.0.9/24"}, {MAC: "02:00:00:00:00:01"}}).Draw(t, "fixed")
+		network := rapid.SampledFrom([]multus.Attachment{{}, storageNet, backupNet}).Draw(t, "network")
+		identity := rapid.SampledFrom([]multus.Identity{{}, {Addresses: "10.0.0.9/24"}, {MAC: "02:00:00:00:00:01"}}).Draw(t, "fixed")
 		checkMinimal(t, map[string]any{"metadata": metadata, "spec": spec}, func(s Service) Result {
-			return MutateService(longhorn.Profile(), s, nil, rollout.Record{Servers: network}, storage.Request{Identity: identity})
+			return MutateService(longhorn.DefaultNames(), s, nil, rollout.Record{Servers: network}, rwx.Request{Identity: identity})
 		},
-			[]string{"metadata", "annotations", storage.NetworkAnnotation}, []string{"metadata", "annotations", storage.SelectorAnnotation},
-			[]string{"metadata", "annotations", storage.AddressesAnnotation}, []string{"metadata", "annotations", storage.MACAnnotation},
+			[]string{"metadata", "annotations", rwx.NetworkAnnotation}, []string{"metadata", "annotations", rwx.SelectorAnnotation},
+			[]string{"metadata", "annotations", rwx.AddressesAnnotation}, []string{"metadata", "annotations", rwx.MACAnnotation},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"}, []string{"spec", "selector"})
 	})
 }

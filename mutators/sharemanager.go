@@ -5,7 +5,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // ShareManager is the view of Longhorn's ShareManager.
@@ -24,22 +24,22 @@ type ShareManager struct {
 // Objects: sharemanagers.longhorn.io/status, in the profile's namespace.
 // Condition: the endpoint is set; Longhorn empties it while the share is down.
 // Source: proposal "Storage Network For RWX Volume", Service.
-func MutateShareManager(sm ShareManager, namespace string, service *storage.Service, clusterDomain string) Result {
+func MutateShareManager(sm ShareManager, namespace string, service *rwx.Service, clusterDomain string) Result {
 	endpoint := sm.Status.Endpoint
 	if endpoint == "" {
 		return unchanged(ReasonNoEndpoint, "")
 	}
 	volume := sm.Metadata.Name
 	if service == nil {
-		if storage.EndpointHost(endpoint) != storage.ClusterIPNone {
+		if rwx.EndpointHost(endpoint) != rwx.ClusterIPNone {
 			return unchanged(ReasonUpToDate, "the volume has no Service")
 		}
 		// Longhorn read None from a headless Service that is gone now.
-		service = &storage.Service{Name: volume, Namespace: namespace, Volume: volume, ClusterIP: storage.ClusterIPNone}
+		service = &rwx.Service{Name: volume, Namespace: namespace, Volume: volume, ClusterIP: rwx.ClusterIPNone}
 	}
-	want, ok := storage.Endpoint(*service, clusterDomain)
-	if !ok && storage.EndpointHost(endpoint) == storage.ClusterIPNone {
-		want, ok = storage.ServiceEndpoint(service.Name, namespace, clusterDomain, volume), true
+	want, ok := rwx.Endpoint(*service, clusterDomain)
+	if !ok && rwx.EndpointHost(endpoint) == rwx.ClusterIPNone {
+		want, ok = rwx.ServiceEndpoint(service.Name, namespace, clusterDomain, volume), true
 	}
 	if !ok {
 		return unchanged(ReasonServiceIsUnready, "")

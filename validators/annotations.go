@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // AnnotationPrefix begins the keys of all annotations of Fairlead.
@@ -15,14 +15,14 @@ const AnnotationPrefix = "fairlead.io/"
 
 // userAnnotations are the annotations that people write.
 func userAnnotations() []string {
-	return append(storage.VolumeAnnotations(), storage.OptOutAnnotation, taint.NoTaintAnnotation)
+	return append(rwx.VolumeAnnotations(), rwx.OptOutAnnotation, taint.NoTaintAnnotation)
 }
 
 // fairleadAnnotations are the annotations that Fairlead writes on the objects that CheckAnnotations sees.
 func fairleadAnnotations() []string {
 	return []string{
-		storage.StrategyAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation,
-		storage.MACAnnotation, storage.SelectorAnnotation, storage.NamespaceAnnotation,
+		rwx.StrategyAnnotation, rwx.NetworkAnnotation, rwx.AddressesAnnotation,
+		rwx.MACAnnotation, rwx.SelectorAnnotation, rwx.NamespaceAnnotation,
 	}
 }
 

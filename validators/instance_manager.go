@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // InstanceManagerPod is the view of an instance manager's pod.
@@ -32,15 +34,6 @@ func (p InstanceManagerPod) IsReady() bool {
 	return p.Metadata.DeletionTimestamp == "" && slices.Contains(p.Status.Conditions, PodCondition{"Ready", "True"})
 }
 
-// InstanceManagerFacts are the live facts about the instance manager of a pod.
-type InstanceManagerFacts struct {
-	// Running: the instance manager exists, is not being deleted, and is in state running.
-	Running   bool
-	NodeReady bool
-	// Instance is an engine or replica of the attached Volume in the instance manager. Both are empty if there is none.
-	Instance, Volume string
-}
-
 // ValidateInstanceManagerDeletion refuses to restart an instance manager that serves an attached volume.
 // The pod may be deleted if the pod or the node is not Ready, or if the instance manager does not run.
 //
@@ -49,7 +42,7 @@ type InstanceManagerFacts struct {
 // Source: longhorn-manager controller/setting_controller.go, updateCNI: the sync of an RWX network setting
 // passes the gate of that setting alone, and deletes every instance manager that storage-network waits for.
 // Longhorn's instance manager controller (areDangerZoneSettingsSyncedToIMPod) deletes none with an instance running.
-func ValidateInstanceManagerDeletion(p InstanceManagerPod, facts InstanceManagerFacts) Verdict {
+func ValidateInstanceManagerDeletion(p InstanceManagerPod, facts planner.InstanceManagerFacts) Verdict {
 	if !p.IsReady() || !facts.NodeReady || !facts.Running {
 		return Verdict{Reason: ReasonMayBeReplaced}
 	}

@@ -1,12 +1,16 @@
 package validators
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
+)
 
 func TestInstanceManagerDeletion(t *testing.T) {
 	const inUse = "metadata.name: Forbidden: instance manager instance-manager-1 on node-1 runs pvc-a-e-0 of volume pvc-a, which is attached; the pod is restarted when the instance manager runs no engine or replica. " +
 		"To restart the pod now, delete it with your own account"
 	type pod = InstanceManagerPod
-	type facts = InstanceManagerFacts
+	type facts = planner.InstanceManagerFacts
 	for name, test := range map[string]struct {
 		change   func(*pod, *facts)
 		reason   string

@@ -8,9 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // NetworkDefinition is the view of a NetworkAttachmentDefinition.
@@ -25,21 +28,21 @@ type NetworkDefinition struct {
 
 // NetworkFacts say who uses networks in one profile, read live.
 type NetworkFacts struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	Values  catalog.Values
 	Rollout rollout.Rollout
 	// Requests of volumes, by their names.
-	Requests map[string]storage.Request
+	Requests map[string]rwx.Request
 	// Classes that name networks, by their names.
-	Classes map[string]storage.Network
-	Policy  Strictness
+	Classes map[string]multus.Network
+	Policy  settings.Strictness
 }
 
 // ValidateNetwork warns of the change or deletion of a NetworkAttachmentDefinition that is in use, and says what uses the
 // network. With policy Refuse, the change is refused. The config is nil if the network is deleted.
 //
 // Objects: NetworkAttachmentDefinitions whose config changes or that are deleted.
-func ValidateNetwork(network storage.Network, config *string, profiles []NetworkFacts) Verdict {
+func ValidateNetwork(network multus.Network, config *string, profiles []NetworkFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	for _, facts := range profiles {
 		uses := facts.uses(network)
@@ -50,11 +53,11 @@ func ValidateNetwork(network storage.Network, config *string, profiles []Network
 		consequence := "pods keep the old configuration until they restart"
 		if config == nil {
 			consequence = "pods that request the network do not start until it is created again"
-		} else if !storage.IsCNI(*config) {
+		} else if !multus.IsCNI(*config) {
 			consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 		}
 		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
-		if facts.Policy == Refuse {
+		if facts.Policy == settings.Refuse {
 			v.Problems = append(v.Problems, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network first"))
 			continue
 		}
@@ -63,14 +66,14 @@ func ValidateNetwork(network storage.Network, config *string, profiles []Network
 	return v
 }
 
-func (f NetworkFacts) uses(network storage.Network) []string {
+func (f NetworkFacts) uses(network multus.Network) []string {
 	var uses []string
 	for _, name := range []catalog.Name{catalog.StorageNetwork, catalog.EndpointNetworkForRWX} {
-		if named, err := storage.ParseNetwork(f.Values[name].Text); err == nil && named == network {
+		if named, err := multus.ParseNetwork(f.Values[name].Text); err == nil && named == network {
 			uses = append(uses, "setting "+string(name))
 		}
 	}
-	isOn := func(a storage.Attachment) bool { return a.Network == network }
+	isOn := func(a multus.Attachment) bool { return a.Network == network }
 	clients := 0
 	for _, c := range f.Rollout.Clients {
 		if isOn(c.Network) || slices.ContainsFunc(c.Networks, isOn) || slices.ContainsFunc(c.VolumeNetworks, isOn) {

@@ -5,13 +5,15 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
-var both = []storage.Attachment{backupNet, storageNet}
+var both = []multus.Attachment{backupNet, storageNet}
 
 func TestNetworkInUse(t *testing.T) {
 	const (
@@ -25,25 +27,25 @@ func TestNetworkInUse(t *testing.T) {
 		Values: catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn"),
 		Rollout: rollout.Rollout{
 			Record:  rollout.Record{Clients: storageNet, Servers: storageNet},
-			Clients: []storage.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
-			Services: []storage.Service{
+			Clients: []rwx.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
+			Services: []rwx.Service{
 				{Volume: "pvc-c", ClusterIP: "None", Recorded: storageNet}, {Volume: "pvc-b", ClusterIP: "None"},
 				{Volume: "pvc-x", ClusterIP: "10.0.0.1", Recorded: storageNet}, {Volume: "pvc-y", ClusterIP: "None", Recorded: backupNet},
 			},
-			Servers: []storage.Server{{Volume: "pvc-d", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
+			Servers: []rwx.Server{{Volume: "pvc-d", Network: storageNet}, {Volume: "pvc-a", Network: backupNet, Networks: both}, {Volume: "pvc-z", Network: backupNet}},
 		},
 	}
 	strictInUse := inUse
-	strictInUse.Policy = Refuse
+	strictInUse.Policy = settings.Refuse
 	otherUsed := NetworkFacts{
 		Values:  catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn"),
-		Rollout: rollout.Rollout{Clients: []storage.Client{{Network: backupNet}}},
+		Rollout: rollout.Rollout{Clients: []rwx.Client{{Network: backupNet}}},
 	}
 	named := NetworkFacts{Values: catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")}
 	perVolume := NetworkFacts{
-		Rollout:  rollout.Rollout{Clients: []storage.Client{{VolumeNetworks: []storage.Attachment{storageNet}}, {}}},
-		Requests: map[string]storage.Request{"pvc-b": {Network: storageNet.Network}, "pvc-c": {}},
-		Classes:  map[string]storage.Network{"fast": storageNet.Network, "slow": backupNet.Network},
+		Rollout:  rollout.Rollout{Clients: []rwx.Client{{VolumeNetworks: []multus.Attachment{storageNet}}, {}}},
+		Requests: map[string]rwx.Request{"pvc-b": {Network: storageNet.Network}, "pvc-c": {}},
+		Classes:  map[string]multus.Network{"fast": storageNet.Network, "slow": backupNet.Network},
 	}
 	for name, test := range map[string]struct {
 		facts              NetworkFacts
@@ -64,7 +66,7 @@ func TestNetworkInUse(t *testing.T) {
 		"per-volume network":       {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.facts.Profile = longhorn.Profile()
+			test.facts.Profile = longhorn.DefaultNames()
 			reason := ReasonInUse
 			if len(test.problems)+len(test.warnings) == 0 {
 				reason = ReasonValid
@@ -79,10 +81,10 @@ func TestNetworkInUse(t *testing.T) {
 }
 
 func TestAllProfilesThatUseNetworkAreNamed(t *testing.T) {
-	used := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse, Rollout: rollout.Rollout{Clients: []storage.Client{{Network: storageNet}}}}
+	used := NetworkFacts{Profile: longhorn.DefaultNames(), Policy: settings.Refuse, Rollout: rollout.Rollout{Clients: []rwx.Client{{Network: storageNet}}}}
 	other := used
 	other.Profile.Name = "rook-ceph"
-	unused := NetworkFacts{Profile: longhorn.Profile(), Policy: Refuse}
+	unused := NetworkFacts{Profile: longhorn.DefaultNames(), Policy: settings.Refuse}
 	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network first"
 	checkVerdict(t, ValidateNetwork(storageNet.Network, ptr.To(""), []NetworkFacts{used, unused, other}), ReasonInUse, []string{
 		"spec.config: Forbidden: network kube-system/storage-net is in use by longhorn: " + why,

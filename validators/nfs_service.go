@@ -6,7 +6,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // NFSService is the view of an NFSService that is changed or deleted.
@@ -25,7 +25,7 @@ func (s NFSService) object() *v1alpha1.NFSService {
 
 // ChangesPort reports whether an update changes the port that clients mount.
 func (s NFSService) ChangesPort(old NFSService) bool {
-	return spec.PortOf(s.object()) != spec.PortOf(old.object())
+	return definition.PortOf(s.object()) != definition.PortOf(old.object())
 }
 
 // ValidateNFSService checks what the schema of NFSServices does not: addresses, shares, mount options, and that the port stays
@@ -38,10 +38,10 @@ func (s NFSService) ChangesPort(old NFSService) bool {
 // Source: "GKE NFS LoadBalancer CSI driver for Kubernetes" (which only checks that --ip-addresses is set); NFSServiceSpec.
 func ValidateNFSService(s NFSService, old *NFSService, mounted bool) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	_, problems := spec.Read(s.object())
+	_, problems := definition.Read(s.object())
 	if old != nil {
-		problems = append(problems, spec.CheckUpdate(old.object(), s.object(), mounted)...)
-		v.Warnings = spec.UpdateWarnings(old.object(), s.object())
+		problems = append(problems, definition.CheckUpdate(old.object(), s.object(), mounted)...)
+		v.Warnings = definition.UpdateWarnings(old.object(), s.object())
 	}
 	if len(problems) > 0 {
 		v.refuse(ReasonInvalidNFSService, fieldErrors(problems)...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
@@ -56,13 +56,13 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 	if facts.KeyProblem != nil {
 		problems.Add(attributesPath+"["+volume.ServiceAttribute+"]", "%s", facts.KeyProblem)
 	}
-	var service *spec.Service
+	var service *definition.Service
 	if facts.Service != nil {
-		known, _ := spec.Read(facts.Service)
+		known, _ := definition.Read(facts.Service)
 		service = &known
 		problems = append(problems, checkPort(read, known)...)
 	}
-	problems = append(problems, spec.CheckMount(mountOptionsPath, read.Options, service, facts.Statd)...)
+	problems = append(problems, definition.CheckMount(mountOptionsPath, read.Options, service, facts.Statd)...)
 	if len(problems) > 0 {
 		v.refuse(ReasonInvalidNFSVolume, fieldErrors(problems)...)
 		return v
@@ -80,7 +80,7 @@ func isOnlyRead(accessModes []string) bool {
 }
 
 // checkPort reports an option port= that is not the service's. With PerNode, each backend may have its own port.
-func checkPort(read volume.Volume, service spec.Service) nfs.Problems {
+func checkPort(read volume.Volume, service definition.Service) nfs.Problems {
 	if service.Exposure == nfs.PerNode {
 		return nil
 	}

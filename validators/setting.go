@@ -6,8 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // Setting is the view of a setting of the storage system or of Fairlead.
@@ -24,11 +25,11 @@ type Setting struct {
 // SettingFacts are the live facts about a change of a setting.
 type SettingFacts struct {
 	// Facts of the plan, as they were before the change.
-	plan.Facts
+	planner.Facts
 	// Own: the setting is Fairlead's own, not the storage system's.
 	Own bool
 	// MissingPolicy for a value that names a network that does not exist.
-	MissingPolicy Strictness
+	MissingPolicy settings.Strictness
 	// Defaults are the values, by name, that the storage system writes into its settings at each start.
 	Defaults map[string]string
 	// Applies is false with duty settings: guard. Verdicts then do not say what Fairlead will do.

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // refuseImpossible refuses values that could never be applied.
@@ -21,7 +21,7 @@ func (v *Verdict) refuseImpossible(d catalog.Definition, before, after SettingFa
 		v.refuseMissingClass(normal, after)
 	case catalog.V1DataEngine, catalog.V2DataEngine:
 		if normal == "false" {
-			v.refuseEngineOff(plan.EngineOf(d.Name), after)
+			v.refuseEngineOff(planner.EngineOf(d.Name), after)
 		}
 	case catalog.DisableSnapshotPurge:
 		v.refuseWithCleanUp(normal, after)
@@ -108,7 +108,7 @@ func toleratesAny(t corev1.Toleration, nodes catalog.Nodes) bool {
 		return true // tolerates every taint
 	}
 	for _, node := range nodes {
-		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return plan.Tolerates(t, taint) }) {
+		if slices.ContainsFunc(node.Taints, func(taint corev1.Taint) bool { return planner.Tolerates(t, taint) }) {
 			return true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
@@ -35,7 +35,7 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	if before.Values[d.Name] == after.Values[d.Name] {
 		return
 	}
-	plan := plan.Foresee(after.Facts)
+	plan := planner.Foresee(after.Facts)
 	if before.Applies {
 		if before.Idle {
 			v.warn("no controller of Fairlead leads now: nothing is applied until one does; fairlead check says what is wrong")
@@ -51,7 +51,7 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 }
 
 // announce says what happens to the components, in the words of the plan.
-func (v *Verdict) announce(d catalog.Definition, plan plan.Plan) {
+func (v *Verdict) announce(d catalog.Definition, plan planner.Plan) {
 	change, _ := plan.Setting(d.Name)
 	if change.Effect == "" {
 		return
@@ -108,7 +108,7 @@ func (v *Verdict) warnGuarded(d catalog.Definition, facts SettingFacts) {
 // refuseEngineOff keeps a data engine on while its volumes are attached: no instance manager would be left to serve them.
 // The proposal leaves this check to the webhook.
 func (v *Verdict) refuseEngineOff(engine string, after SettingFacts) {
-	attached := plan.AttachedVolumes(after.Rollout.Volumes, engine)
+	attached := planner.AttachedVolumes(after.Rollout.Volumes, engine)
 	if len(attached) == 0 {
 		return
 	}

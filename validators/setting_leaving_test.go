@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -43,13 +43,13 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true}
-			facts.Profile, facts.Components = longhorn.Profile(), test.managers
+			facts.Profile, facts.Components = longhorn.DefaultNames(), test.managers
 			facts.SystemValues = values{catalog.StorageNetwork: test.was}
 			if !test.detached {
-				facts.Rollout.Volumes = []storage.Volume{webVolume}
+				facts.Rollout.Volumes = []rwx.Volume{webVolume}
 			}
 			if test.starting {
-				facts.Rollout.Volumes = []storage.Volume{{Name: "pvc-0", Attached: true}, webVolume}
+				facts.Rollout.Volumes = []rwx.Volume{{Name: "pvc-0", Attached: true}, webVolume}
 			}
 			v := ValidateSetting(settingOf(catalog.StorageNetwork, test.is), nil, facts)
 			if refused := v.Reason == ReasonReplicasOnNetwork; refused != test.refused || refused != (len(v.Problems) > 0) {

@@ -4,20 +4,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Seen with longhorn-manager v1.7.2: after the change, no pod that starts can mount.
 func TestLeavingNetworkWarnsOfFailingMounts(t *testing.T) {
-	onNetwork := storage.Service{Name: "pvc-117d3553", Volume: "pvc-117d3553", ClusterIP: storage.ClusterIPNone, Recorded: storageNet}
-	onCluster := storage.Service{Name: "pvc-117d3553", Volume: "pvc-117d3553", ClusterIP: "10.96.0.9"}
+	onNetwork := rwx.Service{Name: "pvc-117d3553", Volume: "pvc-117d3553", ClusterIP: rwx.ClusterIPNone, Recorded: storageNet}
+	onCluster := rwx.Service{Name: "pvc-117d3553", Volume: "pvc-117d3553", ClusterIP: "10.96.0.9"}
 	for name, test := range map[string]struct {
 		was, is          string
-		service          storage.Service
+		service          rwx.Service
 		attached, warned bool
 	}{
 		"served on the network":         {"true", "false", onNetwork, true, true},
@@ -28,12 +28,12 @@ func TestLeavingNetworkWarnsOfFailingMounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true}
-			facts.Profile = longhorn.Profile()
+			facts.Profile = longhorn.DefaultNames()
 			facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net", catalog.StorageNetworkForRWX: test.was}
-			facts.Rollout.Volumes = []storage.Volume{webVolume}
+			facts.Rollout.Volumes = []rwx.Volume{webVolume}
 			facts.Rollout.Volumes[0].Attached = test.attached
 			facts.Rollout.Record = rollout.Record{Clients: storageNet, Servers: storageNet}
-			facts.Rollout.Services = []storage.Service{test.service}
+			facts.Rollout.Services = []rwx.Service{test.service}
 			v := ValidateSetting(settingOf(catalog.StorageNetworkForRWX, test.is), nil, facts)
 			warned := strings.Contains(strings.Join(v.Warnings, "\n"), "Pods that start cannot mount pvc-117d3553")
 			must.True(t, warned == test.warned && len(v.Problems) == 0, "%q, %v", v.Warnings, v.Problems)

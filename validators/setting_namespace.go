@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // ValidateSettingNamespace refuses a setting of Fairlead's own group in a namespace from which no profile reads settings.
@@ -15,8 +15,8 @@ import (
 //
 // Objects: settings.fairlead.io outside the namespaces of all profiles, created or with another value. Deletions and
 // changes of labels are not sent.
-func ValidateSettingNamespace(name, namespace string, profiles []storage.Profile) Verdict {
-	if slices.ContainsFunc(profiles, func(p storage.Profile) bool { return p.Namespace == namespace }) {
+func ValidateSettingNamespace(name, namespace string, profiles []longhorn.Names) Verdict {
+	if slices.ContainsFunc(profiles, func(p longhorn.Names) bool { return p.Namespace == namespace }) {
 		return Verdict{Reason: ReasonValid}
 	}
 	var served []string

@@ -7,11 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // situation is the idle cluster with a change.
@@ -29,7 +31,7 @@ func (s situation) facts() SettingFacts {
 	return c.SettingFacts
 }
 
-var webVolume = storage.Volume{Name: "pvc-117d3553", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
+var webVolume = rwx.Volume{Name: "pvc-117d3553", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
 
 var (
 	// idle is Longhorn 1.7 on three nodes as it is installed, with the v2 data engine on. No volume is attached.
@@ -42,7 +44,7 @@ var (
 	})
 	attachedV2  = with("v2 volume attached", func(c *cluster) { c.attach("pvc-2", catalog.EngineV2, "node-3", "node-3") })
 	attachedRWX = with("RWX volume attached", func(c *cluster) {
-		c.Rollout.Volumes = append(c.Rollout.Volumes, storage.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
+		c.Rollout.Volumes = append(c.Rollout.Volumes, rwx.Volume{Name: "pvc-rwx", Shared: true, Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}})
 		c.use("im-v1-node-2", "pvc-rwx-e-0")
 		c.add(catalog.Component{Kind: catalog.ShareManager, Name: "share-manager-pvc-rwx", Node: "node-2", Uses: []string{"pvc-rwx"}})
 	})
@@ -65,7 +67,7 @@ var (
 		c.Components = slices.DeleteFunc(c.Components, func(c catalog.Component) bool { return c.Engine == catalog.EngineV2 })
 	})
 	// strict refuses networks that do not exist. None does.
-	strict = with("strict, network missing", func(c *cluster) { c.MissingPolicy = Refuse })
+	strict = with("strict, network missing", func(c *cluster) { c.MissingPolicy = settings.Refuse })
 
 	noNode        = with("no node", func(c *cluster) { c.Nodes = nil })
 	effectOmitted = with("effects omitted", func(c *cluster) { c.OmitEffect = true })
@@ -116,16 +118,16 @@ type cluster struct{ SettingFacts }
 
 func idleCluster() *cluster {
 	c := &cluster{SettingFacts{
-		Facts: plan.Facts{
+		Facts: planner.Facts{
 			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
-			Profile: longhorn.Profile(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]plan.Reported{},
+			Profile: longhorn.DefaultNames(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]planner.Reported{},
 			Rollout: rollout.Rollout{
 				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
-				Networks:  map[storage.Network]bool{storageNet.Network: true, backupNet.Network: true},
+				Networks:  map[multus.Network]bool{storageNet.Network: true, backupNet.Network: true},
 			},
 			Classes: map[string]bool{"longhorn-critical": true, "system-cluster-critical": true, "system-node-critical": true},
 		},
-		Applies: true, MissingPolicy: Warn,
+		Applies: true, MissingPolicy: settings.Warn,
 	}}
 	for _, d := range catalog.DangerZone() {
 		if _, set := c.SystemValues[d.Name]; !set && in17(d) {
@@ -134,11 +136,11 @@ func idleCluster() *cluster {
 	}
 	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues, c.Profile.Name)
 	for name, value := range c.Values {
-		c.Reported[name] = plan.Reported{Rolled: &value.Text, Applied: true}
+		c.Reported[name] = planner.Reported{Rolled: &value.Text, Applied: true}
 	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("node-%d", i)
-		c.Rollout.Clients = append(c.Rollout.Clients, storage.Client{Pod: "csi-" + name, Node: name, Ready: true, Revision: "1"})
+		c.Rollout.Clients = append(c.Rollout.Clients, rwx.Client{Pod: "csi-" + name, Node: name, Ready: true, Revision: "1"})
 		c.Nodes[name] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 4000, AllocatableHugepagesMiB: 8192, Labels: map[string]string{"kubernetes.io/hostname": name, "disktype": "ssd"}}
 	}
 	labelled := c.Nodes["node-1"]
@@ -179,7 +181,7 @@ func (c *cluster) add(component catalog.Component) {
 
 // attach a volume on a node, with its one replica on another or the same.
 func (c *cluster) attach(volume, engine, node, replica string) {
-	c.Rollout.Volumes = append(c.Rollout.Volumes, storage.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
+	c.Rollout.Volumes = append(c.Rollout.Volumes, rwx.Volume{Name: volume, Attached: true, Engine: engine, Nodes: []string{node}, Workloads: []string{"default/db-0"}})
 	c.use(fmt.Sprintf("im-%s-%s", engine, node), volume+"-e-0")
 	c.use(fmt.Sprintf("im-%s-%s", engine, replica), volume+"-r-0")
 }
@@ -190,7 +192,7 @@ func (c *cluster) use(component, instance string) {
 }
 
 // join puts clients and servers on a network.
-func (c *cluster) join(network storage.Attachment) {
+func (c *cluster) join(network multus.Attachment) {
 	c.Rollout.Record = rollout.Record{Clients: network, Servers: network}
 	c.Rollout.DaemonSet.Network = network
 	for i := range c.Rollout.Clients {

@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // refuseLeaving keeps storage-network on the network of instance managers in use. Longhorn finds the addresses of running
@@ -23,11 +23,11 @@ import (
 // Source: longhorn-manager datastore/kubernetes.go, GetStorageIPFromPod (v1.7.2, v1.8.1,
 // v1.10.0) and GetIPFromPodByCNISetting (v1.12.0); seen with v1.7.2.
 func (v *Verdict) refuseLeaving(before SettingFacts) {
-	network, err := storage.ParseNetwork(before.SystemValues[catalog.StorageNetwork])
+	network, err := multus.ParseNetwork(before.SystemValues[catalog.StorageNetwork])
 	if err != nil || network.IsZero() {
 		return
 	}
-	left := storage.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
+	left := multus.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
 	var managers []catalog.Component
 	for _, c := range before.Components {
 		if c.Kind == catalog.InstanceManager {
@@ -35,7 +35,7 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 		}
 	}
 	starting := false
-	attached := plan.AttachedVolumes(before.Rollout.Volumes)
+	attached := planner.AttachedVolumes(before.Rollout.Volumes)
 	for _, b := range attached {
 		starting = starting || !slices.ContainsFunc(managers, func(c catalog.Component) bool { return runs(c, b.Name) })
 	}
@@ -60,7 +60,7 @@ func runs(c catalog.Component, volume string) bool {
 
 // warnUnrestarted says that an RWX network setting restarts no instance manager. Longhorn's sync of the setting deletes the
 // instance managers that storage-network waits for; ValidateInstanceManagerDeletion keeps those in use.
-func (v *Verdict) warnUnrestarted(d catalog.Definition, plan plan.Plan, system string) {
+func (v *Verdict) warnUnrestarted(d catalog.Definition, plan planner.Plan, system string) {
 	if d.Gate != catalog.SharedVolumesDetached {
 		return
 	}

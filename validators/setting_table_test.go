@@ -8,9 +8,10 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -133,7 +134,7 @@ var settingTable = slices.Concat(
 		}), forRWX(clientsOnHost), networkRestarts),
 		applies("kube-system/storage-net", with("endpoint network malformed", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "ns/" }), malformedEndpoint, networkRestarts),
 		invalid("kube-system", idle, notANetwork+inCluster+orCluster),
-		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[storage.Network]bool{} }), notANetwork+" (no network exists yet)"+orCluster),
+		invalid("x", with("no networks", func(c *cluster) { c.Rollout.Networks = map[multus.Network]bool{} }), notANetwork+" (no network exists yet)"+orCluster),
 		invalid("x", networksNamed(8), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7)"+orCluster),
 		invalid("x", with("networks unknown", func(c *cluster) { c.Rollout.Networks = nil }), notANetwork+orCluster),
 		invalid("x", networksNamed(10), notANetwork+" (in this cluster: ns/0, ns/1, ns/2, ns/3, ns/4, ns/5, ns/6, ns/7, and 2 more)"+orCluster),
@@ -172,7 +173,7 @@ var settingTable = slices.Concat(
 		valid("kube-system/backup-net", guarding, "Fairlead only checks settings here, and longhorn applies its own settings: set endpoint-network-for-rwx-volume in settings.longhorn.io too"),
 		waits("kube-system/new", idle, noSuchNetwork, "accepted; waiting: there is no NetworkAttachmentDefinition kube-system/new, and pods on it do not start: create it, or choose another network. Then 3 CSI plugin pods restart."),
 		refused(ReasonNoSuchNetwork, "kube-system/new", strict, `value: Invalid value: "kube-system/new": `+noSuchNetwork),
-		applies("kube-system/new", with("strict, networks unknown", func(c *cluster) { c.MissingPolicy, c.Rollout.Networks = Refuse, nil }), clientsRestart),
+		applies("kube-system/new", with("strict, networks unknown", func(c *cluster) { c.MissingPolicy, c.Rollout.Networks = settings.Refuse, nil }), clientsRestart),
 		valid("", strict),
 		invalid("/nad", idle, notANetwork+`: namespace "" is not a DNS label`+inCluster+orCluster),
 	),
@@ -411,7 +412,7 @@ func TestSettingDeletionTable(t *testing.T) {
 	})
 	probeSet := with("value set", func(c *cluster) { c.OwnValues[catalog.EngineImageProbePeriod] = "10" })
 	probeRolled := with("value null, and still built", func(c *cluster) {
-		c.Reported[catalog.EngineImageProbePeriod] = plan.Reported{Rolled: ptr.To("10")}
+		c.Reported[catalog.EngineImageProbePeriod] = planner.Reported{Rolled: ptr.To("10")}
 	})
 	for _, row := range []settingRow{
 		{setting: "guaranteed-instance-manager-cpu", group: system, in: attached, reason: ReasonNotDeletable, problems: []string{noDeletion}},
@@ -474,9 +475,9 @@ func TestVolumesRefuseOnlyADataEngineOff(t *testing.T) {
 
 func networksNamed(n int) situation {
 	return with(fmt.Sprint(n, " networks"), func(c *cluster) {
-		c.Rollout.Networks = map[storage.Network]bool{}
+		c.Rollout.Networks = map[multus.Network]bool{}
 		for i := range n {
-			c.Rollout.Networks[storage.Network{Namespace: "ns", Name: fmt.Sprint(i)}] = true
+			c.Rollout.Networks[multus.Network{Namespace: "ns", Name: fmt.Sprint(i)}] = true
 		}
 	})
 }

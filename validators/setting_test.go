@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
-	storageNet = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
-	backupNet  = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
+	storageNet = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	backupNet  = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet2"}
 )
 
 type values = map[catalog.Name]string
@@ -57,7 +58,7 @@ func TestVolumesDelayAndNeverRefuse(t *testing.T) {
 		facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net"}
 		facts.Own = rapid.Bool().Draw(t, "own")
 		free := ValidateSetting(s, nil, facts)
-		facts.Rollout.Volumes = []storage.Volume{webVolume}
+		facts.Rollout.Volumes = []rwx.Volume{webVolume}
 		held := ValidateSetting(s, nil, facts)
 		must.True(t, reflect.DeepEqual(free.Problems, held.Problems), "%s %q: %v with a volume attached, else %v", s.Metadata.Name, value, held.Problems, free.Problems)
 		must.True(t, len(free.Problems) == 0 || len(free.Warnings) == 0, "%s %q: refused with warnings %v", s.Metadata.Name, value, free.Warnings)

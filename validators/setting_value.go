@@ -7,9 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 func checkValue(d catalog.Definition, value string, facts SettingFacts) field.ErrorList {
@@ -32,7 +33,7 @@ func checkValue(d catalog.Definition, value string, facts SettingFacts) field.Er
 const maxHinted = 8
 
 // hint names the networks in the cluster; "" if they are not known.
-func hint(networks map[storage.Network]bool) string {
+func hint(networks map[multus.Network]bool) string {
 	if networks == nil {
 		return ""
 	}
@@ -55,7 +56,7 @@ func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts S
 	if !d.NamesNetwork || there == nil {
 		return
 	}
-	network, err := storage.ParseNetwork(value)
+	network, err := multus.ParseNetwork(value)
 	if err != nil || network.IsZero() || there[network] {
 		return
 	}
@@ -63,7 +64,7 @@ func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts S
 	if _, broken := there[network]; broken {
 		message = catalog.NetworkProblem(network, there)
 	}
-	if facts.MissingPolicy == Refuse {
+	if facts.MissingPolicy == settings.Refuse {
 		v.refuse(ReasonNoSuchNetwork, field.Invalid(field.NewPath("value"), value, message))
 		return
 	}

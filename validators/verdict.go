@@ -74,12 +74,3 @@ const (
 	ReasonInvalidNFSVolume  = "invalid NFS volume"
 	ReasonNoNFSService      = "accepted, no such NFS service"
 )
-
-// Strictness is what a rule does about a questionable change.
-type Strictness string
-
-// Strictnesses.
-const (
-	Warn   Strictness = "Warn"
-	Refuse Strictness = "Refuse"
-)

@@ -7,9 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // ValidateVolumeNetwork checks annotations that request a network, addresses or a MAC address for one volume. Malformed
@@ -23,9 +25,9 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 	if v.checkSyntax(kind, o.Metadata.Annotations); len(v.Problems) > 0 {
 		return v
 	}
-	request := storage.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
-	v.checkPermitted(o.Metadata.Annotations[storage.VolumeNetworkAnnotation], facts)
-	v.checkVolumeNetworkExists(o.Metadata.Annotations[storage.VolumeNetworkAnnotation], facts)
+	request := rwx.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
+	v.checkPermitted(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
+	v.checkVolumeNetworkExists(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
 	v.checkFree(o.Metadata.Annotations, request, facts)
 	if len(v.Problems) > 0 {
 		return v
@@ -42,20 +44,20 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
 
 func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
-	if text, ok := annotations[storage.VolumeNetworkAnnotation]; ok {
-		if _, err := storage.ParseNetwork(text); err != nil {
-			v.refuse(ReasonInvalidValue, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, err.Error()+`, or "" for the default network of RWX volumes`))
+	if text, ok := annotations[rwx.VolumeNetworkAnnotation]; ok {
+		if _, err := multus.ParseNetwork(text); err != nil {
+			v.refuse(ReasonInvalidValue, field.Invalid(annotation(rwx.VolumeNetworkAnnotation), text, err.Error()+`, or "" for the default network of RWX volumes`))
 		}
 	}
 	for _, fixed := range []struct {
 		key   string
 		parse func(string) (string, error)
-	}{{storage.VolumeAddressesAnnotation, storage.ParseAddresses}, {storage.VolumeMACAnnotation, storage.ParseMAC}} {
+	}{{rwx.VolumeAddressesAnnotation, multus.ParseAddresses}, {rwx.VolumeMACAnnotation, multus.ParseMAC}} {
 		text, ok := annotations[fixed.key]
 		if !ok {
 			continue
 		}
-		if kind == storage.ClassKind {
+		if kind == rwx.ClassKind {
 			v.refuse(ReasonInvalidValue, field.Forbidden(annotation(fixed.key), "a StorageClass is for many volumes, and an address is for one: set the annotation on the PersistentVolumeClaim or the PersistentVolume"))
 		} else if _, err := fixed.parse(text); err != nil {
 			v.refuse(ReasonInvalidValue, field.Invalid(annotation(fixed.key), text, err.Error()))
@@ -66,28 +68,28 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 // checkPermitted refuses a network that the configuration does not list, unless the volume is of a driver that Fairlead
 // does not serve.
 func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
-	network, err := storage.ParseNetwork(text)
+	network, err := multus.ParseNetwork(text)
 	served := facts.Driver == "" || slices.Contains(facts.Drivers, facts.Driver)
 	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted, network) {
 		return
 	}
-	v.refuse(ReasonNetworkNotPermitted, field.Forbidden(annotation(storage.VolumeNetworkAnnotation), network.String()+": "+storage.NotPermitted))
+	v.refuse(ReasonNetworkNotPermitted, field.Forbidden(annotation(rwx.VolumeNetworkAnnotation), network.String()+": "+rwx.NotPermitted))
 }
 
 // checkVolumeNetworkExists refuses a network that does not exist, with policy Refuse. With policy Warn, warnOfEffect warns.
 func (v *Verdict) checkVolumeNetworkExists(text string, facts VolumeNetworkFacts) {
-	network, err := storage.ParseNetwork(text)
-	if err != nil || len(v.Problems) > 0 || facts.MissingPolicy != Refuse || !facts.isMissing(network) {
+	network, err := multus.ParseNetwork(text)
+	if err != nil || len(v.Problems) > 0 || facts.MissingPolicy != settings.Refuse || !facts.isMissing(network) {
 		return
 	}
-	v.refuse(ReasonNoSuchNetwork, field.Invalid(annotation(storage.VolumeNetworkAnnotation), text, facts.missingMessage(network)))
+	v.refuse(ReasonNoSuchNetwork, field.Invalid(annotation(rwx.VolumeNetworkAnnotation), text, facts.missingMessage(network)))
 }
 
-func (f VolumeNetworkFacts) isMissing(n storage.Network) bool {
+func (f VolumeNetworkFacts) isMissing(n multus.Network) bool {
 	return !n.IsZero() && f.Rollout.Networks != nil && !f.Rollout.Networks[n]
 }
 
-func (f VolumeNetworkFacts) missingMessage(n storage.Network) string {
+func (f VolumeNetworkFacts) missingMessage(n multus.Network) string {
 	if _, broken := f.Rollout.Networks[n]; broken {
 		return catalog.NetworkProblem(n, f.Rollout.Networks)
 	}
@@ -95,17 +97,17 @@ func (f VolumeNetworkFacts) missingMessage(n storage.Network) string {
 }
 
 // checkFree refuses addresses that another volume has on the same network.
-func (v *Verdict) checkFree(annotations map[string]string, request storage.Request, facts VolumeNetworkFacts) {
+func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, facts VolumeNetworkFacts) {
 	network := facts.networkOf(request)
-	if network.IsZero() || !storage.AsksForNetwork(annotations) {
+	if network.IsZero() || !rwx.AsksForNetwork(annotations) {
 		return
 	}
 	for _, mine := range []struct {
 		key      string
-		identity storage.Identity
+		identity multus.Identity
 	}{
-		{storage.VolumeAddressesAnnotation, storage.Identity{Addresses: request.Identity.Addresses}},
-		{storage.VolumeMACAnnotation, storage.Identity{MAC: request.Identity.MAC}},
+		{rwx.VolumeAddressesAnnotation, multus.Identity{Addresses: request.Identity.Addresses}},
+		{rwx.VolumeMACAnnotation, multus.Identity{MAC: request.Identity.MAC}},
 	} {
 		for _, holder := range facts.Holders {
 			if shared := mine.identity.Shared(holder.Identity); shared != "" && holder.Network == network {
@@ -118,7 +120,7 @@ func (v *Verdict) checkFree(annotations map[string]string, request storage.Reque
 }
 
 // networkOf is the network that the volume will be on when the request is applied.
-func (f VolumeNetworkFacts) networkOf(request storage.Request) storage.Network {
+func (f VolumeNetworkFacts) networkOf(request rwx.Request) multus.Network {
 	if request.Network.IsZero() {
 		return f.Rollout.Record.Servers.Network
 	}
@@ -126,32 +128,32 @@ func (f VolumeNetworkFacts) networkOf(request storage.Request) storage.Network {
 }
 
 // noEffect says why the annotations have no effect, "" if they have one.
-func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request storage.Request) string {
+func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request rwx.Request) string {
 	annotations := o.Metadata.Annotations
-	_, hasNetwork := annotations[storage.VolumeNetworkAnnotation]
-	self := storage.Asker{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
+	_, hasNetwork := annotations[rwx.VolumeNetworkAnnotation]
+	self := rwx.Asker{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
 	switch {
-	case !storage.AsksForNetwork(annotations):
+	case !rwx.AsksForNetwork(annotations):
 		return ""
 	case f.Driver != "" && !slices.Contains(f.Drivers, f.Driver):
 		return fmt.Sprintf("%s belongs to driver %s, and Fairlead serves only %s", self, f.Driver, strings.Join(f.Drivers, ", "))
-	case kind != storage.ClassKind && !slices.Contains(o.Spec.AccessModes, "ReadWriteMany"):
+	case kind != rwx.ClassKind && !slices.Contains(o.Spec.AccessModes, "ReadWriteMany"):
 		return fmt.Sprintf("%s is not ReadWriteMany, so no server pod serves it over NFS", self)
-	case slices.ContainsFunc(f.Concerned, func(v storage.Volume) bool { return !v.Shared }) && kind != storage.ClassKind:
+	case slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return !v.Shared }) && kind != rwx.ClassKind:
 		return "the volume is migratable, so no server pod serves it over NFS"
 	case request.Problem != "":
 		return request.Problem
-	case hasNetwork && request.Source != self && kind != storage.ClassKind:
+	case hasNetwork && request.Source != self && kind != rwx.ClassKind:
 		return fmt.Sprintf("%s names %q, and takes precedence", request.Source, request.Network)
 	case !request.Identity.IsZero() && f.networkOf(request).IsZero():
-		return "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in " + storage.VolumeNetworkAnnotation
+		return "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in " + rwx.VolumeNetworkAnnotation
 	}
 	return ""
 }
 
 // warnOfEffect says what the change waits for. A network that does not exist is the only thing named: detaching the volume
 // changes nothing until the network is created.
-func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts) {
+func (v *Verdict) warnOfEffect(request rwx.Request, facts VolumeNetworkFacts) {
 	if facts.isMissing(request.Network) {
 		v.pend(facts.missingMessage(request.Network))
 		return
@@ -162,7 +164,7 @@ func (v *Verdict) warnOfEffect(request storage.Request, facts VolumeNetworkFacts
 	}
 	var attached []catalog.Blocker
 	for _, volume := range facts.Concerned {
-		placed := slices.ContainsFunc(facts.Rollout.Services, func(s storage.Service) bool {
+		placed := slices.ContainsFunc(facts.Rollout.Services, func(s rwx.Service) bool {
 			return s.Volume == volume.Name && ready && s.Placement(facts.Rollout.Record.Clients) == place
 		})
 		if volume.Shared && volume.Attached && !placed {

@@ -4,8 +4,10 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // VolumeObject is the view of an object that may request a network for its volume: a PersistentVolumeClaim, a
@@ -40,20 +42,20 @@ func (o VolumeObject) AnnotationKeys() iter.Seq[string] { return maps.Keys(o.Met
 // VolumeNetworkFacts are the live facts about an object that requests a network.
 type VolumeNetworkFacts struct {
 	// Claim, Volume and Class request the network, as they are after the change.
-	Claim, Volume, Class storage.RequestSource
+	Claim, Volume, Class rwx.RequestSource
 	// Driver of the volume, "" if it is not known yet. Drivers are those that Fairlead serves.
 	Driver  string
 	Drivers []string
 	// MissingPolicy for a network that does not exist.
-	MissingPolicy Strictness
+	MissingPolicy settings.Strictness
 	// Permitted are the networks that volumes may request, by the configuration.
-	Permitted []storage.Network
+	Permitted []multus.Network
 	// Rollout of the volume's profile.
 	Rollout rollout.Rollout
 	// Concerned are the volumes that the change concerns.
-	Concerned []storage.Volume
+	Concerned []rwx.Volume
 	// OmitEffect: verdicts do not say which clients restart and when.
 	OmitEffect bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.
-	Holders []storage.Claimant
+	Holders []rwx.Claimant
 }

@@ -5,13 +5,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func TestVolumeNetwork(t *testing.T) {
 	const (
-		network, address, mac = storage.VolumeNetworkAnnotation, storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation
+		network, address, mac = rwx.VolumeNetworkAnnotation, rwx.VolumeAddressesAnnotation, rwx.VolumeMACAnnotation
 
 		missing   = "there is no NetworkAttachmentDefinition team-y/nfs (in this cluster: kube-system/storage-net, team-x/nfs); volumes keep their network, and no pod restarts, until you create the network"
 		joins     = "accepted; 2 CSI plugin pods restart to join network team-x/nfs, each when no RWX volume is attached on its node"
@@ -25,17 +27,17 @@ func TestVolumeNetwork(t *testing.T) {
 	)
 	type annotations = map[string]string
 	type facts = VolumeNetworkFacts
-	teamNet := storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
+	teamNet := multus.VolumeAttachment(multus.Network{Namespace: "team-x", Name: "nfs"})
 	team := annotations{network: "team-x/nfs"}
 	all := annotations{network: "team-x/nfs", address: "10.0.0.9/24", mac: "02:00:00:00:00:01"}
-	inUse := storage.Volume{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
-	attached := func(f *facts) { f.Concerned = []storage.Volume{inUse} }
+	inUse := rwx.Volume{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}}
+	attached := func(f *facts) { f.Concerned = []rwx.Volume{inUse} }
 	ready := func(f *facts) {
-		f.Rollout.Record.VolumeClients, f.Rollout.Record.VolumeServers = []storage.Attachment{teamNet}, []storage.Attachment{teamNet}
+		f.Rollout.Record.VolumeClients, f.Rollout.Record.VolumeServers = []multus.Attachment{teamNet}, []multus.Attachment{teamNet}
 	}
 	served := func(f *facts) {
 		attached(f)
-		f.Rollout.Services = []storage.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
+		f.Rollout.Services = []rwx.Service{{Volume: "pvc-a", ClusterIP: "None", Recorded: teamNet}}
 	}
 	readyAnd := func(change func(*facts)) func(*facts) {
 		return func(f *facts) {
@@ -43,13 +45,13 @@ func TestVolumeNetwork(t *testing.T) {
 			change(f)
 		}
 	}
-	held := func(holders ...storage.Claimant) func(*facts) { return func(f *facts) { f.Holders = holders } }
-	holder := func(who string, on storage.Attachment, addresses, mac string) storage.Claimant {
-		return storage.Claimant{Who: who, Network: on.Network, Identity: storage.Identity{Addresses: addresses, MAC: mac}}
+	held := func(holders ...rwx.Claimant) func(*facts) { return func(f *facts) { f.Holders = holders } }
+	holder := func(who string, on multus.Attachment, addresses, mac string) rwx.Claimant {
+		return rwx.Claimant{Who: who, Network: on.Network, Identity: multus.Identity{Addresses: addresses, MAC: mac}}
 	}
-	strictly := func(f *facts) { f.MissingPolicy = Refuse }
-	concerned := func(volume storage.Volume) func(*facts) {
-		return func(f *facts) { f.Concerned = []storage.Volume{volume} }
+	strictly := func(f *facts) { f.MissingPolicy = settings.Refuse }
+	concerned := func(volume rwx.Volume) func(*facts) {
+		return func(f *facts) { f.Concerned = []rwx.Volume{volume} }
 	}
 	otherServed := func(f *facts) {
 		served(f)
@@ -60,7 +62,7 @@ func TestVolumeNetwork(t *testing.T) {
 		f.Rollout.Services[0].Recorded = storageNet
 	}
 	claimHeld := func(f *facts) {
-		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []storage.Claimant{holder("pvc-b", storageNet, "10.0.0.9", "")}
+		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []rwx.Claimant{holder("pvc-b", storageNet, "10.0.0.9", "")}
 	}
 	type texts = []string
 	for name, test := range map[string]struct {
@@ -73,15 +75,15 @@ func TestVolumeNetwork(t *testing.T) {
 	}{
 		"servers may be on the network":    {annotations: all, change: ready, reason: ReasonValid},
 		"addresses on the default network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonValid},
-		"network of a class":               {kind: storage.ClassKind, annotations: team, change: ready, reason: ReasonValid},
+		"network of a class":               {kind: rwx.ClassKind, annotations: team, change: ready, reason: ReasonValid},
 		"network is there, strict":         {annotations: team, change: readyAnd(strictly), reason: ReasonValid},
 		"networks unknown":                 {annotations: team, change: readyAnd(func(f *facts) { f.Rollout.Networks = nil }), reason: ReasonValid},
 		"effect omitted":                   {annotations: team, change: func(f *facts) { f.OmitEffect = true }, reason: ReasonValid},
 		"default network, by name":         {annotations: annotations{network: ""}, change: func(f *facts) { f.Rollout.Record = rollout.Record{} }, reason: ReasonValid},
 		"no request":                       {mode: "ReadWriteOnce", reason: ReasonValid},
 		"no request, address taken":        {change: claimHeld, reason: ReasonValid},
-		"class of another volume":          {kind: storage.ClassKind, annotations: team, change: readyAnd(concerned(storage.Volume{Name: "pvc-a", Attached: true})), reason: ReasonValid},
-		"detached":                         {annotations: team, change: readyAnd(concerned(storage.Volume{Name: "pvc-a", Shared: true})), reason: ReasonValid},
+		"class of another volume":          {kind: rwx.ClassKind, annotations: team, change: readyAnd(concerned(rwx.Volume{Name: "pvc-a", Attached: true})), reason: ReasonValid},
+		"detached":                         {annotations: team, change: readyAnd(concerned(rwx.Volume{Name: "pvc-a", Shared: true})), reason: ReasonValid},
 		"driver unknown":                   {annotations: annotations{network: "kube-system/storage-net"}, change: func(f *facts) { f.Driver = "" }, reason: ReasonValid},
 		"attached where it is to be":       {annotations: team, change: readyAnd(served), reason: ReasonValid},
 		"attached":                         {annotations: team, change: readyAnd(attached), reason: ReasonPending, warnings: texts{detach}},
@@ -93,24 +95,24 @@ func TestVolumeNetwork(t *testing.T) {
 		"network missing, from the class": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonPending, warnings: texts{missing},
 			change: func(f *facts) {
 				attached(f)
-				f.Class = storage.RequestSource{Asker: storage.Asker{Kind: storage.ClassKind, Name: "fast"}, Annotations: annotations{network: "team-y/nfs"}}
+				f.Class = rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClassKind, Name: "fast"}, Annotations: annotations{network: "team-y/nfs"}}
 			}},
 		"network not permitted": {annotations: annotations{network: "kube-system/secret"}, reason: ReasonNetworkNotPermitted,
-			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
+			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + rwx.NotPermitted}},
 		"network not permitted, driver unknown": {annotations: annotations{network: "kube-system/secret"}, change: func(f *facts) { f.Driver = "" }, reason: ReasonNetworkNotPermitted,
-			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + storage.NotPermitted}},
-		"network not permitted, and missing": {annotations: annotations{network: "team-z/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNetworkNotPermitted,
-			problems: texts{onNetwork + "Forbidden: team-z/nfs: " + storage.NotPermitted}},
+			problems: texts{onNetwork + "Forbidden: kube-system/secret: " + rwx.NotPermitted}},
+		"network not permitted, and missing": {annotations: annotations{network: "team-z/nfs"}, change: func(f *facts) { f.MissingPolicy = settings.Refuse }, reason: ReasonNetworkNotPermitted,
+			problems: texts{onNetwork + "Forbidden: team-z/nfs: " + rwx.NotPermitted}},
 		"network of the class not permitted": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
 			change: func(f *facts) {
-				f.Class = storage.RequestSource{Asker: storage.Asker{Kind: storage.ClassKind, Name: "fast"}, Annotations: annotations{network: "kube-system/secret"}}
-			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + storage.NotPermitted}},
-		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = Refuse }, reason: ReasonNoSuchNetwork,
+				f.Class = rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClassKind, Name: "fast"}, Annotations: annotations{network: "kube-system/secret"}}
+			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + rwx.NotPermitted}},
+		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = settings.Refuse }, reason: ReasonNoSuchNetwork,
 			problems: texts{onNetwork + `Invalid value: "team-y/nfs": ` + missing}},
-		"clients have to join, one can't now": {annotations: team, change: func(f *facts) { f.Rollout.Volumes = []storage.Volume{inUse} }, reason: ReasonPending,
+		"clients have to join, one can't now": {annotations: team, change: func(f *facts) { f.Rollout.Volumes = []rwx.Volume{inUse} }, reason: ReasonPending,
 			warnings: texts{joins + "; waiting now: node-2 (pvc-a)"}},
 		"clients that can't join now are sorted by node": {annotations: team, change: func(f *facts) {
-			f.Rollout.Volumes = []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-2", "node-1"}}}
+			f.Rollout.Volumes = []rwx.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-2", "node-1"}}}
 			slices.Reverse(f.Rollout.Clients)
 		}, reason: ReasonPending, warnings: texts{joins + "; waiting now: node-1 (pvc-a), node-2 (pvc-a)"}},
 		"clients can't join": {annotations: team, change: func(f *facts) { f.Rollout.DaemonSet.HostNetwork = true }, reason: ReasonPending,
@@ -120,7 +122,7 @@ func TestVolumeNetwork(t *testing.T) {
 
 		"malformed": {annotations: annotations{network: "nfs", address: "x", mac: "01:00:00:00:00:01"}, reason: ReasonInvalidValue,
 			problems: texts{onNetwork + `Invalid value: "nfs": must be <namespace>/<NetworkAttachmentDefinition>, or "" for the default network of RWX volumes`, onAddress + `Invalid value: "x": must be one IP address of each family at most, with or without a prefix length, separated by a comma: "x" is not an IP address`, onMAC + `Invalid value: "01:00:00:00:00:01": must be a unicast MAC address such as 02:00:00:00:00:01: 01:00:00:00:00:01 is for a group of receivers`}},
-		"addresses on a class": {kind: storage.ClassKind, annotations: all, reason: ReasonInvalidValue, problems: texts{onAddress + forbidden, onMAC + forbidden}},
+		"addresses on a class": {kind: rwx.ClassKind, annotations: all, reason: ReasonInvalidValue, problems: texts{onAddress + forbidden, onMAC + forbidden}},
 		"address of another volume": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonAddressTaken,
 			change:   held(holder("volume pvc-x (Service pvc-x)", teamNet, "10.0.0.9", ""), holder("volume pvc-b (PersistentVolume b)", storageNet, "10.0.0.9", ""), holder("volume pvc-b (Service pvc-b)", storageNet, "10.0.0.9", "")),
 			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: choose another`}},
@@ -134,36 +136,36 @@ func TestVolumeNetwork(t *testing.T) {
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
 		"not ReadWriteMany": {annotations: team, mode: "ReadWriteOnce", reason: ReasonNoEffect,
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data is not ReadWriteMany, so no server pod serves it over NFS"}},
-		"migratable": {annotations: team, change: func(f *facts) { f.Concerned = []storage.Volume{{Name: "pvc-a"}} }, reason: ReasonNoEffect,
+		"migratable": {annotations: team, change: func(f *facts) { f.Concerned = []rwx.Volume{{Name: "pvc-a"}} }, reason: ReasonNoEffect,
 			warnings: texts{noEffect + "the volume is migratable, so no server pod serves it over NFS"}},
-		"overruled by the claim": {kind: storage.VolumeKind, annotations: team, reason: ReasonNoEffect,
+		"overruled by the claim": {kind: rwx.VolumeKind, annotations: team, reason: ReasonNoEffect,
 			change: func(f *facts) {
 				f.Volume, f.Claim.Annotations = f.Claim, annotations{network: "kube-system/storage-net"}
 			},
 			warnings: texts{noEffect + `PersistentVolumeClaim default/data names "kube-system/storage-net", and takes precedence`}},
 		"addresses on the cluster network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
 			change: func(f *facts) {
-				f.Rollout.Record, f.Holders = rollout.Record{}, []storage.Claimant{holder("pvc-b", storage.Attachment{}, "10.0.0.9", "")}
+				f.Rollout.Record, f.Holders = rollout.Record{}, []rwx.Claimant{holder("pvc-b", multus.Attachment{}, "10.0.0.9", "")}
 			},
 			warnings: texts{noEffect + "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in fairlead.io/volume-network"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o VolumeObject
 			o.Metadata.Namespace, o.Metadata.Name, o.Metadata.Annotations = "default", "data", test.annotations
-			kind := cmp.Or(test.kind, storage.ClaimKind)
-			if kind != storage.ClassKind {
+			kind := cmp.Or(test.kind, rwx.ClaimKind)
+			if kind != rwx.ClassKind {
 				o.Spec.AccessModes = []string{cmp.Or(test.mode, "ReadWriteMany")}
 			}
 			f := facts{
-				Claim:  storage.RequestSource{Asker: storage.Asker{Kind: storage.ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.annotations},
+				Claim:  rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.annotations},
 				Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
-				MissingPolicy: Warn,
-				Permitted:     []storage.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
+				MissingPolicy: settings.Warn,
+				Permitted:     []multus.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
 				Rollout: rollout.Rollout{
-					Networks:  map[storage.Network]bool{storageNet.Network: true, teamNet.Network: true},
+					Networks:  map[multus.Network]bool{storageNet.Network: true, teamNet.Network: true},
 					Record:    rollout.Record{Clients: storageNet, Servers: storageNet},
 					DaemonSet: rollout.DaemonSet{Name: "csi", Found: true, Network: storageNet},
-					Clients:   []storage.Client{{Pod: "csi-1", Node: "node-1", Network: storageNet}, {Pod: "csi-2", Node: "node-2", Network: storageNet}},
+					Clients:   []rwx.Client{{Pod: "csi-1", Node: "node-1", Network: storageNet}, {Pod: "csi-2", Node: "node-2", Network: storageNet}},
 				},
 			}
 			if test.change != nil {

@@ -18,9 +18,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -42,11 +42,11 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	const most = 64
 	configuration, err := config.Load("")
 	must.Do(t, err)
-	network := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet2"}
+	network := multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet2"}
 	profile := webhook.Profile{
-		Profile: longhorn.Profile(),
-		Duties:  configuration.Profiles[0].Duties,
-		Record:  func(context.Context) (rollout.Record, error) { return rollout.Record{Clients: network}, nil },
+		Names:  longhorn.DefaultNames(),
+		Duties: configuration.Profiles[0].Duties,
+		Record: func(context.Context) (rollout.Record, error) { return rollout.Record{Clients: network}, nil },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
 	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)

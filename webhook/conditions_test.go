@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"

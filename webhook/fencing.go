@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
@@ -20,7 +20,7 @@ import (
 type Fencing struct {
 	config.Fencing
 	// Live reads from the API server.
-	Live *fencing.HolderReader
+	Live *fencingreads.HolderReader
 	// MayOverride asks the API server whether a user may override the gates of a node.
 	MayOverride func(ctx context.Context, user authenticationv1.UserInfo, node string) (bool, error)
 	// Draining reports whether the server is draining: no request waits then.

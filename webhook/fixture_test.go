@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
@@ -52,14 +52,14 @@ func onNetwork(more ...client.Object) []client.Object {
 	return append([]client.Object{objects.Record(storageNet), network("kube-system", "storage-net"), network("kube-system", "backup-net")}, more...)
 }
 
-// settings by which storageNet is the network for RWX volumes.
-func settings() []client.Object {
+// networkSettings are settings by which storageNet is the network for RWX volumes.
+func networkSettings() []client.Object {
 	return []client.Object{objects.LonghornSetting("storage-network", "kube-system/storage-net"), objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true")}
 }
 
 func network(namespace, name string) client.Object {
 	var u unstructured.Unstructured
-	u.SetGroupVersionKind(cluster.NetworkKind)
+	u.SetGroupVersionKind(reads.NetworkKind)
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return &u
@@ -86,10 +86,10 @@ func onClusterIP(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.9" }
 
 func fakeClient(t testing.TB, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	must.Do(t, err)
-	scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
+	scheme.AddKnownTypeWithName(reads.NetworkKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(reads.NetworkKind.GroupVersion().WithKind(reads.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
@@ -132,8 +132,8 @@ func newRig(t testing.TB, live client.Reader, change ...func(*config.Configurati
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
-	reader := cluster.NewReader(objects.Longhorn, live, live)
-	p := Profile{Profile: objects.Longhorn, Duties: c.Profiles[0].Duties, Record: reader.Record, Live: reader}
+	reader := reads.NewReader(objects.Longhorn, live, live)
+	p := Profile{Names: objects.Longhorn, Duties: c.Profiles[0].Duties, Record: reader.Record, Live: reader}
 	for _, f := range change {
 		f(c, &p)
 	}
@@ -151,7 +151,7 @@ func newFencing(t testing.TB, live client.Reader) *Fencing {
 	} else if !ok {
 		watched = fakeClient(t) // of tests without fencing
 	}
-	holders := fencing.NewHolderReader(live, fencing.NewHoldings(watched, profiles.RookCeph().Serves))
+	holders := fencingreads.NewHolderReader(live, fencingreads.NewHoldings(watched, profiles.RookCeph().Serves))
 	go func() { _ = holders.Held.Start(t.Context()) }()
 	for !holders.Held.Synced() {
 		time.Sleep(time.Millisecond)

@@ -9,32 +9,34 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
 // networks judges changes of networks that a profile uses.
-func networks(profiles []Profile, reads networkReads, inUse validators.Strictness) admission.Rule[validators.NetworkDefinition] {
+func networks(profiles []Profile, uses networkUses, inUse settings.Strictness) admission.Rule[validators.NetworkDefinition] {
 	return admission.Rule[validators.NetworkDefinition]{
 		Deletes: true,
-		Kinds:   []metav1.GroupVersionKind{metav1.GroupVersionKind(cluster.NetworkKind)},
+		Kinds:   []metav1.GroupVersionKind{metav1.GroupVersionKind(reads.NetworkKind)},
 		Decide: func(ctx context.Context, r *admission.Request[validators.NetworkDefinition]) (admission.Decision, error) {
 			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
 				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
 			var facts []validators.NetworkFacts
 			for _, p := range profiles {
-				use, err := reads[p.Name].Get(ctx)
+				use, err := uses[p.Name].Get(ctx)
 				if err != nil {
 					return admission.Decision{}, err
 				}
 				facts = append(facts, validators.NetworkFacts{
-					Profile: p.Profile, Policy: inUse, Values: use.values, Rollout: use.rollout,
+					Profile: p.Names, Policy: inUse, Values: use.values, Rollout: use.rollout,
 					Requests: use.requests.ByVolume, Classes: use.requests.Classes,
 				})
 			}
@@ -46,28 +48,28 @@ func networks(profiles []Profile, reads networkReads, inUse validators.Strictnes
 			if r.Operation != admissionv1.Delete && r.Object != nil {
 				config = &r.Object.Spec.Config
 			}
-			network := storage.Network{Namespace: r.Namespace, Name: changed.Metadata.Name}
+			network := multus.Network{Namespace: r.Namespace, Name: changed.Metadata.Name}
 			return admission.FromVerdict(validators.ValidateNetwork(network, config, facts), r.Resource, network.Name), nil
 		},
 	}
 }
 
-// networkReads has a shared read for each profile, for the rules of networks and of requests for them.
-type networkReads map[string]*lists.Shared[networkUse]
+// networkUses has a shared read for each profile, for the rules of networks and of requests for them.
+type networkUses map[string]*lists.Shared[networkUse]
 
-func newNetworkReads(profiles []Profile) networkReads {
-	reads := networkReads{}
+func newNetworkReads(profiles []Profile) networkUses {
+	uses := networkUses{}
 	for _, p := range profiles {
-		reads[p.Name] = lists.NewShared(p.networkUse)
+		uses[p.Name] = lists.NewShared(p.networkUse)
 	}
-	return reads
+	return uses
 }
 
 // networkUse is what the volumes of a profile have and request.
 type networkUse struct {
 	values   catalog.Values
 	rollout  rollout.Rollout
-	requests cluster.Requests
+	requests reads.Requests
 }
 
 func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
@@ -81,11 +83,11 @@ func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
 	return use, err
 }
 
-func volumeNetworks(profiles []Profile, reads networkReads, missing validators.Strictness) admission.Rule[validators.VolumeObject] {
+func volumeNetworks(profiles []Profile, uses networkUses, missing settings.Strictness) admission.Rule[validators.VolumeObject] {
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
-			{Version: "v1", Kind: storage.ClaimKind}, {Version: "v1", Kind: storage.VolumeKind},
-			{Group: "storage.k8s.io", Version: "v1", Kind: storage.ClassKind},
+			{Version: "v1", Kind: rwx.ClaimKind}, {Version: "v1", Kind: rwx.VolumeKind},
+			{Group: "storage.k8s.io", Version: "v1", Kind: rwx.ClassKind},
 		},
 		Decide: func(ctx context.Context, r *admission.Request[validators.VolumeObject]) (admission.Decision, error) {
 			if !requestChanged(r) { // another annotation with Fairlead's prefix has changed
@@ -100,7 +102,7 @@ func volumeNetworks(profiles []Profile, reads networkReads, missing validators.S
 			a.facts.Permitted = profiles[0].VolumeNetworks
 			a.facts.OmitEffect = profiles[0].OmitEffect
 			a.facts.MissingPolicy = missing
-			if err := a.gather(ctx, profiles, reads); err != nil {
+			if err := a.gather(ctx, profiles, uses); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}
 			return admission.FromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), r.Resource, r.Name), nil
@@ -114,7 +116,7 @@ func requestChanged(r *admission.Request[validators.VolumeObject]) bool {
 	if r.OldObject != nil {
 		old = r.OldObject.Metadata.Annotations
 	}
-	return slices.ContainsFunc(storage.VolumeAnnotations(), func(key string) bool {
+	return slices.ContainsFunc(rwx.VolumeAnnotations(), func(key string) bool {
 		was, before := old[key]
 		is, now := r.Object.Metadata.Annotations[key]
 		return before != now || was != is
@@ -132,14 +134,14 @@ type volumeFacts struct {
 	volume string
 }
 
-func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads networkReads) error {
+func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, uses networkUses) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Driver == a.facts.Driver }); i >= 0 {
 		a.profile = profiles[i]
 	}
-	use, err := reads[a.profile.Name].Get(ctx)
+	use, err := uses[a.profile.Name].Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,17 +154,17 @@ func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, reads netw
 // sources reads the other objects that may request a network for the same volume.
 func (a *volumeFacts) sources(ctx context.Context) error {
 	live, spec, facts := a.profile.Live, a.object.Spec, &a.facts
-	self := storage.RequestSource{
-		Asker:       storage.Asker{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name},
+	self := rwx.RequestSource{
+		Asker:       rwx.Asker{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name},
 		Annotations: a.object.Metadata.Annotations,
 	}
 	var err error
 	class := spec.StorageClassName
 	switch a.kind {
-	case storage.ClassKind:
+	case rwx.ClassKind:
 		facts.Class, facts.Driver = self, a.object.Provisioner
 		return nil
-	case storage.VolumeKind:
+	case rwx.VolumeKind:
 		facts.Volume = self
 		if spec.CSI != nil {
 			facts.Driver, a.volume = spec.CSI.Driver, spec.CSI.VolumeHandle
@@ -172,7 +174,7 @@ func (a *volumeFacts) sources(ctx context.Context) error {
 				return err
 			}
 		}
-	case storage.ClaimKind:
+	case rwx.ClaimKind:
 		facts.Claim = self
 		if spec.VolumeName == "" {
 			break
@@ -182,7 +184,7 @@ func (a *volumeFacts) sources(ctx context.Context) error {
 			return err
 		}
 		if pv != nil && pv.Spec.CSI != nil {
-			facts.Volume = cluster.SourceOf(storage.VolumeKind, pv)
+			facts.Volume = reads.SourceOf(rwx.VolumeKind, pv)
 			facts.Driver, a.volume, class = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle, pv.Spec.StorageClassName
 		}
 	}
@@ -200,11 +202,11 @@ func (a *volumeFacts) sources(ctx context.Context) error {
 }
 
 // concerned adds the volumes that the change affects. A class affects its volumes without a request of their own.
-func (a *volumeFacts) concerned(requests cluster.Requests) {
-	class := storage.Asker{Kind: storage.ClassKind, Name: a.object.Metadata.Name}.String()
+func (a *volumeFacts) concerned(requests reads.Requests) {
+	class := rwx.Asker{Kind: rwx.ClassKind, Name: a.object.Metadata.Name}.String()
 	for _, v := range a.facts.Rollout.Volumes {
 		source := requests.ByVolume[v.Name].Source
-		ofClass := a.kind == storage.ClassKind && requests.ClassOf[v.Name] == a.object.Metadata.Name && (source == "" || source == class)
+		ofClass := a.kind == rwx.ClassKind && requests.ClassOf[v.Name] == a.object.Metadata.Name && (source == "" || source == class)
 		if ofClass || a.volume != "" && v.Name == a.volume {
 			a.facts.Concerned = append(a.facts.Concerned, v)
 		}
@@ -212,9 +214,9 @@ func (a *volumeFacts) concerned(requests cluster.Requests) {
 }
 
 // holders are the claimants of addresses, without the object's own volume or claim.
-func (a *volumeFacts) holders(requests cluster.Requests) {
+func (a *volumeFacts) holders(requests reads.Requests) {
 	own := a.facts.Claim.Namespace + "/" + a.facts.Claim.Name
-	a.facts.Holders = slices.DeleteFunc(requests.Claimants(a.facts.Rollout.Record, a.facts.Rollout.Services), func(c storage.Claimant) bool {
+	a.facts.Holders = slices.DeleteFunc(requests.Claimants(a.facts.Rollout.Record, a.facts.Rollout.Services), func(c rwx.Claimant) bool {
 		return c.Volume == a.volume || c.Volume == own
 	})
 }

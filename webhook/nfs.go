@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -23,7 +23,7 @@ import (
 // NFS has what the rules of NFS services need.
 type NFS struct {
 	// Live reads from the API server, and knows the drivers that Fairlead serves.
-	Live *nfs.Reader
+	Live *nfsreads.Reader
 	// Statd: the nodes run rpc.statd (configuration: nfs.statd).
 	Statd bool
 }
@@ -80,7 +80,7 @@ func (n *NFS) services() admission.Rule[validators.NFSService] {
 	}
 }
 
-type usesOfServices = *lists.Shared[map[types.NamespacedName]*nfs.Use]
+type usesOfServices = *lists.Shared[map[types.NamespacedName]*nfsreads.Use]
 
 // useOf reads the use of a service, live.
 func useOf(ctx context.Context, read usesOfServices, s validators.NFSService) (validators.NFSServiceUse, error) {

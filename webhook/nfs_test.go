@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
@@ -28,7 +28,7 @@ import (
 
 // newNFS serves both drivers; volumes of the GKE driver are of storage/files.
 func newNFS(live client.Reader) *NFS {
-	return &NFS{Live: &nfs.Reader{Objects: live, Drivers: nfs.Drivers{
+	return &NFS{Live: &nfsreads.Reader{Objects: live, Drivers: nfsreads.Drivers{
 		csi.DefaultDriver: {}, volume.GKEDriver: {Namespace: "storage", Name: "files"},
 	}}}
 }
@@ -90,7 +90,7 @@ func TestNFSServices(t *testing.T) {
 func TestNFSRulesAreOffWithoutDrivers(t *testing.T) {
 	c, err := config.Load("")
 	must.Do(t, err)
-	for _, nfs := range []*NFS{nil, {Live: &nfs.Reader{}}} {
+	for _, nfs := range []*NFS{nil, {Live: &nfsreads.Reader{}}} {
 		h := rig{NewRouter(c, nil, nil, nfs, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		for path, review := range reviewsOfEveryPath() {
 			if !slices.Contains(nfsPaths, path) {

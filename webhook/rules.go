@@ -7,11 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -19,14 +21,14 @@ import (
 
 // Profile is what the rules of one profile are served with.
 type Profile struct {
-	storage.Profile
+	longhorn.Names
 	Duties config.Duties
 	// Policy of rollouts.
 	Policy rollout.Policy
 	// Record reads the network record.
 	Record func(context.Context) (rollout.Record, error)
 	// Live reads from the API server.
-	Live *cluster.Reader
+	Live *reads.Reader
 	// OmitEffect: there is no cluster, so no component is known. Warnings do not say what a change does to components.
 	OmitEffect bool
 }
@@ -41,7 +43,7 @@ func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.Profile, record)), nil
+			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.Names, record)), nil
 		},
 	}
 }
@@ -57,7 +59,7 @@ func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.Profile, record)), nil
+			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.Names, record)), nil
 		},
 	}
 }
@@ -67,7 +69,7 @@ func (p Profile) serverPods() admission.Rule[mutators.ServerPod] {
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ServerPod]) (admission.Decision, error) {
 			// Live: the Service may have been created a millisecond ago.
-			var service *storage.Service
+			var service *rwx.Service
 			if volume := r.Object.Metadata.Labels[p.VolumeLabel]; volume != "" {
 				var err error
 				if service, err = p.Live.Service(ctx, volume); err != nil {
@@ -78,7 +80,7 @@ func (p Profile) serverPods() admission.Rule[mutators.ServerPod] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateServerPod(*r.Object, p.Profile, service, record)), nil
+			return admission.FromMutation(mutators.MutateServerPod(*r.Object, p.Names, service, record)), nil
 		},
 	}
 }
@@ -96,13 +98,13 @@ func (p Profile) services() admission.Rule[mutators.Service] {
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			var request storage.Request
+			var request rwx.Request
 			if p.Duties.ServesVolumeNetworks() {
 				if request, err = p.Live.Request(ctx, r.Object.Metadata.Labels[p.VolumeLabel]); err != nil {
 					return admission.Decision{}, err
 				}
 			}
-			return admission.FromMutation(mutators.MutateService(p.Profile, *r.Object, running, record, request)), nil
+			return admission.FromMutation(mutators.MutateService(p.Names, *r.Object, running, record, request)), nil
 		},
 	}
 }
@@ -123,7 +125,7 @@ func (p Profile) shareManagers(clusterDomain string) admission.Rule[mutators.Sha
 // record is empty until the controller has written one.
 func (p Profile) record(ctx context.Context) (rollout.Record, error) {
 	record, err := p.Record(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
+	if errors.Is(err, reads.ErrNotRecorded) {
 		return record, nil
 	}
 	return record, err
@@ -140,7 +142,7 @@ func (p Profile) instanceManagerDeletions() admission.Rule[validators.InstanceMa
 			if pod == nil { // the entry is only for deletions
 				return admission.Allowed("not a deletion"), nil
 			}
-			var facts validators.InstanceManagerFacts
+			var facts planner.InstanceManagerFacts
 			if pod.IsReady() {
 				var err error
 				if facts, err = p.Live.InstanceManagerFacts(ctx, pod.Metadata.Name, pod.Spec.NodeName); err != nil {

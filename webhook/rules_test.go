@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
-	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -35,7 +35,7 @@ func TestMutations(t *testing.T) {
 	server := reviews.Of(reviews.Pod, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}}}`)
 	service := reviews.Of(reviews.Service, create+`{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}},"spec":{"type":"ClusterIP"}}`)
 	endpoint := reviews.Of(reviews.ShareManager, `"subResource":"status","namespace":"longhorn-system","operation":"UPDATE","object":{"metadata":{"name":"pvc-a"},"status":{"endpoint":"nfs://None/pvc-a"}}`)
-	attached := onNetwork(append(settings(), attachedVolume("pvc-a"))...)
+	attached := onNetwork(append(networkSettings(), attachedVolume("pvc-a"))...)
 	for name, test := range map[string]struct {
 		path, review string
 		objects      []client.Object
@@ -140,7 +140,7 @@ func TestNetworkInUse(t *testing.T) {
 	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that request the network do not start until it is created again"
 	response := newRig(t, fakeClient(t, pod)).ask(t, registration.NetworksPath, review)
 	must.Check(t, response.Allowed && slices.Equal(response.Warnings, []string{used}), "Warn: got %+v", response)
-	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = validators.Refuse }).ask(t, registration.NetworksPath, review)
+	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = settings.Refuse }).ask(t, registration.NetworksPath, review)
 	must.Check(t, !response.Allowed && response.Result.Code == 422 && response.Result.Details.Kind == "network-attachment-definitions", "Refuse: got %+v", response)
 }
 
@@ -242,7 +242,7 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		"volumeNetworks":    {func(d *config.Duties) { d.VolumeNetworks = config.Off }, []string{registration.VolumeNetworksPath}},
 	}
 	for duty, test := range rulesOf {
-		objects := slices.Concat(onNetwork(), serving(), settings(), []client.Object{
+		objects := slices.Concat(onNetwork(), serving(), networkSettings(), []client.Object{
 			objects.LonghornSetting("taint-toleration", "a:NoSchedule"), attachedVolume("pvc-b"), objects.Headless("pvc-b", storageNet, onClusterIP),
 		})
 		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })

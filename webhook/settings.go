@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -26,7 +27,7 @@ var settingKinds = []metav1.GroupVersionKind{
 	metav1.GroupVersionKind(v1alpha1.GroupVersion.WithKind("Setting")),
 }
 
-func (p Profile) settings(missing validators.Strictness) admission.Rule[validators.Setting] {
+func (p Profile) settings(missing settings.Strictness) admission.Rule[validators.Setting] {
 	read := lists.NewShared(p.settingFacts)
 	return admission.Rule[validators.Setting]{
 		Deletes: true,
@@ -58,7 +59,7 @@ const leaseTimeout = time.Second
 
 // settingFacts reads live what a change of any setting is judged by.
 func (p Profile) settingFacts(ctx context.Context) (validators.SettingFacts, error) {
-	read, err := p.Live.Facts(ctx, cluster.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true})
+	read, err := p.Live.Facts(ctx, reads.FactsOptions{Now: time.Now(), Policy: p.Policy, AsReported: true})
 	if err != nil {
 		return validators.SettingFacts{}, err
 	}
@@ -99,7 +100,7 @@ func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// Longhorn itself reports a value that can't be parsed.
-	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, system, p.Name), p.Profile)
+	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, system, p.Name), p.Names)
 	if err != nil || value.IsZero() {
 		return "", nil
 	}
@@ -121,9 +122,9 @@ func (p Profile) holdsApplied(ctx context.Context) (string, error) {
 // straySettings refuses Fairlead's settings outside the namespaces of all profiles. The namespaces are from the
 // configuration: the selector of the installed webhook may have others.
 func straySettings(profiles []Profile) admission.Rule[validators.Setting] {
-	var served []storage.Profile
+	var served []longhorn.Names
 	for _, p := range profiles {
-		served = append(served, p.Profile)
+		served = append(served, p.Names)
 	}
 	return admission.Rule[validators.Setting]{
 		Kinds: settingKinds[1:],

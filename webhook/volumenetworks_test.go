@@ -12,14 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-var teamNet = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
+var teamNet = multus.VolumeAttachment(multus.Network{Namespace: "team-x", Name: "nfs"})
 
 // withVolumes is a cluster on storageNet with a class, and a volume pvc-a, bound to
 // claim default/data, attached on node-1; servers may be on teamNet too if so.
@@ -29,10 +30,10 @@ func withVolumes(ready bool, claimAnnotations map[string]string) []client.Object
 		status := &all[0].(*v1alpha1.NetworkRollout).Status
 		status.Clients.VolumeNetworks, status.Servers.VolumeNetworks = []string{teamNet.String()}, []string{teamNet.String()}
 	}
-	return slices.Concat(all, settings(), []client.Object{
+	return slices.Concat(all, networkSettings(), []client.Object{
 		clientDaemonSet(), network("team-x", "nfs"), clientPod("csi-1"),
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Annotations: map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}}, Provisioner: "driver.longhorn.io"},
-		persistentVolume("pvc-a", "data", nil), persistentVolume("pvc-b", "other", map[string]string{storage.VolumeAddressesAnnotation: "10.0.0.9/24"}),
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Annotations: map[string]string{rwx.VolumeNetworkAnnotation: "team-x/nfs"}}, Provisioner: "driver.longhorn.io"},
+		persistentVolume("pvc-a", "data", nil), persistentVolume("pvc-b", "other", map[string]string{rwx.VolumeAddressesAnnotation: "10.0.0.9/24"}),
 		objects.With(objects.Claim("data", ""), func(c *corev1.PersistentVolumeClaim) { c.UID, c.Annotations = "uid-data", claimAnnotations }),
 		attachedVolume("pvc-a"),
 	})
@@ -56,12 +57,12 @@ func TestVolumeNetworks(t *testing.T) {
 		denied   string
 		warnings []string
 	}{
-		"network of the class, volume attached": {ready: true, review: claim(storage.VolumeAddressesAnnotation, "10.0.0.10"),
+		"network of the class, volume attached": {ready: true, review: claim(rwx.VolumeAddressesAnnotation, "10.0.0.10"),
 			warnings: []string{attached}},
-		"back to the default network": {ready: true, review: claim(storage.VolumeNetworkAnnotation, ""), warnings: []string{attached}},
-		"not ready": {review: claim(storage.VolumeNetworkAnnotation, "team-x/nfs"),
+		"back to the default network": {ready: true, review: claim(rwx.VolumeNetworkAnnotation, ""), warnings: []string{attached}},
+		"not ready": {review: claim(rwx.VolumeNetworkAnnotation, "team-x/nfs"),
 			warnings: []string{"accepted; 1 CSI plugin pod restarts to join network team-x/nfs, each when no RWX volume is attached on its node", attached}},
-		"address of another volume": {ready: true, review: claim(storage.VolumeAddressesAnnotation, "10.0.0.9"),
+		"address of another volume": {ready: true, review: claim(rwx.VolumeAddressesAnnotation, "10.0.0.9"),
 			denied: `persistentvolumeclaims "data" is invalid: metadata.annotations[fairlead.io/volume-addresses]: Invalid value: "10.0.0.9": address 10.0.0.9 on network team-x/nfs is of volume pvc-b (PersistentVolume pvc-b) already: choose another`},
 		"PersistentVolume keeps its address": {ready: true,
 			review: reviews.Of(reviews.Volume, `"resource":{"group":"","version":"v1","resource":"persistentvolumes"},"name":"pvc-b","operation":"UPDATE",`+`"object":{"metadata":{"name":"pvc-b","annotations":{"fairlead.io/volume-addresses":"10.0.0.9"}},"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"fast",`+`"claimRef":{"namespace":"default","name":"other"},"csi":{"driver":"driver.longhorn.io","volumeHandle":"pvc-b"}}}`)},
@@ -91,7 +92,7 @@ func TestServiceGoesToNetworkOfItsVolume(t *testing.T) {
 	review := func(metadata, spec string) string {
 		return reviews.Of(reviews.Service, `"namespace":"longhorn-system","operation":"CREATE","object":{"metadata":{"labels":{"longhorn.io/share-manager":"pvc-a"}`+metadata+`},"spec":{"type":"ClusterIP"`+spec+`}}`)
 	}
-	fixed := map[string]string{storage.VolumeAddressesAnnotation: "10.0.0.10/24", storage.VolumeMACAnnotation: "02:00:00:00:00:01"}
+	fixed := map[string]string{rwx.VolumeAddressesAnnotation: "10.0.0.10/24", rwx.VolumeMACAnnotation: "02:00:00:00:00:01"}
 	waits := []string{"fairlead: volume waits for its network: StorageClass fast requests network team-x/nfs, which not every CSI plugin pod has joined; the volume stays on kube-system/storage-net until all have joined and the volume is detached"}
 	for name, test := range map[string]struct {
 		ready       bool

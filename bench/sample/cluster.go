@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // Cluster is how large a cluster is that plans are made for.
@@ -25,21 +26,21 @@ func (c Cluster) String() string {
 }
 
 // on is the network that shared volumes are on.
-var on = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: longhorn.Profile().EndpointInterface}
+var on = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: longhorn.DefaultNames().EndpointInterface}
 
 // Facts of it. Everything is outdated: the priority class that all is to be built
 // with waits for volumes, other settings for what runs in a pod. Half of the volumes
 // are RWX, each with a Service, and, where attached, a server; half of all are
 // attached. Their network is rolled out, so that every Service is looked at. Beside
 // the clients, one for each node, the pods are components of every kind.
-func (c Cluster) Facts() plan.Facts {
+func (c Cluster) Facts() planner.Facts {
 	system := map[catalog.Name]string{
 		catalog.PriorityClass: "longhorn-critical", catalog.TaintToleration: "dedicated=storage:NoSchedule",
 		catalog.StorageNetwork: "kube-system/storage-net", catalog.GuaranteedCPU: "20",
 		catalog.EndpointNetworkForRWX: "kube-system/storage-net",
 	}
-	f := plan.Facts{
-		Profile: longhorn.Profile(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
+	f := planner.Facts{
+		Profile: longhorn.DefaultNames(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
 		Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: rollout.Rollout{
 			MountsFromHost: true, Record: rollout.Record{Clients: on, Servers: on},
@@ -48,16 +49,16 @@ func (c Cluster) Facts() plan.Facts {
 	}
 	for i := range c.Nodes {
 		f.Nodes[c.node(i)] = catalog.Node{Ready: true, Storage: true, AllocatableMilliCPU: 16_000}
-		f.Rollout.Clients = append(f.Rollout.Clients, storage.Client{
+		f.Rollout.Clients = append(f.Rollout.Clients, rwx.Client{
 			Pod: fmt.Sprintf("longhorn-csi-plugin-%03d", i), Node: c.node(i), Ready: true, Revision: "1", Network: on, Reported: true,
 		})
 	}
 	for i := range c.Volumes {
 		f.Rollout.Volumes = append(f.Rollout.Volumes, c.volume(i))
 		if v := f.Rollout.Volumes[i]; v.Shared {
-			f.Rollout.Services = append(f.Rollout.Services, storage.Service{Namespace: "longhorn-system", Name: v.Name, Volume: v.Name, ClusterIP: storage.ClusterIPNone, Recorded: on})
+			f.Rollout.Services = append(f.Rollout.Services, rwx.Service{Namespace: "longhorn-system", Name: v.Name, Volume: v.Name, ClusterIP: rwx.ClusterIPNone, Recorded: on})
 			if v.Attached {
-				f.Rollout.Servers = append(f.Rollout.Servers, storage.Server{Pod: "share-manager-" + v.Name, Volume: v.Name, Node: c.node(i), Network: on, Ready: true})
+				f.Rollout.Servers = append(f.Rollout.Servers, rwx.Server{Pod: "share-manager-" + v.Name, Volume: v.Name, Node: c.node(i), Network: on, Ready: true})
 			}
 		}
 	}
@@ -69,8 +70,8 @@ func (c Cluster) Facts() plan.Facts {
 
 func (c Cluster) node(i int) string { return fmt.Sprintf("node-%03d", i%c.Nodes) }
 
-func (c Cluster) volume(i int) storage.Volume {
-	return storage.Volume{
+func (c Cluster) volume(i int) rwx.Volume {
+	return rwx.Volume{
 		Name: fmt.Sprintf("pvc-%05d", i), Attached: i%2 == 0, Shared: i%4 < 2, Engine: catalog.EngineV1,
 		Nodes: []string{c.node(i)}, Workloads: []string{fmt.Sprintf("default/web-%d", i)},
 	}

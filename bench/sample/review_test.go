@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/bench/sample"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 func TestReviewsHaveTheSizeAskedForAndAreOfClientPods(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReviewsHaveTheSizeAskedForAndAreOfClientPods(t *testing.T) {
 		if err := json.Unmarshal(review.Request.Object.Raw, &pod); err != nil {
 			t.Fatal(err)
 		}
-		for key, value := range longhorn.Profile().ClientLabels {
+		for key, value := range longhorn.DefaultNames().ClientLabels {
 			if pod.Labels[key] != value {
 				t.Errorf("got labels %v, want %s=%s among them", pod.Labels, key, value)
 			}

@@ -11,12 +11,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
-	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/settingsapi"
+	"github.com/fairlead-io/fairlead/internal/httpserver"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // cephClientsCertificates is where the component fencing-ceph-clients mounts the Secret, on both sides.
@@ -42,7 +42,7 @@ func cephClientsCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("listening: %w", err)
 		}
-		return settingsapi.NewServer("ceph-clients", listener, cephclients.ServerTLS(certificates), server.Handler(server.Local), log).Start(ctx)
+		return httpserver.New("ceph-clients", listener, cephclients.ServerTLS(certificates), server.Handler(server.Local), log).Start(ctx)
 	})
 	cmd.Flags().StringVar(&listen, "listen", ":9445", "address to serve on")
 	cmd.Flags().StringVar(&certificates, "certificates", cephClientsCertificates, "directory of tls.crt, tls.key and ca.crt; only the controller's certificate of that CA is admitted")
@@ -51,7 +51,7 @@ func cephClientsCommand() *cobra.Command {
 }
 
 // askCeph returns a function that asks Ceph for a node's clients; nil if cephClients is off.
-func askCeph(c config.CephClients, live client.Reader, held *fencing.Holdings) fencing.AskStorage {
+func askCeph(c config.CephClients, live client.Reader, held *fencingreads.Holdings) fencingreads.AskStorage {
 	if c.Mode == config.Off {
 		return nil
 	}

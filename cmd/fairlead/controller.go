@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/controllers/apply"
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
@@ -19,13 +20,12 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
-	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	fencingreads "github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/caches"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -74,7 +74,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -86,18 +86,18 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if secret.Name != "" {
 		ca.Caches(&cached)
 	}
-	mgr, err := o.manager(restConfig, scheme, cached, caches.NewCache, cluster.LeaseName)
+	mgr, err := o.manager(restConfig, scheme, cached, caches.NewCache, reads.LeaseName)
 	if err != nil {
 		return err
 	}
 	profiles := len(configuration.Profiles) > 0
 	if profiles {
-		if err := cluster.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
+		if err := reads.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 	}
 	if profiles || configuration.Fencing.On() {
-		if err := cluster.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
+		if err := reads.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
 	profile, duties := p.Storage(), p.Duties
 	var objects client.Reader = mgr.GetClient()
-	cached, live := cluster.NewReader(profile, objects, objects), cluster.NewReader(profile, lists.NewLive(mgr.GetAPIReader()), objects)
+	cached, live := reads.NewReader(profile, objects, objects), reads.NewReader(profile, lists.NewLive(mgr.GetAPIReader()), objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	var controllers []controller
 	if duties.Settings != config.Off {
@@ -202,7 +202,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 // dutiesByName are the duties that depend on the version of the storage system.
 func dutiesByName(d config.Duties) map[string]string {
 	return map[string]string{
-		storage.DutySettings: string(d.Settings), storage.DutyPods: string(d.Pods), storage.DutyServices: string(d.Services),
-		storage.DutyEndpoints: string(d.Endpoints), storage.DutyWorkloads: string(d.Workloads), storage.DutyRemount: string(d.Remount),
+		longhorn.DutySettings: string(d.Settings), longhorn.DutyPods: string(d.Pods), longhorn.DutyServices: string(d.Services),
+		longhorn.DutyEndpoints: string(d.Endpoints), longhorn.DutyWorkloads: string(d.Workloads), longhorn.DutyRemount: string(d.Remount),
 	}
 }

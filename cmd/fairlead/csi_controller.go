@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/controllers/nfs"
 	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/controllers/nfs/services"
 	"github.com/fairlead-io/fairlead/controllers/ondat"
-	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // Limits of requests to the API server per second. An attachment takes two requests.
@@ -61,7 +61,7 @@ func (o *csiControllerOptions) run(ctx context.Context, log *slog.Logger) error 
 		return err
 	}
 	restConfig.QPS, restConfig.Burst = csiQPS, csiBurst
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func csiCaches(c config.NFS) (cache.Options, error) {
 	if c.Mode == config.Off {
 		return nfs.Published()
 	}
-	return nfs.Caches(clusternfs.Drivers(c.DefaultServices()).Names())
+	return nfs.Caches(nfsreads.Drivers(c.DefaultServices()).Names())
 }
 
 // setupNFS registers the controllers of NFS services.
@@ -110,7 +110,7 @@ func setupNFS(ctx context.Context, mgr manager.Manager, c config.NFS, writer *fr
 	if err != nil {
 		return fmt.Errorf("building the client of watches: %w", err)
 	}
-	drivers, annotations := clusternfs.Drivers(c.DefaultServices()), map[string]config.NodeAnnotations{}
+	drivers, annotations := nfsreads.Drivers(c.DefaultServices()), map[string]config.NodeAnnotations{}
 	for _, d := range c.Drivers {
 		annotations[d.Name] = d.NodeAnnotations
 	}

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/cli"
 	fairleadcsi "github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/csi/conntrack"
 	"github.com/fairlead-io/fairlead/internal/csi/identity"

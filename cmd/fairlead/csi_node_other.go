@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/cli"
 )
 
 // csiNodeCommand is for Linux, where nodes mount NFS.

@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cli/check"
-	"github.com/fairlead-io/fairlead/internal/cli/fences"
-	"github.com/fairlead-io/fairlead/internal/cli/nfs"
-	"github.com/fairlead-io/fairlead/internal/cli/plan"
-	"github.com/fairlead-io/fairlead/internal/cli/review"
-	"github.com/fairlead-io/fairlead/internal/cli/settings"
-	"github.com/fairlead-io/fairlead/internal/cli/status"
-	"github.com/fairlead-io/fairlead/internal/cli/ui"
+	"github.com/fairlead-io/fairlead/cli"
+	"github.com/fairlead-io/fairlead/cli/check"
+	"github.com/fairlead-io/fairlead/cli/fences"
+	"github.com/fairlead-io/fairlead/cli/nfs"
+	"github.com/fairlead-io/fairlead/cli/plan"
+	"github.com/fairlead-io/fairlead/cli/review"
+	"github.com/fairlead-io/fairlead/cli/settings"
+	"github.com/fairlead-io/fairlead/cli/status"
+	"github.com/fairlead-io/fairlead/cli/ui"
 )
 
 func main() {

@@ -25,7 +25,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -94,8 +94,8 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 	return mgr, nil
 }
 
-func storageProfiles(c *config.Configuration) []storage.Profile {
-	var profiles []storage.Profile
+func storageProfiles(c *config.Configuration) []longhorn.Names {
+	var profiles []longhorn.Names
 	for _, p := range c.Profiles {
 		profiles = append(profiles, p.Storage())
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/certs"
-	"github.com/fairlead-io/fairlead/internal/cli"
+	"github.com/fairlead-io/fairlead/cli"
 )
 
 // buildInfo says which version of Fairlead runs, as a metric that is always 1.

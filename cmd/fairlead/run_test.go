@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/cli/plan"
-	"github.com/fairlead-io/fairlead/internal/cli/settings"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/cli/clitest"
+	"github.com/fairlead-io/fairlead/cli/plan"
+	"github.com/fairlead-io/fairlead/cli/settings"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -189,7 +189,7 @@ func TestStatusExitCodes(t *testing.T) {
 	record.Status.Phase = "Applied"
 	settings := []client.Object{objects.LonghornSetting("storage-network", "kube-system/storage-net"), objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "true")}
 	wrong := append([]client.Object{record, objects.LonghornVolume("pvc-a", "node-1", objects.RWX), objects.Headless("pvc-a", objects.Network("storage-net", "lhnet1"))}, settings...)
-	cluster := objects.Record(storage.Attachment{})
+	cluster := objects.Record(multus.Attachment{})
 	cluster.Status.Phase = "Applied"
 	for want, all := range map[int][]client.Object{0: {cluster}, 2: {}, 3: wrong} {
 		kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, append(objects.Installation(time.Now()), all...)...))

@@ -21,12 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead-io/fairlead/certs"
-	"github.com/fairlead-io/fairlead/internal/cli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
-	"github.com/fairlead-io/fairlead/internal/cluster/lists"
-	"github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/httpserver"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/settingsapi"
 	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
@@ -106,7 +107,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(), certificateExpiry(source))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfs.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfsreads.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Synced() },
@@ -155,8 +156,8 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 func webhookProfiles(c *config.Configuration, lists *lists.Live) []webhook.Profile {
 	var profiles []webhook.Profile
 	for _, p := range c.Profiles {
-		live := cluster.NewReader(p.Storage(), lists, lists)
-		profiles = append(profiles, webhook.Profile{Profile: p.Storage(), Duties: p.Duties, Policy: c.Policy(), Record: live.Record, Live: live})
+		live := reads.NewReader(p.Storage(), lists, lists)
+		profiles = append(profiles, webhook.Profile{Names: p.Storage(), Duties: p.Duties, Policy: c.Policy(), Record: live.Record, Live: live})
 	}
 	return profiles
 }
@@ -167,7 +168,7 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 		return nil
 	}
 	return &webhook.Fencing{
-		Fencing: c.Fencing, Live: fencing.NewHolderReader(live, fencing.NewHoldings(live, c.Fencing.Protects)),
+		Fencing: c.Fencing, Live: fencingreads.NewHolderReader(live, fencingreads.NewHoldings(live, c.Fencing.Protects)),
 		MayOverride: webhook.MayOverrideFence(live), Draining: server.Draining,
 	}
 }
@@ -186,5 +187,5 @@ func apiServer(address string, c *config.Configuration, restConfig *rest.Config,
 	own := rest.CopyConfig(restConfig)
 	own.UserAgent = "fairlead-api/" + cli.Version
 	handler := settingsapi.NewRouter(settingsapi.Options{Profiles: storageProfiles(c), Cluster: own, Mapper: mapper, Scheme: scheme, Log: log})
-	return settingsapi.NewServer("API", listener, tlsConfig, admission.Recoverer(log)(handler), log), nil
+	return httpserver.New("API", listener, tlsConfig, admission.Recoverer(log)(handler), log), nil
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // warnUnknown counts the storage system's settings that Fairlead does not know, and reports each
@@ -35,7 +35,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 	if err != nil || version == "" {
 		return err
 	}
-	row, known := storage.DutiesFor(r.Profile.Versions, version)
+	row, known := longhorn.DutiesFor(r.Profile.Versions, version)
 	if !known {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 
 // warn emits an event that concerns no single setting.
 func (r *Reconciler) warn(reason, message string) {
-	key := cluster.RolloutKey(r.Profile)
+	key := reads.RolloutKey(r.Profile)
 	rollout := &v1alpha1.NetworkRollout{}
 	rollout.Namespace, rollout.Name = key.Namespace, key.Name
 	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, reason, "Apply", "%s", kit.Note(message))

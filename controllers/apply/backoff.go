@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 // backoff delays further changes of a component whose change was undone or refused: Fairlead does
@@ -16,7 +16,7 @@ import (
 type backoff map[string]attempt
 
 type attempt struct {
-	plan.Hold
+	planner.Hold
 	// values in effect when the change was made
 	values            map[catalog.Name]string
 	changes, refusals int
@@ -34,7 +34,7 @@ var pauses = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, ti
 const afterRefusal = time.Minute
 
 // record keeps a piece of work and its result.
-func (b *backoff) record(work plan.Work, facts plan.Facts, refused error) {
+func (b *backoff) record(work planner.Work, facts planner.Facts, refused error) {
 	now := facts.Now
 	if *b == nil {
 		*b = backoff{}
@@ -106,8 +106,8 @@ func overlap(a, b map[catalog.Trait]string) bool {
 }
 
 // holds are the changed components, which the plan leaves alone.
-func (b backoff) holds() map[string]plan.Hold {
-	held := make(map[string]plan.Hold, len(b))
+func (b backoff) holds() map[string]planner.Hold {
+	held := make(map[string]planner.Hold, len(b))
 	for name, a := range b {
 		held[name] = a.Hold
 	}

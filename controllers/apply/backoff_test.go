@@ -11,15 +11,15 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestBackoffGrowsWithEachUndoneChange(t *testing.T) {
-	work := func(value string) plan.Work {
-		return plan.Work{
-			Component: catalog.Component{Name: "im", Version: "7"}, Action: plan.RestartComponent,
-			Wants: map[catalog.Trait]plan.Want{catalog.CPURequest: {Text: value}},
+	work := func(value string) planner.Work {
+		return planner.Work{
+			Component: catalog.Component{Name: "im", Version: "7"}, Action: planner.RestartComponent,
+			Wants: map[catalog.Trait]planner.Want{catalog.CPURequest: {Text: value}},
 		}
 	}
 	// made lists the values, each with "!" if the change was refused.
@@ -45,7 +45,7 @@ func TestBackoffGrowsWithEachUndoneChange(t *testing.T) {
 				if refused {
 					err = errors.New("a policy says no")
 				}
-				b.record(work(value), plan.Facts{Now: noon}, err)
+				b.record(work(value), planner.Facts{Now: noon}, err)
 			}
 			if hold := b.holds()["im"]; hold.Until.Sub(noon) != test.want || hold.Seen != test.version {
 				t.Errorf("held for %s as of version %q: %s", hold.Until.Sub(noon), hold.Seen, hold.Message)
@@ -55,10 +55,10 @@ func TestBackoffGrowsWithEachUndoneChange(t *testing.T) {
 	t.Run("forgotten after a while", func(t *testing.T) {
 		var b backoff
 		for range 4 {
-			b.record(work("1m"), plan.Facts{Now: noon}, nil)
+			b.record(work("1m"), planner.Facts{Now: noon}, nil)
 		}
 		later := noon.Add(2*pauses[3] + time.Second)
-		b.record(work("1m"), plan.Facts{Now: later}, nil)
+		b.record(work("1m"), planner.Facts{Now: later}, nil)
 		must.Equal(t, b.holds()["im"].Until.Sub(later), pauses[0], "hold")
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -48,7 +48,7 @@ func TestDeletedPriorityClassIsWaitedFor(t *testing.T) {
 // network is the NetworkAttachmentDefinition that changingNetwork asks for.
 func network() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(cluster.NetworkKind)
+	o.SetGroupVersionKind(reads.NetworkKind)
 	o.SetNamespace("kube-system")
 	o.SetName("one")
 	return o
@@ -76,7 +76,7 @@ func TestDeletedNetworkIsWaitedFor(t *testing.T) {
 // Regression: a kind that is deleted while the controller runs is not found instead of no match, and each look failed.
 func TestMultusMayBeRemoved(t *testing.T) {
 	w := changingNetwork(t)
-	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: cluster.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")
+	w.networksFail = apierrors.NewNotFound(schema.GroupResource{Group: reads.NetworkKind.Group, Resource: "network-attachment-definitions"}, "")
 	w.step()
 	w.wantNetworkBlocker(missingNetwork)
 	w.networksFail = errDown

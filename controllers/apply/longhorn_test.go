@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -154,11 +154,11 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 func TestAppliedIsWrittenAgainWhenNothingIsAttached(t *testing.T) {
 	for name, again := range map[catalog.Name]bool{catalog.StorageNetwork: true, class: false} {
 		w := atRest(t, setting(name, "ns/high"))
-		plans := map[catalog.Name]plan.SettingPlan{name: {Name: name, Value: catalog.Value{Text: "ns/high", Source: catalog.Source(profile.Name)}, Applied: true}}
+		plans := map[catalog.Name]planner.SettingPlan{name: {Name: name, Value: catalog.Value{Text: "ns/high", Source: catalog.Source(profile.Name)}, Applied: true}}
 		report := func(attached bool) bool {
 			change(w, string(name), func(s *longhorn.Setting) { s.Status.Applied = false })
 			var r reporting
-			facts := plan.Facts{Rollout: rollout.Rollout{Volumes: []storage.Volume{{Name: "pvc-a", Attached: attached}}}}
+			facts := planner.Facts{Rollout: rollout.Rollout{Volumes: []rwx.Volume{{Name: "pvc-a", Attached: attached}}}}
 			w.r.reportSystem(t.Context(), facts, plans, &r)
 			w.Must(r.err())
 			return w.system(name).Status.Applied
@@ -181,12 +181,12 @@ func TestAppliedOfRWXSettingIsWrittenAgainForTheSameValue(t *testing.T) {
 	// report is a look at a value, which Longhorn reports as applied or not.
 	report := func(value string, longhornSays, built, applied bool) bool {
 		change(w, string(rwx), func(s *longhorn.Setting) { s.Value, s.Status.Applied = value, longhornSays })
-		plans := map[catalog.Name]plan.SettingPlan{
+		plans := map[catalog.Name]planner.SettingPlan{
 			catalog.StorageNetwork: {Name: catalog.StorageNetwork, Built: built},
 			rwx:                    {Name: rwx, Value: catalog.Value{Text: value, Source: catalog.Source(profile.Name)}, Applied: applied},
 		}
 		var r reporting
-		w.r.reportSystem(t.Context(), plan.Facts{}, plans, &r)
+		w.r.reportSystem(t.Context(), planner.Facts{}, plans, &r)
 		w.Must(r.err())
 		return w.system(rwx).Status.Applied
 	}

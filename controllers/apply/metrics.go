@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // clientKind is the kind that CSI plugin pods are counted as. Their DaemonSet counts as itself.
@@ -24,7 +24,7 @@ type metrics struct {
 	restarts *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, profile storage.Profile) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, profile longhorn.Names) (*metrics, error) {
 	labels := prometheus.Labels{"profile": profile.Name}
 	gaugeBy := func(label, name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{label})
@@ -65,7 +65,7 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.pending, m.since, m.blockers, m.phase, m.volumes, m.unknown, m.restarts}
 }
 
-func (m *metrics) worked(work plan.Work) {
+func (m *metrics) worked(work planner.Work) {
 	for _, name := range work.Settings {
 		m.restarts.WithLabelValues(string(name), string(work.Component.Kind)).Inc()
 	}

@@ -12,17 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 var errUnknownAction = errors.New("unknown action")
 
 // stepNetwork takes the plan's step of the network. A refused write is kept: other work goes on, and the next look reports it.
-func (r *Reconciler) stepNetwork(ctx context.Context, facts plan.Facts, made plan.Plan) error {
+func (r *Reconciler) stepNetwork(ctx context.Context, facts planner.Facts, made planner.Plan) error {
 	step := made.Network
 	r.Log.Info("next step", "action", step.Action, "network", step.Network.String(), "message", step.Message, "volumes", step.Volumes.Message)
 	kind, name := written(facts.Rollout, step)
@@ -56,20 +58,20 @@ func written(facts rollout.Rollout, step rollout.Step) (kind catalog.BlockerKind
 }
 
 // doNetwork carries out the plan's step of the network. The state that was decided on is the write's precondition.
-func (r *Reconciler) doNetwork(ctx context.Context, all plan.Facts, made plan.Plan) error {
+func (r *Reconciler) doNetwork(ctx context.Context, all planner.Facts, made planner.Plan) error {
 	facts := all.Rollout
 	switch step := made.Network; step.Action {
 	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
 		return r.recordStep(ctx, facts, step)
 	case rollout.UpdateTemplate:
-		return r.updateTemplate(ctx, append([]storage.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
+		return r.updateTemplate(ctx, append([]multus.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
 	case rollout.RestartClients:
 		return r.restartClient(ctx, all, step.Clients[0], made.Settings)
 	case rollout.ResumeTemplate:
 		ds := r.clientDaemonSet()
 		return r.patch(ctx, ds, func() error {
-			ds.Spec.UpdateStrategy = cluster.OwnStrategy(ds)
-			delete(ds.Annotations, storage.StrategyAnnotation)
+			ds.Spec.UpdateStrategy = reads.OwnStrategy(ds)
+			delete(ds.Annotations, rwx.StrategyAnnotation)
 			return nil
 		})
 	case rollout.ReplaceServices:
@@ -86,21 +88,21 @@ func (r *Reconciler) clientDaemonSet() *appsv1.DaemonSet {
 
 // updateTemplate writes the networks into the template. The same write pauses the DaemonSet
 // controller's rolling update, which would restart pods of nodes with attached volumes.
-func (r *Reconciler) updateTemplate(ctx context.Context, networks []storage.Attachment) error {
+func (r *Reconciler) updateTemplate(ctx context.Context, networks []multus.Attachment) error {
 	ds := r.clientDaemonSet()
 	return r.patch(ctx, ds, func() error {
-		annotation, err := storage.SetManaged(ds.Spec.Template.Annotations[storage.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
+		annotation, err := multus.SetManaged(ds.Spec.Template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
 		if err != nil {
 			return err
 		}
 		if ds.Spec.Template.Annotations == nil {
 			ds.Spec.Template.Annotations = map[string]string{}
 		}
-		ds.Spec.Template.Annotations[storage.NetworksAnnotation] = annotation
+		ds.Spec.Template.Annotations[multus.NetworksAnnotation] = annotation
 		if annotation == "" {
-			delete(ds.Spec.Template.Annotations, storage.NetworksAnnotation)
+			delete(ds.Spec.Template.Annotations, multus.NetworksAnnotation)
 		}
-		return cluster.Pause(ds)
+		return reads.Pause(ds)
 	})
 }
 
@@ -121,7 +123,7 @@ func (r *Reconciler) patch(ctx context.Context, object client.Object, change fun
 
 // restartClient deletes a client pod. It counts for the settings that are not applied, and choose its network if the pod is on
 // another network, or else build its template. A default that was in effect before, and a per-volume network, do not count.
-func (r *Reconciler) restartClient(ctx context.Context, facts plan.Facts, c storage.Client, settings []plan.SettingPlan) error {
+func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c rwx.Client, settings []planner.SettingPlan) error {
 	record := facts.Rollout.Record
 	uid := types.UID(c.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
@@ -150,7 +152,7 @@ func (r *Reconciler) restartClient(ctx context.Context, facts plan.Facts, c stor
 }
 
 // buildsClients reports whether a setting's value is part of the CSI plugin's template.
-func buildsClients(profile storage.Profile, name catalog.Name, value string) bool {
+func buildsClients(profile longhorn.Names, name catalog.Name, value string) bool {
 	d, _ := catalog.Lookup(string(name))
 	if d.Wants == nil {
 		return false

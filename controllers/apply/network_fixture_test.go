@@ -18,11 +18,12 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -44,9 +45,9 @@ type fixture struct {
 }
 
 // newFixture is a cluster with all components on the network, and every setting applied.
-func newFixture(t *testing.T, on storage.Attachment, more ...client.Object) *fixture {
+func newFixture(t *testing.T, on multus.Attachment, more ...client.Object) *fixture {
 	t.Helper()
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
 	f := &fixture{Bench: testkit.NewBench(t, api, networkAtRest(on)...), before: map[string]func(client.Object) error{}}
 	f.restart()
 	f.comeToRest()
@@ -58,7 +59,7 @@ func newFixture(t *testing.T, on storage.Attachment, more ...client.Object) *fix
 }
 
 // networkAtRest are the record, the setting, the DaemonSet and its pod.
-func networkAtRest(on storage.Attachment) []client.Object {
+func networkAtRest(on multus.Attachment) []client.Object {
 	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
 	ds.UID, ds.Annotations = "uid-plugin", map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
 	ds.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -66,7 +67,7 @@ func networkAtRest(on storage.Attachment) []client.Object {
 	if on.IsZero() {
 		return append(all, clientPod("1", ""))
 	}
-	ds.Spec.Template.Annotations = map[string]string{storage.NetworksAnnotation: on.String()}
+	ds.Spec.Template.Annotations = map[string]string{multus.NetworksAnnotation: on.String()}
 	return append(all, clientPod("1", on.String()), networkObject(on))
 }
 
@@ -75,19 +76,19 @@ func clientPod(generation, networks string) *corev1.Pod {
 	pod := objects.With(objects.Pod(profile.Namespace, "csi", "node-1"), objects.ReadyPod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", profile.ClientDaemonSet))
 	pod.UID, pod.OwnerReferences[0].UID, pod.Labels = "", "uid-plugin", maps.Clone(profile.ClientLabels)
 	pod.Labels["pod-template-generation"], pod.Labels[appsv1.ControllerRevisionHashLabelKey] = generation, generation
-	selections, _ := storage.ParseSelections(networks, profile.Namespace)
+	selections, _ := multus.ParseSelections(networks, profile.Namespace)
 	var reports []string
 	for i, s := range selections {
 		reports = append(reports, fmt.Sprintf(`{"name": %q, "interface": %q, "ips": ["192.168.0.%d"]}`, s.Network, s.Interface, i+3))
 	}
 	if reports != nil {
-		pod.Annotations = map[string]string{storage.NetworksAnnotation: networks, storage.NetworkStatusAnnotation: "[" + strings.Join(reports, ", ") + "]"}
+		pod.Annotations = map[string]string{multus.NetworksAnnotation: networks, multus.NetworkStatusAnnotation: "[" + strings.Join(reports, ", ") + "]"}
 	}
 	return pod
 }
 
 // networkObject is the NetworkAttachmentDefinition.
-func networkObject(network storage.Attachment) client.Object {
+func networkObject(network multus.Attachment) client.Object {
 	return objects.NetworkAttachmentDefinition(network.Namespace, network.Name)
 }
 
@@ -103,7 +104,7 @@ func (f *fixture) restart() {
 	f.cache = f.NewCache()
 	f.r = &Reconciler{
 		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events}, API: f.API,
-		Cached: cluster.NewReader(profile, f.cache, f.cache), Live: cluster.NewReader(profile, f.API, f.API),
+		Cached: reads.NewReader(profile, f.cache, f.cache), Live: reads.NewReader(profile, f.API, f.API),
 		Events: f.Events, Clock: f.Clock, Log: f.Log, metrics: testkit.Value[*metrics](f)(newMetrics(f.Registry, profile)),
 	}
 }
@@ -128,7 +129,7 @@ func (f *fixture) comeToRest() {
 }
 
 // choose sets a network, which exists.
-func (f *fixture) choose(network storage.Attachment) {
+func (f *fixture) choose(network multus.Attachment) {
 	f.Helper()
 	f.set(network.Network.String())
 	f.Must(client.IgnoreAlreadyExists(f.Create(f.Context(), networkObject(network))))
@@ -177,11 +178,11 @@ func serviceOf(volume string, changes ...func(*corev1.Service)) *corev1.Service 
 }
 
 // headlessOn shapes a Service for a network, as Fairlead does.
-func headlessOn(network storage.Attachment) func(*corev1.Service) {
+func headlessOn(network multus.Attachment) func(*corev1.Service) {
 	return func(s *corev1.Service) {
 		s.Spec.ClusterIP = corev1.ClusterIPNone
-		s.Annotations[storage.NetworkAnnotation] = network.String()
-		s.Annotations[storage.SelectorAnnotation] = fmt.Sprintf(`{%q:%q}`, profile.VolumeLabel, s.Name)
+		s.Annotations[rwx.NetworkAnnotation] = network.String()
+		s.Annotations[rwx.SelectorAnnotation] = fmt.Sprintf(`{%q:%q}`, profile.VolumeLabel, s.Name)
 		s.Spec.Selector = nil
 	}
 }

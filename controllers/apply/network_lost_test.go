@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -17,7 +17,7 @@ import (
 func TestLostNodeDelaysNoOtherNode(t *testing.T) {
 	other := clientPod("1", "")
 	other.Name, other.Spec.NodeName = "csi-2", "node-2"
-	f := newFixture(t, storage.Attachment{}, other, objects.Node("node-2"), objects.Node("node-1", objects.Readiness(corev1.ConditionUnknown, testkit.Noon)))
+	f := newFixture(t, multus.Attachment{}, other, objects.Node("node-2"), objects.Node("node-1", objects.Readiness(corev1.ConditionUnknown, testkit.Noon)))
 	testkit.Change(f.Bench, profile.Namespace, "csi", func(pod *corev1.Pod) { pod.Status.Conditions = nil })
 	f.choose(netOne)
 	var deleted []string

@@ -8,15 +8,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // The pod is replaced between the live look and its deletion.
 func TestReplacedClientIsNotRestarted(t *testing.T) {
-	f := newFixture(t, storage.Attachment{})
+	f := newFixture(t, multus.Attachment{})
 	f.choose(netOne)
 	f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Annotations[appsv1.DeprecatedTemplateGeneration] = "2" })
 	replaced := false
@@ -43,7 +43,7 @@ func TestReplacedClientIsNotRestarted(t *testing.T) {
 
 // A cache may lack an attached volume.
 func TestStaleCacheOpensNoGate(t *testing.T) {
-	f := newFixture(t, storage.Attachment{}, attachedRWX())
+	f := newFixture(t, multus.Attachment{}, attachedRWX())
 	f.choose(netOne)
 	f.cache.Absent(attachedRWX())
 	for range 5 {
@@ -74,10 +74,10 @@ func TestRecordBeginsWithServersOnTheClientsNetwork(t *testing.T) {
 
 // With settings: guard, the storage system rolls out by itself.
 func TestRecordFollowsWhatTheStorageSystemRollsOut(t *testing.T) {
-	for applies, want := range map[bool]storage.Attachment{false: netTwo, true: netOne} {
+	for applies, want := range map[bool]multus.Attachment{false: netTwo, true: netOne} {
 		f := newFixture(t, netOne)
 		f.r.Applies = applies
-		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations[storage.NetworksAnnotation] = netTwo.String() })
+		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations[multus.NetworksAnnotation] = netTwo.String() })
 		testkit.Change(f.Bench, profile.Namespace, "csi", func(pod *corev1.Pod) { pod.Annotations = clientPod("1", netTwo.String()).Annotations })
 		f.Must(f.reconcile())
 		must.Equal(t, f.rollout().Status.Clients.Network, want.String(), "clients, applies %t", applies)
@@ -85,7 +85,7 @@ func TestRecordFollowsWhatTheStorageSystemRollsOut(t *testing.T) {
 }
 
 func TestChangedRecordIsNotOverwritten(t *testing.T) {
-	networks := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
+	networks := []multus.Attachment{multus.VolumeAttachment(netTwo.Network)}
 	for name, test := range map[string]struct {
 		decidedOn rollout.Record
 		conflict  bool
@@ -108,7 +108,7 @@ func TestChangedRecordIsNotOverwritten(t *testing.T) {
 
 // An installer writes the DaemonSet between the look and the patch.
 func TestChangedDaemonSetIsNotPatched(t *testing.T) {
-	f := newFixture(t, storage.Attachment{})
+	f := newFixture(t, multus.Attachment{})
 	f.before["patch DaemonSet/longhorn-csi-plugin"] = func(client.Object) error {
 		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Labels = map[string]string{"theirs": "x"} })
 		return nil
@@ -123,7 +123,7 @@ func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 
 // After a crash, the status must not report Applied.
 func TestChangingRecordIsNotApplied(t *testing.T) {
-	f := newFixture(t, storage.Attachment{})
+	f := newFixture(t, multus.Attachment{})
 	f.Must(f.reconcile())
 	f.wantApplied()
 	f.choose(netOne)

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -130,7 +130,7 @@ func TestRefusedRecreationIsRetriedWhileOtherWorkGoesOn(t *testing.T) {
 func TestRefusedClientAndTemplateAreReported(t *testing.T) {
 	for write, name := range map[string]string{"patch DaemonSet/longhorn-csi-plugin": "longhorn-csi-plugin", "delete Pod/csi": "csi"} {
 		t.Run(write, func(t *testing.T) {
-			f := newFixture(t, storage.Attachment{})
+			f := newFixture(t, multus.Attachment{})
 			f.refuse(write)
 			f.choose(netOne)
 			for range 6 {
@@ -211,12 +211,12 @@ func TestFailedLiveListOfNetworksIsRetried(t *testing.T) {
 	f.comeToRest()
 	live := f.API.Client()
 	live.Reading = func(o runtime.Object) error {
-		if o.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
+		if o.GetObjectKind().GroupVersionKind().Group == reads.NetworkKind.Group {
 			return errNo
 		}
 		return nil
 	}
-	f.r.Live = cluster.NewReader(profile, live, live)
+	f.r.Live = reads.NewReader(profile, live, live)
 	f.choose(netTwo)
 	for range 3 {
 		result, err := f.r.Reconcile(t.Context(), ctrl.Request{})

@@ -11,9 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -53,12 +54,12 @@ func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 	f.r.watchNetworks = func() error { watched++; return nil }
 	multus := f.API.Client()
 	multus.Reading = func(o runtime.Object) error {
-		if !installed && o.GetObjectKind().GroupVersionKind().Group == cluster.NetworkKind.Group {
-			return &meta.NoKindMatchError{GroupKind: cluster.NetworkKind.GroupKind()}
+		if !installed && o.GetObjectKind().GroupVersionKind().Group == reads.NetworkKind.Group {
+			return &meta.NoKindMatchError{GroupKind: reads.NetworkKind.GroupKind()}
 		}
 		return nil
 	}
-	f.r.Cached = cluster.NewReader(profile, multus, multus)
+	f.r.Cached = reads.NewReader(profile, multus, multus)
 	f.r.Live = f.r.Cached
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)
@@ -72,22 +73,22 @@ func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 
 // fairlead_component_restarts_total counts CSI plugin pods for the settings that choose the RWX network.
 func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
-	const rwx, older, storageNetwork, class = catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX, catalog.StorageNetwork, catalog.PriorityClass
+	const rwxNetwork, older, storageNetwork, class = catalog.EndpointNetworkForRWX, catalog.StorageNetworkForRWX, catalog.StorageNetwork, catalog.PriorityClass
 	two := netTwo.Network.String()
 	for name, test := range map[string]struct {
 		objects []client.Object
 		value   string // of endpoint-network-for-rwx-volume
-		on      storage.Attachment
+		on      multus.Attachment
 		want    []catalog.Name
 	}{
-		"RWX network": {nil, two, netOne, []catalog.Name{rwx}},
+		"RWX network": {nil, two, netOne, []catalog.Name{rwxNetwork}},
 		"older setting, and the network that it follows": {
-			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "true")}, "", netOne, []catalog.Name{rwx, older, storageNetwork},
+			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "true")}, "", netOne, []catalog.Name{rwxNetwork, older, storageNetwork},
 		},
 		"older setting in another spelling": {
-			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "True")}, "", netOne, []catalog.Name{rwx, older, storageNetwork},
+			[]client.Object{objects.LonghornSetting(storageNetwork, two), objects.LonghornSetting(older, "True")}, "", netOne, []catalog.Name{rwxNetwork, older, storageNetwork},
 		},
-		"storage network that RWX volumes do not follow": {[]client.Object{objects.LonghornSetting(storageNetwork, two)}, two, netOne, []catalog.Name{rwx}},
+		"storage network that RWX volumes do not follow": {[]client.Object{objects.LonghornSetting(storageNetwork, two)}, two, netOne, []catalog.Name{rwxNetwork}},
 		"template, on the right network": {
 			[]client.Object{objects.LonghornSetting(class, "high"), objects.LonghornSetting(catalog.GuaranteedCPU, "20")}, two, netTwo, []catalog.Name{class},
 		},
@@ -104,8 +105,8 @@ func TestRestartsOfClientPodsAreCountedBySetting(t *testing.T) {
 			facts, made, err := f.r.look(t.Context(), f.r.Live, nil)
 			f.Must(err)
 			facts.Rollout.Record.Clients = netTwo
-			f.Must(f.r.restartClient(t.Context(), facts, storage.Client{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on}, made.Settings))
-			if err := f.r.restartClient(t.Context(), facts, storage.Client{Pod: "gone", UID: "x", Node: "node-2", Network: test.on}, made.Settings); !kit.IsStale(err) {
+			f.Must(f.r.restartClient(t.Context(), facts, rwx.Client{Pod: "csi", UID: string(f.pod().UID), Node: "node-1", Network: test.on}, made.Settings))
+			if err := f.r.restartClient(t.Context(), facts, rwx.Client{Pod: "gone", UID: "x", Node: "node-2", Network: test.on}, made.Settings); !kit.IsStale(err) {
 				t.Errorf("a pod that is gone: %v", err)
 			}
 			for _, setting := range test.want {

@@ -2,12 +2,12 @@
 // storage system's components, and rolls out the network of shared volumes. It reports the progress of each
 // setting, and what the setting waits for, in status, conditions, events and metrics.
 //
-// A reconcile gathers one snapshot (cluster.Reader.Facts), makes the plan (plan.Make), reports, and takes at most
+// A reconcile gathers one snapshot (reads.Reader.Facts), makes the plan (planner.Make), reports, and takes at most
 // one step of the network and one on a component. A step is decided on the cache, and again on a live snapshot; each
 // write has the state that was decided on as its precondition. A crash loses only what is kept in memory: how often a
 // change was undone or refused, and when reports were written.
 //
-// The step of the network is plan.Plan.Network, the next work on a component plan.Plan.Next. The networks of
+// The step of the network is planner.Plan.Network, the next work on a component planner.Plan.Next. The networks of
 // clients and servers are kept in the NetworkRollout, the record, which is also a Service's memory while it is replaced.
 package apply
 
@@ -28,28 +28,28 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Reconciler applies the settings of one profile.
 type Reconciler struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	// Applies is false if the storage system applies settings by itself: Fairlead then only reports, and the
 	// record follows what is observed.
 	Applies bool
-	// Duties as configured, for comparison with storage.VersionDuties.
+	// Duties as configured, for comparison with longhorn.VersionDuties.
 	Duties map[string]string
 	// VolumeNetworks permits per-volume networks.
 	VolumeNetworks bool
 	// Policy of roll-outs, from the configuration.
 	Policy rollout.Policy
 	Client client.Client
-	Cached *cluster.Reader
-	Live   *cluster.Reader
+	Cached *reads.Reader
+	Live   *reads.Reader
 	// API reads the objects that are written, from the API server.
 	API    client.Reader
 	Events events.EventRecorder
@@ -141,8 +141,8 @@ func (r *Reconciler) followNetworks(facts rollout.Rollout) error {
 }
 
 // newlyApplied reports whether the plan has an applied setting that was last reported as not applied.
-func newlyApplied(facts plan.Facts, made plan.Plan) bool {
-	return slices.ContainsFunc(made.Settings, func(s plan.SettingPlan) bool {
+func newlyApplied(facts planner.Facts, made planner.Plan) bool {
+	return slices.ContainsFunc(made.Settings, func(s planner.SettingPlan) bool {
 		last := facts.Reported[s.Name]
 		return s.Applied && (!last.Applied || last.Rolled == nil || *last.Rolled != s.Value.Text)
 	})
@@ -150,15 +150,15 @@ func newlyApplied(facts plan.Facts, made plan.Plan) bool {
 
 // look gathers a reader's facts and makes the plan. Refused writes are not planned, and components whose last change was undone
 // or refused are left alone for a while.
-func (r *Reconciler) look(ctx context.Context, reader *cluster.Reader, refused []rollout.Refusal) (plan.Facts, plan.Plan, error) {
-	facts, err := reader.Facts(ctx, cluster.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
+func (r *Reconciler) look(ctx context.Context, reader *reads.Reader, refused []rollout.Refusal) (planner.Facts, planner.Plan, error) {
+	facts, err := reader.Facts(ctx, reads.FactsOptions{Now: r.Clock.Now(), Policy: r.Policy, VolumeNetworks: r.VolumeNetworks})
 	if err != nil {
-		return facts, plan.Plan{}, err
+		return facts, planner.Plan{}, err
 	}
 	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
 	facts.Rollout.Record.Refused = refused
-	made := plan.Make(facts)
+	made := planner.Make(facts)
 	if facts.Rollout.Record.Unknown { // without a record, the network takes no step
 		made.Network.Action = rollout.Nothing
 	}
@@ -180,7 +180,7 @@ func (r *Reconciler) stepLive(ctx context.Context) error {
 }
 
 // workLive does the next work on a component. The next look reports an error in the settings of the work.
-func (r *Reconciler) workLive(ctx context.Context, facts plan.Facts, made plan.Plan) error {
+func (r *Reconciler) workLive(ctx context.Context, facts planner.Facts, made planner.Plan) error {
 	work, ready := made.Next()
 	if !ready || slices.ContainsFunc(work.Settings, func(name catalog.Name) bool { return !facts.Reported[name].Underway }) {
 		return nil // or the value is new and not reported yet: its event follows

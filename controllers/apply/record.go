@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // keepRecord keeps the record in step with the cluster: it begins a missing record, completes the replacement of a Service that
@@ -100,7 +100,7 @@ func (r *Reconciler) recordStep(ctx context.Context, facts rollout.Rollout, step
 	})
 }
 
-func texts(attachments []storage.Attachment) []string {
+func texts(attachments []multus.Attachment) []string {
 	var list []string
 	for _, a := range attachments {
 		list = append(list, a.String())

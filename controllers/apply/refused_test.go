@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -126,9 +126,9 @@ func TestLastErrorBelongsToTheValueInEffect(t *testing.T) {
 
 func TestLastErrorStaysWhileAnotherSettingChanges(t *testing.T) {
 	b, now := backoff(nil), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	facts := plan.Facts{Now: now, Values: catalog.Values{class: {Text: "high"}, tolerations: {Text: "a=b:NoSchedule"}}}
+	facts := planner.Facts{Now: now, Values: catalog.Values{class: {Text: "high"}, tolerations: {Text: "a=b:NoSchedule"}}}
 	change := func(setting catalog.Name, trait catalog.Trait, err error) {
-		b.record(plan.Work{Component: catalog.Component{Name: "csi-attacher"}, Wants: map[catalog.Trait]plan.Want{trait: {Setting: setting, Text: facts.Values[setting].Text}}}, facts, err)
+		b.record(planner.Work{Component: catalog.Component{Name: "csi-attacher"}, Wants: map[catalog.Trait]planner.Want{trait: {Setting: setting, Text: facts.Values[setting].Text}}}, facts, err)
 	}
 	change(class, catalog.PriorityClassName, errors.New("a policy says no"))
 	change(tolerations, catalog.Tolerations, nil)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // report writes the plan to Fairlead's own settings and to metrics, and confirms on
 // the storage system's settings what is applied. An error at one setting stops no other.
-func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Plan) reporting {
-	plans := map[catalog.Name]plan.SettingPlan{}
+func (r *Reconciler) report(ctx context.Context, facts planner.Facts, made planner.Plan) reporting {
+	plans := map[catalog.Name]planner.SettingPlan{}
 	for _, s := range made.Settings {
 		if !r.Applies {
 			s = guarded(s)
@@ -23,7 +23,7 @@ func (r *Reconciler) report(ctx context.Context, facts plan.Facts, made plan.Pla
 	}
 	for _, d := range catalog.All() {
 		if !d.DangerZone {
-			plans[d.Name] = plan.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
+			plans[d.Name] = planner.SettingPlan{Name: d.Name, Value: facts.Values[d.Name], Applied: true, Phase: rollout.PhaseApplied, Message: "in effect"}
 		}
 	}
 	var t reporting
@@ -58,7 +58,7 @@ func (t *reporting) add(err error) {
 func (t *reporting) err() error { return errors.Join(t.errs...) }
 
 // guarded is the report if the storage system applies settings by itself.
-func guarded(s plan.SettingPlan) plan.SettingPlan {
+func guarded(s planner.SettingPlan) planner.SettingPlan {
 	switch {
 	case s.Phase == rollout.PhaseInvalid:
 	case s.Applied:

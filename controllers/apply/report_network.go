@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
@@ -74,7 +74,7 @@ func setProgress(status *v1alpha1.NetworkRolloutStatus, facts rollout.Rollout, s
 	if step.Volumes.Message != "" {
 		status.Message += "; " + step.Volumes.Message
 	}
-	status.Blockers = cluster.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
+	status.Blockers = reads.Blockers(slices.Concat(step.Blockers, step.Volumes.Blockers))
 	status.Refused = nil
 	for _, r := range facts.Record.Refused[:min(len(facts.Record.Refused), v1alpha1.MaxListed)] {
 		status.Refused = append(status.Refused, v1alpha1.RefusedWrite{Kind: string(r.Kind), Name: r.Name, Message: r.Message})

@@ -13,14 +13,14 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
 // reportOwn writes the status of Fairlead's own settings.
-func (r *Reconciler) reportOwn(ctx context.Context, facts plan.Facts, whole plan.Plan, plans map[catalog.Name]plan.SettingPlan, t *reporting) {
+func (r *Reconciler) reportOwn(ctx context.Context, facts planner.Facts, whole planner.Plan, plans map[catalog.Name]planner.SettingPlan, t *reporting) {
 	var list v1alpha1.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
@@ -63,14 +63,14 @@ func (r *Reconciler) writeOwn(ctx context.Context, setting *v1alpha1.Setting, be
 
 // isPlannedFor reports whether the plan was made for this version of the setting. The list may be newer or older than the
 // facts; an event follows then.
-func isPlannedFor(setting *v1alpha1.Setting, facts plan.Facts) bool {
+func isPlannedFor(setting *v1alpha1.Setting, facts planner.Facts) bool {
 	name := catalog.Name(setting.Name)
 	ours, set := facts.OwnValues[name]
-	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && cluster.Reported(setting).Equal(facts.Reported[name])
+	return set == (setting.Value != nil) && (!set || ours == *setting.Value) && reads.Reported(setting).Equal(facts.Reported[name])
 }
 
 // fill writes the plan into the status. begins: a component is about to be changed for the setting.
-func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begins bool) {
+func (r *Reconciler) fill(setting *v1alpha1.Setting, plan planner.SettingPlan, begins bool) {
 	status := &setting.Status
 	if status.EffectiveValue != plan.Value.Text || status.PendingSince == nil {
 		now := r.now()
@@ -78,7 +78,7 @@ func (r *Reconciler) fill(setting *v1alpha1.Setting, plan plan.SettingPlan, begi
 	}
 	status.EffectiveValue, status.Source = plan.Value.Text, string(plan.Value.Source)
 	status.ObservedGeneration = setting.Generation
-	status.Blockers = cluster.Blockers(plan.Blockers)
+	status.Blockers = reads.Blockers(plan.Blockers)
 	status.Applied = plan.Applied
 	status.Underway = !plan.Applied && (status.Underway || begins)
 	status.Components = nil
@@ -99,7 +99,7 @@ func (r *Reconciler) emitEvent(setting client.Object, was, is *metav1.Condition)
 		was = &last
 	}
 	if is.Status == metav1.ConditionTrue && (was == nil || was.Status == metav1.ConditionTrue) ||
-		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(rollout.PhaseRolling) || is.Reason == string(plan.PhaseRestarting)) {
+		was != nil && was.Reason == is.Reason && (was.Message == is.Message || is.Reason == string(rollout.PhaseRolling) || is.Reason == string(planner.PhaseRestarting)) {
 		return
 	}
 	if !r.mayWrite("event of "+setting.GetName(), is.Reason, eventEvery) {
@@ -112,7 +112,7 @@ func (r *Reconciler) emitEvent(setting client.Object, was, is *metav1.Condition)
 	r.Events.Eventf(setting, nil, corev1.EventTypeNormal, is.Reason, "Apply", "%s", kit.Note(is.Message))
 }
 
-func appliedCondition(s plan.SettingPlan, generation int64, now time.Time) metav1.Condition {
+func appliedCondition(s planner.SettingPlan, generation int64, now time.Time) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse,
 		Reason: string(s.Phase), Message: kit.Clip(s.Message, maxMessage),

@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // reportSystem writes `applied` of the storage system's own settings: true once a roll-out is
@@ -21,7 +21,7 @@ import (
 // writes nothing else: any write makes every longhorn-manager sync the setting at once.
 // Source: longhorn-manager controller/setting_controller.go, syncSetting: after three
 // retries a setting waits for the next write, or for an hour.
-func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans map[catalog.Name]plan.SettingPlan, t *reporting) {
+func (r *Reconciler) reportSystem(ctx context.Context, facts planner.Facts, plans map[catalog.Name]planner.SettingPlan, t *reporting) {
 	var list longhorn.SettingList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
 		if !meta.IsNoMatchError(err) {
@@ -30,7 +30,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts plan.Facts, plans m
 		return
 	}
 	held := r.holdsApplied(facts)
-	r.mayConfirmAgain(slices.ContainsFunc(facts.Rollout.Volumes, func(v storage.Volume) bool { return v.Attached }))
+	r.mayConfirmAgain(slices.ContainsFunc(facts.Rollout.Volumes, func(v rwx.Volume) bool { return v.Attached }))
 	for i := range list.Items {
 		setting := &list.Items[i]
 		d, known := catalog.Lookup(setting.Name)
@@ -98,7 +98,7 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 }
 
 // holdsApplied gathers the facts of rollout.HoldsApplied from those of the plan.
-func (r *Reconciler) holdsApplied(facts plan.Facts) string {
+func (r *Reconciler) holdsApplied(facts planner.Facts) string {
 	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
 	if err != nil {
 		return "" // Longhorn reports invalid values

@@ -14,16 +14,16 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // replaceService moves the Service of a detached volume to its network. A headless Service that
 // stays headless is changed in place. A cluster IP can't be changed: the Service is kept in the
 // record, deleted and recreated. After a crash, the next reconcile recreates it.
-func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, record rollout.Record, request storage.Request) error {
+func (r *Reconciler) replaceService(ctx context.Context, seen rwx.Service, record rollout.Record, request rwx.Request) error {
 	old, err := r.Live.ServiceObject(ctx, seen.Name)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen storage.Service, r
 		if err := r.Client.Patch(ctx, old, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("changing Service %s: %w", seen.Name, err)
 		}
-		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
+		r.Log.Info("changed the network of a detached volume's Service", "service", seen.Name, "network", fresh.Annotations[rwx.NetworkAnnotation])
 		return nil
 	}
 	uid, version := types.UID(seen.UID), seen.ResourceVersion
@@ -88,9 +88,9 @@ func (r *Reconciler) resumeReplacing(ctx context.Context, record rollout.Record)
 }
 
 // requestOf is the request for one volume.
-func (r *Reconciler) requestOf(ctx context.Context, volume string) (storage.Request, error) {
+func (r *Reconciler) requestOf(ctx context.Context, volume string) (rwx.Request, error) {
 	if !r.VolumeNetworks {
-		return storage.Request{}, nil
+		return rwx.Request{}, nil
 	}
 	return r.Live.Request(ctx, volume)
 }
@@ -122,8 +122,8 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 		if err := json.Unmarshal([]byte(status.Replacing), &old); err != nil {
 			return fmt.Errorf("reading status.replacing of NetworkRollout %s: %w", r.Profile.Name, err)
 		}
-		record, err := cluster.RecordOf(&v1alpha1.NetworkRollout{Status: *status})
-		if err != nil && !errors.Is(err, cluster.ErrNotRecorded) {
+		record, err := reads.RecordOf(&v1alpha1.NetworkRollout{Status: *status})
+		if err != nil && !errors.Is(err, reads.ErrNotRecorded) {
 			return err
 		}
 		request, err := r.requestOf(ctx, old.Labels[r.Profile.VolumeLabel])
@@ -136,7 +136,7 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 		}
 		switch err := r.Client.Create(ctx, fresh); {
 		case err == nil:
-			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", fresh.Annotations[storage.NetworkAnnotation])
+			r.Log.Info("replaced the Service of a detached volume", "service", old.Name, "network", fresh.Annotations[rwx.NetworkAnnotation])
 		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("replacing Service %s: %w", old.Name, err)
 		default: // the storage system's, or the old one that was not deleted yet

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -19,7 +20,7 @@ import (
 
 // replacements are the cases in which the Service of a detached volume is replaced.
 var replacements = map[string]struct {
-	on            storage.Attachment
+	on            multus.Attachment
 	before, after []func(*corev1.Service)
 	inPlace       bool
 }{
@@ -31,7 +32,7 @@ var replacements = map[string]struct {
 		after:  []func(*corev1.Service){func(s *corev1.Service) { s.Annotations = nil }},
 	},
 	"from the network, where Longhorn made it headless": { // by the settings' values, without a selector to record
-		before: []func(*corev1.Service){headlessOn(netOne), func(s *corev1.Service) { delete(s.Annotations, storage.SelectorAnnotation) }},
+		before: []func(*corev1.Service){headlessOn(netOne), func(s *corev1.Service) { delete(s.Annotations, rwx.SelectorAnnotation) }},
 		after:  []func(*corev1.Service){func(s *corev1.Service) { s.Spec.Selector["longhorn.io/managed-by"] = "longhorn-manager" }},
 	},
 	"to the network, without a selector": {
@@ -39,7 +40,7 @@ var replacements = map[string]struct {
 		before: []func(*corev1.Service){func(s *corev1.Service) { s.Spec.Selector = nil }},
 		after: []func(*corev1.Service){func(s *corev1.Service) {
 			headlessOn(netOne)(s)
-			delete(s.Annotations, storage.SelectorAnnotation)
+			delete(s.Annotations, rwx.SelectorAnnotation)
 		}},
 	},
 }
@@ -178,13 +179,13 @@ func TestChangedServiceIsLeftToTheNextLook(t *testing.T) {
 
 func TestServiceChangedSinceTheDecisionIsLeft(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v", headlessOn(netTwo)))
-	for what, moved := range map[string]func(*storage.Service){
-		"another version": func(s *storage.Service) { s.ResourceVersion = "0" },
-		"another object":  func(s *storage.Service) { s.UID = "before" },
+	for what, moved := range map[string]func(*rwx.Service){
+		"another version": func(s *rwx.Service) { s.ResourceVersion = "0" },
+		"another object":  func(s *rwx.Service) { s.UID = "before" },
 	} {
 		seen := f.r.Live.ServiceOf(f.service("v"))
 		moved(&seen)
-		err := f.r.replaceService(t.Context(), seen, rollout.Record{Clients: netOne, Servers: netOne}, storage.Request{})
+		err := f.r.replaceService(t.Context(), seen, rollout.Record{Clients: netOne, Servers: netOne}, rwx.Request{})
 		must.True(t, apierrors.IsConflict(err), "%s: got %v", what, err)
 		f.wantService(serviceOf("v", headlessOn(netTwo)))
 	}
@@ -197,7 +198,7 @@ func TestUsedServiceIsNotReplaced(t *testing.T) {
 	}{
 		"attached":             {func(*corev1.Service) {}, []client.Object{attachedRWX()}},
 		"lingering server pod": {func(*corev1.Service) {}, []client.Object{objects.ServerPod("v")}},
-		"opt-out":              {func(s *corev1.Service) { s.Annotations[storage.OptOutAnnotation] = "true" }, nil},
+		"opt-out":              {func(s *corev1.Service) { s.Annotations[rwx.OptOutAnnotation] = "true" }, nil},
 		"NodePort":             {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

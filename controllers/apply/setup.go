@@ -23,9 +23,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 const (
@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile); err != nil {
 		return fmt.Errorf("registering the metrics of settings: %w", err)
 	}
-	request := reconcile.Request{NamespacedName: cluster.RolloutKey(r.Profile)}
+	request := reconcile.Request{NamespacedName: reads.RolloutKey(r.Profile)}
 	soon := r.window.Handler(request)
 	here := kit.InNamespace(r.Profile.Namespace)
 	driver := kit.OfDriver(func(driver string) bool { return driver == r.Profile.Driver })
@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.Watches(kind, soon, builder.WithPredicates(here, kit.Changed()))
 	}
 	b = b.Watches(&storagev1.VolumeAttachment{}, soon, builder.WithPredicates(driver, kit.Changed())).
-		Watches(&corev1.Node{}, soon, builder.WithPredicates(kit.Updated(cluster.NodeChanged))).
+		Watches(&corev1.Node{}, soon, builder.WithPredicates(kit.Updated(reads.NodeChanged))).
 		Watches(&schedulingv1.PriorityClass{}, soon)
 	if r.VolumeNetworks {
 		b = r.watchRequests(b, soon)
@@ -67,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	r.watchNetworks = func() error {
 		var network unstructured.Unstructured
-		network.SetGroupVersionKind(cluster.NetworkKind)
+		network.SetGroupVersionKind(reads.NetworkKind)
 		return c.Watch(source.Kind(mgr.GetCache(), client.Object(&network), soon, usableChanges()))
 	}
 	return nil
@@ -80,7 +80,7 @@ func usableChanges() predicate.Predicate {
 		if !ok {
 			return ""
 		}
-		return cluster.NetworkConfig(network)
+		return reads.NetworkConfig(network)
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return config(e.ObjectOld) != config(e.ObjectNew) }}
 }
@@ -98,7 +98,7 @@ func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler
 		return false
 	})
 	// Cached objects have no other annotations.
-	asks := kit.AnnotationsChanged(storage.AsksForNetwork)
+	asks := kit.AnnotationsChanged(rwx.AsksForNetwork)
 	return b.
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, soon, builder.WithPredicates(asks)).
 		Watches(&corev1.PersistentVolume{}, soon, builder.WithPredicates(driver, predicate.Or[client.Object](asks, kit.Updated(isRebound)))).

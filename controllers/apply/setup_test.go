@@ -24,8 +24,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -37,7 +38,7 @@ type informers struct {
 }
 
 func (i *informers) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	if o.GetObjectKind().GroupVersionKind() == cluster.NetworkKind {
+	if o.GetObjectKind().GroupVersionKind() == reads.NetworkKind {
 		return &i.networks, nil
 	}
 	i.mu.Lock()
@@ -58,7 +59,7 @@ func (i *networkInformer) AddEventHandlerWithOptions(handler toolscache.Resource
 
 // A VolumeAttachment opens a gate before the status of Longhorn's volume changes.
 func TestAttachmentWakesTheRollout(t *testing.T) {
-	f := newFixture(t, storage.Attachment{})
+	f := newFixture(t, multus.Attachment{})
 	watched, wait := f.runInManager(t)
 	watched.mu.Lock()
 	informer, err := watched.FakeInformerFor(t.Context(), &storagev1.VolumeAttachment{})
@@ -132,7 +133,7 @@ func TestOnlyReboundVolumesWakeTheRollout(t *testing.T) {
 	for after, want := range map[*corev1.PersistentVolume]bool{bound.DeepCopy(): false, free: true, otherClass: true} {
 		must.Check(t, isRebound(bound, after) == want && isRebound(after, bound) == want, "%+v: want %t", after.Spec, want)
 	}
-	if !storage.AsksForNetwork(map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}) || storage.AsksForNetwork(nil) {
+	if !rwx.AsksForNetwork(map[string]string{rwx.VolumeNetworkAnnotation: "team-x/nfs"}) || rwx.AsksForNetwork(nil) {
 		t.Error("only the annotation of a network asks for one")
 	}
 }

@@ -9,20 +9,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-var onX = storage.VolumeAttachment(storage.Network{Namespace: "team-x", Name: "nfs"})
+var onX = multus.VolumeAttachment(multus.Network{Namespace: "team-x", Name: "nfs"})
 
 // withVolume is a fixture at rest on network one, with the detached volume v and its claim.
 func withVolume(t *testing.T) *fixture {
 	t.Helper()
 	claim := objects.Claim("data", "")
 	claim.UID = "uid"
-	f := newFixture(t, storage.Attachment{}, serviceOf("v"), objects.LonghornVolume("v", "", objects.RWX), claim,
+	f := newFixture(t, multus.Attachment{}, serviceOf("v"), objects.LonghornVolume("v", "", objects.RWX), claim,
 		objects.Volume("v", profile.Driver, "v", "data", objects.Shared, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "uid" }))
 	f.r.VolumeNetworks, f.r.Policy.Settle = true, rollout.DefaultSettle
 	f.choose(netOne)
@@ -36,7 +37,7 @@ func (f *fixture) run() {
 	f.Helper()
 	for range 20 {
 		f.Must(f.reconcile())
-		template := f.daemonSet().Spec.Template.Annotations[storage.NetworksAnnotation]
+		template := f.daemonSet().Spec.Template.Annotations[multus.NetworksAnnotation]
 		f.changeDaemonSet(func(ds *appsv1.DaemonSet) {
 			ds.Status.ObservedGeneration = ds.Generation
 			if ds.Annotations["made"] != template {
@@ -65,16 +66,16 @@ func (f *fixture) wantWaiting(text string) {
 	}
 }
 
-func (f *fixture) wantServiceOn(network storage.Attachment) {
+func (f *fixture) wantServiceOn(network multus.Attachment) {
 	f.Helper()
-	if s := f.service("v"); s.Spec.ClusterIP != "None" || s.Annotations[storage.NetworkAnnotation] != network.String() || s.Annotations[storage.AddressesAnnotation] != "10.0.0.9/24" {
+	if s := f.service("v"); s.Spec.ClusterIP != "None" || s.Annotations[rwx.NetworkAnnotation] != network.String() || s.Annotations[rwx.AddressesAnnotation] != "10.0.0.9/24" {
 		f.Errorf("the Service is %+v", s)
 	}
 }
 
 func (f *fixture) wantTemplate(networks string) {
 	f.Helper()
-	if got := f.daemonSet().Spec.Template.Annotations[storage.NetworksAnnotation]; got != networks {
+	if got := f.daemonSet().Spec.Template.Annotations[multus.NetworksAnnotation]; got != networks {
 		f.Errorf("the template requests %s, want %s", got, networks)
 	}
 }
@@ -82,7 +83,7 @@ func (f *fixture) wantTemplate(networks string) {
 func TestVolumeMovesToItsNetworkAndBack(t *testing.T) {
 	const common = `{"namespace": "kube-system", "name": "one", "interface": "lhnet2"}`
 	f := withVolume(t)
-	f.request(map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs", storage.VolumeAddressesAnnotation: "10.0.0.9/24"})
+	f.request(map[string]string{rwx.VolumeNetworkAnnotation: "team-x/nfs", rwx.VolumeAddressesAnnotation: "10.0.0.9/24"})
 	f.wantWaiting("team-x/nfs")
 	if got := f.rollout().Status.Clients.VolumeNetworks; len(got) != 0 {
 		t.Fatalf("clients join a network that does not exist: %q", got)
@@ -99,7 +100,7 @@ func TestVolumeMovesToItsNetworkAndBack(t *testing.T) {
 		t.Errorf("servers are on %q", got)
 	}
 
-	f.request(map[string]string{storage.VolumeAddressesAnnotation: "10.0.0.9/24"})
+	f.request(map[string]string{rwx.VolumeAddressesAnnotation: "10.0.0.9/24"})
 	f.wantServiceOn(netOne)
 	if s := f.rollout().Status; s.Phase != "Waiting" || len(s.Servers.VolumeNetworks) != 0 || len(s.Clients.VolumeNetworks) != 1 {
 		t.Errorf("clients leave before Services have settled: %+v", s)
@@ -118,12 +119,12 @@ func TestDeletedNetworkIsReported(t *testing.T) {
 	const text = " was deleted: CSI plugin pods, and the server pods of "
 	const advice = ", cannot restart without it: recreate it"
 	for name, test := range map[string]struct {
-		network storage.Attachment
+		network multus.Attachment
 		request map[string]string
 		want    string
 	}{
 		"default network":    {netOne, nil, "NetworkAttachmentDefinition kube-system/one" + text + "RWX volumes" + advice},
-		"per-volume network": {onX, map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}, "NetworkAttachmentDefinition team-x/nfs" + text + "v" + advice},
+		"per-volume network": {onX, map[string]string{rwx.VolumeNetworkAnnotation: "team-x/nfs"}, "NetworkAttachmentDefinition team-x/nfs" + text + "v" + advice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := withVolume(t)

@@ -17,24 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/settings/plan"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
 
 var errInUse = errors.New("the instance manager has just started")
 
 // do does one piece of work. The state that was decided on is the write's precondition.
-func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) error {
+func (r *Reconciler) do(ctx context.Context, facts planner.Facts, work planner.Work) error {
 	var err error
 	var object client.Object
 	switch work.Action {
-	case plan.RestartComponent:
+	case planner.RestartComponent:
 		object, err = r.restart(ctx, work.Component)
-	case plan.RemoveComponent:
+	case planner.RemoveComponent:
 		object, err = r.remove(ctx, work.Component)
-	case plan.UpdateComponent:
+	case planner.UpdateComponent:
 		object, err = r.update(ctx, facts.Values, work)
 	}
 	if err != nil {
@@ -53,8 +53,8 @@ func (r *Reconciler) do(ctx context.Context, facts plan.Facts, work plan.Work) e
 	return nil
 }
 
-var pastTense = map[plan.WorkAction]string{
-	plan.RestartComponent: "Restarted", plan.RemoveComponent: "Removed", plan.UpdateComponent: "Updated",
+var pastTense = map[planner.WorkAction]string{
+	planner.RestartComponent: "Restarted", planner.RemoveComponent: "Removed", planner.UpdateComponent: "Updated",
 }
 
 // restart deletes exactly the pod that was decided on. A pod that was idle is left alone if it runs
@@ -95,7 +95,7 @@ func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
 }
 
 // update writes the wanted traits into a template.
-func (r *Reconciler) update(ctx context.Context, values catalog.Values, work plan.Work) (client.Object, error) {
+func (r *Reconciler) update(ctx context.Context, values catalog.Values, work planner.Work) (client.Object, error) {
 	named := metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: work.Component.Name}
 	if work.Component.Kind == catalog.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: named}
@@ -109,7 +109,7 @@ func (r *Reconciler) update(ctx context.Context, values catalog.Values, work pla
 			return err
 		}
 		// Steps of the network restart its pods, each when no RWX volume is attached on its node.
-		return cluster.Pause(ds)
+		return reads.Pause(ds)
 	})
 }
 
@@ -117,7 +117,7 @@ var errNotOfTemplates = errors.New("is not written into templates")
 
 // writeTraits writes the wanted traits into a template as longhorn-manager would, whose own controller
 // then finds nothing to do. The annotation keeps the tolerations that were applied last.
-func writeTraits(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]plan.Want) error {
+func writeTraits(annotation string, object client.Object, template *corev1.PodTemplateSpec, values catalog.Values, wants map[catalog.Trait]planner.Want) error {
 	for trait, want := range wants {
 		value := values[want.Setting].Text
 		var err error

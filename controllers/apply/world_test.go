@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -50,10 +50,10 @@ var (
 )
 
 func newScheme() (*runtime.Scheme, error) {
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err == nil {
-		scheme.AddKnownTypeWithName(cluster.NetworkKind, &unstructured.Unstructured{})
-		scheme.AddKnownTypeWithName(cluster.NetworkKind.GroupVersion().WithKind(cluster.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
+		scheme.AddKnownTypeWithName(reads.NetworkKind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(reads.NetworkKind.GroupVersion().WithKind(reads.NetworkKind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
 	return scheme, err
 }
@@ -98,7 +98,7 @@ func inUse() []client.Object {
 func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
-	all := []client.Object{objects.Record(storage.Attachment{}), attacher(), daemonSet(engineImage, "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
+	all := []client.Object{objects.Record(multus.Attachment{}), attacher(), daemonSet(engineImage, "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
 	for _, name := range []string{"node-1", "node-2"} {
 		node := objects.Node(name)
 		node.Labels = map[string]string{"disk": "fast", "zone": ""}
@@ -183,7 +183,7 @@ func (w *world) restart() {
 	w.Client.Reading = w.listNetworks
 	w.r = &Reconciler{
 		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: w.Client, API: w.API,
-		Cached: cluster.NewReader(profile, w.Client, w.Client), Live: cluster.NewReader(profile, live, live),
+		Cached: reads.NewReader(profile, w.Client, w.Client), Live: reads.NewReader(profile, live, live),
 		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry, profile)),
 	}
 }
@@ -355,7 +355,7 @@ func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
 // builtWith returns an error unless all components are built with the class, and Ready.
 func (w *world) builtWith(class string) error {
 	for _, name := range instanceManagers {
-		if pod := w.pod(name); pod == nil || pod.Spec.PriorityClassName != class || !cluster.Ready(pod) {
+		if pod := w.pod(name); pod == nil || pod.Spec.PriorityClassName != class || !reads.Ready(pod) {
 			return fmt.Errorf("pod %s is not built with %q and Ready", name, class)
 		}
 	}

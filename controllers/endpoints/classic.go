@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // After maxOverwritten writes of other addresses by another controller, with at most overwrittenGap
@@ -44,7 +44,7 @@ type overwritten struct {
 // syncClassic writes the Endpoints object. Longhorn creates one for each share manager, and fills
 // those that a ShareManager owns. If the Service owns the object, only Fairlead writes it;
 // Releaser restores the owner.
-func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []storage.Published) error {
+func (r *Reconciler) syncClassic(ctx context.Context, service *corev1.Service, published []rwx.Published) error {
 	want := classic(service, published)
 	have, err := r.classic(ctx, service.Name)
 	if err != nil {
@@ -106,14 +106,14 @@ func (r *Reconciler) standsDown(service *corev1.Service, have, want *corev1.Endp
 
 // classic is what the Endpoints object should be. Source: proposal "Storage
 // Network For RWX Volume", Kubernetes Endpoint Controller.
-func classic(service *corev1.Service, published []storage.Published) *corev1.Endpoints {
+func classic(service *corev1.Service, published []rwx.Published) *corev1.Endpoints {
 	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
 		Namespace: service.Namespace, Name: service.Name, OwnerReferences: addresses.Owner(service),
 		Labels: map[string]string{
 			// Mirrored slices would publish the addresses twice.
 			discoveryv1.LabelSkipMirror: "true",
 			corev1.IsHeadlessService:    "",
-			storage.EndpointsManagedBy:  storage.SliceManager,
+			rwx.EndpointsManagedBy:      rwx.SliceManager,
 		},
 	}}
 	subset := corev1.EndpointSubset{}

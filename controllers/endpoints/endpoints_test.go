@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -125,7 +125,7 @@ func (f *fixture) hasKubernetesSlice() bool {
 
 func withClusterIP(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" }
 func withSelector(s *corev1.Service)  { s.Spec.Selector = map[string]string{"a": "b"} }
-func optedOut(s *corev1.Service)      { s.Annotations[storage.OptOutAnnotation] = "true" }
+func optedOut(s *corev1.Service)      { s.Annotations[rwx.OptOutAnnotation] = "true" }
 
 func TestPublishedAddressesAreWithdrawn(t *testing.T) {
 	for name, withdraw := range map[string]func(*corev1.Service){"cluster IP": withClusterIP, "selector": withSelector, "opt-out": optedOut} {
@@ -290,7 +290,7 @@ func TestDoesNotStandDownWithoutAnotherWriter(t *testing.T) {
 		},
 		"same addresses by others": func(f *fixture) {
 			for range often {
-				change(f, "v", func(e *corev1.Endpoints) { delete(e.Labels, storage.EndpointsManagedBy) })
+				change(f, "v", func(e *corev1.Endpoints) { delete(e.Labels, rwx.EndpointsManagedBy) })
 				f.mustReconcile()
 			}
 		},

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -27,7 +27,7 @@ import (
 var (
 	profile   = objects.Longhorn
 	netOne    = objects.Network("one", "lhnet1")
-	newScheme = sync.OnceValues(cluster.NewScheme)
+	newScheme = sync.OnceValues(reads.NewScheme)
 	noon      = testkit.Noon
 )
 
@@ -58,7 +58,7 @@ func (f *fixture) restart() {
 	f.NewLeader()
 	f.Client.Cache = f.NewCache()
 	f.r = &Reconciler{
-		Profile: profile, Classic: true, Client: f.Client, Cached: cluster.NewReader(profile, f.Client, f.Client), Live: f.API,
+		Profile: profile, Classic: true, Client: f.Client, Cached: reads.NewReader(profile, f.Client, f.Client), Live: f.API,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, overwritten: map[string]*overwritten{},
 	}
 }
@@ -182,6 +182,6 @@ func reports(addresses ...string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		text := objects.NetworkStatus(netOne, addresses...)
 		text = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.42.0.7"], "default": true}, ` + text[1:]
-		pod.Annotations = map[string]string{storage.NetworkStatusAnnotation: text}
+		pod.Annotations = map[string]string{multus.NetworkStatusAnnotation: text}
 	}
 }

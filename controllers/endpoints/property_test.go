@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -43,7 +43,7 @@ func (p *publishing) right() []string {
 		if pod.Status.Phase != corev1.PodRunning || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
 			continue
 		}
-		for _, r := range testkit.Value[[]storage.Reported](p.TB)(storage.ReportedInterfaces(pod.Annotations)) {
+		for _, r := range testkit.Value[[]multus.Reported](p.TB)(multus.ReportedInterfaces(pod.Annotations)) {
 			if r.Network == "kube-system/one" && r.Interface == "lhnet1" {
 				addresses = append(addresses, r.IPs...)
 			}

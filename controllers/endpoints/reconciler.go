@@ -1,7 +1,7 @@
 // Package endpoints publishes the addresses of headless Services: only of the pods that serve a
 // volume on its storage network.
 //
-// storage.Publish decides what to publish. This package writes EndpointSlices, one per IP family,
+// rwx.Publish decides what to publish. This package writes EndpointSlices, one per IP family,
 // which kube-proxy and DNS read, and a classic Endpoints object for readers of the old API, with a
 // label that keeps Kubernetes from mirroring it into slices.
 //
@@ -24,18 +24,20 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Reconciler publishes the addresses of one profile's volumes. A request names
 // a Service, which has the name of its volume.
 type Reconciler struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	// Classic writes an Endpoints object too.
 	Classic bool
 	Client  client.Client
-	Cached  *cluster.Reader
+	Cached  *reads.Reader
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder
@@ -72,10 +74,10 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 	case !service.Headless() || service.Selects: // Kubernetes publishes it
 		return r.release(ctx, object.Name)
 	}
-	var clients storage.Attachment
+	var clients multus.Attachment
 	if service.Recorded.IsZero() {
 		record, err := r.Cached.Record(ctx)
-		if errors.Is(err, cluster.ErrNotRecorded) {
+		if errors.Is(err, reads.ErrNotRecorded) {
 			return 0, nil // the network is unknown until the record is adopted: nothing is written or deleted
 		}
 		if err != nil {
@@ -91,7 +93,7 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 	if err != nil {
 		return 0, err
 	}
-	published := storage.Publish(service, servers, clients)
+	published := rwx.Publish(service, servers, clients)
 	err = r.syncSlices(ctx, object, published)
 	if r.Classic {
 		err = errors.Join(err, r.syncClassic(ctx, object, published))
@@ -130,7 +132,7 @@ func (r *Reconciler) releaser() *Releaser {
 const late = 10 * time.Second
 
 // reportUnreachable reports why a volume with a Ready server has no address.
-func (r *Reconciler) reportUnreachable(object *corev1.Service, network storage.Attachment, servers []storage.Server, published []storage.Published) time.Duration {
+func (r *Reconciler) reportUnreachable(object *corev1.Service, network multus.Attachment, servers []rwx.Server, published []rwx.Published) time.Duration {
 	if len(published) > 0 {
 		return 0
 	}

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 const (
@@ -40,7 +40,7 @@ const (
 // Source: longhorn-manager v1.7.2 to v1.12.0, kubernetes_endpoint_controller.go
 // (reconcile) and share_manager_controller.go (createServiceAndEndpoint).
 type Releaser struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	Client  client.Writer
 	// Live reads from the API server: after a release nothing corrects a mistake.
 	Live client.Reader
@@ -83,7 +83,7 @@ func (r *Releaser) published(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("listing Endpoints: %w", err)
 	}
 	var own discoveryv1.EndpointSliceList
-	if err := r.Live.List(ctx, &own, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: storage.SliceManager}); err != nil {
+	if err := r.Live.List(ctx, &own, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager}); err != nil {
 		return nil, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
 	names := map[string]bool{}
@@ -146,7 +146,7 @@ func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored 
 	mirrored := false
 	for i := range list.Items {
 		switch list.Items[i].Labels[discoveryv1.LabelManagedBy] {
-		case storage.SliceManager:
+		case rwx.SliceManager:
 			own = append(own, &list.Items[i])
 		case mirrorManager:
 			mirrored = mirrored || len(list.Items[i].Endpoints) > 0
@@ -198,7 +198,7 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 	updated := have.DeepCopy()
 	updated.OwnerReferences = []metav1.OwnerReference{*owner}
 	if managed(have) {
-		delete(updated.Labels, storage.EndpointsManagedBy)
+		delete(updated.Labels, rwx.EndpointsManagedBy)
 		delete(updated.Labels, corev1.IsHeadlessService)
 	}
 	delete(updated.Labels, discoveryv1.LabelSkipMirror)
@@ -217,7 +217,7 @@ func (r *Releaser) handOver(ctx context.Context, have *corev1.Endpoints, owner *
 
 // managed reports whether the Endpoints object is Fairlead's.
 func managed(e *corev1.Endpoints) bool {
-	return e.Labels[storage.EndpointsManagedBy] == storage.SliceManager
+	return e.Labels[rwx.EndpointsManagedBy] == rwx.SliceManager
 }
 
 // touched reports whether the object is Fairlead's, or Longhorn's with Fairlead's label.

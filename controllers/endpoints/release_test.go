@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -86,7 +86,7 @@ func (f *fixture) releaseAll(address string) {
 	f.Helper()
 	f.Must(f.Create(context.Background(), mirrored("v-empty"))) // has no addresses: the release waits
 	another := mirrored("w-fairlead-ipv4")
-	another.Labels = map[string]string{discoveryv1.LabelServiceName: "w", discoveryv1.LabelManagedBy: storage.SliceManager}
+	another.Labels = map[string]string{discoveryv1.LabelServiceName: "w", discoveryv1.LabelManagedBy: rwx.SliceManager}
 	f.Must(f.Create(context.Background(), another)) // released at once: its Service is gone
 	f.wantRelease(false)
 	f.wantDNS(address)

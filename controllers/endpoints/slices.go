@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 var families = addresses.Families()
@@ -23,7 +23,7 @@ func (r *Reconciler) writer() addresses.Writer {
 
 // syncSlices writes one slice per IP family. A family without addresses gets no slice; an existing
 // slice is emptied, as Kubernetes does. A refused slice stops no other family.
-func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, published []storage.Published) error {
+func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, published []rwx.Published) error {
 	var problems []error
 	for _, family := range families {
 		if err := r.syncSlice(ctx, service, slice(service, family, published)); err != nil {
@@ -46,14 +46,14 @@ func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, wan
 }
 
 // slice is what the Service's slice of one family should be.
-func slice(service *corev1.Service, family discoveryv1.AddressType, published []storage.Published) *discoveryv1.EndpointSlice {
+func slice(service *corev1.Service, family discoveryv1.AddressType, published []rwx.Published) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: service.Namespace, Name: addresses.SliceName(service.Name, family),
 			OwnerReferences: addresses.Owner(service),
 			Labels: map[string]string{
 				discoveryv1.LabelServiceName: service.Name,
-				discoveryv1.LabelManagedBy:   storage.SliceManager,
+				discoveryv1.LabelManagedBy:   rwx.SliceManager,
 				corev1.IsHeadlessService:     "",
 			},
 		},
@@ -90,7 +90,7 @@ func portNumber(port corev1.ServicePort) int32 {
 	return port.Port
 }
 
-func target(namespace string, p storage.Published) *corev1.ObjectReference {
+func target(namespace string, p rwx.Published) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: p.Pod, UID: types.UID(p.UID)}
 }
 

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // do carries out a decision. An action that fails stops no other.
@@ -52,7 +52,7 @@ func joinProblems(problems []error) error {
 }
 
 func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFence) error {
-	if err := r.Client.Create(ctx, fencing.NetworkFenceObject(n)); err != nil {
+	if err := r.Client.Create(ctx, fencingreads.NetworkFenceObject(n)); err != nil {
 		return fmt.Errorf("creating NetworkFence %s: %w", n.Name, err)
 	}
 	r.log(d).Info("NetworkFence created", "networkFence", n.Name, "cidrs", n.CIDRs, "unfenced", n.Unfenced)
@@ -99,7 +99,7 @@ func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
 	if err != nil {
 		return fmt.Errorf("reading node %s: %w", d.Facts.Node.Name, err)
 	}
-	if was := fencing.FenceNode(&node); was.Ready != d.Facts.Node.Ready || was.Machine != d.Facts.Node.Machine {
+	if was := fencingreads.FenceNode(&node); was.Ready != d.Facts.Node.Ready || was.Machine != d.Facts.Node.Machine {
 		return nil // the decision was about another state; the change is an event
 	}
 	before := node.DeepCopy()

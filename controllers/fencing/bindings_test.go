@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -20,7 +20,7 @@ import (
 
 // Fencing that is off everywhere holds nothing, even while Fairlead is down.
 func TestBindingsHoldNothingWhileFencingIsOff(t *testing.T) {
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil)
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), nil)
 	var names []string
 	for _, p := range registration.FencingPolicies(profiles.All()) {
 		must.Do(t, api.Create(t.Context(), p.Binding.DeepCopy()))

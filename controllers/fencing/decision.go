@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // decision follows from one look at a node.
 type decision struct {
-	*fencing.FenceView
+	*fencingreads.FenceView
 	fence.Step
 }
 
-func decide(view *fencing.FenceView) decision {
+func decide(view *fencingreads.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
 	if d.hasNoActions() {
 		d.Status.LastError = ""

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // An incident is decided on in rounds: each reads once what all its nodes share, decides on each node, and carries the decisions
@@ -72,7 +72,7 @@ func (r *Reconciler) roundOf(ctx context.Context, first string) map[string]outco
 	for _, name := range names {
 		o := all[name]
 		switch {
-		case errors.Is(o.err, errBehind), errors.Is(o.err, fencing.ErrNotSynced):
+		case errors.Is(o.err, errBehind), errors.Is(o.err, fencingreads.ErrNotSynced):
 			o = outcome{after: behind}
 			r.incidents.AddAfter(name, behind)
 		case o.err != nil:
@@ -97,7 +97,7 @@ func (r *Reconciler) roundOf(ctx context.Context, first string) map[string]outco
 func (r *Reconciler) round(ctx context.Context, names []string) map[string]outcome {
 	reading, cancel := context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
-	var now *fencing.FenceReader
+	var now *fencingreads.FenceReader
 	failed := guarded(func() (err error) { now, err = r.Reader.Snapshot(reading, names); return err })
 	var group errgroup.Group
 	group.SetLimit(atOnce)
@@ -121,7 +121,7 @@ func (r *Reconciler) round(ctx context.Context, names []string) map[string]outco
 }
 
 // one decides on the machines of a name, and carries the decisions out.
-func (r *Reconciler) one(ctx context.Context, now *fencing.FenceReader, name string, taken *taken, o *outcome) error {
+func (r *Reconciler) one(ctx context.Context, now *fencingreads.FenceReader, name string, taken *taken, o *outcome) error {
 	working, cancel := context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
 	views, err := r.views(working, now, name)
@@ -149,7 +149,7 @@ func guarded(do func() error) (err error) {
 
 // choose decides on the machines of a name, the earliest first, and returns the decisions to record or to carry out. What is
 // decided on the later machines depends on the records of the others.
-func (r *Reconciler) choose(ctx context.Context, views []*fencing.FenceView, name string, taken *taken, o *outcome) (chosen []decision) {
+func (r *Reconciler) choose(ctx context.Context, views []*fencingreads.FenceView, name string, taken *taken, o *outcome) (chosen []decision) {
 	for _, view := range views {
 		d := decide(view)
 		if r.Ask != nil {
@@ -210,7 +210,7 @@ func isOvertaken(err error) bool {
 const mostError = 1 << 10
 
 // recordError records why the API server, a quota or another webhook refuses the writes of a decision.
-func (r *Reconciler) recordError(ctx context.Context, view *fencing.FenceView, refused error) error {
+func (r *Reconciler) recordError(ctx context.Context, view *fencingreads.FenceView, refused error) error {
 	view.Facts.Status.LastError = kit.Clip(refused.Error(), mostError)
 	d := decide(view)
 	if d.Status.LastError == "" {

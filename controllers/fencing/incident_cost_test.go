@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -44,7 +44,7 @@ func (w *world) counted() *fakeapi.Counting {
 	}
 	w.r.API = api
 	w.reads(w.API, api)
-	w.r.Reader = fencing.NewFenceReader(w.config, w.API, api, func(context.Context) string { return listVersion }, w.r.Held)
+	w.r.Reader = fencingreads.NewFenceReader(w.config, w.API, api, func(context.Context) string { return listVersion }, w.r.Held)
 	return api
 }
 
@@ -66,7 +66,7 @@ func machines(count int) []client.Object {
 		n := node(name, address)
 		record := &v1alpha1.NodeFence{}
 		record.Name, record.Labels = name, map[string]string{fence.PhaseLabel: string(v1alpha1.NodeHealthy)}
-		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: fencing.FenceNode(n).Machine}
+		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: fencingreads.FenceNode(n).Machine}
 		volume, at := volume("pvc-"+name), attachment("pvc-"+name, name)
 		all = append(all, n, record, volume, at, clientPod(name))
 	}

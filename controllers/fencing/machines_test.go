@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -31,7 +31,7 @@ func (w *world) records(want int) []v1alpha1.NodeFence {
 	w.Helper()
 	var list v1alpha1.NodeFenceList
 	w.Must(w.List(context.Background(), &list))
-	records := slices.DeleteFunc(list.Items, func(n v1alpha1.NodeFence) bool { return fencing.NodeOfFence(&n) != "node-1" })
+	records := slices.DeleteFunc(list.Items, func(n v1alpha1.NodeFence) bool { return fencingreads.NodeOfFence(&n) != "node-1" })
 	slices.SortFunc(records, func(a, b v1alpha1.NodeFence) int { return a.Status.Ordinal - b.Status.Ordinal })
 	must.True(w, len(records) == want, "got %d records, want %d: %+v", len(records), want, records)
 	return records

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -63,10 +63,10 @@ func TestReportRequestIsRefusedIfReportHasChanged(t *testing.T) {
 		}
 		w.look()
 		n := testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
-		must.Equal(t, n.Annotations[fencing.ReportedInAnnotation], "boot-node-1", verb)
+		must.Equal(t, n.Annotations[fencingreads.ReportedInAnnotation], "boot-node-1", verb)
 		w.look()
 		n = testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
-		must.Equal(t, n.Annotations[fencing.ReportedInAnnotation], "boot-node-1'", verb)
+		must.Equal(t, n.Annotations[fencingreads.ReportedInAnnotation], "boot-node-1'", verb)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -104,7 +104,7 @@ func TestRackCostsAFewRequestsForEachNode(t *testing.T) {
 	r.lost()
 	r.r.API = api
 	r.reads(r.API, api)
-	r.r.Reader = fencing.NewFenceReader(r.config, r.API, api, func(context.Context) string { return listVersion }, r.r.Held)
+	r.r.Reader = fencingreads.NewFenceReader(r.config, r.API, api, func(context.Context) string { return listVersion }, r.r.Held)
 	api.Requests()
 	first, err := r.together()
 	must.Do(t, err)

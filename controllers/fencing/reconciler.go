@@ -19,20 +19,20 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // Reconciler keeps the records of healthy nodes, and passes all others on to runIncidents. A request names a node.
 type Reconciler struct {
 	Client client.Client
-	Reader *fencing.FenceReader
+	Reader *fencingreads.FenceReader
 	// Held tells which nodes get or lose an attachment, and which are in an incident.
-	Held *fencing.Holdings
+	Held *fencingreads.Holdings
 	// API reads the objects that are written, from the API server.
 	API client.Reader
 	// Ask asks the storage before a node is fenced; nil asks nothing.
-	Ask    fencing.AskStorage
+	Ask    fencingreads.AskStorage
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
@@ -69,7 +69,7 @@ const (
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	result, known, err := r.routine(ctx, request.Name)
 	switch {
-	case errors.Is(err, errBehind), errors.Is(err, fencing.ErrNotSynced):
+	case errors.Is(err, errBehind), errors.Is(err, fencingreads.ErrNotSynced):
 		return ctrl.Result{RequeueAfter: behind}, nil
 	case err == nil && !known:
 		r.incidents.Add(request.Name)
@@ -125,5 +125,5 @@ func (r *Reconciler) isKnown(ctx context.Context, d decision) (bool, error) {
 	if err := r.API.Get(ctx, client.ObjectKeyFromObject(d.Node), &now); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return !fencing.FenceNodeChanged(d.Node, &now), nil
+	return !fencingreads.FenceNodeChanged(d.Node, &now), nil
 }

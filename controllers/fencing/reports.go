@@ -7,19 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // requestReports has csi-addons report the clients of a node again if its reports may be of an earlier boot. Until csi-addons
 // does, the node has no proved address.
-func (r *Reconciler) requestReports(ctx context.Context, v *fencing.FenceView) {
+func (r *Reconciler) requestReports(ctx context.Context, v *fencingreads.FenceView) {
 	for _, n := range v.Unproved {
-		patch, err := fencing.ForgetReport(n)
+		patch, err := fencingreads.ForgetReport(n)
 		if err == nil {
 			err = r.Client.Status().Patch(ctx, n, client.RawPatch(types.MergePatchType, patch))
 		}
 		if err == nil {
-			patch, err = fencing.MarkReport(n, v.Facts.Node.Machine.BootID)
+			patch, err = fencingreads.MarkReport(n, v.Facts.Node.Machine.BootID)
 		}
 		if err == nil {
 			err = r.Client.Patch(ctx, n, client.RawPatch(types.MergePatchType, patch))

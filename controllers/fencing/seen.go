@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // seenNode is the last state of a Node that the watch has shown since this controller began to lead.
@@ -42,7 +42,7 @@ func (r *Reconciler) observeNodes() predicate.Predicate {
 }
 
 // addLastBoot adds the boot that a deleted Node was last seen in.
-func (r *Reconciler) addLastBoot(v *fencing.FenceView) error {
+func (r *Reconciler) addLastBoot(v *fencingreads.FenceView) error {
 	if v.Node != nil || v.Facts.Replaced {
 		return nil // a machine whose name another one has taken is given up by a person
 	}

@@ -22,9 +22,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // workers keep the records of healthy nodes. They do not wait for incidents.
@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencing.FenceNodeChanged))).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencingreads.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		WatchesRawSource(source.Func(r.watchAttachments)).
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
@@ -92,7 +92,7 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	if !ok {
 		return nil
 	}
-	names := []string{fencing.NodeOfFence(record)}
+	names := []string{fencingreads.NodeOfFence(record)}
 	if fence.Keep(record.Status) {
 		names = append(names, r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
 			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
@@ -149,7 +149,7 @@ func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceS
 	var names []string
 	for i := range list.Items {
 		if match(list.Items[i].Status) {
-			names = append(names, fencing.NodeOfFence(&list.Items[i]))
+			names = append(names, fencingreads.NodeOfFence(&list.Items[i]))
 		}
 	}
 	return names

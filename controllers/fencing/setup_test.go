@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -55,7 +55,7 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 // A node is looked at when it gets or loses an attachment. Looks begin once the attachments are known.
 func TestAttachmentsWakeTheirNodes(t *testing.T) {
 	w := newWorld(t)
-	w.r.Held = fencing.NewHoldingsWithRows(nil, w.config.Protects)
+	w.r.Held = fencingreads.NewHoldingsWithRows(nil, w.config.Protects)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	mustWake := func(want ...string) {

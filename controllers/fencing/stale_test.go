@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -125,19 +125,19 @@ func TestWritesWithStaleResourceVersionAreRefused(t *testing.T) {
 		write  func(*world, client.Object) error
 	}{
 		"unfencing": {&csiaddons.NetworkFence{Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Fenced}}, func(w *world, o client.Object) error {
-			return w.r.unfence(w.Context(), decision{FenceView: &fencing.FenceView{}}, fencing.FenceObject(o.(*csiaddons.NetworkFence)))
+			return w.r.unfence(w.Context(), decision{FenceView: &fencingreads.FenceView{}}, fencingreads.FenceObject(o.(*csiaddons.NetworkFence)))
 		}},
 		"deleting a NetworkFence": {&csiaddons.NetworkFence{}, func(w *world, o client.Object) error {
-			return w.r.remove(w.Context(), decision{FenceView: &fencing.FenceView{}}, fencing.FenceObject(o.(*csiaddons.NetworkFence)))
+			return w.r.remove(w.Context(), decision{FenceView: &fencingreads.FenceView{}}, fencingreads.FenceObject(o.(*csiaddons.NetworkFence)))
 		}},
 		"labelling a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
 			return w.r.writeMeta(w.Context(), o.(*v1alpha1.NodeFence), v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost})
 		}},
 		"forgetting a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
-			return w.r.forget(w.Context(), decision{FenceView: &fencing.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+			return w.r.forget(w.Context(), decision{FenceView: &fencingreads.FenceView{Record: o.(*v1alpha1.NodeFence)}})
 		}},
 		"forgetting a record with a finalizer": {&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{fence.RecordFinalizer}}}, func(w *world, o client.Object) error {
-			return w.r.forget(w.Context(), decision{FenceView: &fencing.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+			return w.r.forget(w.Context(), decision{FenceView: &fencingreads.FenceView{Record: o.(*v1alpha1.NodeFence)}})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // Volumes that Kubernetes does not attach: only pods show where they are used.
@@ -37,13 +37,13 @@ const drainedWithin = 15 * time.Minute
 // isDraining reports whether a healthy node was cordoned lately and has volumes without attachment on record. The end
 // of their pods is no event, and whoever cordoned the node may delete its object next.
 func (d decision) isDraining() bool {
-	return d.Node != nil && !d.Facts.Replaced && d.Facts.Now.Sub(fencing.CordonedSince(d.Node)) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
+	return d.Node != nil && !d.Facts.Replaced && d.Facts.Now.Sub(fencingreads.CordonedSince(d.Node)) < drainedWithin && slices.ContainsFunc(d.Status.Volumes, func(v v1alpha1.HeldVolume) bool {
 		return slices.Contains(d.Unattached, v.Driver)
 	})
 }
 
 // views reads all machines of one node name.
-func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node string) ([]*fencing.FenceView, error) {
+func (r *Reconciler) views(ctx context.Context, from *fencingreads.FenceReader, node string) ([]*fencingreads.FenceView, error) {
 	now := r.Clock.Now()
 	r.started.CompareAndSwap(nil, &now)
 	views, err := from.Views(ctx, node, now)
@@ -58,7 +58,7 @@ func (r *Reconciler) views(ctx context.Context, from *fencing.FenceReader, node 
 }
 
 // addLeaving adds volumes that a healthy node used until a moment ago.
-func (r *Reconciler) addLeaving(v *fencing.FenceView) {
+func (r *Reconciler) addLeaving(v *fencingreads.FenceView) {
 	f := &v.Facts
 	last, _ := r.left.Load(f.Record)
 	before, _ := last.(map[string]time.Time)

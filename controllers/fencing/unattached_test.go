@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -63,7 +63,7 @@ func TestCordonedNodeIsCheckedOftenUntilItIsDrained(t *testing.T) {
 	w, pod := usesFiles(t)
 	before := w.node("node-1")
 	w.cordon()
-	must.True(t, fencing.FenceNodeChanged(before, w.node("node-1")), "the cordon is no event")
+	must.True(t, fencingreads.FenceNodeChanged(before, w.node("node-1")), "the cordon is no event")
 	w.look().mustWait(lookForPods, lookForPods).delete(pod)
 	for range leaving/lookForPods + 1 {
 		w.look().pass(lookForPods)

@@ -18,11 +18,11 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -49,7 +49,7 @@ type world struct {
 	driver func(*csiaddons.NetworkFence) error
 	config config.Fencing
 	// lists are what the watches of volumes show.
-	lists map[*fencing.Holdings]client.Reader
+	lists map[*fencingreads.Holdings]client.Reader
 	// after is when the last look is to be repeated, and err the last error.
 	after time.Duration
 	err   error
@@ -64,10 +64,10 @@ func fencingOf(mode config.Switch) config.Fencing {
 
 func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
-	scheme := testkit.Value[*runtime.Scheme](t)(cluster.NewScheme())
+	scheme := testkit.Value[*runtime.Scheme](t)(reads.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, errors.Join(fencing.IndexFencing(t.Context(), &indexes), fencing.NewFenceReader(config.Fencing{}, nil, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
-	w := &world{config: fencingOf(config.Fence), lists: map[*fencing.Holdings]client.Reader{}}
+	testkit.Must(t, errors.Join(fencingreads.IndexFencing(t.Context(), &indexes), fencingreads.NewFenceReader(config.Fencing{}, nil, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
+	w := &world{config: fencingOf(config.Fence), lists: map[*fencingreads.Holdings]client.Reader{}}
 	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
 		objects.CephClass("block", rbd, "rook-ceph", "rook-csi-rbd-provisioner"), volume("pvc-a"), attachment("pvc-a", "node-1"),
@@ -95,10 +95,10 @@ func (w *world) reads(objects, live client.Reader) {
 	if cache, ok := objects.(*fakeapi.Cache); ok {
 		shows = cache
 	}
-	held := testkit.Value[*fencing.Holdings](w)(fencing.ListedHoldings(w.Context(), shows, w.config.Protects))
-	w.lists = map[*fencing.Holdings]client.Reader{held: shows}
+	held := testkit.Value[*fencingreads.Holdings](w)(fencingreads.ListedHoldings(w.Context(), shows, w.config.Protects))
+	w.lists = map[*fencingreads.Holdings]client.Reader{held: shows}
 	unknown := func(context.Context) string { return "" }
-	w.r.Held, w.r.Reader = held, fencing.NewFenceReader(w.config, objects, live, unknown, held)
+	w.r.Held, w.r.Reader = held, fencingreads.NewFenceReader(w.config, objects, live, unknown, held)
 }
 
 // refuse answers all writes of some verbs with an error, of an object for which it is not nil.

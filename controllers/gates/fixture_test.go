@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -33,7 +33,7 @@ type fixture struct {
 func newFixture(t *testing.T, more ...client.Object) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{{Object: &corev1.Pod{}, Field: fence.GatedLabel, Keys: func(o client.Object) []string { return []string{o.GetLabels()[fence.GatedLabel]} }}}
-	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes), more...)}
+	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), indexes), more...)}
 	f.Client.Reading = func(o runtime.Object) error {
 		if _, pods := o.(*corev1.PodList); pods {
 			f.lists++
@@ -43,7 +43,7 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 	policy := fence.Policy{Storages: func(name string) (fence.StoragePolicy, bool) {
 		return fence.StoragePolicy{Mode: fence.ModeFence}, name == driver
 	}}
-	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencing.NewHolderReader(f.Client, fencing.NewHoldings(f.API, func(name string) bool { return name == driver })), Live: f.Client, Events: f.Events, Log: f.Log}
+	f.r = &Reconciler{Client: f.Client, Policy: policy, Holders: fencingreads.NewHolderReader(f.Client, fencingreads.NewHoldings(f.API, func(name string) bool { return name == driver })), Live: f.Client, Events: f.Events, Log: f.Log}
 	go func() { _ = f.r.Holders.Held.Start(t.Context()) }()
 	for !f.r.Holders.Held.Synced() {
 		time.Sleep(time.Millisecond)

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // Reconciler removes fence.SchedulingGate from pods. A request names a pod.
@@ -26,7 +26,7 @@ type Reconciler struct {
 	Client client.Client
 	// Policy of fencing, as configured.
 	Policy  fence.Policy
-	Holders *fencing.HolderReader
+	Holders *fencingreads.HolderReader
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // held returns why the pod has to wait, or nil. A claim without a volume has no holder.
 func (r *Reconciler) held(ctx context.Context, pod *corev1.Pod) (*fence.Held, error) {
 	var pods *corev1.PodList // of the namespace, listed for the first protected volume
-	for _, claim := range cluster.Claims(pod) {
+	for _, claim := range reads.Claims(pod) {
 		v, err := r.Holders.BoundVolume(ctx, pod.Namespace, claim)
 		if err != nil {
 			return nil, err
@@ -111,7 +111,7 @@ func (r *Reconciler) users(ctx context.Context, pods *corev1.PodList, v fence.Vo
 	for i := range pods.Items {
 		node := pods.Items[i].Spec.NodeName
 		onNode := func(h fence.Holder) bool { return h.Node.Name == node }
-		if node == "" || cluster.Ended(&pods.Items[i]) || slices.ContainsFunc(known, onNode) || slices.ContainsFunc(users, onNode) || !slices.Contains(cluster.Claims(&pods.Items[i]), claim) {
+		if node == "" || reads.Ended(&pods.Items[i]) || slices.ContainsFunc(known, onNode) || slices.ContainsFunc(users, onNode) || !slices.Contains(reads.Claims(&pods.Items[i]), claim) {
 			continue
 		}
 		holders, err := r.Holders.HoldersOf(ctx, v, node)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // SetupWithManager registers the controller. Changes of a node or its record may release a pod.
@@ -29,7 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("fencing-gates").
 		For(&corev1.Pod{}, builder.WithPredicates(gated())).
 		Watches(&v1alpha1.NodeFence{}, all, builder.WithPredicates(kit.FenceRecordChanged())).
-		Watches(&corev1.Node{}, all, builder.WithPredicates(kit.Updated(fencing.FenceNodeChanged))).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(kit.Updated(fencingreads.FenceNodeChanged))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of scheduling gates: %w", err)

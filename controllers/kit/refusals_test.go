@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -54,7 +54,7 @@ func TestRefusedAndStaleWrites(t *testing.T) {
 }
 
 func TestRefusedWritesAreEventsOfTheirObjects(t *testing.T) {
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil)
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), nil)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "Service", Name: "files", UID: "u", Controller: ptr.To(true)},

@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -49,26 +50,26 @@ func KeptService(old *corev1.Service) *corev1.Service {
 
 // RenewedService is the Service as the storage system would create it now, shaped by the rule of the
 // webhook, which may be down.
-func RenewedService(profile storage.Profile, old *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+func RenewedService(profile longhorn.Names, old *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
 	fresh := KeptService(old)
 	if fresh.Annotations == nil {
 		fresh.Annotations = map[string]string{}
 	}
-	if text, ok := fresh.Annotations[storage.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
+	if text, ok := fresh.Annotations[rwx.SelectorAnnotation]; ok && len(fresh.Spec.Selector) == 0 {
 		if err := json.Unmarshal([]byte(text), &fresh.Spec.Selector); err != nil {
-			return nil, fmt.Errorf("annotation %s of Service %s: %w", storage.SelectorAnnotation, old.Name, err)
+			return nil, fmt.Errorf("annotation %s of Service %s: %w", rwx.SelectorAnnotation, old.Name, err)
 		}
 	}
 	if len(fresh.Spec.Selector) > 0 { // without a selector, the rule restores it
 		fresh.Spec.ClusterIP = ""
 	}
-	for _, key := range []string{storage.SelectorAnnotation, storage.NetworkAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+	for _, key := range []string{rwx.SelectorAnnotation, rwx.NetworkAnnotation, rwx.AddressesAnnotation, rwx.MACAnnotation} {
 		delete(fresh.Annotations, key)
 	}
 	return shaped(profile, fresh, record, request)
 }
 
-func shaped(profile storage.Profile, service *corev1.Service, record rollout.Record, request storage.Request) (*corev1.Service, error) {
+func shaped(profile longhorn.Names, service *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
 	var view mutators.Service
 	var shaped corev1.Service
 	data, err := json.Marshal(service)

@@ -18,16 +18,16 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	bed "github.com/fairlead-io/fairlead/e2e/ondat"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat/rest"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-var newScheme = sync.OnceValues(cluster.NewScheme)
+var newScheme = sync.OnceValues(reads.NewScheme)
 
 // world is the controller between the test bed's control plane and a fake API server.
 type world struct {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // view is one reading of the cluster.
@@ -35,7 +35,7 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	var nodes []fence.Node
 	for i := range nodeList.Items {
 		n := &nodeList.Items[i]
-		v.nodes[n.Name], nodes = n, append(nodes, fencing.FenceNode(n))
+		v.nodes[n.Name], nodes = n, append(nodes, fencingreads.FenceNode(n))
 	}
 	var recordList v1alpha1.NodeFenceList
 	if err := reader.List(ctx, &recordList, client.UnsafeDisableDeepCopy); err != nil {
@@ -45,7 +45,7 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	objects := map[string]*v1alpha1.NodeFence{}
 	for i := range recordList.Items {
 		n := &recordList.Items[i]
-		objects[n.Name], records = n, append(records, fencing.FenceRecord(n))
+		objects[n.Name], records = n, append(records, fencingreads.FenceRecord(n))
 	}
 	byName := fence.ByName(nodes, records)
 	for _, node := range nodes {

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/caches"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/caches"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -60,8 +60,8 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, fencing.IndexFencing(t.Context(), &indexes))
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes, &v1alpha1.NodeFence{}, &corev1.Node{})
+	testkit.Must(t, fencingreads.IndexFencing(t.Context(), &indexes))
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), indexes, &v1alpha1.NodeFence{}, &corev1.Node{})
 	f := &fixture{Bench: testkit.NewBench(t, api), transform: nodeTransform(t)}
 	f.Client.Cache = f.NewCache()
 	live := f.API.Client()

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster/csiaddons"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -201,9 +201,9 @@ func TestTaintingUsesTheFactsOfFencing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t).lostLongAgo("node-1")
 			c.change(f)
-			held, err := fencing.ListedHoldings(t.Context(), f.API, cephFencing.Protects)
+			held, err := fencingreads.ListedHoldings(t.Context(), f.API, cephFencing.Protects)
 			must.Do(t, err)
-			f.r.Facts = fencing.NewFenceReader(cephFencing, f.r.Live, f.r.Live, nil, held).FenceFacts(f.Clock, nil)
+			f.r.Facts = fencingreads.NewFenceReader(cephFencing, f.r.Live, f.r.Live, nil, held).FenceFacts(f.Clock, nil)
 			f.reconcile()
 			if c.want == "" {
 				f.mustTaint("node-1")

@@ -15,8 +15,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence/taint"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // SetupWithManager registers the controller, unless automatic tainting is off. The
@@ -56,7 +56,7 @@ func (r *Reconciler) prepare(registry prometheus.Registerer) error {
 // nodeChanged reports whether a field of the node that the first check reads has changed. A kubelet
 // writes its node's status every few minutes, mostly with other changes.
 func nodeChanged(before, after *corev1.Node) bool {
-	was, now := candidate(fencing.FenceNode(before), before), candidate(fencing.FenceNode(after), after)
+	was, now := candidate(fencingreads.FenceNode(before), before), candidate(fencingreads.FenceNode(after), after)
 	return was.Node.Ready != now.Node.Ready || was.Node.Unknown != now.Node.Unknown || was.Node.OutOfService != now.Node.OutOfService || was.Node.OwnTaint != now.Node.OwnTaint ||
 		was.Cordoned != now.Cordoned || was.OptedOut != now.OptedOut || !maps.Equal(was.Labels, now.Labels)
 }

@@ -14,21 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Contests reports claims and PersistentVolumes that fix an address or a MAC of another volume.
 // The webhook refuses them, except if two are created at the same moment, or while it is away.
 // There is one request.
 type Contests struct {
-	Profile storage.Profile
-	Cached  *cluster.Reader
+	Profile longhorn.Names
+	Cached  *reads.Reader
 	Events  events.EventRecorder
 	Log     *slog.Logger
 
 	// reported is by object.
-	reported map[storage.Asker]string
+	reported map[rwx.Asker]string
 }
 
 // Reconcile reports each contested object once.
@@ -49,9 +50,9 @@ func (r *Contests) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, 
 }
 
 // asking is the object of an event.
-func asking(a storage.Asker) client.Object {
+func asking(a rwx.Asker) client.Object {
 	at := metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, UID: types.UID(a.UID)}
-	if a.Kind == storage.ClaimKind {
+	if a.Kind == rwx.ClaimKind {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: at}
 	}
 	return &corev1.PersistentVolume{ObjectMeta: at}
@@ -75,7 +76,7 @@ func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
 
 // fixes reports whether annotations fix addresses or a MAC.
 func fixes(annotations map[string]string) bool {
-	for _, key := range []string{storage.VolumeAddressesAnnotation, storage.VolumeMACAnnotation, storage.AddressesAnnotation, storage.MACAnnotation} {
+	for _, key := range []string{rwx.VolumeAddressesAnnotation, rwx.VolumeMACAnnotation, rwx.AddressesAnnotation, rwx.MACAnnotation} {
 		if annotations[key] != "" {
 			return true
 		}

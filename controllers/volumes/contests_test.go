@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 )
 
@@ -19,11 +19,11 @@ func TestContestedAddressIsReportedOnce(t *testing.T) {
 	claim := func(name string, age time.Duration) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-age)),
-			Annotations: map[string]string{storage.VolumeAddressesAnnotation: "10.0.0.9/24"},
+			Annotations: map[string]string{rwx.VolumeAddressesAnnotation: "10.0.0.9/24"},
 		}}
 	}
 	f := newFixture(t, claim("old", 2*time.Hour), claim("new", time.Hour))
-	r := &Contests{Profile: profile, Cached: cluster.NewReader(profile, f.Client, f.Client), Events: f.Events, Log: f.r.Log}
+	r := &Contests{Profile: profile, Cached: reads.NewReader(profile, f.Client, f.Client), Events: f.Events, Log: f.r.Log}
 	taken := testkit.Event{
 		About: "PersistentVolumeClaim/new", UID: "uid-of-new", Type: "Warning", Reason: "AddressTaken",
 		Note: "address 10.0.0.9 on network kube-system/one is of PersistentVolumeClaim default/old already: choose another",
@@ -45,8 +45,8 @@ func TestContestedAddressIsReportedOnce(t *testing.T) {
 
 func TestOnlyFixedAddressesWakeTheController(t *testing.T) {
 	for key, want := range map[string]bool{
-		storage.VolumeMACAnnotation: true, storage.VolumeAddressesAnnotation: true, storage.AddressesAnnotation: true, storage.MACAnnotation: true,
-		storage.VolumeNetworkAnnotation: false,
+		rwx.VolumeMACAnnotation: true, rwx.VolumeAddressesAnnotation: true, rwx.AddressesAnnotation: true, rwx.MACAnnotation: true,
+		rwx.VolumeNetworkAnnotation: false,
 	} {
 		if got := fixes(map[string]string{key: "x"}); got != want {
 			t.Errorf("%s: %t", key, got)

@@ -24,18 +24,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
 // Reconciler keeps the volumes of one profile consistent. A request names a volume.
 type Reconciler struct {
-	Profile       storage.Profile
+	Profile       longhorn.Names
 	ClusterDomain string
 	Client        client.Client
-	Live          *cluster.Reader
+	Live          *reads.Reader
 	// API reads objects from the API server.
 	API    client.Reader
 	Events events.EventRecorder
@@ -76,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // correctEndpoint applies the webhook's rule to an endpoint that was written without the webhook.
-func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) error {
+func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareManager, service *rwx.Service) error {
 	var view mutators.ShareManager
 	view.Metadata.Name, view.Status.Endpoint = sm.Name, sm.Status.Endpoint
 	result := mutators.MutateShareManager(view, sm.Namespace, service, r.ClusterDomain)

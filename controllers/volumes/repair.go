@@ -10,10 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
@@ -34,9 +35,9 @@ const (
 // repairServer restarts a server pod that is not on its Service's network, where its clients look
 // for it. The restart waits until no started workload uses the volume. If a restart would change
 // nothing, repairServer reports why.
-func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service) (time.Duration, error) {
+func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager, service *rwx.Service) (time.Duration, error) {
 	record, err := r.Live.Record(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
+	if errors.Is(err, reads.ErrNotRecorded) {
 		return 0, nil
 	}
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 }
 
 // asCreatedNow is what the webhook would do to the pod on creation.
-func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, service *storage.Service, record rollout.Record) (*corev1.Pod, mutators.Result, error) {
+func (r *Reconciler) asCreatedNow(ctx context.Context, server *rwx.Server, service *rwx.Service, record rollout.Record) (*corev1.Pod, mutators.Result, error) {
 	var pod corev1.Pod
 	err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
 	if err != nil || string(pod.UID) != server.UID {
@@ -84,7 +85,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *storage.Server, s
 	var view mutators.ServerPod
 	view.Metadata.Labels = pod.Labels
 	view.Metadata.Annotations = &mutators.PodAnnotations{
-		Networks: pod.Annotations[storage.NetworksAnnotation], OptOut: pod.Annotations[storage.OptOutAnnotation],
+		Networks: pod.Annotations[multus.NetworksAnnotation], OptOut: pod.Annotations[rwx.OptOutAnnotation],
 	}
 	view.Spec.HostNetwork = pod.Spec.HostNetwork
 	return &pod, mutators.MutateServerPod(view, r.Profile, service, record), nil
@@ -101,7 +102,7 @@ func (r *Reconciler) waitForWorkload(ctx context.Context, sm *longhorn.ShareMana
 }
 
 // startedWorkload names a pod that may have the volume mounted.
-func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied storage.Attachment) (string, error) {
+func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied multus.Attachment) (string, error) {
 	// Longhorn reports most used volumes, which saves a list of all volumes.
 	if user, err := r.runningWorkload(ctx, volume); user != "" || err != nil {
 		return user, err
@@ -115,7 +116,7 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 			continue
 		}
 		for _, node := range v.Nodes {
-			pods, err := cluster.PodsOn(ctx, r.API, node)
+			pods, err := reads.PodsOn(ctx, r.API, node)
 			if err != nil {
 				return "", err
 			}
@@ -176,7 +177,7 @@ func (r *Reconciler) restartServer(ctx context.Context, sm *longhorn.ShareManage
 }
 
 // reportFixed reports a volume that stays off the network because of its Service.
-func (r *Reconciler) reportFixed(sm *longhorn.ShareManager, service *storage.Service, record rollout.Record) {
+func (r *Reconciler) reportFixed(sm *longhorn.ShareManager, service *rwx.Service, record rollout.Record) {
 	if service.Fixed && !record.Servers.IsZero() {
 		r.report(sm, "NotClusterIP", fmt.Sprintf("Service %s is not of type ClusterIP and can't be headless: the Service is left alone, and the volume stays off network %s", service.Name, record.Servers))
 	}

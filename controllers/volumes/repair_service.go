@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // unusable says why no new mount finds a server by its headless Service; empty if one does.
-func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, record rollout.Record) (string, error) {
+func (r *Reconciler) unusable(ctx context.Context, service *rwx.Service, record rollout.Record) (string, error) {
 	network := service.Network(record.Clients)
 	switch {
 	case service.OptOut:
@@ -41,7 +41,7 @@ func (r *Reconciler) unusable(ctx context.Context, service *storage.Service, rec
 // with its server pod. The storage system creates both, and the webhooks give the
 // Service a cluster IP. A workload that was started may have the volume mounted: the
 // Service stays. After a crash between the two deletions, repairMissingService goes on.
-func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *storage.Service, server *storage.Server, record rollout.Record, wrong string) (time.Duration, error) {
+func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManager, service *rwx.Service, server *rwx.Server, record rollout.Record, wrong string) (time.Duration, error) {
 	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("Service %s is replaced", service.Name)); wait > 0 || err != nil {
 		return wait, err
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 	if err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	successor, err := kit.RenewedService(r.Profile, old, record, storage.Request{})
+	successor, err := kit.RenewedService(r.Profile, old, record, rwx.Request{})
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 // Source: longhorn-manager v1.7.2 controller/share_manager_controller.go, createShareManagerPod.
 func (r *Reconciler) repairMissingService(ctx context.Context, sm *longhorn.ShareManager) (time.Duration, error) {
 	record, err := r.Live.Record(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) {
+	if errors.Is(err, reads.ErrNotRecorded) {
 		return 0, nil
 	}
 	if err != nil {
@@ -108,6 +108,6 @@ func (r *Reconciler) repairMissingService(ctx context.Context, sm *longhorn.Shar
 }
 
 // podOf is the server's pod, to delete it.
-func podOf(server *storage.Server, namespace string) *corev1.Pod {
+func podOf(server *rwx.Server, namespace string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: server.Pod, UID: types.UID(server.UID)}}
 }

@@ -8,9 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -46,7 +47,7 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 			change(f, "v", func(s *corev1.Service) {
 				s.Annotations = nil
 				if test.optOut {
-					s.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
+					s.Annotations = map[string]string{rwx.OptOutAnnotation: "true"}
 				}
 			})
 			f.reconcile()
@@ -64,7 +65,7 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		user    *corev1.Pod
 		enabled string
-		servers storage.Attachment
+		servers multus.Attachment
 		phase   string // of the workload, as Longhorn has it
 		past    string // when Longhorn saw the last workload
 		after   time.Duration

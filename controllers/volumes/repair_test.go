@@ -13,9 +13,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -44,15 +45,15 @@ type fixture struct {
 func newFixture(t *testing.T, more ...client.Object) *fixture {
 	t.Helper()
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
-	testkit.Must(t, cluster.IndexClaims(t.Context(), &indexes))
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), indexes, &longhorn.ShareManager{})
+	testkit.Must(t, reads.IndexClaims(t.Context(), &indexes))
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), indexes, &longhorn.ShareManager{})
 	f := &fixture{Bench: testkit.NewBench(t, api, append([]client.Object{
 		objects.Record(netOne), objects.Headless("v", netOne), objects.LonghornVolume("v", "node-9", objects.RWX),
 		objects.Volume("pv-by-hand", profile.Driver, "v", "data", objects.Shared), objects.Attachment("pv-by-hand", "node-1", profile.Driver),
 		&longhorn.ShareManager{ObjectMeta: objects.Here("v")},
 	}, more...)...)}
 	f.r = &Reconciler{
-		Profile: profile, ClusterDomain: "cluster.local", Client: f.Client, Live: cluster.NewReader(profile, f.Client, f.Client), API: f.Client,
+		Profile: profile, ClusterDomain: "cluster.local", Client: f.Client, Live: reads.NewReader(profile, f.Client, f.Client), API: f.Client,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, repairs: map[string]repair{},
 	}
 	return f
@@ -91,7 +92,7 @@ func (f *fixture) service() *corev1.Service {
 func server(changes ...func(*corev1.Pod)) *corev1.Pod { return objects.ServerPod("v", changes...) }
 
 func asksFor(networks string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations[storage.NetworksAnnotation] = networks }
+	return func(pod *corev1.Pod) { pod.Annotations[multus.NetworksAnnotation] = networks }
 }
 
 // user is a pod on node-1 that uses volume v.
@@ -181,7 +182,7 @@ func TestServerIsNotRestartedInVain(t *testing.T) {
 		said   string
 	}{
 		"it opts out": {
-			func(pod *corev1.Pod) { pod.Annotations[storage.OptOutAnnotation] = "true" },
+			func(pod *corev1.Pod) { pod.Annotations[rwx.OptOutAnnotation] = "true" },
 			wrong + ": opted out: annotation fairlead.io/opt-out keeps network kube-system/one@lhnet1 off",
 		},
 		"it is on the host network": {
@@ -287,7 +288,7 @@ func TestChangedEndpointIsNotCorrected(t *testing.T) {
 	change(f, "v", func(sm *longhorn.ShareManager) { sm.Status.Endpoint = "nfs://10.43.0.9/v" })
 	read := f.shareManager()
 	read.Status.Endpoint = "nfs://None/v"
-	service := testkit.Value[*storage.Service](t)(f.r.Live.Service(t.Context(), "v"))
+	service := testkit.Value[*rwx.Service](t)(f.r.Live.Service(t.Context(), "v"))
 	must.Check(t, f.r.correctEndpoint(t.Context(), read, service) != nil, "no error: the patch has no precondition")
 	if got := f.shareManager().Status.Endpoint; got != "nfs://10.43.0.9/v" {
 		t.Errorf("Longhorn's endpoint is overwritten with %q", got)

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 const (
@@ -98,12 +98,12 @@ func (r *Reconciler) workloads(ctx context.Context) (int, error) {
 // pause stops all restarts until an operator removes the annotation.
 func (r *Reconciler) pause(ctx context.Context) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{storage.RestartsAnnotation: storage.RestartsPaused},
+		"annotations": map[string]string{rwx.RestartsAnnotation: rwx.RestartsPaused},
 	}})
 	if err != nil {
 		return fmt.Errorf("pausing restarts: %w", err)
 	}
-	key := cluster.RolloutKey(r.Profile)
+	key := reads.RolloutKey(r.Profile)
 	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := r.Client.Patch(ctx, rollout, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("pausing restarts: %w", err)
@@ -113,6 +113,6 @@ func (r *Reconciler) pause(ctx context.Context) error {
 	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, "RestartsPaused", "Evict",
 		"restarts of workloads are paused: within a minute, %d pods were evicted because of dead mounts, and more have one. "+
 			"The limit is %d%% of the %d workloads with RWX volumes, at least %d. Find out why CSI plugin pods restart. To resume, remove annotation %s from NetworkRollout %s",
-		evictions, r.MaxPercent, workloads, alwaysAllowed, storage.RestartsAnnotation, key.Name)
+		evictions, r.MaxPercent, workloads, alwaysAllowed, rwx.RestartsAnnotation, key.Name)
 	return nil
 }

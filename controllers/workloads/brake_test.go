@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -65,12 +65,12 @@ func (w *world) wantEvicted(want int) {
 
 func TestTooManyRestartsPauseUntilAnOperatorResumes(t *testing.T) {
 	w := storm(t)
-	must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == storage.RestartsPaused, "the pause is not recorded")
+	must.True(t, w.rollout().Annotations[rwx.RestartsAnnotation] == rwx.RestartsPaused, "the pause is not recorded")
 	const paused = "RestartsPaused NetworkRollout/longhorn: restarts of workloads are paused: within a minute, 32 pods were evicted because of dead mounts, and more have one. " +
 		"The limit is 50% of the 64 workloads with RWX volumes, at least 30. Find out why CSI plugin pods restart. To resume, remove annotation fairlead.io/workload-restarts from NetworkRollout longhorn"
 	must.True(t, len(w.Events.About(paused)) != 0, "got %q", w.Events.Notes())
 	w.wantMetric(1, "fairlead_workload_restarts_paused", "")
-	w.wantMetric(3, "fairlead_dead_mounts", storage.ReasonPaused)
+	w.wantMetric(3, "fairlead_dead_mounts", rwx.ReasonPaused)
 	w.Step(time.Hour)
 	w.restart()
 	w.wantEvicted(32) // neither time nor another leader ends the pause

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 func TestPodsThatLookLikeClientsRestartNoWorkload(t *testing.T) {
@@ -27,10 +27,10 @@ func TestTwoClientsRestartNoWorkload(t *testing.T) {
 	w.wantRestarted()
 	w.wantEvents("Warning SeveralClients: on node node-1 there are several CSI plugin pods: which of them made a mount is unknown, " +
 		"for more than 2m0s: workloads whose mount died are not restarted there")
-	w.wantMetric(1, "fairlead_nodes_without_client", storage.ReasonSeveralClients)
+	w.wantMetric(1, "fairlead_nodes_without_client", rwx.ReasonSeveralClients)
 	w.removeLookAlikes()
 	w.wantRestarted("s0-0")
-	w.wantMetric(0, "fairlead_nodes_without_client", storage.ReasonSeveralClients)
+	w.wantMetric(0, "fairlead_nodes_without_client", rwx.ReasonSeveralClients)
 }
 
 func TestNodeWithoutReadyClientIsReported(t *testing.T) {
@@ -47,8 +47,8 @@ func TestNodeWithoutReadyClientIsReported(t *testing.T) {
 	}
 	w.wantEvents("Warning NoReadyClient: on node node-1 no CSI plugin pod is Ready with an address that Multus reports on kube-system/one, " +
 		"for more than 2m0s: workloads whose mount died are not restarted there")
-	w.wantMetric(1, "fairlead_nodes_without_client", storage.ReasonNoClient)
+	w.wantMetric(1, "fairlead_nodes_without_client", rwx.ReasonNoClient)
 	w.forceDelete(c)
 	w.reconcile()
-	w.wantMetric(0, "fairlead_nodes_without_client", storage.ReasonNoClient)
+	w.wantMetric(0, "fairlead_nodes_without_client", rwx.ReasonNoClient)
 }

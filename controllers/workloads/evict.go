@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Pace of evictions. A pod with a dead mount does no work, so evictions are fast.
@@ -38,7 +38,7 @@ const (
 
 // evict asks the API server to evict the pod. If the pod is not evicted, evict returns when to list
 // the pods of the node again.
-func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts, fresh bool) (evicted bool, after time.Duration, _ error) {
+func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w rwx.Workload, v rwx.Verdict, policy rwx.Restarts, fresh bool) (evicted bool, after time.Duration, _ error) {
 	owner := types.UID(w.Owner.UID)
 	allowed, err := r.brake.allows(policy.Now, r.MaxPercent, func() (int, error) { return r.workloads(ctx) })
 	if err == nil && !allowed {
@@ -75,7 +75,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	r.turns.giveBack(owner)
 	switch {
 	case kit.IsRefused(err):
-		v.Reason, v.Detail = storage.ReasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
+		v.Reason, v.Detail = rwx.ReasonRefused, v.Detail+"; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: "+err.Error()
 		r.leave(n, pod, w, v, policy)
 		return false, refusedRetry, nil
 	case apierrors.IsNotFound(err):
@@ -83,7 +83,7 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w stor
 	case kit.IsConflict(err): // the pod was replaced, or another eviction changed the budget
 		return false, changedRetry, nil
 	case apierrors.IsTooManyRequests(err):
-		v.Reason, v.Detail = storage.ReasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
+		v.Reason, v.Detail = rwx.ReasonBudget, v.Detail+"; its PodDisruptionBudget does not allow a restart now. A budget with unhealthyPodEvictionPolicy AlwaysAllow permits the eviction of pods that are not Ready"
 		r.leave(n, pod, w, v, policy)
 		return false, budgetRetry, nil
 	}
@@ -129,7 +129,7 @@ func leaving(pod *corev1.Pod, now time.Time) bool {
 }
 
 // ownerReference is the controller of a pod, for an event.
-func ownerReference(pod *corev1.Pod, o storage.Owner) *corev1.ObjectReference {
+func ownerReference(pod *corev1.Pod, o rwx.Owner) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: pod.Namespace, Name: o.Name, UID: types.UID(o.UID),
 	}

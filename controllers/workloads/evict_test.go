@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -54,12 +54,12 @@ func TestRefusedEvictionsPauseNothing(t *testing.T) {
 				w.wantRestarted("s1-0", fmt.Sprintf("s%d-0", asked), fmt.Sprintf("s%d-0", asked+1))
 				w.Step(max(budgetRetry, refusedRetry))
 			}
-			must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == "", "refused evictions paused restarts")
+			must.True(t, w.rollout().Annotations[rwx.RestartsAnnotation] == "", "refused evictions paused restarts")
 			w.wantReasons(w.slot("s0-0").pod.uid, "DeadMount") // once
 			if !apierrors.IsTooManyRequests(refusal) {
 				note := "; the API server refuses to evict the pod. Remove the cause, or delete the pod yourself: " + refusal.Error()
 				must.Equal(t, len(w.Events.About(note)), asked-1, "%q", w.Events.Notes())
-				w.wantMetric(asked-1, "fairlead_dead_mounts", storage.ReasonRefused)
+				w.wantMetric(asked-1, "fairlead_dead_mounts", rwx.ReasonRefused)
 			}
 			for _, s := range w.slots {
 				s.refused = nil
@@ -67,7 +67,7 @@ func TestRefusedEvictionsPauseNothing(t *testing.T) {
 			w.Step(max(budgetRetry, refusedRetry))
 			w.reconcile()
 			must.True(t, len(w.evicted) > 3, "no pod was evicted after the refusals ended")
-			w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonRefused)
+			w.wantMetric(0, "fairlead_dead_mounts", rwx.ReasonRefused)
 		})
 	}
 }
@@ -81,5 +81,5 @@ func TestLostAnswersPauseNothing(t *testing.T) {
 		w.Step(turn)
 		w.wantRestarted()
 	}
-	must.True(t, w.rollout().Annotations[storage.RestartsAnnotation] == "", "lost answers paused restarts")
+	must.True(t, w.rollout().Annotations[rwx.RestartsAnnotation] == "", "lost answers paused restarts")
 }

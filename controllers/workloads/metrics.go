@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // metrics of one profile.
@@ -49,13 +49,13 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 		}
 	}
 	// Reasons are listed at zero too, so that alerts can compare, and the first restart is an increase.
-	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
+	for _, reason := range []string{rwx.ReasonDeadMount, rwx.ReasonRemountRequested} {
 		m.restarts.WithLabelValues(reason)
 	}
-	for _, reason := range []string{storage.ReasonNoController, storage.ReasonOff, storage.ReasonBlacklisted, storage.ReasonLeftAlone, storage.ReasonPaused, storage.ReasonRefused, storage.ReasonBudget} {
+	for _, reason := range []string{rwx.ReasonNoController, rwx.ReasonOff, rwx.ReasonBlacklisted, rwx.ReasonLeftAlone, rwx.ReasonPaused, rwx.ReasonRefused, rwx.ReasonBudget} {
 		m.dead.WithLabelValues(reason)
 	}
-	for _, reason := range []string{storage.ReasonNoClient, storage.ReasonSeveralClients} {
+	for _, reason := range []string{rwx.ReasonNoClient, rwx.ReasonSeveralClients} {
 		m.unattended.WithLabelValues(reason)
 	}
 	return m, nil
@@ -63,7 +63,7 @@ func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error
 
 func (m *metrics) restarted(reason string) { m.restarts.WithLabelValues(reason).Inc() }
 
-func (m *metrics) judged(v storage.Verdict) {
+func (m *metrics) judged(v rwx.Verdict) {
 	m.verdicts.WithLabelValues(string(v.State), v.Reason).Inc()
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -20,7 +20,7 @@ func notApplied(w *world) {
 	}
 }
 
-func (w *world) wantMounts(place, before storage.MountPlace) {
+func (w *world) wantMounts(place, before rwx.MountPlace) {
 	w.Helper()
 	var got v1alpha1.ClientMounts
 	if m := w.rollout().Status.Clients.Mounts; m != nil {
@@ -32,13 +32,13 @@ func (w *world) wantMounts(place, before storage.MountPlace) {
 // A value of the setting is in effect for new mounts before the setting is applied.
 func TestMountOnClusterNetworkDiesWhileTheSettingWaits(t *testing.T) {
 	w := atRest(t, stateful(2), notApplied)
-	w.wantMounts(storage.InHost, "")
+	w.wantMounts(rwx.InHost, "")
 	w.newSandbox("node-1")
 	w.wantRestarted() // mounts of the node live on
 
 	w.mountIn(true)
 	w.reconcile()
-	w.wantMounts(storage.InClient, storage.InHost)
+	w.wantMounts(rwx.InClient, rwx.InHost)
 	w.Step(2 * time.Second)
 	w.replacePod(w.slot("s1-0"), newest, true)
 	w.Step(2 * time.Second)
@@ -135,7 +135,7 @@ func TestFlapThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	w.mountIn(true)
 	w.newSandbox("node-1")
 	w.wantRestarted()
-	w.wantMounts(storage.InClient, storage.InHost)
+	w.wantMounts(rwx.InClient, rwx.InHost)
 }
 
 func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -71,7 +72,7 @@ type workloadPod struct {
 // slot is a place for which a controller creates a pod again and again.
 type slot struct {
 	name, node      string
-	owner           storage.Owner // zero is a bare pod
+	owner           rwx.Owner // zero is a bare pod
 	claims          []string
 	inClientNetwork bool                   // its volumes may be mounted through the client's network
 	refused         *apierrors.StatusError // the answer to evictions; nil evicts
@@ -83,7 +84,7 @@ type slot struct {
 func newSlot(name, owner string, claims ...string) *slot {
 	s := &slot{name: name, node: "node-1", claims: claims, inClientNetwork: slices.Contains(claims, "shared") || slices.Contains(claims, "plain")}
 	if kind, set, ok := strings.Cut(owner, "/"); ok {
-		s.owner = storage.Owner{APIVersion: "apps/v1", Kind: kind, Name: set, UID: "uid-" + set}
+		s.owner = rwx.Owner{APIVersion: "apps/v1", Kind: kind, Name: set, UID: "uid-" + set}
 	}
 	return s
 }
@@ -158,7 +159,7 @@ func (w *world) multus(c *clientPod) {
 	if c.ns.extra {
 		text += `, {"name": "kube-system/x", "interface": "net1", "ips": ["192.168.7.3"]}`
 	}
-	c.annotations[storage.NetworkStatusAnnotation] = text + "]"
+	c.annotations[multus.NetworkStatusAnnotation] = text + "]"
 	w.publish(c)
 }
 
@@ -193,7 +194,7 @@ func (w *world) report(c *clientPod) {
 func (c *clientPod) isNoted() bool { return c != nil && c.ns != nil && c.noted == c.ns }
 
 func (w *world) isReportedByMultus(c *clientPod) bool {
-	return strings.Contains(c.annotations[storage.NetworkStatusAnnotation], fmt.Sprintf("%012x", c.ns.mac))
+	return strings.Contains(c.annotations[multus.NetworkStatusAnnotation], fmt.Sprintf("%012x", c.ns.mac))
 }
 
 // inferNamespace computes when the present namespace began, as far as the API and the controller's notes show it.
@@ -204,7 +205,7 @@ func (w *world) inferNamespace(c *clientPod) {
 	}
 	started = started.Truncate(time.Second)
 	if c.reported != nil && c.reported != c.ns {
-		recorded := testkit.Value[storage.NetworkNamespace](w.TB)(storage.ParseNetworkNamespace(c.annotations[storage.NamespaceAnnotation]))
+		recorded := testkit.Value[rwx.NetworkNamespace](w.TB)(rwx.ParseNetworkNamespace(c.annotations[rwx.NamespaceAnnotation]))
 		if recorded.Identity != "" && recorded.Since.Before(started) {
 			c.inferred = started
 		}
@@ -271,7 +272,7 @@ func clientObject(name, node, set string, uid types.UID) *corev1.Pod {
 func (w *world) publish(c *clientPod) {
 	pod := clientObject(c.name, c.node, objects.Longhorn.ClientDaemonSet, c.uid)
 	pod.Annotations, pod.Status = maps.Clone(c.annotations), *c.status.DeepCopy()
-	pod.Annotations[storage.NetworksAnnotation] = c.requests
+	pod.Annotations[multus.NetworksAnnotation] = c.requests
 	if !c.left.IsZero() {
 		pod.DeletionTimestamp = ptr.To(seconds(c.left))
 	}
@@ -289,8 +290,8 @@ func (w *world) addLookAlike(name, node string, twin bool) {
 		pod.OwnerReferences[0].Name = objects.Longhorn.ClientDaemonSet
 	}
 	pod.Annotations = map[string]string{
-		storage.NetworksAnnotation:      network.String(),
-		storage.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": "kube-system/one", "interface": "lhnet1", "ips": ["192.168.0.9"], "mac": "%012x"}]`, w.next()),
+		multus.NetworksAnnotation:      network.String(),
+		multus.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": "kube-system/one", "interface": "lhnet1", "ips": ["192.168.0.9"], "mac": "%012x"}]`, w.next()),
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(seconds(w.Now())), Conditions: []corev1.PodCondition{
 		w.condition(nil, corev1.PodReadyToStartContainers, true), w.condition(nil, corev1.PodReady, true),
@@ -413,7 +414,7 @@ func (w *world) workloadObject(p *workloadPod) *corev1.Pod {
 		pod.OwnerReferences[0].UID = types.UID(o.UID)
 	}
 	if p.optOut {
-		pod.Annotations = map[string]string{storage.OptOutAnnotation: "true"}
+		pod.Annotations = map[string]string{rwx.OptOutAnnotation: "true"}
 	}
 	if !p.left.IsZero() {
 		pod.DeletionTimestamp = ptr.To(seconds(p.left))

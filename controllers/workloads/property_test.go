@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -309,15 +309,15 @@ func (w *world) checkReported(p *workloadPod) {
 		return
 	}
 	c := w.clients[s.node]
-	noted := testkit.Value[storage.NetworkNamespace](w.TB)(storage.ParseNetworkNamespace(c.annotations[storage.NamespaceAnnotation]))
+	noted := testkit.Value[rwx.NetworkNamespace](w.TB)(rwx.ParseNetworkNamespace(c.annotations[rwx.NamespaceAnnotation]))
 	since := c.ready
 	if noted.Since.After(since) {
 		since = noted.Since // the controller saw states that the API shows no more
 	}
 	mounted, reasons := upperBound(p), w.Events.Reasons(p.uid)
 	if s.byValue() {
-		m := cluster.MountingOf(w.rollout())
-		inHost := m.Before == storage.InHost && !seconds(p.began).Time.Before(m.BeforeSince) && !mounted.Add(time.Second).After(m.Since)
+		m := reads.MountingOf(w.rollout())
+		inHost := m.Before == rwx.InHost && !seconds(p.began).Time.Before(m.BeforeSince) && !mounted.Add(time.Second).After(m.Since)
 		must.True(w, inHost || !mounted.Before(since) || slices.Contains(reasons, "MountUnsure") || slices.Contains(reasons, "DeadMount"),
 			"the mount of pod %s in a plugin pod is dead, and no event reports it: %q, record %+v", s.name, reasons, m)
 		return

@@ -18,13 +18,14 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Reconciler restarts workloads of one profile. A request names a node.
 type Reconciler struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	// DeadMounts restarts workloads whose mount has died.
 	DeadMounts bool
 	// OnRequest restarts workloads for whose volume the storage system requests a remount.
@@ -32,7 +33,7 @@ type Reconciler struct {
 	Client    client.Client
 	// Live reads from the API server.
 	Live   client.Reader
-	Cached *cluster.Reader
+	Cached *reads.Reader
 	// MaxPercent of the workloads may be restarted in a minute.
 	MaxPercent int
 	Events     events.EventRecorder
@@ -45,7 +46,7 @@ type Reconciler struct {
 	nodes   map[string]*node
 	waiting map[string]waiting
 	// missed is the first place of mounts that could not be recorded.
-	missed storage.Mounting
+	missed rwx.Mounting
 	brake  brake
 	turns  turns
 	// paused is whether the last policy was paused.
@@ -61,7 +62,7 @@ type Reconciler struct {
 // node is the state of a node, for one network namespace of its client.
 type node struct {
 	client    string
-	namespace storage.NetworkNamespace
+	namespace rwx.NetworkNamespace
 	policy    string
 	// candidates are the pods of the first list, by UID: only an earlier client can have mounted
 	// their volumes.
@@ -91,7 +92,7 @@ const recordRetry = 30 * time.Second
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	policy, err := r.policy(ctx)
-	if errors.Is(err, cluster.ErrNotRecorded) || apierrors.IsNotFound(err) {
+	if errors.Is(err, reads.ErrNotRecorded) || apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil // the record is an event
 	}
 	if err != nil {
@@ -109,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.forget(request.Name)
 		return ctrl.Result{}, r.recordGone(ctx, request.Name)
 	}
-	ready, reason := storage.MountingClient(clients, policy.Applied)
+	ready, reason := rwx.MountingClient(clients, policy.Applied)
 	if ready == nil {
 		// A restart would find no client to mount; its readiness is an event.
 		return ctrl.Result{RequeueAfter: r.wait(request.Name, clients, reason, policy)}, nil
@@ -138,11 +139,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // look at the pods that wait for their turn, or at all where a list is due.
 // It returns when to look again.
-func (r *Reconciler) look(ctx context.Context, name string, n *node, policy storage.Restarts) (time.Duration, error) {
+func (r *Reconciler) look(ctx context.Context, name string, n *node, policy rwx.Restarts) (time.Duration, error) {
 	pods, fresh := n.waiting, !n.listed || !n.listDue.IsZero() && !policy.Now.Before(n.listDue)
 	if fresh {
 		var err error
-		if pods, err = cluster.PodsOn(ctx, r.Live, name); err != nil {
+		if pods, err = reads.PodsOn(ctx, r.Live, name); err != nil {
 			return 0, err
 		}
 		if n.candidates == nil {
@@ -164,7 +165,7 @@ func (r *Reconciler) look(ctx context.Context, name string, n *node, policy stor
 }
 
 // node returns the state of a node with the present namespace of its client.
-func (r *Reconciler) node(name string, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) *node {
+func (r *Reconciler) node(name string, c rwx.Client, namespace rwx.NetworkNamespace, policy rwx.Restarts) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.nodes[name]
@@ -190,7 +191,7 @@ func (r *Reconciler) forget(name string) {
 
 // restart evicts the pods with dead mounts whose turn it is. nextList is when to list the pods of
 // the node again; nextTurn is when a listed pod may be evicted. An error of one pod stops no other.
-func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy storage.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn time.Duration, _ error) {
+func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy rwx.Restarts, pods []corev1.Pod, fresh bool) (nextList, nextTurn time.Duration, _ error) {
 	var problems []error
 	var waiting []corev1.Pod
 	if fresh {
@@ -203,13 +204,13 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 			problems = append(problems, err)
 			continue
 		}
-		v := storage.Judge(w, n.since(w), policy)
+		v := rwx.Judge(w, n.since(w), policy)
 		r.note(pod, v)
 		nextList = kit.Earliest(nextList, v.After)
 		switch {
-		case v.State == storage.Unsure:
+		case v.State == rwx.Unsure:
 			r.report(n, pod, v)
-		case v.State != storage.Dead || v.After > 0:
+		case v.State != rwx.Dead || v.After > 0:
 		case !v.Restart:
 			r.leave(n, pod, w, v, policy)
 			nextList = kit.Earliest(nextList, leftDead)
@@ -246,9 +247,9 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy s
 
 // since is the namespace to judge a pod by: later pods than the first list were mounted in the
 // present one.
-func (n *node) since(w storage.Workload) storage.NetworkNamespace {
+func (n *node) since(w rwx.Workload) rwx.NetworkNamespace {
 	if n.candidates[w.UID] {
 		return n.namespace
 	}
-	return storage.NetworkNamespace{}
+	return rwx.NetworkNamespace{}
 }

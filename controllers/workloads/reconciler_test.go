@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-var newScheme = sync.OnceValues(cluster.NewScheme)
+var newScheme = sync.OnceValues(reads.NewScheme)
 
 // atRest is a world in which every pod runs and is reported.
 func atRest(t *testing.T, changes ...func(*world)) *world {
@@ -120,7 +120,7 @@ func (w *world) wantMetric(want float64, name, reason string) {
 func TestRestartsAreCountedFromZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := testkit.Value[*metrics](t)(newMetrics(registry, objects.Longhorn.Name))
-	for _, reason := range []string{storage.ReasonDeadMount, storage.ReasonRemountRequested} {
+	for _, reason := range []string{rwx.ReasonDeadMount, rwx.ReasonRemountRequested} {
 		got, found := testkit.Metric(t, registry, "fairlead_workload_restarts_total", reason)
 		must.True(t, found && got == 0, "%s before the first restart: %v (found: %t)", reason, got, found)
 		m.restarted(reason)
@@ -291,7 +291,7 @@ func TestChangedWaitingPodIsLeftAlone(t *testing.T) {
 			w.Step(changedRetry)
 			w.wantRestarted("s0-0", "s1-0", "s3-0")
 			if name == "opts out" {
-				w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonLeftAlone)
+				w.wantMetric(1, "fairlead_dead_mounts", rwx.ReasonLeftAlone)
 			}
 		})
 	}
@@ -325,12 +325,12 @@ func TestDeadMountsAreReported(t *testing.T) {
 	w.SetTime(time.Unix(1_800_000_012, 0))
 	w.newSandbox("node-1")
 	w.reconcile()
-	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonNoController)
-	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonBlacklisted)
-	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonLeftAlone)
-	w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonOff)
-	w.wantMetric(0, "fairlead_dead_mounts", storage.ReasonPaused)
-	w.wantMetric(1, "fairlead_dead_mounts", storage.ReasonBudget)
+	w.wantMetric(1, "fairlead_dead_mounts", rwx.ReasonNoController)
+	w.wantMetric(1, "fairlead_dead_mounts", rwx.ReasonBlacklisted)
+	w.wantMetric(1, "fairlead_dead_mounts", rwx.ReasonLeftAlone)
+	w.wantMetric(0, "fairlead_dead_mounts", rwx.ReasonOff)
+	w.wantMetric(0, "fairlead_dead_mounts", rwx.ReasonPaused)
+	w.wantMetric(1, "fairlead_dead_mounts", rwx.ReasonBudget)
 	recorded := w.rollout().Status.DeadMounts
 	must.Equal(t, len(recorded), 4, "%v", recorded)
 	must.Equal(t, recorded[0].Node+" "+strings.Join(recorded[0].Volumes, " ")+" "+recorded[0].Message[:len(dead)], "node-1 v-shared "+dead)
@@ -382,7 +382,7 @@ func TestNoRestartBeforeTheNetworkIsRecorded(t *testing.T) {
 	w.put(&v1alpha1.NetworkRollout{ObjectMeta: objects.Here(objects.Longhorn.Name)})
 	w.newSandbox("node-1")
 	w.wantRestarted()
-	noted := w.clients["node-1"].annotations[storage.NamespaceAnnotation]
+	noted := w.clients["node-1"].annotations[rwx.NamespaceAnnotation]
 	must.True(t, strings.Contains(noted, `"since":"2027-01-15T08:00:00Z"`), "a namespace is noted: %q", noted)
 }
 
@@ -394,7 +394,7 @@ func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 	volume := func(after longhorn.VolumeStatus) bool {
 		return remountRequested(&longhorn.Volume{Status: longhorn.VolumeStatus{State: "attached"}}, &longhorn.Volume{Status: after})
 	}
-	paused := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{storage.RestartsAnnotation: storage.RestartsPaused}}}
+	paused := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rwx.RestartsAnnotation: rwx.RestartsPaused}}}
 	for name, test := range map[string]struct{ got, want bool }{
 		"setting's value":     {value(longhorn.Setting{Value: "true"}, longhorn.Setting{Value: "false"}), true},
 		"setting's status":    {value(longhorn.Setting{}, longhorn.Setting{Status: longhorn.SettingStatus{Applied: true}}), false},

@@ -15,15 +15,15 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // leave reports a pod with a dead mount that is not restarted.
-func (r *Reconciler) leave(n *node, pod *corev1.Pod, w storage.Workload, v storage.Verdict, policy storage.Restarts) {
+func (r *Reconciler) leave(n *node, pod *corev1.Pod, w rwx.Workload, v rwx.Verdict, policy rwx.Restarts) {
 	r.report(n, pod, v)
 	n.left[pod.UID] = v1alpha1.DeadMount{
 		Pod: pod.Namespace + "/" + pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Volumes: storage.Lost(w, policy), Reason: v.Reason, Message: kit.Note(v.Detail),
+		Volumes: rwx.Lost(w, policy), Reason: v.Reason, Message: kit.Note(v.Detail),
 	}
 }
 

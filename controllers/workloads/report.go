@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // remember keeps the client's network namespace on its pod, so that a later leader detects a new
 // namespace.
-func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace storage.NetworkNamespace, policy storage.Restarts) error {
-	mounts := !c.Network.IsZero() || policy.Mounting.Place == storage.InClient || policy.Mounting.Place == storage.InEither
+func (r *Reconciler) remember(ctx context.Context, c rwx.Client, namespace rwx.NetworkNamespace, policy rwx.Restarts) error {
+	mounts := !c.Network.IsZero() || policy.Mounting.Place == rwx.InClient || policy.Mounting.Place == rwx.InEither
 	if c.Recorded.String() == namespace.String() || !mounts {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": c.UID, "annotations": map[string]string{storage.NamespaceAnnotation: namespace.String()},
+		"uid": c.UID, "annotations": map[string]string{rwx.NamespaceAnnotation: namespace.String()},
 	}})
 	if err != nil {
 		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
@@ -40,12 +40,12 @@ func (r *Reconciler) remember(ctx context.Context, c storage.Client, namespace s
 }
 
 // report emits an event once for a pod that only its owner can restart.
-func (r *Reconciler) report(n *node, pod *corev1.Pod, v storage.Verdict) {
+func (r *Reconciler) report(n *node, pod *corev1.Pod, v rwx.Verdict) {
 	if !n.reported.IsNew(pod.UID, v.Reason) {
 		return
 	}
 	reason := "DeadMount"
-	if v.State == storage.Unsure {
+	if v.State == rwx.Unsure {
 		reason = "MountUnsure"
 	}
 	r.Log.Warn("did not restart a workload", "namespace", pod.Namespace, "pod", pod.Name, "node", pod.Spec.NodeName, "state", v.State, "reason", v.Reason, "detail", v.Detail)
@@ -53,8 +53,8 @@ func (r *Reconciler) report(n *node, pod *corev1.Pod, v storage.Verdict) {
 }
 
 // note logs and counts every verdict.
-func (r *Reconciler) note(pod *corev1.Pod, v storage.Verdict) {
-	if v.Reason == storage.ReasonOtherDriver {
+func (r *Reconciler) note(pod *corev1.Pod, v rwx.Verdict) {
+	if v.Reason == rwx.ReasonOtherDriver {
 		return // most pods of a cluster
 	}
 	r.metrics.judged(v)
@@ -71,7 +71,7 @@ type waiting struct {
 }
 
 // wait for a client of the node that can mount. It returns when to check again.
-func (r *Reconciler) wait(node string, clients []storage.Client, reason string, policy storage.Restarts) time.Duration {
+func (r *Reconciler) wait(node string, clients []rwx.Client, reason string, policy rwx.Restarts) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.waiting[node]
@@ -91,7 +91,7 @@ func (r *Reconciler) wait(node string, clients []storage.Client, reason string, 
 	if !policy.Applied.IsZero() {
 		why = fmt.Sprintf("no CSI plugin pod is Ready with an address that Multus reports on %s", policy.Applied.Network)
 	}
-	if reason == storage.ReasonSeveralClients {
+	if reason == rwx.ReasonSeveralClients {
 		event, why = "SeveralClients", "there are several CSI plugin pods: which of them made a mount is unknown"
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}

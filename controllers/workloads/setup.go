@@ -2,7 +2,7 @@
 //
 // A mount that was made in the network namespace of a CSI plugin pod dies with
 // that namespace, and only a new workload pod mounts the volume again. Which mounts
-// are dead is decided by storage.Judge; this package looks at a node each time its
+// are dead is decided by rwx.Judge; this package looks at a node each time its
 // plugin pod is Ready with another network namespace than before, and evicts.
 //
 // The pods of a node are listed live, once for each namespace of its client and
@@ -29,9 +29,9 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // workers check nodes at the same time: an eviction mostly waits for the API server.
@@ -118,8 +118,8 @@ func valueChanged(before, after *longhorn.Setting) bool { return before.Value !=
 // restarts are paused or resumed.
 func recordChanged(before, after *v1alpha1.NetworkRollout) bool {
 	return before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network ||
-		cluster.MountingOf(before) != cluster.MountingOf(after) ||
-		before.Annotations[storage.RestartsAnnotation] != after.Annotations[storage.RestartsAnnotation]
+		reads.MountingOf(before) != reads.MountingOf(after) ||
+		before.Annotations[rwx.RestartsAnnotation] != after.Annotations[rwx.RestartsAnnotation]
 }
 
 // remountRequested reports whether there is a new request to remount.

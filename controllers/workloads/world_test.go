@@ -27,10 +27,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -160,7 +160,7 @@ func (w *world) mountIn(client bool) {
 func (w *world) knowsHost() bool {
 	w.reconciler.mu.Lock()
 	defer w.reconciler.mu.Unlock()
-	return cluster.MountingOf(w.rollout()).Place == storage.InHost || w.reconciler.missed.Place == storage.InHost
+	return reads.MountingOf(w.rollout()).Place == rwx.InHost || w.reconciler.missed.Place == rwx.InHost
 }
 
 func (w *world) set(name catalog.Name, value string) { w.put(objects.Setting(name, value)) }
@@ -193,7 +193,7 @@ type store struct {
 func newStore(t testkit.TB, funcs interceptor.Funcs) store {
 	scheme := testkit.Value[*runtime.Scheme](t)(newScheme())
 	var indexes fakeapi.Indexes
-	testkit.Must(t, errors.Join(cluster.IndexClaims(context.Background(), &indexes), cluster.IndexNodes(context.Background(), &indexes)))
+	testkit.Must(t, errors.Join(reads.IndexClaims(context.Background(), &indexes), reads.IndexNodes(context.Background(), &indexes)))
 	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).WithInterceptorFuncs(funcs)
 	for _, i := range indexes {
@@ -268,7 +268,7 @@ func (w *world) restart() {
 	testkit.Must(w.TB, err)
 	w.reconciler = &Reconciler{
 		Profile: objects.Longhorn, DeadMounts: true, OnRequest: true, Client: w.live.client, Live: w.live.client,
-		Cached:     cluster.NewReader(objects.Longhorn, w.cached.client, w.cached.client),
+		Cached:     reads.NewReader(objects.Longhorn, w.cached.client, w.cached.client),
 		MaxPercent: 100, Events: w.Events, Clock: w, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}
 	w.reconciler.init()
@@ -331,7 +331,7 @@ func (w *world) seenNamespace(node string) *netns {
 // checkNamespaceIsNoted: the next leader could not detect a new namespace without the note on the client's pod.
 func (w *world) checkNamespaceIsNoted(node string) {
 	pod := w.clients[node]
-	if pod == nil || pod.annotations[storage.NamespaceAnnotation] != "" {
+	if pod == nil || pod.annotations[rwx.NamespaceAnnotation] != "" {
 		return
 	}
 	c := w.cachedClient(node)
@@ -339,7 +339,7 @@ func (w *world) checkNamespaceIsNoted(node string) {
 }
 
 // cachedClient is the client that can mount on a node, by the cache; nil if there is none, or several.
-func (w *world) cachedClient(node string) *storage.Client {
+func (w *world) cachedClient(node string) *rwx.Client {
 	clients, err := w.reconciler.Cached.ClientsOn(context.Background(), node)
 	testkit.Must(w.TB, err)
 	if len(clients) != 1 || !clients[0].Ready || clients[0].Terminating || !clients[0].Reaches(network) {

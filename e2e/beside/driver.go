@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // socketFolder is where the deployer's pods have the CSI driver's socket. It is in the machine only.
@@ -27,7 +27,7 @@ func (c *Cluster) startDriver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	driver, err := c.container(plugin.Spec.Template.Spec, longhorn.Profile().ClientDaemonSet)
+	driver, err := c.container(plugin.Spec.Template.Spec, longhorn.DefaultNames().ClientDaemonSet)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *Cluster) registerDriver(ctx context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 			}},
-			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn.Profile().Driver, NodeID: node.Name}}},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: longhorn.DefaultNames().Driver, NodeID: node.Name}}},
 		}
 		if err := c.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("registering the CSI driver on %s: %w", node.Name, err)

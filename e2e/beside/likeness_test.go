@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/e2e/compare"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // TestLonghornIsAsRecorded goes with the real manager through the scenario that the stand-in is held against. So a record
@@ -64,7 +64,7 @@ func attachment(volume string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "recorded-" + volume},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: longhorn.Profile().Driver, NodeName: compare.Node,
+			Attacher: longhorn.DefaultNames().Driver, NodeName: compare.Node,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
 		},
 	}

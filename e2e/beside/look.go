@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Interfaces of a pod's additional networks with their addresses, as Multus reported.
 func Interfaces(pod corev1.Pod) map[string][]string {
-	networks, _ := storage.ReportedInterfaces(pod.Annotations) // none without a status
+	networks, _ := multus.ReportedInterfaces(pod.Annotations) // none without a status
 	found := map[string][]string{}
 	for _, n := range networks {
 		if strings.Contains(n.Network, "/") { // not the cluster network
@@ -32,7 +32,7 @@ func Interfaces(pod corev1.Pod) map[string][]string {
 // Requested is the network that an object's annotations ask for, as Fairlead writes it;
 // empty is none.
 func Requested(annotations map[string]string) string {
-	a, err := storage.ManagedAttachment(annotations[storage.NetworksAnnotation], Namespace, longhorn.Profile().Interfaces())
+	a, err := multus.ManagedAttachment(annotations[multus.NetworksAnnotation], Namespace, longhorn.DefaultNames().Interfaces())
 	if err != nil {
 		return err.Error()
 	}
@@ -42,7 +42,7 @@ func Requested(annotations map[string]string) string {
 // Plugin is the DaemonSet of the CSI plugin.
 func (c *Cluster) Plugin(ctx context.Context) (*appsv1.DaemonSet, error) {
 	var ds appsv1.DaemonSet
-	if err := c.Client.Get(ctx, key(longhorn.Profile().ClientDaemonSet), &ds); err != nil {
+	if err := c.Client.Get(ctx, key(longhorn.DefaultNames().ClientDaemonSet), &ds); err != nil {
 		return nil, fmt.Errorf("reading the CSI plugin's DaemonSet: %w", err)
 	}
 	return &ds, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/invariants"
 	versions "github.com/fairlead-io/fairlead/e2e/longhorn"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // one cluster is shared by all tests: it takes a minute to start.

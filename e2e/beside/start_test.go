@@ -10,7 +10,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // TestSharedVolumeIsServed takes an RWX volume through its life on the cluster network.

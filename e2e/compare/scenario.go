@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // Node that volumes are attached on: the real manager runs on one node.
@@ -78,7 +78,7 @@ type run struct {
 
 // Run goes through the scenario, on a cluster that records all writes and has Longhorn and nothing else.
 func Run(ctx context.Context, s *sandbox.Sandbox, system Longhorn) ([]Step, error) {
-	r := &run{Longhorn: system, client: s.Client, namespace: longhorn.Profile().Namespace}
+	r := &run{Longhorn: system, client: s.Client, namespace: longhorn.DefaultNames().Namespace}
 	var done []Step
 	writes, err := s.ReadWrites() // what was written before is no step
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -53,7 +53,7 @@ func clientPod(t *testing.T) *admissionv1.AdmissionRequest {
 	return request
 }
 
-var network = objects.Network("storage-net", longhorn.Profile().EndpointInterface)
+var network = objects.Network("storage-net", longhorn.DefaultNames().EndpointInterface)
 
 // fairlead is the handler of Fairlead's rule for client pods.
 func fairlead(t *testing.T) http.Handler {
@@ -61,7 +61,7 @@ func fairlead(t *testing.T) http.Handler {
 	c, err := config.Load("")
 	must.Do(t, err)
 	profile := webhook.Profile{
-		Profile: longhorn.Profile(), Duties: c.Profiles[0].Duties,
+		Names: longhorn.DefaultNames(), Duties: c.Profiles[0].Duties,
 		Record: func(context.Context) (rollout.Record, error) {
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // Row changes settings one after the other, and back again.
@@ -47,5 +47,5 @@ const Quiet = 3 * time.Second
 // Changes reports whether a write changed a pod, a template or a setting of Longhorn's.
 func Changes(w sandbox.Write) bool {
 	resource, _, _ := strings.Cut(w.Resource, "/")
-	return w.Changed && w.Namespace == longhorn.Profile().Namespace && slices.Contains([]string{"pods", "daemonsets", "deployments", "settings"}, resource)
+	return w.Changed && w.Namespace == longhorn.DefaultNames().Namespace && slices.Contains([]string{"pods", "daemonsets", "deployments", "settings"}, resource)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // demo shows the main job: two settings, and shared volumes come up on the
@@ -178,7 +178,7 @@ var networkSettings = []string{"storage-network", "storage-network-for-rwx-volum
 func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		out, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "get", "networkrollouts", longhorn.Profile().Name,
+		out, err := s.Kubectl(ctx, "", "-n="+longhorn.DefaultNames().Namespace, "get", "networkrollouts", longhorn.DefaultNames().Name,
 			"-o=jsonpath={.status.phase}: {.status.message}")
 		if err != nil {
 			return false, err
@@ -187,7 +187,7 @@ func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {
 			last = out
 			t.note("%s", out)
 		}
-		applied, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "get", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "-o=jsonpath={.status.applied}")
+		applied, err := s.Kubectl(ctx, "", "-n="+longhorn.DefaultNames().Namespace, "get", "settings.fairlead.io", "storage-network-for-rwx-volume-enabled", "-o=jsonpath={.status.applied}")
 		return applied == "true", err
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // reported are the addresses that may be published now, each after its volume: those
@@ -97,10 +97,10 @@ func published(s *state, o client.Object) []string {
 }
 
 // ReportedAddresses returns the addresses that Multus reports for the attachment of a pod with the annotations.
-func ReportedAddresses(annotations map[string]string, a storage.Attachment) ([]netip.Addr, error) {
-	reported, err := storage.ReportedInterfaces(annotations)
+func ReportedAddresses(annotations map[string]string, a multus.Attachment) ([]netip.Addr, error) {
+	reported, err := multus.ReportedInterfaces(annotations)
 	if err != nil {
 		return nil, err
 	}
-	return storage.AddressesOn(reported, a)
+	return multus.AddressesOn(reported, a)
 }

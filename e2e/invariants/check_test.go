@@ -11,8 +11,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Each scenario breaks one invariant, or none where want is empty.
@@ -269,12 +269,12 @@ func TestViolationsAreFound(t *testing.T) {
 		"what a webhook changed is refused": {9, "", func(w *world) { patched(w, plain(w), `{"op":"add","path":"/spec/x","value":1}`).Code = 422 }, "is not valid"},
 		"a network is asked for twice": {9, "", func(w *world) {
 			p := plain(w)
-			p.Annotations = map[string]string{storage.NetworksAnnotation: onA + "," + onA}
+			p.Annotations = map[string]string{multus.NetworksAnnotation: onA + "," + onA}
 			w.write(lhuser, "create", p)
 		}, "is asked for twice"},
 		"the networks annotation can't be read": {9, "", func(w *world) {
 			p := plain(w)
-			p.Annotations = map[string]string{storage.NetworksAnnotation: "[{"}
+			p.Annotations = map[string]string{multus.NetworksAnnotation: "[{"}
 			w.write(lhuser, "create", p)
 		}, "not a network selection"},
 	} {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // inFlight is how long before a write the facts for it may have been read.
@@ -146,9 +146,9 @@ func (s *state) storageNetwork() string {
 
 // onNetwork is the attachment to the network that a value names, as annotations ask for it; "" is none.
 func onNetwork(value, networkInterface string) string {
-	network, err := storage.ParseNetwork(value)
+	network, err := multus.ParseNetwork(value)
 	if err != nil || network.IsZero() {
 		return ""
 	}
-	return storage.Attachment{Network: network, Interface: networkInterface}.String()
+	return multus.Attachment{Network: network, Interface: networkInterface}.String()
 }

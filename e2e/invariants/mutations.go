@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // mutatedWrongly: Fairlead's webhooks change an object once, and no more of it than they
@@ -31,7 +31,7 @@ func mutatedWrongly(_ *state, e event) []string {
 		}
 	}
 	if e.created() {
-		networks, err := storage.ParseSelections(e.after.GetAnnotations()[storage.NetworksAnnotation], e.after.GetNamespace())
+		networks, err := multus.ParseSelections(e.after.GetAnnotations()[multus.NetworksAnnotation], e.after.GetNamespace())
 		for i, n := range networks {
 			if slices.Contains(networks[:i], n) {
 				found = append(found, fmt.Sprintf("network %s is asked for twice", n))

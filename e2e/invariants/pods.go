@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // isClient: a pod of the CSI plugin's DaemonSet.
@@ -43,12 +43,12 @@ func (s *state) staying(is func(*corev1.Pod) bool) []*corev1.Pod {
 }
 
 // requests are the attachments on Longhorn's interfaces, and on those of volumes, that annotations ask for.
-func requests(annotations map[string]string) []storage.Attachment {
-	selections, err := storage.ParseSelections(annotations[storage.NetworksAnnotation], profile.Namespace)
+func requests(annotations map[string]string) []multus.Attachment {
+	selections, err := multus.ParseSelections(annotations[multus.NetworksAnnotation], profile.Namespace)
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(selections, func(a storage.Attachment) bool {
+	return slices.DeleteFunc(selections, func(a multus.Attachment) bool {
 		return !slices.Contains(profile.Interfaces(), a.Interface) && !a.ForVolumes()
 	})
 }

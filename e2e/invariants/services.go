@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // halvesDiffer: headless ⇔ the endpoint is a name ⇔ the server asks for a network.

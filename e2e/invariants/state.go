@@ -17,10 +17,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
-var profile = longhorn.Profile()
+var profile = longhorn.DefaultNames()
 
 // kinds that the checks need, by group and resource.
 var kinds = map[string]func() client.Object{

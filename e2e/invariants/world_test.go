@@ -19,8 +19,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 const (
@@ -111,11 +111,11 @@ func (w *world) pod(name, node string, labels map[string]string, owner, network,
 	pod.Spec.NodeName = node
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if network != "" {
-		pod.Annotations = map[string]string{storage.NetworksAnnotation: network}
+		pod.Annotations = map[string]string{multus.NetworksAnnotation: network}
 	}
 	if ip != "" {
 		name, iface := network[:len(netA)], network[len(netA)+1:]
-		pod.Annotations[storage.NetworkStatusAnnotation] = fmt.Sprintf(`[{"name":%q,"interface":%q,"ips":[%q]}]`, name, iface, ip)
+		pod.Annotations[multus.NetworkStatusAnnotation] = fmt.Sprintf(`[{"name":%q,"interface":%q,"ips":[%q]}]`, name, iface, ip)
 	}
 	return pod
 }
@@ -166,7 +166,7 @@ func attachment() *storagev1.VolumeAttachment {
 func plugin(network string) *appsv1.DaemonSet {
 	ds := &appsv1.DaemonSet{ObjectMeta: at(profile.ClientDaemonSet)}
 	if network != "" {
-		ds.Spec.Template.Annotations = map[string]string{storage.NetworksAnnotation: network}
+		ds.Spec.Template.Annotations = map[string]string{multus.NetworksAnnotation: network}
 	}
 	return ds
 }

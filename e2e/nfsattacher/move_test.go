@@ -25,9 +25,9 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/attach"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -36,7 +36,7 @@ import (
 
 func TestFinalizersAreTheSidecars(t *testing.T) {
 	for _, driver := range []string{volume.GKEDriver, "nfs.fairlead.io", "nfs.csi.k8s.io", "nfs", "a_b.c", "ends.", "UPPER-case.9"} {
-		if got, want := clusternfs.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
+		if got, want := nfsreads.Finalizer(driver), controller.GetFinalizerName(driver); got != want {
 			t.Errorf("driver %s: finalizer %s, the sidecar's is %s", driver, got, want)
 		}
 	}
@@ -92,10 +92,10 @@ func attachment() *storagev1.VolumeAttachment {
 func fairlead(t *testing.T, stored ...client.Object) (*testkit.Bench, func()) {
 	service := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool"}, Spec: v1alpha1.NFSServiceSpec{Exposure: "PerNode", Port: 2049}}
 	service.Status.Backends = []v1alpha1.NFSBackendStatus{{Address: "10.0.0.1:2049", Health: "Healthy", Weight: 1}}
-	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()),
+	b := testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()),
 		[]fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: attach.VolumeIndex, Keys: attach.VolumeKeys}}, &v1alpha1.NFSService{}),
 		append(stored, service, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})...)
-	drivers := clusternfs.Drivers{volume.GKEDriver: client.ObjectKeyFromObject(service)}
+	drivers := nfsreads.Drivers{volume.GKEDriver: client.ObjectKeyFromObject(service)}
 	assignments := pools.New()
 	assignments.SetService(service)
 	r := &attach.Reconciler{

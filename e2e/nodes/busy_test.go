@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/eventually"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // serverMove is the longest that a shared volume may be away while its server moves to another node: the grace period of 90 s
@@ -135,8 +135,8 @@ func (c *Cluster) drainUntil(ctx context.Context, t *testing.T, n *Node, on bool
 
 // onNetwork tells whether Multus reports the storage network for a pod.
 func onNetwork(pod *corev1.Pod) bool {
-	reported, err := storage.ReportedInterfaces(pod.Annotations)
-	return err == nil && slices.ContainsFunc(reported, func(r storage.Reported) bool { return r.Network == StorageNetwork })
+	reported, err := multus.ReportedInterfaces(pod.Annotations)
+	return err == nil && slices.ContainsFunc(reported, func(r multus.Reported) bool { return r.Network == StorageNetwork })
 }
 
 // waitRollout waits until both halves have switched. Longhorn's setting is applied later, when the volume has moved.

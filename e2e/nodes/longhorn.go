@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 )
 
 //go:embed longhorn.yaml
 var longhornManifest string
 
 // Namespace of Longhorn.
-var Namespace = longhorn.Profile().Namespace
+var Namespace = longhorn.DefaultNames().Namespace
 
 // InstallLonghorn installs Longhorn as its release manifest does, and waits until volumes can be attached on all nodes.
 func (c *Cluster) InstallLonghorn(ctx context.Context) error {
@@ -139,5 +139,5 @@ func (c *Cluster) PodsWith(ctx context.Context, namespace, label, value string) 
 
 // ready tells whether a pod is Ready and is not being deleted.
 func ready(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && cluster.Ready(pod)
+	return pod.DeletionTimestamp == nil && reads.Ready(pod)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // networkConfiguration has servers on the cluster network for seconds, not a minute, before clients follow.
@@ -98,7 +98,7 @@ func (c *Cluster) waitPlugins(ctx context.Context, network string) error {
 			if err != nil {
 				return err
 			}
-			if asked := pod.Annotations[storage.NetworksAnnotation]; network == "" && asked != "" || !strings.Contains(asked, network[strings.Index(network, "/")+1:]) {
+			if asked := pod.Annotations[multus.NetworksAnnotation]; network == "" && asked != "" || !strings.Contains(asked, network[strings.Index(network, "/")+1:]) {
 				return fmt.Errorf("%s asks for %q", pod.Name, asked)
 			}
 		}

@@ -21,9 +21,9 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -289,7 +289,7 @@ func (s *Sandbox) waitWorking(ctx context.Context, controllers bool) error {
 func (s *Sandbox) waitRecorded(ctx context.Context) error {
 	return eventually.Until(ctx, "the controller's first report", time.Minute, func() error {
 		var list v1alpha1.SettingList
-		if err := s.Client.List(ctx, &list, client.InNamespace(longhorn.Profile().Namespace)); err != nil {
+		if err := s.Client.List(ctx, &list, client.InNamespace(longhorn.DefaultNames().Namespace)); err != nil {
 			return err
 		}
 		for _, setting := range list.Items {

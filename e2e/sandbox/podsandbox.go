@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // RestartSandbox gives a simulated pod a new sandbox, as a kubelet does after
@@ -120,8 +120,8 @@ func stopSandbox(pod *corev1.Pod, now metav1.Time) {
 		status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 		status.Ready, status.Started = false, ptr.To(false)
 	}
-	if _, reported := pod.Annotations[storage.NetworkStatusAnnotation]; reported {
-		pod.Annotations[storage.NetworkStatusAnnotation] = "[]" // what Multus leaves when it detaches
+	if _, reported := pod.Annotations[multus.NetworkStatusAnnotation]; reported {
+		pod.Annotations[multus.NetworkStatusAnnotation] = "[]" // what Multus leaves when it detaches
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 func TestASandboxStopsAndStartsAsWithAKubelet(t *testing.T) {
 	old, stopped, started := metav1.Unix(100, 0), metav1.Unix(200, 0), metav1.Unix(201, 0)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{storage.NetworkStatusAnnotation: `[{"name":"cbr0"}]`}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{multus.NetworkStatusAnnotation: `[{"name":"cbr0"}]`}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, StartTime: &old, PodIP: "10.244.1.1", PodIPs: []corev1.PodIP{{IP: "10.244.1.1"}},
 			Conditions: []corev1.PodCondition{
@@ -44,7 +44,7 @@ func TestASandboxStopsAndStartsAsWithAKubelet(t *testing.T) {
 	if last := container.LastTerminationState.Terminated; last == nil || !last.StartedAt.Equal(&old) || !last.FinishedAt.Equal(&stopped) {
 		t.Errorf("its last state is %+v", last)
 	}
-	if got := pod.Annotations[storage.NetworkStatusAnnotation]; got != "[]" || pod.Status.PodIP != "10.244.1.1" {
+	if got := pod.Annotations[multus.NetworkStatusAnnotation]; got != "[]" || pod.Status.PodIP != "10.244.1.1" {
 		t.Errorf("the network status is %q, the pod's address %q", got, pod.Status.PodIP)
 	}
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 )
 
 // Options of a sandbox.
@@ -136,7 +136,7 @@ func (s *Sandbox) connect() error {
 	}
 	config.QPS, config.Burst = 200, 400
 	config.WarningHandler = rest.NoWarnings{} // nobody here reads them
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("building the client: %w", err)
 	}
 	asLonghorn := rest.CopyConfig(config)
-	profile := longhorn.Profile()
+	profile := longhorn.DefaultNames()
 	accounts := "system:serviceaccounts"
 	asLonghorn.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + profile.Namespace + ":" + profile.ServiceAccount,

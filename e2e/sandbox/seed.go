@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 //go:embed seed/*.yaml
@@ -99,7 +99,7 @@ func (s *Sandbox) applySeed(ctx context.Context, name string) error {
 func (s *Sandbox) WaitClients(ctx context.Context) error {
 	return eventually.Until(ctx, "the CSI plugin", time.Minute, func() error {
 		var ds appsv1.DaemonSet
-		err := s.Client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds)
+		err := s.Client.Get(ctx, client.ObjectKey{Namespace: longhorn.DefaultNames().Namespace, Name: longhorn.DefaultNames().ClientDaemonSet}, &ds)
 		if err == nil && (ds.Status.ObservedGeneration < ds.Generation || int(ds.Status.NumberReady) != len(s.State.Nodes)) {
 			err = fmt.Errorf("%d pods are Ready", ds.Status.NumberReady)
 		}

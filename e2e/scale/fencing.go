@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads"
 )
 
 const (
@@ -69,7 +69,7 @@ func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, 
 }
 
 func fencingAt(ctx context.Context, binary string, nodes int, args []string) (r fencingResult, failed []error, err error) {
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return r, nil, err
 	}

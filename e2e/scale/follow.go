@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // follower sees every workload pod and every CSI plugin pod come and go.
@@ -35,7 +35,7 @@ func newFollower(ctx context.Context, config *rest.Config) (*follower, error) {
 		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	f := &follower{workloads: map[string]*life{}, clients: map[string]*life{}}
-	profile := longhorn.Profile()
+	profile := longhorn.DefaultNames()
 	for _, watch := range []struct {
 		namespace string
 		labels    map[string]string

@@ -13,10 +13,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 )
 
 // unlimit removes the rate limit of the administrator's client, which creates thousands of objects unmeasured.
@@ -54,7 +54,7 @@ func (s *scenario) seed(ctx context.Context) error {
 	if _, err := s.Kubectl(ctx, networkText, "create", "-f", "-"); err != nil {
 		return err
 	}
-	return s.patch(ctx, "daemonset", longhorn.Profile().ClientDaemonSet,
+	return s.patch(ctx, "daemonset", longhorn.DefaultNames().ClientDaemonSet,
 		fmt.Sprintf(`{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":"%d%%"}}}}`, maxUnavailable))
 }
 
@@ -82,7 +82,7 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 	}
 	return s.report.until(ctx, func() (string, bool, error) {
 		var object v1alpha1.NetworkRollout
-		if err := s.Client.Get(ctx, cluster.RolloutKey(longhorn.Profile()), &object); err != nil {
+		if err := s.Client.Get(ctx, reads.RolloutKey(longhorn.DefaultNames()), &object); err != nil {
 			return "", false, err
 		}
 		status := object.Status
@@ -92,14 +92,14 @@ func (s *scenario) applyNetwork(ctx context.Context) error {
 }
 
 func (s *scenario) patch(ctx context.Context, resource, name, patch string) error {
-	_, err := s.Kubectl(ctx, "", "-n="+longhorn.Profile().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
+	_, err := s.Kubectl(ctx, "", "-n="+longhorn.DefaultNames().Namespace, "patch", resource, name, "--type=merge", "-p="+patch)
 	return err
 }
 
 // reviewSetting measures a dry run, which the API server has the webhook review. The median of five counts.
 func (s *scenario) reviewSetting(ctx context.Context) error {
 	setting := &longhorn.Setting{}
-	setting.Namespace, setting.Name = longhorn.Profile().Namespace, string(catalog.PriorityClass)
+	setting.Namespace, setting.Name = longhorn.DefaultNames().Namespace, string(catalog.PriorityClass)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"value":"system-node-critical"}`))
 	var took []time.Duration
 	for range 5 {

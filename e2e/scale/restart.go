@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // restartTime is how long the restart of all CSI plugin pods takes at least. Faster,
@@ -46,7 +46,7 @@ func (s *scenario) restartClients(ctx context.Context) (err error) {
 		group, began := nodes[from:min(from+batch, len(nodes))], time.Now()
 		var problems []error
 		for _, node := range group {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: longhorn.Profile().Namespace, Name: pods[node]}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: longhorn.DefaultNames().Namespace, Name: pods[node]}}
 			problems = append(problems, s.Client.Delete(ctx, pod, client.GracePeriodSeconds(1)))
 		}
 		if err := errors.Join(problems...); err != nil {

@@ -18,9 +18,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/cli/ui"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/cli/clitest"
+	"github.com/fairlead-io/fairlead/cli/ui"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 func main() {
@@ -101,7 +101,7 @@ func (c *standIn) publish(ctx context.Context, address string) error {
 	if err := c.objects.Get(ctx, client.ObjectKey{Namespace: "longhorn-system", Name: "pvc-a-ipv4"}, &slice); err != nil {
 		return err
 	}
-	slice.Labels[discoveryv1.LabelManagedBy] = storage.SliceManager
+	slice.Labels[discoveryv1.LabelManagedBy] = rwx.SliceManager
 	slice.Endpoints[0].Addresses = []string{address}
 	return c.objects.Update(ctx, &slice)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
@@ -69,7 +69,7 @@ func sharedVolume() []client.Object {
 		used.Status.KubernetesStatus.WorkloadsStatus = append(used.Status.KubernetesStatus.WorkloadsStatus, longhorn.WorkloadStatus{PodName: fmt.Sprintf("documents-7d9f%d", i)})
 	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: objects.Here(name + "-ipv4"), AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
-	slice.Labels = map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: storage.SliceManager}
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: rwx.SliceManager}
 	share := &longhorn.ShareManager{ObjectMeta: objects.Here(name), Status: longhorn.ShareManagerStatus{State: "running", Endpoint: "nfs://" + name + ".longhorn-system.svc.cluster.local/" + name}}
 	all := []client.Object{server, used, slice, share, objects.Headless(name, on)}
 	for i := 4; i <= 6; i++ {

@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // Reporter asks for the clients of one Ceph cluster's volumes.
 type Reporter struct {
 	ClusterID string
 	Live      client.Reader
-	Held      *fencing.Holdings
+	Held      *fencingreads.Holdings
 	Ask       func(context.Context, cephcli.Request) (cephcli.Answer, error)
 }
 
@@ -78,7 +78,7 @@ func (a Reporter) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, e
 		} else if err != nil {
 			return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
 		}
-		v := fencing.FenceVolume(&pv)
+		v := fencingreads.FenceVolume(&pv)
 		elsewhere, err := a.Held.HeldElsewhere(v, f.Node.Name, f.Record)
 		if err != nil {
 			return nil, fmt.Errorf("looking for other holders of volume %s: %w", name, err)

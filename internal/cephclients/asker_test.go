@@ -18,10 +18,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -57,10 +57,10 @@ func held(names ...string) []v1alpha1.HeldVolume {
 // asker asks a server that knows addresses by image or path, and of everything else that it failed.
 func asker(t *testing.T, asked *cephcli.Request, known map[string][]string, objects ...client.Object) Reporter {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	must.Do(t, err)
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	held, err := fencing.ListedHoldings(t.Context(), live, profiles.RookCeph().Serves)
+	held, err := fencingreads.ListedHoldings(t.Context(), live, profiles.RookCeph().Serves)
 	must.Do(t, err)
 	return Reporter{
 		ClusterID: "rook-ceph", Live: live, Held: held,

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/cephclients/cephcli"
 	"github.com/fairlead-io/fairlead/internal/cephclients/server"
-	"github.com/fairlead-io/fairlead/internal/settingsapi"
+	"github.com/fairlead-io/fairlead/internal/httpserver"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -42,7 +42,7 @@ func serve(t *testing.T, directory string) (url string) {
 	listener, err := net.Listen("tcp", "localhost:0")
 	must.Do(t, err)
 	handler := server.Handler(func(context.Context, string, ...string) ([]byte, error) { return []byte(inUse), nil })
-	s := settingsapi.NewServer("ceph-clients", listener, ServerTLS(directory), handler, slog.New(slog.DiscardHandler))
+	s := httpserver.New("ceph-clients", listener, ServerTLS(directory), handler, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 func (f Fencing) validate(p *problems, path *field.Path) {
@@ -42,7 +42,7 @@ func (profile FencingProfile) validate(p *problems, path *field.Path) {
 		field.Invalid(source, profile.Addresses, "must be csi-addons or node; for a Multus network, write network: <namespace>/<name> instead"))
 	p.unless(profile.Addresses == "" || profile.Network == "",
 		field.Invalid(source, profile.Addresses, "the addresses come from network "+profile.Network+": remove addresses, or remove network"))
-	_, err := storage.ParseNetwork(profile.Network)
+	_, err := multus.ParseNetwork(profile.Network)
 	p.parsed(path.Child("network"), profile.Network, err)
 	p.ranges(path.Child("clientRanges"), profile.ClientRanges)
 	earlier := map[string]bool{}

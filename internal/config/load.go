@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
-	"github.com/fairlead-io/fairlead/validators"
 )
 
 // Load reads and checks a configuration file; an empty path gives the defaults.
@@ -77,8 +78,8 @@ func Parse(data []byte) (*Configuration, error) {
 
 func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
-	or(&c.Networks.Missing, validators.Warn)
-	or(&c.Networks.InUse, validators.Warn)
+	or(&c.Networks.Missing, settings.Warn)
+	or(&c.Networks.InUse, settings.Warn)
 	or(&c.Networks.Gate, rollout.GateCluster)
 	or(&c.Networks.Settle.Duration, rollout.DefaultSettle)
 	or(&c.Workloads.MaxPercent, DefaultMaxPercent)
@@ -118,26 +119,26 @@ func or[T comparable](target *T, value T) {
 }
 
 // builtInProfile finds a built-in profile by name.
-func builtInProfile(name string) (storage.Profile, bool) {
-	i := slices.IndexFunc(builtin.Profiles(), func(p storage.Profile) bool { return p.Name == name })
+func builtInProfile(name string) (longhorn.Names, bool) {
+	i := slices.IndexFunc(builtin.Profiles(), func(p longhorn.Names) bool { return p.Name == name })
 	if i < 0 {
-		return storage.Profile{}, false
+		return longhorn.Names{}, false
 	}
 	return builtin.Profiles()[i], true
 }
 
 // Storage returns the built-in profile, in the configured namespace.
-func (p Profile) Storage() storage.Profile {
+func (p Profile) Storage() longhorn.Names {
 	profile, _ := builtInProfile(p.Name)
 	profile.Namespace, profile.VolumeNetworks = p.Namespace, p.perVolume
 	return profile
 }
 
 // perVolume are the parsed networks of PerVolume.
-func (n Networks) perVolume(p *problems) (permitted []storage.Network) {
+func (n Networks) perVolume(p *problems) (permitted []multus.Network) {
 	for i, text := range n.PerVolume {
 		path := field.NewPath("networks", "perVolume").Index(i)
-		network, err := storage.ParseNetwork(text)
+		network, err := multus.ParseNetwork(text)
 		p.parsed(path, text, err)
 		p.unless(err != nil || !network.IsZero(), field.Required(path, "name a network"))
 		if !network.IsZero() {
@@ -150,8 +151,8 @@ func (n Networks) perVolume(p *problems) (permitted []storage.Network) {
 func (c *Configuration) validate() field.ErrorList {
 	p, networks := &problems{}, field.NewPath("networks")
 	p.invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, "."))...)
-	oneOf(p, networks.Child("missing"), c.Networks.Missing, validators.Warn, validators.Refuse)
-	oneOf(p, networks.Child("inUse"), c.Networks.InUse, validators.Warn, validators.Refuse)
+	oneOf(p, networks.Child("missing"), c.Networks.Missing, settings.Warn, settings.Refuse)
+	oneOf(p, networks.Child("inUse"), c.Networks.InUse, settings.Warn, settings.Refuse)
 	p.atLeast(networks.Child("settle"), c.Networks.Settle, 0)
 	p.number(field.NewPath("workloads", "maxPercent"), c.Workloads.MaxPercent, 1, 100, "must be from 1 to 100")
 	oneOf(p, networks.Child("gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
-	"github.com/fairlead-io/fairlead/validators"
 )
 
 const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
@@ -29,7 +29,7 @@ func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: validators.Warn, InUse: validators.Warn, Settle: settle, Gate: rollout.GateCluster},
+		Networks:      Networks{Missing: settings.Warn, InUse: settings.Warn, Settle: settle, Gate: rollout.GateCluster},
 		Workloads:     Workloads{MaxPercent: 100},
 		Fencing:       noFencing(),
 		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 		"strict about networks": {
 			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
 			want: with(func(c *Configuration) {
-				c.Networks = Networks{Missing: validators.Refuse, InUse: validators.Refuse, Settle: settle, Gate: rollout.GateCluster}
+				c.Networks = Networks{Missing: settings.Refuse, InUse: settings.Refuse, Settle: settle, Gate: rollout.GateCluster}
 			}),
 		},
 		"some duties": {
@@ -233,7 +233,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestStorageUsesConfiguredNamespace(t *testing.T) {
-	want := longhorn.Profile()
+	want := longhorn.DefaultNames()
 	want.Namespace = "storage"
 	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)
 }
@@ -241,7 +241,7 @@ func TestStorageUsesConfiguredNamespace(t *testing.T) {
 func TestPerVolumeNetworksAreListed(t *testing.T) {
 	c, err := Parse([]byte(head + "networks: {perVolume: [team-x/nfs]}\n"))
 	must.Do(t, err)
-	must.Equal(t, c.Profiles[0].Storage().VolumeNetworks, []storage.Network{{Namespace: "team-x", Name: "nfs"}})
+	must.Equal(t, c.Profiles[0].Storage().VolumeNetworks, []multus.Network{{Namespace: "team-x", Name: "nfs"}})
 	must.Equal(t, len(defaults().Profiles[0].Storage().VolumeNetworks), 0)
 	_, err = Parse([]byte(head + "networks: {perVolume: [nfs, '']}\n"))
 	must.True(t, err != nil && strings.Contains(err.Error(), `networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "networks.perVolume[1]: Required value"), "got %v", err)

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/validators"
 )
 
 // APIVersion and Kind that a configuration file must name.
@@ -52,9 +52,9 @@ type Configuration struct {
 // Networks says how Fairlead treats changes of networks.
 type Networks struct {
 	// Missing: Warn or Refuse when a setting or a volume names a network that does not exist. Default Warn.
-	Missing validators.Strictness `json:"missing,omitempty"`
+	Missing settings.Strictness `json:"missing,omitempty"`
 	// InUse: Warn or Refuse when a network in use is changed or deleted. Default Warn.
-	InUse validators.Strictness `json:"inUse,omitempty"`
+	InUse settings.Strictness `json:"inUse,omitempty"`
 	// Settle is how long clients stay on a network after new servers have left it: longer than the API server's
 	// request timeout. Default 65s.
 	Settle metav1.Duration `json:"settle,omitzero"`
@@ -88,7 +88,7 @@ type Profile struct {
 	Duties Duties `json:"duties,omitempty"`
 
 	// perVolume is Networks.PerVolume.
-	perVolume []storage.Network
+	perVolume []multus.Network
 }
 
 // Duties are tasks that can be switched off where another controller does them.

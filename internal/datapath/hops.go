@@ -8,28 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
-func hop(kind Kind, name string, network storage.Attachment) Hop {
+func hop(kind Kind, name string, network multus.Attachment) Hop {
 	return Hop{Kind: kind, Name: name, Network: network.String(), Addresses: []string{}, State: OK}
 }
 
 // deadMounts are the workloads of the volume whose mount is dead.
-func (x index) deadMounts(v storage.Volume) (hops []Hop) {
+func (x index) deadMounts(v rwx.Volume) (hops []Hop) {
 	for _, d := range x.Dead {
 		if !slices.Contains(d.Volumes, v.Name) || !slices.Contains(v.Nodes, d.Node) {
 			continue
 		}
-		h := hop(Workload, d.Pod, storage.Attachment{})
+		h := hop(Workload, d.Pod, multus.Attachment{})
 		h.Node = d.Node
 		namespace, pod, _ := strings.Cut(d.Pod, "/")
 		command := fmt.Sprintf("kubectl -n %s delete pod %s", namespace, pod)
 		switch d.Reason {
-		case storage.ReasonNoController: // deleted, it is lost
+		case rwx.ReasonNoController: // deleted, it is lost
 			command = fmt.Sprintf("kubectl -n %s get pod %s -o yaml", namespace, pod)
-		case storage.ReasonBudget: // which a deletion bypasses
+		case rwx.ReasonBudget: // which a deletion bypasses
 			command = fmt.Sprintf("kubectl -n %s get poddisruptionbudgets", namespace)
 		}
 		hops = append(hops, h.wrong(fmt.Sprintf("pod %s: %s", d.Pod, d.Message), command))
@@ -39,15 +40,15 @@ func (x index) deadMounts(v storage.Volume) (hops []Hop) {
 
 // client is the CSI plugin pod of a node that mounts the volume. A pod on the wanted network may still restart for the
 // networks of other volumes.
-func (x index) client(node string, network, wanted storage.Attachment, volume string) Hop {
+func (x index) client(node string, network, wanted multus.Attachment, volume string) Hop {
 	h := hop(Client, "", x.Rollout.Record.Clients)
 	h.Node = node
 	show := x.showClients(node)
 	mounts := x.Rollout.Record.Clients
 	if network.ForVolumes() { // what counts is the volume's own network, below
-		mounts = storage.Attachment{}
+		mounts = multus.Attachment{}
 	}
-	c, reason := storage.MountingClient(x.clients[node], mounts)
+	c, reason := rwx.MountingClient(x.clients[node], mounts)
 	if c == nil {
 		if waits := x.notRolledOut(node); waits != "" && network.IsZero() {
 			return h.waiting(waits, show)
@@ -85,10 +86,10 @@ func (x index) notRolledOut(node string) string {
 }
 
 // endpoint is the URL that the storage system gives its clients.
-func (x index) endpoint(s storage.Service) Hop {
+func (x index) endpoint(s rwx.Service) Hop {
 	url := x.Endpoints[s.Volume]
-	h := hop(Endpoint, url, storage.Attachment{})
-	want, known := storage.Endpoint(s, x.ClusterDomain)
+	h := hop(Endpoint, url, multus.Attachment{})
+	want, known := rwx.Endpoint(s, x.ClusterDomain)
 	if url == "" || !known || url == want {
 		return h
 	}
@@ -96,7 +97,7 @@ func (x index) endpoint(s storage.Service) Hop {
 		fmt.Sprintf("kubectl -n %s get service %s -o wide", s.Namespace, s.Name))
 }
 
-func (x index) service(s storage.Service, v storage.Volume, wanted storage.Attachment) Hop {
+func (x index) service(s rwx.Service, v rwx.Volume, wanted multus.Attachment) Hop {
 	network := s.Network(x.Rollout.Record.Clients)
 	h := hop(Service, s.Name, network)
 	if !s.Headless() && s.ClusterIP != "" {
@@ -113,11 +114,11 @@ func (x index) service(s storage.Service, v storage.Volume, wanted storage.Attac
 }
 
 // addresses are those that Fairlead publishes for a headless Service.
-func (x index) addresses(s storage.Service, v storage.Volume) Hop {
+func (x index) addresses(s rwx.Service, v rwx.Volume) Hop {
 	network := s.Network(x.Rollout.Record.Clients)
 	h := hop(Addresses, s.Name, network)
 	var want []netip.Addr
-	for _, p := range storage.Publish(s, x.servers[s.Volume], x.Rollout.Record.Clients) {
+	for _, p := range rwx.Publish(s, x.servers[s.Volume], x.Rollout.Record.Clients) {
 		want = append(want, p.Address)
 	}
 	have := slices.SortedFunc(slices.Values(x.Published[s.Name]), netip.Addr.Compare)
@@ -142,15 +143,15 @@ func (x index) addresses(s storage.Service, v storage.Volume) Hop {
 }
 
 // noService is the hop of a volume that a pod uses, before the storage system has created its Service.
-func (x index) noService(v storage.Volume) Hop {
-	h, command := hop(Service, "", storage.Attachment{}), fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
+func (x index) noService(v rwx.Volume) Hop {
+	h, command := hop(Service, "", multus.Attachment{}), fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
 	if x.mayStart(v.Name, v.Since) {
 		return h.waiting(fmt.Sprintf("the server of volume %s is starting: no Service yet", v.Name), command)
 	}
 	return h.wrong(fmt.Sprintf("volume %s is attached and has no Service", v.Name), command)
 }
 
-func (x index) serverHops(v storage.Volume) []Hop {
+func (x index) serverHops(v rwx.Volume) []Hop {
 	var hops []Hop
 	for _, s := range x.servers[v.Name] {
 		if s.Terminating {
@@ -159,7 +160,7 @@ func (x index) serverHops(v storage.Volume) []Hop {
 		h := hop(Server, s.Pod, s.Network)
 		h.Node = s.Node
 		show := fmt.Sprintf("kubectl -n %s describe pod %s", x.Profile.Namespace, s.Pod)
-		if addresses, err := storage.AddressesOn(s.Reported, s.Network); err == nil {
+		if addresses, err := multus.AddressesOn(s.Reported, s.Network); err == nil {
 			for _, a := range addresses {
 				h.Addresses = append(h.Addresses, a.String())
 			}
@@ -177,7 +178,7 @@ func (x index) serverHops(v storage.Volume) []Hop {
 	if !v.Attached || len(hops) > 0 {
 		return hops
 	}
-	h := hop(Server, "", storage.Attachment{})
+	h := hop(Server, "", multus.Attachment{})
 	if starting := x.starting(v); starting != "" {
 		return []Hop{h.waiting(starting, x.showServers(v.Name))}
 	}
@@ -185,7 +186,7 @@ func (x index) serverHops(v storage.Volume) []Hop {
 }
 
 // starting says which server of the volume starts; "" if one is Ready, or none may still become Ready.
-func (x index) starting(v storage.Volume) string {
+func (x index) starting(v rwx.Volume) string {
 	starting, none := "", true
 	for _, s := range x.servers[v.Name] {
 		switch {
@@ -209,7 +210,7 @@ func (x index) mayStart(volume string, since time.Time) bool {
 	return !since.IsZero() && x.Rollout.Now.Sub(since) < startLimit && !x.Failed[volume]
 }
 
-func startingServer(s storage.Server) string {
+func startingServer(s rwx.Server) string {
 	return fmt.Sprintf("server %s is starting: not Ready yet", s.Pod)
 }
 
@@ -229,7 +230,7 @@ func (x index) outOfLineHop(h Hop, kind catalog.BlockerKind, command string) Hop
 }
 
 // detachOr is the command that stops the workloads of the volume, which is waited for; else the other one.
-func detachOr(v storage.Volume, other string) string {
+func detachOr(v rwx.Volume, other string) string {
 	if !v.Attached {
 		return other
 	}

@@ -9,23 +9,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Facts of one profile.
 type Facts struct {
-	Profile storage.Profile
+	Profile longhorn.Names
 	Rollout rollout.Rollout
 	// Published are the addresses in Fairlead's EndpointSlices, by Service.
 	Published map[string][]netip.Addr
 	// Endpoints are the NFS URLs that the storage system gives its clients, by volume.
 	Endpoints map[string]string
 	// Dead are workloads with a dead mount that are not restarted.
-	Dead []storage.DeadMount
+	Dead []rwx.DeadMount
 	// Place is where clients mount by the storage system's values; "" if that is not known.
-	Place storage.MountPlace
+	Place rwx.MountPlace
 	// Failed has the volumes whose server has failed, by the storage system.
 	Failed        map[string]bool
 	ClusterDomain string
@@ -128,9 +130,9 @@ func Follow(f Facts) []Path {
 // index finds the facts of a volume without reading all of them again.
 type index struct {
 	Facts
-	services map[string]storage.Service
-	servers  map[string][]storage.Server
-	clients  map[string][]storage.Client
+	services map[string]rwx.Service
+	servers  map[string][]rwx.Server
+	clients  map[string][]rwx.Client
 	// outOfLine are messages by kind and name of the object.
 	outOfLine map[[2]string]string
 	step      rollout.Step
@@ -138,7 +140,7 @@ type index struct {
 
 func newIndex(f Facts) index {
 	x := index{
-		Facts: f, services: map[string]storage.Service{}, servers: map[string][]storage.Server{}, clients: map[string][]storage.Client{},
+		Facts: f, services: map[string]rwx.Service{}, servers: map[string][]rwx.Server{}, clients: map[string][]rwx.Client{},
 		outOfLine: map[[2]string]string{},
 	}
 	for _, s := range f.Rollout.Services {
@@ -159,8 +161,8 @@ func newIndex(f Facts) index {
 	return x
 }
 
-func (x index) path(v storage.Volume) Path {
-	wanted, network := x.wanted(v), storage.Attachment{}
+func (x index) path(v rwx.Volume) Path {
+	wanted, network := x.wanted(v), multus.Attachment{}
 	p := Path{
 		Volume: v.Name, Attached: v.Attached, Nodes: append([]string{}, v.Nodes...), Workloads: append([]string{}, v.Workloads...),
 		Wanted: wanted.String(), Server: []string{}, State: OK, Hops: []Hop{},
@@ -207,15 +209,15 @@ func (x index) path(v storage.Volume) Path {
 
 // wanted is the network by the settings and the request of the volume. Without a default network, Longhorn's volumes
 // stay on the cluster network.
-func (x index) wanted(v storage.Volume) storage.Attachment {
+func (x index) wanted(v rwx.Volume) multus.Attachment {
 	if n := v.Request.Network; !n.IsZero() && n != x.Rollout.Desired.Network && !x.Rollout.NoneReachable() {
-		return storage.VolumeAttachment(n)
+		return multus.VolumeAttachment(n)
 	}
 	return x.Rollout.Desired
 }
 
 // waitsFor is what the roll-out to the wanted network waits for. Per-volume networks have a roll-out of their own.
-func (x index) waitsFor(network, wanted storage.Attachment) string {
+func (x index) waitsFor(network, wanted multus.Attachment) string {
 	if network.ForVolumes() || wanted.ForVolumes() {
 		return cmp.Or(x.step.Volumes.Message, x.step.Message)
 	}

@@ -6,30 +6,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
-	onNetwork = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	onNetwork = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
 	address   = netip.MustParseAddr("10.1.0.7")
 )
 
 // attached has volume pvc-a, in use on node-1 and served on node-2, all on the network.
 func attached() Facts {
 	return Facts{
-		Profile: longhorn.Profile(), ClusterDomain: "cluster.local",
+		Profile: longhorn.DefaultNames(), ClusterDomain: "cluster.local",
 		Rollout: rollout.Rollout{
 			Desired:   onNetwork,
 			Record:    rollout.Record{Clients: onNetwork, Servers: onNetwork},
 			DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Network: onNetwork, Wanted: 1},
-			Volumes:   []storage.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}, {Name: "pvc-block", Attached: true}},
-			Services:  []storage.Service{{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone, Recorded: onNetwork}},
-			Servers: []storage.Server{{Pod: "share-manager-pvc-a", Volume: "pvc-a", Node: "node-2", Network: onNetwork, Ready: true,
-				Reported: []storage.Reported{{Network: "kube-system/storage-net", Interface: "lhnet1", IPs: []string{address.String()}}}}},
-			Clients: []storage.Client{{Pod: "longhorn-csi-plugin-1", Node: "node-1", Network: onNetwork, Reported: true, Ready: true}},
+			Volumes:   []rwx.Volume{{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}, {Name: "pvc-block", Attached: true}},
+			Services:  []rwx.Service{{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: rwx.ClusterIPNone, Recorded: onNetwork}},
+			Servers: []rwx.Server{{Pod: "share-manager-pvc-a", Volume: "pvc-a", Node: "node-2", Network: onNetwork, Ready: true,
+				Reported: []multus.Reported{{Network: "kube-system/storage-net", Interface: "lhnet1", IPs: []string{address.String()}}}}},
+			Clients: []rwx.Client{{Pod: "longhorn-csi-plugin-1", Node: "node-1", Network: onNetwork, Reported: true, Ready: true}},
 		},
 		Published: map[string][]netip.Addr{"pvc-a": {address}},
 		Endpoints: map[string]string{"pvc-a": "nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a"},
@@ -37,7 +38,7 @@ func attached() Facts {
 }
 
 func TestHopThatDisagreesIsNamed(t *testing.T) {
-	other := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet1"}
+	other := multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "backup-net"}, Interface: "lhnet1"}
 	for name, test := range map[string]struct {
 		change  func(*Facts)
 		state   State
@@ -50,40 +51,40 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 			"no ready client of the storage system on node node-1", "kubectl -n longhorn-system get pods -l app=longhorn-csi-plugin --field-selector spec.nodeName=node-1 -o wide"},
 		"client without an address": {func(f *Facts) { f.Rollout.Clients[0].Reported = false }, Wrong, Client, "no ready client", "kubectl -n longhorn-system get pods"},
 		"client without the volume's network": {func(f *Facts) {
-			own := storage.VolumeAttachment(other.Network)
-			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
-			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
+			own := multus.VolumeAttachment(other.Network)
+			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, multus.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
+			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []multus.Attachment{own}
 		}, Wrong, Client, "Multus reports no address of pod longhorn-csi-plugin-1 on kube-system/backup-net@", "kubectl"},
 		// Regression: a roll-out of the default network made volumes with a network of their own seem wrong.
 		"client on the volume's network, not on the default network": {func(f *Facts) {
-			own := storage.VolumeAttachment(other.Network)
-			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, storage.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
-			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []storage.Attachment{own}
+			own := multus.VolumeAttachment(other.Network)
+			f.Rollout.Services[0].Recorded, f.Rollout.Servers[0].Network, f.Rollout.Servers[0].Reported[0] = own, own, multus.Reported{Network: own.Network.String(), Interface: own.Interface, IPs: []string{address.String()}}
+			f.Rollout.Volumes[0].Request.Network, f.Rollout.Record.VolumeServers = other.Network, []multus.Attachment{own}
 			c := &f.Rollout.Clients[0]
-			c.Network, c.Reported, c.VolumeNetworks, c.VolumeNetworksReported = storage.Attachment{}, false, []storage.Attachment{own}, []storage.Attachment{own}
+			c.Network, c.Reported, c.VolumeNetworks, c.VolumeNetworksReported = multus.Attachment{}, false, []multus.Attachment{own}, []multus.Attachment{own}
 		}, OK, "", "", ""},
 		"client will join another volume's network": {func(f *Facts) {
-			f.Rollout.Record.VolumeClients = []storage.Attachment{storage.VolumeAttachment(other.Network)}
+			f.Rollout.Record.VolumeClients = []multus.Attachment{multus.VolumeAttachment(other.Network)}
 		}, OK, "", "", ""},
 		"workload with a dead mount": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Message: "its NFS mount does not answer"}}
+			f.Dead = []rwx.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Message: "its NFS mount does not answer"}}
 		}, Wrong, Workload, "pod default/web-0: its NFS mount does not answer", "kubectl -n default delete pod web-0"},
 		"dead mount of a pod that nothing recreates": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: storage.ReasonNoController}}
+			f.Dead = []rwx.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: rwx.ReasonNoController}}
 		}, Wrong, Workload, "pod default/web-0", "kubectl -n default get pod web-0 -o yaml"},
 		"dead mount of a pod with a disruption budget": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: storage.ReasonBudget}}
+			f.Dead = []rwx.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-a"}, Reason: rwx.ReasonBudget}}
 		}, Wrong, Workload, "pod default/web-0", "kubectl -n default get poddisruptionbudgets"},
 		"dead mount where the volume is no longer attached": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-2", Volumes: []string{"pvc-a"}}}
+			f.Dead = []rwx.DeadMount{{Pod: "default/web-0", Node: "node-2", Volumes: []string{"pvc-a"}}}
 		}, OK, "", "", ""},
 		"dead mount of another volume": {func(f *Facts) {
-			f.Dead = []storage.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-b"}}}
+			f.Dead = []rwx.DeadMount{{Pod: "default/web-0", Node: "node-1", Volumes: []string{"pvc-b"}}}
 		}, OK, "", "", ""},
 		"pods that start can't mount": {func(f *Facts) {
-			f.Place, f.Rollout.Desired, f.Rollout.Volumes[0].Owners = storage.InHost, storage.Attachment{}, []string{"default/statefulset/web"}
+			f.Place, f.Rollout.Desired, f.Rollout.Volumes[0].Owners = rwx.InHost, multus.Attachment{}, []string{"default/statefulset/web"}
 		}, Waiting, Client, "longhorn mounts over the node's network by now: pods that start on node-1 can't mount volume pvc-a until all its workloads are stopped", "kubectl -n default scale --replicas=0 statefulset/web"},
-		"mounts in clients": {func(f *Facts) { f.Place = storage.InClient }, OK, "", "", ""},
+		"mounts in clients": {func(f *Facts) { f.Place = rwx.InClient }, OK, "", "", ""},
 		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},
 		"slices": {func(f *Facts) { f.Published = nil }, Wrong, Addresses,
@@ -97,24 +98,24 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
 			"pod share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
 		"client elsewhere": {func(f *Facts) {
-			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []storage.Attachment{other}, other
+			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = []multus.Attachment{other}, other
 		}, Wrong, Client, "no ready client", ""},
 		"node not drained yet": {func(f *Facts) {
-			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = nil, storage.Attachment{}
-			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Rollout.Clients[0].Networks, f.Rollout.Clients[0].Network = nil, multus.Attachment{}
+			f.Rollout.Services[0] = rwx.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil
 		}, Waiting, Client, "instead of kube-system/storage-net@lhnet1; restarted when no RWX volume is attached on node-1", "kubectl"},
 		"Service elsewhere": {func(f *Facts) {
-			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Rollout.Services[0] = rwx.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints = nil
 		}, Waiting, Service,
 			"Service pvc-a still uses the cluster network instead of kube-system/storage-net@lhnet1; recreated when the volume is detached", "kubectl -n longhorn-system get service pvc-a -o yaml"},
 		"Service elsewhere, of a workload that can be scaled": {func(f *Facts) {
-			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
+			f.Rollout.Services[0] = rwx.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9"}
 			f.Endpoints, f.Rollout.Volumes[0].Owners = nil, []string{"default/deployment/web"}
 		}, Waiting, Service, "recreated when the volume is detached", "kubectl -n default scale --replicas=0 deployment/web"},
 		"Service elsewhere that is left alone": {func(f *Facts) {
-			f.Rollout.Services[0] = storage.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9", OptOut: true}
+			f.Rollout.Services[0] = rwx.Service{Namespace: "longhorn-system", Name: "pvc-a", Volume: "pvc-a", ClusterIP: "10.43.0.9", OptOut: true}
 			f.Endpoints, f.Rollout.Volumes[0].Owners = nil, []string{"default/deployment/web"}
 		}, Waiting, Service, "left alone, since it opts out", "kubectl -n longhorn-system get service pvc-a -o yaml"},
 		"server elsewhere, of a workload that can be scaled": {func(f *Facts) {
@@ -223,7 +224,7 @@ func TestServiceOfUsedVolumeIsAwaited(t *testing.T) {
 }
 
 func TestOptedOutServicesAreLeftToOthers(t *testing.T) {
-	for name, change := range map[string]func(*storage.Service){"opt-out": func(s *storage.Service) { s.OptOut = true }, "selector": func(s *storage.Service) { s.Selects = true }} {
+	for name, change := range map[string]func(*rwx.Service){"opt-out": func(s *rwx.Service) { s.OptOut = true }, "selector": func(s *rwx.Service) { s.Selects = true }} {
 		f := attached()
 		change(&f.Rollout.Services[0])
 		f.Published = nil
@@ -236,7 +237,7 @@ func TestOptedOutServicesAreLeftToOthers(t *testing.T) {
 func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 	f := attached()
 	// The settings were changed, new servers are on the cluster network already, and the volume is in use.
-	f.Rollout.Desired, f.Rollout.Record.Servers = storage.Attachment{}, storage.Attachment{}
+	f.Rollout.Desired, f.Rollout.Record.Servers = multus.Attachment{}, multus.Attachment{}
 	p, found := pathOf(f, "pvc-a")
 	if !found || p.State != Waiting || *p.Network != onNetwork.String() || p.Wanted != "" || !strings.Contains(p.WaitsFor, "recreated when the volume is detached") {
 		t.Errorf("got %+v", p)
@@ -249,7 +250,7 @@ func TestVolumeWaitsForWantedNetwork(t *testing.T) {
 // Regression: the Service was told to be recreated for the network that it has.
 func TestServiceStaysWhereTheSettingsWereTakenBack(t *testing.T) {
 	f := attached()
-	f.Rollout.Record.Servers = storage.Attachment{}
+	f.Rollout.Record.Servers = multus.Attachment{}
 	p, _ := pathOf(f, "pvc-a")
 	must.True(t, p.State == OK && p.WaitsFor == "", "got %+v", p)
 }
@@ -258,24 +259,24 @@ func TestServiceStaysWhereTheSettingsWereTakenBack(t *testing.T) {
 func TestVolumeWaitsForItsOwnNetwork(t *testing.T) {
 	x := newIndex(attached())
 	x.step.Message, x.step.Volumes.Message = "default", "per volume"
-	own := storage.VolumeAttachment(onNetwork.Network)
-	must.Equal(t, x.waitsFor(storage.Attachment{}, onNetwork), "default")
-	must.Equal(t, x.waitsFor(storage.Attachment{}, own), "per volume")
+	own := multus.VolumeAttachment(onNetwork.Network)
+	must.Equal(t, x.waitsFor(multus.Attachment{}, onNetwork), "default")
+	must.Equal(t, x.waitsFor(multus.Attachment{}, own), "per volume")
 	must.Equal(t, x.waitsFor(own, onNetwork), "per volume")
 }
 
 // Longhorn's clients then mount from the host, which is on no network of its own.
 func TestWithoutDefaultNetworkNoVolumeWantsItsOwn(t *testing.T) {
 	f := attached()
-	f.Rollout.MountsFromHost, f.Rollout.Desired = true, storage.Attachment{}
-	f.Rollout.Volumes[0].Request.Network = storage.Network{Namespace: "team-x", Name: "nfs"}
+	f.Rollout.MountsFromHost, f.Rollout.Desired = true, multus.Attachment{}
+	f.Rollout.Volumes[0].Request.Network = multus.Network{Namespace: "team-x", Name: "nfs"}
 	p, _ := pathOf(f, "pvc-a")
 	must.Equal(t, p.Wanted, "")
 }
 
 func TestIdleVolumeHasNoHops(t *testing.T) {
 	f := attached()
-	f.Rollout.Volumes[0] = storage.Volume{Name: "pvc-a", Shared: true}
+	f.Rollout.Volumes[0] = rwx.Volume{Name: "pvc-a", Shared: true}
 	f.Rollout.Services, f.Rollout.Servers, f.Published, f.Endpoints = nil, nil, nil, nil
 	if p := Follow(f)[0]; p.State != OK || p.Network != nil || len(p.Hops) != 0 {
 		t.Errorf("got %+v", p)

@@ -8,7 +8,7 @@ import (
 )
 
 // Faults of Rook's design (rook#14832, #12923 and its code). Those of reading and writing objects have their tests in
-// controllers/fencing, internal/cluster/fencing and internal/cephclients.
+// controllers/fencing, internal/reads/fencingreads and internal/cephclients.
 
 // After the taint, the volume may be mounted elsewhere, and the address may belong to another machine.
 func TestAddressIsNotReadAfterTaint(t *testing.T) {

@@ -21,30 +21,29 @@ const module = "github.com/fairlead-io/fairlead/"
 // longest entry that begins its path counts.
 var layers = [][]string{
 	{"cmd", "manifests/generate"},
-	{"internal/cli"},
-	{"webhook", "controllers", "internal/settingsapi", "internal/cephclients", "internal/csi/node", "internal/csi/registration"},
-	{"webhook/admission", "webhook/registration"},
-	{"internal/csi/server", "internal/csi/mounts", "internal/csi/conntrack", "internal/csi/identity"},
-	{"controllers/kit"},
-	{"internal/cluster/nfs", "internal/cluster/fencing"},
-	{"internal/cluster"},
-	{"internal/cluster/lists"},
-	{"internal/cluster/caches"},
+	{"cli", "controllers", "internal/csi/node", "internal/csi/registration"},
+	{"webhook", "internal/settingsapi", "internal/cephclients"},
+	{"webhook/admission", "webhook/registration", "controllers/kit", "internal/csi/server", "internal/csi/mounts", "internal/csi/conntrack", "internal/csi/identity"},
+	{"internal/reads/nfsreads", "internal/reads/fencingreads"},
+	{"internal/reads"},
+	{"internal/reads/lists"},
+	{"internal/reads/caches", "internal/httpserver", "certs"},
+	{"internal/reads/csiaddons", "mutators", "validators"},
 	{"internal/config", "internal/nfs/plan"},
-	{"internal/cluster/csiaddons", "certs", "mutators", "validators"},
 	{"internal/fence/taint"},
-	{"internal/nfs/spec", "internal/nfs/ondat", "internal/fence/profiles", "internal/fence/advice", "internal/settings/plan", "internal/datapath"},
-	{"internal/storage/longhorn/components", "internal/fence", "internal/settings/rollout", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/publish", "internal/nfs/rpc", "internal/nfs/volume"},
-	{"internal/settings/catalog", "internal/nfs/options", "internal/storage/builtin"},
-	{"internal/storage/longhorn"},
-	{"internal/storage", "internal/nfs"},
+	{"internal/nfs/definition", "internal/nfs/ondat", "internal/fence/profiles", "internal/fence/advice", "internal/settings/planner", "internal/settings/describe", "internal/datapath"},
+	{"internal/longhorn/components", "internal/fence", "internal/settings/rollout", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/publish", "internal/nfs/rpc", "internal/nfs/volume"},
+	{"internal/settings/catalog", "internal/nfs/options", "internal/longhorn/builtin"},
+	{"internal/longhorn", "internal/settings"},
+	{"internal/rwx"},
+	{"internal/multus", "internal/nfs"},
 	{"api", "internal/csi", "manifests/monitoring"},
 }
 
 // pure packages take values and return a verdict: no client, no clock, no logger.
 var pure = []string{
-	"internal/storage", "internal/datapath", "internal/settings", "internal/fence", "mutators", "validators",
-	"internal/nfs", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/ondat", "internal/nfs/options", "internal/nfs/plan", "internal/nfs/publish", "internal/nfs/rpc/wire", "internal/nfs/spec", "internal/nfs/volume",
+	"internal/multus", "internal/rwx", "internal/longhorn", "internal/datapath", "internal/settings", "internal/fence", "mutators", "validators",
+	"internal/nfs", "internal/nfs/assign", "internal/nfs/health", "internal/nfs/ondat", "internal/nfs/options", "internal/nfs/plan", "internal/nfs/publish", "internal/nfs/rpc/wire", "internal/nfs/definition", "internal/nfs/volume",
 }
 
 func TestImportsPointDownward(t *testing.T) {

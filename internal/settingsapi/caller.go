@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
 )
 
 // caller is the user of a request, on one profile.
 type caller struct {
-	profile storage.Profile
+	profile longhorn.Names
 	// client has the caller's token.
 	client client.Client
 	// warnings of the API server and of the webhooks.
@@ -50,7 +50,7 @@ func (a *api) caller(w http.ResponseWriter, r *http.Request) (c caller, ok bool)
 }
 
 // reader reads the profile as the caller.
-func (c caller) reader() *cluster.Reader { return cluster.NewReader(c.profile, c.client, c.client) }
+func (c caller) reader() *reads.Reader { return reads.NewReader(c.profile, c.client, c.client) }
 
 // anonymous has the API server's address and its CA, and no credentials. The clients of all callers share connections.
 func anonymous(c *rest.Config) *rest.Config {
@@ -86,7 +86,7 @@ func refuseToken(w http.ResponseWriter, challenge, message string) {
 }
 
 // profile returns the profile that the query names, else the first.
-func (a *api) profile(w http.ResponseWriter, r *http.Request) (storage.Profile, bool) {
+func (a *api) profile(w http.ResponseWriter, r *http.Request) (longhorn.Names, bool) {
 	query := r.URL.Query()
 	if !query.Has("profile") {
 		return a.Profiles[0], true
@@ -100,7 +100,7 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request) (storage.Profile, 
 	}
 	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
 		fmt.Sprintf("there is no profile %q: there is %s", query.Get("profile"), strings.Join(names, ", ")))
-	return storage.Profile{}, false
+	return longhorn.Names{}, false
 }
 
 // collector keeps warnings, each once.

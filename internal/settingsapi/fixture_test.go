@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/reads"
+
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -125,7 +125,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, stored ...client.Object) *fixture {
 	t.Helper()
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	must.Do(t, err)
 	server := &apiServer{t: t, may: everything(), objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored...).Build()}
 	listening := httptest.NewServer(server)
@@ -135,7 +135,7 @@ func newFixture(t *testing.T, stored ...client.Object) *fixture {
 	mapper.Add(longhorn.GroupVersion.WithKind("Setting"), meta.RESTScopeNamespace)
 	f := &fixture{apiServer: server, log: &strings.Builder{}}
 	f.handler = NewRouter(Options{
-		Profiles: []storage.Profile{objects.Longhorn}, Mapper: mapper, Scheme: scheme,
+		Profiles: []longhorn.Names{objects.Longhorn}, Mapper: mapper, Scheme: scheme,
 		Cluster: &rest.Config{Host: listening.URL, BearerToken: ownToken},
 		Log:     slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

@@ -5,33 +5,28 @@ package settingsapi
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // Options of the API.
 type Options struct {
 	// Profiles has at least one profile. The first is the default of requests.
-	Profiles []storage.Profile
+	Profiles []longhorn.Names
 	// Cluster has the address and the CA of the API server. Its credentials are not used.
 	Cluster *rest.Config
 	Mapper  meta.RESTMapper
@@ -93,29 +88,4 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	allow := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	w.Header().Set("Allow", allow)
 	refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Sprintf("this takes %s", allow))
-}
-
-const (
-	// connections is how many connections may be open at a time: each holds memory that admission may need.
-	connections = 128
-	// shutdownTimeout and the time that admission needs to drain fit in the pod's grace period.
-	shutdownTimeout = 5 * time.Second
-)
-
-// NewServer serves a handler over TLS until its context ends, and then waits for requests that have begun.
-func NewServer(name string, listener net.Listener, c *tls.Config, handler http.Handler, log *slog.Logger) *manager.Server {
-	return &manager.Server{
-		Name:     name,
-		Listener: tls.NewListener(netutil.LimitListener(listener, connections), c),
-		Server: &http.Server{
-			Handler:           handler,
-			ReadHeaderTimeout: 5 * time.Second,
-			ReadTimeout:       10 * time.Second,
-			WriteTimeout:      requestTimeout + 10*time.Second,
-			IdleTimeout:       time.Minute,
-			MaxHeaderBytes:    32 << 10,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		},
-		ShutdownTimeout: ptr.To(shutdownTimeout),
-	}
 }

@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "github.com/fairlead-io/fairlead/api/rest/v1"
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/cluster"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/settings/describe"
 )
 
 // list answers GET /v1/settings.
@@ -34,14 +32,14 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 		a.refuseReading(w, err)
 		return
 	}
-	answer(w, http.StatusOK, DescribeAll(states, unknown, c.profile))
+	answer(w, http.StatusOK, describe.List(states, unknown, c.profile))
 }
 
 // get answers GET /v1/settings/{name}.
 func (a *api) get(w http.ResponseWriter, r *http.Request) {
 	if c, s, ok := a.named(w, r); ok {
 		w.Header().Set("ETag", etag(s))
-		answer(w, http.StatusOK, Describe(s, c.profile))
+		answer(w, http.StatusOK, describe.Setting(s, c.profile))
 	}
 }
 
@@ -73,7 +71,7 @@ func (a *api) put(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.Log.Info("a setting was changed", "setting", s.Name)
 		if s, ok = a.state(w, r.Context(), c, string(s.Name)); ok {
-			shown := Describe(s, c.profile)
+			shown := describe.Setting(s, c.profile)
 			shown.Warnings = c.warnings.texts
 			w.Header().Set("ETag", etag(s))
 			answer(w, http.StatusOK, shown)
@@ -82,7 +80,7 @@ func (a *api) put(w http.ResponseWriter, r *http.Request) {
 }
 
 // named returns the caller and the setting that a request names.
-func (a *api) named(w http.ResponseWriter, r *http.Request) (c caller, s cluster.SettingState, ok bool) {
+func (a *api) named(w http.ResponseWriter, r *http.Request) (c caller, s describe.State, ok bool) {
 	if c, ok = a.caller(w, r); !ok {
 		return c, s, false
 	}
@@ -95,13 +93,13 @@ func (a *api) named(w http.ResponseWriter, r *http.Request) (c caller, s cluster
 	return c, s, ok
 }
 
-func (a *api) state(w http.ResponseWriter, ctx context.Context, c caller, name string) (cluster.SettingState, bool) {
+func (a *api) state(w http.ResponseWriter, ctx context.Context, c caller, name string) (describe.State, bool) {
 	states, _, err := c.reader().SettingStates(ctx)
 	if err != nil {
 		a.refuseReading(w, err)
-		return cluster.SettingState{}, false
+		return describe.State{}, false
 	}
-	i := slices.IndexFunc(states, func(s cluster.SettingState) bool { return string(s.Name) == name })
+	i := slices.IndexFunc(states, func(s describe.State) bool { return string(s.Name) == name })
 	return states[i], true // every setting of the catalog has one
 }
 
@@ -117,7 +115,7 @@ func (a *api) refuseReading(w http.ResponseWriter, err error) {
 
 // change writes the value to the storage system's object of the setting if there is one, else to Fairlead's own.
 // A conditional change is refused if the object is not as it was read.
-func (c caller) change(ctx context.Context, s cluster.SettingState, value string, conditional bool) error {
+func (c caller) change(ctx context.Context, s describe.State, value string, conditional bool) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Setting"))
 	object.SetNamespace(c.profile.Namespace)
@@ -144,37 +142,10 @@ func (c caller) change(ctx context.Context, s cluster.SettingState, value string
 	return c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 }
 
-// DescribeAll converts states, as Describe does, and the names of unknown settings.
-func DescribeAll(states []cluster.SettingState, unknown []catalog.Name, p storage.Profile) v1.SettingList {
-	shown := v1.SettingList{Data: []v1.Setting{}, Unknown: append([]string{}, catalog.Texts(unknown)...)}
-	for _, s := range states {
-		shown.Data = append(shown.Data, Describe(s, p))
-	}
-	return shown
-}
-
-// Describe converts the state of a setting to the JSON of the REST API and of the
-// command line.
-func Describe(s cluster.SettingState, p storage.Profile) v1.Setting {
-	shown := v1.Setting{
-		Applied: s.Applied, Name: string(s.Name), Value: s.Value.Text, Source: string(s.Value.Source), Reason: s.Reason,
-		Blockers: []v1.Blocker{}, Default: s.Default, Allowed: s.Allowed(), DangerZone: s.DangerZone,
-		Gate: string(s.Gate), Affects: s.Affects, Profile: p.Name, Namespace: p.Namespace,
-	}
-	if !s.Since.IsZero() {
-		since := s.Since.UTC()
-		shown.Since = &since
-	}
-	for _, b := range s.Blockers {
-		shown.Blockers = append(shown.Blockers, v1.Blocker(b))
-	}
-	return shown
-}
-
 // etag combines the resource versions of Fairlead's object and of the storage
 // system's object, "-" if there is none. Each change of either object, also of a
 // status, changes the tag.
-func etag(s cluster.SettingState) string {
+func etag(s describe.State) string {
 	own, system := "-", "-"
 	if s.Own != nil {
 		own = s.Own.ResourceVersion

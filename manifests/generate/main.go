@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
+	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/manifests/monitoring"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )

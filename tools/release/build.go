@@ -22,7 +22,7 @@ func (r *release) build(ctx context.Context, architecture string) error {
 // compile leaves out what differs between machines: paths, cgo, and what git says of the work tree.
 func (r *release) compile(ctx context.Context, system, architecture, file string) error {
 	return r.run(ctx, []string{"GOOS=" + system, "GOARCH=" + architecture, "GOAMD64=v1", "GOARM64=v8.0"}, r.root,
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/fairlead-io/fairlead/internal/cli.Version="+r.version,
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/fairlead-io/fairlead/cli.Version="+r.version,
 		"-o", file, "./cmd/fairlead")
 }
 

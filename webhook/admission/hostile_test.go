@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 )
@@ -37,8 +37,8 @@ type taintedNode struct {
 }
 
 func hostileReviews() map[string]hostileReview {
-	on := storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
-	record, profile := rollout.Record{Clients: on, Servers: on}, longhorn.Profile()
+	on := multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
+	record, profile := rollout.Record{Clients: on, Servers: on}, longhorn.DefaultNames()
 	clientPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
 		return FromMutation(mutators.MutateClientPod(*r.Object, profile, record))
 	})

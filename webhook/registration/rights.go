@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // csiControllerUser is the account of the CSI controller.
@@ -27,7 +27,7 @@ const csiControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-
 func PodRights() Policy {
 	return bound("fairlead-controller-pods", ControllerUser, rules(on("", "v1", "pods", admissionregistrationv1.Update)),
 		may(sameBut("metadata", "labels", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
-			sameBut("metadata.labels", fence.GatedLabel)+" && "+sameBut("metadata.annotations", storage.NamespaceAnnotation)+" && "+sameBut("spec", "schedulingGates")+" && "+
+			sameBut("metadata.labels", fence.GatedLabel)+" && "+sameBut("metadata.annotations", rwx.NamespaceAnnotation)+" && "+sameBut("spec", "schedulingGates")+" && "+
 			// A gated pod gets no other gate, and loses no gate of others.
 			fmt.Sprintf("(%[1]s == %[2]s || %[1]s == %[2]s.filter(g, g.name != '%[3]s'))", gates("object"), gates("oldObject"), fence.SchedulingGate)+" && "+
 			fmt.Sprintf("object.metadata.?labels[?'%[1]s'].orValue('') in ['', oldObject.metadata.?labels[?'%[1]s'].orValue('')]", fence.GatedLabel),
@@ -94,7 +94,7 @@ func ServiceRights() Policy {
 		may(deletes+" || "+ours("object"), "Fairlead writes only objects with the label "+publish.ServiceLabel),
 		// A user may have removed the label, which Fairlead restores. The endpoint controllers make slices that belong to
 		// Services, and so slices count by name.
-		may("request.operation == 'CREATE' || "+ours("oldObject")+" || ("+resource+" == 'services' ? "+ownedBy("NFSService", storage.ClaimKind)+
+		may("request.operation == 'CREATE' || "+ours("oldObject")+" || ("+resource+" == 'services' ? "+ownedBy("NFSService", rwx.ClaimKind)+
 			// Endpoints of Ondat's released manager are deleted when Fairlead takes over its Service. They have no owner.
 			" : "+resource+" == 'endpoints' ? '"+ondat.VolumeIDLabel+"' in oldObject.metadata.?labels.orValue({}) : oldObject.metadata.name.matches('-fairlead-ipv[46]$'))",
 			"Fairlead did not create the object: delete or rename it, or rename the NFSService"),

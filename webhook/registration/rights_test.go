@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -42,7 +42,7 @@ func TestControllerChangesOnlyItsOwnPartsOfPods(t *testing.T) {
 			p.Spec.SchedulingGates = p.Spec.SchedulingGates[:1]
 			delete(p.Labels, fence.GatedLabel)
 		}},
-		"namespace recorded": {true, func(p *corev1.Pod) { p.Annotations[storage.NamespaceAnnotation] = "x" }},
+		"namespace recorded": {true, func(p *corev1.Pod) { p.Annotations[rwx.NamespaceAnnotation] = "x" }},
 		"managed fields": {true, func(p *corev1.Pod) {
 			p.ManagedFields, p.Generation, p.ResourceVersion = []metav1.ManagedFieldsEntry{{Manager: "x"}}, 2, "2"
 		}},
@@ -159,7 +159,7 @@ func TestCSIControllerWritesOnlyOwnServices(t *testing.T) {
 		"external IPs":                  {write{nil, exposed}, false},
 		"selector":                      {write{ours, of(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "x"} })}, false},
 		"load balancer":                 {write{ours, of(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })}, false},
-		"Service of a claim, bare":      {write{of(func(s *corev1.Service) { s.Labels, s.OwnerReferences[0].Kind = nil, storage.ClaimKind }), ours}, true},
+		"Service of a claim, bare":      {write{of(func(s *corev1.Service) { s.Labels, s.OwnerReferences[0].Kind = nil, rwx.ClaimKind }), ours}, true},
 		"Service of a Deployment, bare": {write{of(func(s *corev1.Service) { s.Labels, s.OwnerReferences[0].Kind = nil, "Deployment" }), nil}, false},
 	})
 	slice := func(namespace, name, service string, labelled bool) *discoveryv1.EndpointSlice {

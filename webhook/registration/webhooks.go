@@ -10,15 +10,15 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/csi"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+
 	"github.com/fairlead-io/fairlead/validators"
 )
 
 // Entries of the profiles, and of networks, volumes and settings of all profiles.
-func Entries(profiles []storage.Profile) []Entry {
+func Entries(profiles []longhorn.Names) []Entry {
 	var all []Entry
 	outside := []string{Namespace, metav1.NamespaceSystem}
 	for _, p := range profiles {
@@ -53,7 +53,7 @@ func Entries(profiles []storage.Profile) []Entry {
 var system, own = longhorn.GroupVersion, v1alpha1.GroupVersion
 
 // entriesOf one profile. The mutating ones fail open: the controller repairs.
-func entriesOf(p storage.Profile) []Entry {
+func entriesOf(p longhorn.Names) []Entry {
 	here := inNamespace(p.Namespace)
 	mutate := func(entry string, rule admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) Entry {
 		return Entry{Path: MutatePath(p.Name, entry), Rules: rules(rule), Namespaces: here, Objects: objects, Conditions: conditions}
@@ -89,7 +89,7 @@ func entriesOf(p storage.Profile) []Entry {
 }
 
 // settingsOf a profile. The entry fails closed: an unchecked setting can do harm.
-func settingsOf(p storage.Profile) Entry {
+func settingsOf(p longhorn.Names) Entry {
 	// AutoCleanup may contradict a setting of the danger zone.
 	all, judged := names(catalog.All()), names(append(catalog.DangerZone(), catalog.Definition{Name: catalog.AutoCleanup}))
 	return Entry{

@@ -13,10 +13,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
-	"github.com/fairlead-io/fairlead/internal/storage/builtin"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -125,7 +125,7 @@ func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 }
 
 func TestDangerZoneSettingsAreChecked(t *testing.T) {
-	judged := settingsOf(longhorn.Profile()).Conditions[0].Expression
+	judged := settingsOf(longhorn.DefaultNames()).Conditions[0].Expression
 	for _, d := range catalog.DangerZone() {
 		must.Check(t, strings.Contains(judged, "'"+string(d.Name)+"'"), "%s is not in %s", d.Name, judged)
 	}
@@ -159,7 +159,7 @@ func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
 }
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
-	entries := entriesOf(longhorn.Profile())
+	entries := entriesOf(longhorn.DefaultNames())
 	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
 	must.Check(t, *w.FailurePolicy == admissionregistrationv1.Ignore && *w.TimeoutSeconds <= 3, "policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	if len(w.Rules) != 1 || len(w.Rules[0].Operations) != 1 || w.Rules[0].Operations[0] != admissionregistrationv1.Delete || strings.Join(w.Rules[0].Resources, " ") != "pods" {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // Annotator keeps the node annotation <driver>/assigned-ip as the GKE driver does:
@@ -27,7 +27,7 @@ import (
 type Annotator struct {
 	Client      client.Client
 	Pools       *pools.Pools
-	Drivers     clusternfs.Drivers
+	Drivers     nfsreads.Drivers
 	Annotations map[string]config.NodeAnnotations
 	Observer    *pools.Observer
 	Log         *slog.Logger

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -281,7 +281,7 @@ func TestAddressOfAnotherLeaderIsTakenOver(t *testing.T) {
 		return nil
 	}
 	l.settle(name)
-	must.Equal(t, clusternfs.AddressOf(w.attachment(name)), "10.0.0.3")
+	must.Equal(t, nfsreads.AddressOf(w.attachment(name)), "10.0.0.3")
 	l.catchUp()
 	at, _ := l.placement("n0")
 	must.Equal(t, at.Address, "10.0.0.3", "in the pool")

@@ -18,11 +18,11 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
@@ -38,7 +38,7 @@ var pool = types.NamespacedName{Namespace: "storage", Name: "pool"}
 // world is an API server with one NFSService, and the attachers that work on it.
 type world struct {
 	*testkit.Bench
-	drivers     clusternfs.Drivers
+	drivers     nfsreads.Drivers
 	annotations map[string]config.NodeAnnotations
 }
 
@@ -55,8 +55,8 @@ type leader struct {
 
 func newWorld(t testkit.TB, service *v1alpha1.NFSService, nodes int) *world {
 	t.Helper()
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), []fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}}, &v1alpha1.NFSService{})
-	w := &world{Bench: testkit.NewBench(t, api, service), drivers: clusternfs.Drivers{driver: pool}, annotations: map[string]config.NodeAnnotations{}}
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), []fakeapi.Index{{Object: &corev1.PersistentVolume{}, Field: VolumeIndex, Keys: VolumeKeys}}, &v1alpha1.NFSService{})
+	w := &world{Bench: testkit.NewBench(t, api, service), drivers: nfsreads.Drivers{driver: pool}, annotations: map[string]config.NodeAnnotations{}}
 	for i := range nodes {
 		w.node(fmt.Sprintf("n%d", i))
 	}
@@ -209,7 +209,7 @@ func (l *leader) attach(pv, node string) string {
 	l.Helper()
 	name := l.request(pv, node)
 	l.settle(name)
-	return clusternfs.AddressOf(l.attachment(name))
+	return nfsreads.AddressOf(l.attachment(name))
 }
 
 func (l *leader) detach(pv, node string) {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -68,7 +68,7 @@ func (m *model) start(i int) {
 // inspect checks what must hold after each write.
 func (m *model) inspect() {
 	for _, va := range m.attachments() {
-		address := clusternfs.AddressOf(&va)
+		address := nfsreads.AddressOf(&va)
 		must.True(m, va.Status.Attached == (address != ""), "%s: attached %v with address %q", va.Name, va.Status.Attached, address)
 		before := m.addresses[va.UID]
 		must.True(m, before == "" || before == address, "%s had address %s and has %s", va.Name, before, address)

@@ -15,10 +15,10 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 const (
@@ -36,7 +36,7 @@ type Reconciler struct {
 	Live     client.Reader
 	Pools    *pools.Pools
 	Observer *pools.Observer
-	Drivers  clusternfs.Drivers
+	Drivers  nfsreads.Drivers
 	// Annotations says by driver how the node annotation <driver>/assigned-ip of the GKE driver is used.
 	Annotations map[string]config.NodeAnnotations
 	Clock       clock.PassiveClock
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	case errors.As(err, &waits):
 		return ctrl.Result{RequeueAfter: retry}, r.refuse(ctx, &va, waits)
-	case errors.Is(err, clusternfs.ErrNoService):
+	case errors.Is(err, nfsreads.ErrNoService):
 		return ctrl.Result{}, r.refuse(ctx, &va, err)
 	}
 	return ctrl.Result{}, err
@@ -71,7 +71,7 @@ func (r *Reconciler) settle(ctx context.Context, va *storagev1.VolumeAttachment)
 	if va.DeletionTimestamp != nil {
 		return r.detach(ctx, va)
 	}
-	if va.Status.Attached && clusternfs.AddressOf(va) != "" && isMarked(va) {
+	if va.Status.Attached && nfsreads.AddressOf(va) != "" && isMarked(va) {
 		return nil // the pools have it from its event
 	}
 	return r.attach(ctx, va)
@@ -85,7 +85,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	}
 	node, err := r.node(ctx, va.Spec.Attacher, va.Spec.NodeName)
 	if err != nil {
-		if clusternfs.AddressOf(va) == "" {
+		if nfsreads.AddressOf(va) == "" {
 			return err
 		}
 		node = assign.Node{Name: va.Spec.NodeName} // it is gone, and the attachment keeps its address
@@ -93,7 +93,7 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 	if err := r.hold(ctx, va, service); err != nil {
 		return err
 	}
-	address := clusternfs.AddressOf(va)
+	address := nfsreads.AddressOf(va)
 	if address == "" {
 		if address, err = r.assign(ctx, service, node, string(va.UID)); err != nil {
 			return err
@@ -113,16 +113,16 @@ func (r *Reconciler) attach(ctx context.Context, va *storagev1.VolumeAttachment)
 
 // serviceOf is the NFSService that a VolumeAttachment was attached to, or its volume names.
 func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachment) (types.NamespacedName, error) {
-	volumes := clusternfs.VolumesOf(ctx, r.Client, r.Live)
+	volumes := nfsreads.VolumesOf(ctx, r.Client, r.Live)
 	service, err := r.Drivers.ServiceOf(va, volumes)
-	name := clusternfs.VolumeName(va)
+	name := nfsreads.VolumeName(va)
 	if apierrors.IsNotFound(err) {
 		return service, missing("PersistentVolume %s does not exist", name)
 	}
-	if err != nil || clusternfs.AddressOf(va) != "" {
+	if err != nil || nfsreads.AddressOf(va) != "" {
 		return service, err
 	}
-	source, err := clusternfs.SourceOf(va, volumes)
+	source, err := nfsreads.SourceOf(va, volumes)
 	if err != nil {
 		return service, err
 	}
@@ -138,7 +138,7 @@ func (r *Reconciler) serviceOf(ctx context.Context, va *storagev1.VolumeAttachme
 
 // detach releases the VolumeAttachment. The node has no mount any more, so nothing else is undone.
 func (r *Reconciler) detach(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	if clusternfs.IsHeld(va) {
+	if nfsreads.IsHeld(va) {
 		if err := r.release(ctx, va); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // VolumeReleaser removes the finalizer that an external attacher has left on PersistentVolumes
@@ -27,7 +27,7 @@ import (
 // PersistentVolume would stay for ever.
 type VolumeReleaser struct {
 	Client  client.Client
-	Drivers clusternfs.Drivers
+	Drivers nfsreads.Drivers
 }
 
 // Reconcile removes the finalizer of a deleted PersistentVolume, once no VolumeAttachment names the volume.
@@ -43,11 +43,11 @@ func (v *VolumeReleaser) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err := v.Client.List(ctx, &attachments, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("looking for the attachments of PersistentVolume %s: %w", pv.Name, err)
 	}
-	if slices.ContainsFunc(attachments.Items, func(va storagev1.VolumeAttachment) bool { return clusternfs.VolumeName(&va) == pv.Name }) {
+	if slices.ContainsFunc(attachments.Items, func(va storagev1.VolumeAttachment) bool { return nfsreads.VolumeName(&va) == pv.Name }) {
 		return ctrl.Result{}, nil // its deletion is an event
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": pv.ResourceVersion, "uid": pv.UID, "finalizers": clusternfs.WithoutFinalizer(pv.Spec.CSI.Driver, pv.Finalizers),
+		"resourceVersion": pv.ResourceVersion, "uid": pv.UID, "finalizers": nfsreads.WithoutFinalizer(pv.Spec.CSI.Driver, pv.Finalizers),
 	}})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing PersistentVolume %s: %w", pv.Name, err)
@@ -61,7 +61,7 @@ func (v *VolumeReleaser) isLeft(pv *corev1.PersistentVolume) bool {
 		return false
 	}
 	_, ours := v.Drivers[pv.Spec.CSI.Driver]
-	return ours && slices.Contains(pv.Finalizers, clusternfs.Finalizer(pv.Spec.CSI.Driver))
+	return ours && slices.Contains(pv.Finalizers, nfsreads.Finalizer(pv.Spec.CSI.Driver))
 }
 
 // SetupWithManager registers the controller.
@@ -78,10 +78,10 @@ func (v *VolumeReleaser) SetupWithManager(mgr ctrl.Manager) error {
 		For(&corev1.PersistentVolume{}, builder.WithPredicates(left)).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			va, ok := o.(*storagev1.VolumeAttachment)
-			if !ok || clusternfs.VolumeName(va) == "" {
+			if !ok || nfsreads.VolumeName(va) == "" {
 				return nil
 			}
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: clusternfs.VolumeName(va)}}}
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: nfsreads.VolumeName(va)}}}
 		}), builder.WithPredicates(deleted)).
 		Complete(v)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // maxMessage keeps an attachError readable in a pod's events.
@@ -24,7 +24,7 @@ const nodeIDAnnotation = "csi.alpha.kubernetes.io/node-id"
 
 // isMarked reports whether a VolumeAttachment is held as the external attacher would hold it.
 func isMarked(va *storagev1.VolumeAttachment) bool {
-	return clusternfs.IsHeld(va) && va.Annotations[nodeIDAnnotation] != ""
+	return nfsreads.IsHeld(va) && va.Annotations[nodeIDAnnotation] != ""
 }
 
 // hold writes the attacher's finalizer, and the service by which the attachment is counted.
@@ -36,13 +36,13 @@ func (r *Reconciler) hold(ctx context.Context, va *storagev1.VolumeAttachment, s
 	if va.Annotations[nodeIDAnnotation] == "" {
 		annotations[nodeIDAnnotation] = va.Spec.NodeName
 	}
-	finalizers := append(clusternfs.WithoutFinalizer(va.Spec.Attacher, va.Finalizers), clusternfs.Finalizer(va.Spec.Attacher))
+	finalizers := append(nfsreads.WithoutFinalizer(va.Spec.Attacher, va.Finalizers), nfsreads.Finalizer(va.Spec.Attacher))
 	return r.patch(ctx, va, map[string]any{"finalizers": finalizers, "annotations": annotations})
 }
 
 // release removes the attacher's finalizer.
 func (r *Reconciler) release(ctx context.Context, va *storagev1.VolumeAttachment) error {
-	return r.patch(ctx, va, map[string]any{"finalizers": clusternfs.WithoutFinalizer(va.Spec.Attacher, va.Finalizers)})
+	return r.patch(ctx, va, map[string]any{"finalizers": nfsreads.WithoutFinalizer(va.Spec.Attacher, va.Finalizers)})
 }
 
 // refuse writes why the volume is not attached, once for each reason.

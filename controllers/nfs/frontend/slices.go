@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // syncSlices writes the slices, dead addresses first. It reports whether it wrote any.
@@ -56,7 +56,7 @@ func sliceOf(f publish.Frontend, service *corev1.Service, s publish.Slice) *disc
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.Namespace, Name: addresses.SliceName(f.Name, s.Family), OwnerReferences: addresses.Owner(service),
-			Labels: f.WithLabels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: storage.SliceManager}),
+			Labels: f.WithLabels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: rwx.SliceManager}),
 		},
 		AddressType: s.Family, Endpoints: s.Endpoints(), Ports: s.Ports(),
 	}
@@ -86,7 +86,7 @@ func (w *Writer) clear(ctx context.Context, f publish.Frontend) error {
 		if err != nil {
 			return err
 		}
-		if s == nil || s.Labels[publish.ServiceLabel] != f.Service || s.Labels[discoveryv1.LabelManagedBy] != storage.SliceManager {
+		if s == nil || s.Labels[publish.ServiceLabel] != f.Service || s.Labels[discoveryv1.LabelManagedBy] != rwx.SliceManager {
 			continue
 		}
 		if _, err := w.addresses().DeleteSlice(ctx, s); err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -84,7 +84,7 @@ func TestForeignServiceIsNeverAdopted(t *testing.T) {
 	// A slice of the volume publisher has the same name, and is not this writer's.
 	shared := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "pool-fairlead-ipv4", Labels: map[string]string{
-			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: storage.SliceManager}},
+			discoveryv1.LabelServiceName: "pool", discoveryv1.LabelManagedBy: rwx.SliceManager}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.9"}}},
 	}
 	f.Must(f.Create(t.Context(), shared))

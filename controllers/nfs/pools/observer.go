@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // Observer keeps pools in line with VolumeAttachments and NFSServices.
 type Observer struct {
 	Pools   *Pools
-	Drivers clusternfs.Drivers
+	Drivers nfsreads.Drivers
 	// Cache holds VolumeAttachments, PersistentVolumes, Nodes and NFSServices.
 	Cache cache.Cache
 	Log   *slog.Logger
@@ -33,7 +33,7 @@ type Observer struct {
 }
 
 // NewObserver returns an observer.
-func NewObserver(pools *Pools, drivers clusternfs.Drivers, objects cache.Cache, log *slog.Logger) *Observer {
+func NewObserver(pools *Pools, drivers nfsreads.Drivers, objects cache.Cache, log *slog.Logger) *Observer {
 	return &Observer{Pools: pools, Drivers: drivers, Cache: objects, Log: log, synced: make(chan struct{})}
 }
 
@@ -119,13 +119,13 @@ func handlers[T client.Object](observe, forget func(T)) toolscache.ResourceEvent
 // Observe takes over the state of a VolumeAttachment. Without a service it counts nowhere yet: the attacher writes the
 // service into the VolumeAttachment once the service is known.
 func (o *Observer) Observe(ctx context.Context, va *storagev1.VolumeAttachment) {
-	a, ok, err := o.Drivers.Attachment(va, clusternfs.VolumesOf(ctx, o.Cache))
+	a, ok, err := o.Drivers.Attachment(va, nfsreads.VolumesOf(ctx, o.Cache))
 	switch {
 	case err != nil:
 		o.Log.Error("reading the volume of a VolumeAttachment", "volumeattachment", va.Name, "error", err)
 	case ok:
 		o.Pools.Record(a.Service, NodeOf(ctx, o.Cache, a.Node), string(va.UID), a.Address)
-	case clusternfs.Detached(va):
+	case nfsreads.Detached(va):
 		o.Pools.Detach(va.Spec.NodeName, string(va.UID))
 	}
 }

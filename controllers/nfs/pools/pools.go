@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // ErrUnknownService is returned while the NFSService was not read, or does not exist.
@@ -91,9 +91,9 @@ func (p *Pools) SetService(service *v1alpha1.NFSService) {
 	}
 	have.known, have.uid, have.version = true, service.UID, service.ResourceVersion
 	exposure, status := nfs.Exposure(cmp.Or(service.Spec.Exposure, string(nfs.PerNodeStable))), &service.Status
-	members := spec.Members(status)
+	members := definition.Members(status)
 	have.SetBackends(int(ptr.Deref(service.Spec.SlackPercent, assign.DefaultSlack)), members,
-		spec.Addresses(exposure, status, members, spec.Slots(status), uint16(spec.PortOf(service))))
+		definition.Addresses(exposure, status, members, definition.Slots(status), uint16(definition.PortOf(service))))
 }
 
 // RemoveService forgets the servers of a service that is gone. Its nodes stay

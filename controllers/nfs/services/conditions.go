@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // Reasons of conditions.
@@ -60,7 +60,7 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	case len(p.members) == 0:
 		return not(reasonNoBackends, "the service has no backend: add one to spec.backends, or start pods of spec.serverService")
 	}
-	reached := spec.Reachable(status, p.members)
+	reached := definition.Reachable(status, p.members)
 	if len(reached) == 0 {
 		return not(reasonUnreachable, "the service's ClusterIPs have one address family, and all backends the other: add backends of the first, or create another NFSService")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // decide writes into status which backend each address should point to.
@@ -21,7 +21,7 @@ func (p *pass) decide(status *v1alpha1.NFSServiceStatus) {
 }
 
 func (p *pass) decideStable(status *v1alpha1.NFSServiceStatus) {
-	current, to := addrPort(status.Backend), spec.ChooseStable(p.service, p.members)
+	current, to := addrPort(status.Backend), definition.ChooseStable(p.service, p.members)
 	status.Backend = text(to)
 	if current.IsValid() && to != current {
 		reason := assign.Leaves(p.members, current)
@@ -29,7 +29,7 @@ func (p *pass) decideStable(status *v1alpha1.NFSServiceStatus) {
 			reason = assign.Down
 		}
 		nodes := 0
-		p.Pools.View(p.key, func(pool *assign.Pool) { nodes = pool.AddressNodes(spec.Published(status.Address, p.spec.Port)) })
+		p.Pools.View(p.key, func(pool *assign.Pool) { nodes = pool.AddressNodes(definition.Published(status.Address, p.spec.Port)) })
 		p.addMove("the service's address", reason, current, to, nodes)
 	}
 }
@@ -39,7 +39,7 @@ func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
 	for len(status.Slots) < int(p.spec.Slots) {
 		status.Slots = append(status.Slots, v1alpha1.NFSSlotStatus{})
 	}
-	for _, m := range assign.Repoint(p.slots(status), spec.Reachable(status, p.members), p.spec.SlotRules()) {
+	for _, m := range assign.Repoint(p.slots(status), definition.Reachable(status, p.members), p.spec.SlotRules()) {
 		if m.Slot == len(status.Slots) {
 			status.Slots = append(status.Slots, v1alpha1.NFSSlotStatus{})
 		}
@@ -52,8 +52,8 @@ func (p *pass) decideSlots(status *v1alpha1.NFSServiceStatus) {
 
 // slots are those of a status, with their users.
 func (p *pass) slots(status *v1alpha1.NFSServiceStatus) []assign.Slot {
-	slots := spec.Slots(status)
-	p.Pools.View(p.key, func(pool *assign.Pool) { pool.Slots(slots, spec.SlotAddresses(status, p.spec.Port)) })
+	slots := definition.Slots(status)
+	p.Pools.View(p.key, func(pool *assign.Pool) { pool.Slots(slots, definition.SlotAddresses(status, p.spec.Port)) })
 	return slots
 }
 

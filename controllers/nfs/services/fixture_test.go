@@ -21,14 +21,14 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
 	"github.com/fairlead-io/fairlead/internal/csi"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	nfsvolume "github.com/fairlead-io/fairlead/internal/nfs/volume"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -46,7 +46,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, spec v1alpha1.NFSServiceSpec) *fixture {
 	t.Helper()
-	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(cluster.NewScheme()), nil, &v1alpha1.NFSService{})
+	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), nil, &v1alpha1.NFSService{})
 	service := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}, Spec: spec}
 	f := &fixture{Bench: testkit.NewBench(t, api, service), slices: map[string][]discoveryv1.EndpointSlice{}}
 	f.restart()
@@ -78,7 +78,7 @@ func (f *fixture) restart() {
 	f.Client.Before, f.Client.After = before, after
 	f.r = &Reconciler{
 		Client: f.Client, Live: f.API, Writer: &frontend.Writer{Client: f.Client, Live: f.API, Log: f.Log}, Pools: pools.New(),
-		Drivers: clusternfs.Drivers{csi.DefaultDriver: {}}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
+		Drivers: nfsreads.Drivers{csi.DefaultDriver: {}}, Servers: (*servers)(f), Events: f.Events, Clock: f.Clock, Log: f.Log,
 		parallel: 1, // so that runs repeat
 	}
 	f.Must(f.r.prepare(f.Registry))
@@ -194,7 +194,7 @@ func (f *fixture) attach(node, volume string) string {
 	address, err := f.r.Pools.Attach(key, assign.Node{Name: node}, name)
 	f.Must(err)
 	va := objects.Attachment(volume, node, csi.DefaultDriver)
-	va.Name, va.UID, va.Finalizers = name, types.UID(name), []string{clusternfs.Finalizer(csi.DefaultDriver)}
+	va.Name, va.UID, va.Finalizers = name, types.UID(name), []string{nfsreads.Finalizer(csi.DefaultDriver)}
 	va.Annotations = map[string]string{nfsvolume.AttachedServiceAnnotation: key.String()}
 	va.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{csi.AddressKey(csi.DefaultDriver): address}}
 	f.Must(f.Seed(context.Background(), va))
@@ -216,7 +216,7 @@ func requestOf() ctrl.Request { return ctrl.Request{NamespacedName: key} }
 func readSettings(t *testing.T, in v1alpha1.NFSServiceSpec) health.Settings {
 	t.Helper()
 	in.Backends = []v1alpha1.NFSBackend{{Address: "10.0.0.1"}}
-	parsed, problems := spec.Read(&v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: in})
+	parsed, problems := definition.Read(&v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Name: "pool"}, Spec: in})
 	must.Do(t, problems.Err())
 	return parsed.Health
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // Finalizer of an NFSService keeps its Services until no node has it attached.
@@ -55,7 +55,7 @@ func (r *Reconciler) nodesOf(ctx context.Context, service types.NamespacedName) 
 	}
 	nodes := map[string]bool{}
 	for i := range list.Items {
-		a, ok, err := r.Drivers.Attachment(&list.Items[i], clusternfs.VolumesOf(ctx, r.Client, r.Live))
+		a, ok, err := r.Drivers.Attachment(&list.Items[i], nfsreads.VolumesOf(ctx, r.Client, r.Live))
 		if err != nil {
 			return nil, err
 		}

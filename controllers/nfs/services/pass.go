@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // pass is one reconciliation of a service.
@@ -25,7 +25,7 @@ type pass struct {
 	service *v1alpha1.NFSService
 	now     time.Time
 
-	spec     spec.Service
+	spec     definition.Service
 	problems nfs.Problems
 	// users are nodes that keep a deleted service.
 	users   []string
@@ -71,11 +71,11 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 
 // backends are those of all sources; false while the Service of server pods is not read.
 func (p *pass) backends() ([]nfs.Backend, bool) {
-	parsed, problems := spec.Read(p.service)
+	parsed, problems := definition.Read(p.service)
 	p.spec, p.problems = parsed, problems
 	if len(problems) > 0 {
 		if p.good == nil {
-			return spec.Members(&p.service.Status), true // the last good spec is unknown
+			return definition.Members(&p.service.Status), true // the last good spec is unknown
 		}
 		p.spec = *p.good
 	}

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // probed names a backend of a service.
@@ -30,7 +30,7 @@ func intervalOf(s health.Settings) time.Duration {
 }
 
 // setTargets replaces the probes of a service.
-func (r *Reconciler) setTargets(service types.NamespacedName, members []nfs.Backend, by spec.Service) {
+func (r *Reconciler) setTargets(service types.NamespacedName, members []nfs.Backend, by definition.Service) {
 	targets := map[probed]rpc.Target{}
 	for _, m := range members {
 		targets[probed{service, m.Addr}] = rpc.Target{

@@ -19,10 +19,10 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/frontend"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
-	clusternfs "github.com/fairlead-io/fairlead/internal/cluster/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
 // Reconciler keeps NFSServices.
@@ -32,7 +32,7 @@ type Reconciler struct {
 	Live     client.Reader
 	Writer   *frontend.Writer
 	Pools    *pools.Pools
-	Drivers  clusternfs.Drivers
+	Drivers  nfsreads.Drivers
 	Observer *pools.Observer
 	Servers  Servers
 	Events   events.EventRecorder
@@ -103,7 +103,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.states, key)
 	r.mu.Unlock()
 	r.Servers.Slices(key, "")
-	r.setTargets(key, nil, spec.Service{})
+	r.setTargets(key, nil, definition.Service{})
 	r.metrics.forget(key)
 }
 

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/cluster"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -21,7 +21,7 @@ type listing struct{ client.WithWatch }
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestOnlySlicesOfTheNamedServiceAreWatched(t *testing.T) {
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	must.Do(t, err)
 	api := fakeapi.New(scheme, nil)
 	changed := make(chan types.NamespacedName, 100)

@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -389,7 +389,7 @@ func TestServersAreProbedAtTheIntervalOfTheirService(t *testing.T) {
 		targets[target.Address.Addr()] = target.Interval.Round(time.Second)
 	}
 	must.Equal(t, targets, map[netip.Addr]time.Duration{netip.MustParseAddr("10.0.0.1"): time.Minute, netip.MustParseAddr("10.0.0.2"): time.Minute}, "intervals of targets")
-	by, _ := spec.Read(f.get())
+	by, _ := definition.Read(f.get())
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.reconcile()

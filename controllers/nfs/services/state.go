@@ -12,15 +12,15 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 	"github.com/fairlead-io/fairlead/internal/nfs/health"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
 )
 
 // state of a service between two passes. A restart may lose it.
 type state struct {
 	uid types.UID
 	// good is the last spec without problems.
-	good *spec.Service
+	good *definition.Service
 	// wrote is the version of the last status written: older ones are stale.
 	wrote string
 	// counted is when nodes were last reported.
@@ -34,7 +34,7 @@ type state struct {
 
 // newState begins with the health that the status records.
 func newState(service *v1alpha1.NFSService) *state {
-	parsed, _ := spec.Read(service)
+	parsed, _ := definition.Read(service)
 	s := &state{uid: service.UID, table: health.NewTable(parsed.Health)}
 	for _, b := range service.Status.Backends {
 		if addr, err := netip.ParseAddrPort(b.Address); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // report writes status, events and metrics. Numbers of nodes are written once a
@@ -79,7 +79,7 @@ func (p *pass) idle(status *v1alpha1.NFSServiceStatus, nodes map[netip.AddrPort]
 		return nil
 	}
 	var loads []assign.Load
-	for _, m := range spec.Reachable(status, p.members) {
+	for _, m := range definition.Reachable(status, p.members) {
 		loads = append(loads, assign.Load{Backend: m, Nodes: nodes[m.Addr]})
 	}
 	return assign.Idle(loads)
@@ -93,7 +93,7 @@ func (p *pass) backendNodes(status *v1alpha1.NFSServiceStatus) map[netip.AddrPor
 	}
 	nodes := map[netip.AddrPort]int{}
 	p.Pools.View(p.key, func(pool *assign.Pool) {
-		for address, backend := range spec.Addresses(p.spec.Exposure, status, p.members, slots, p.spec.Port) {
+		for address, backend := range definition.Addresses(p.spec.Exposure, status, p.members, slots, p.spec.Port) {
 			nodes[backend] += pool.AddressNodes(address)
 		}
 	})

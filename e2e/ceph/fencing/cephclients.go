@@ -22,10 +22,10 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/e2e/ceph"
 	"github.com/fairlead-io/fairlead/internal/cephclients"
-	"github.com/fairlead-io/fairlead/internal/cluster"
-	"github.com/fairlead-io/fairlead/internal/cluster/fencing"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 )
 
@@ -58,12 +58,12 @@ func (s *show) cephClients(ctx context.Context) error {
 	for _, c := range copies {
 		objects = append(objects, persistentVolume(c.Volume.Image, "rbd.csi.ceph.com", map[string]string{"pool": c.Pool, "radosNamespace": c.Namespace, "imageName": c.Volume.Image}))
 	}
-	scheme, err := cluster.NewScheme()
+	scheme, err := reads.NewScheme()
 	if err != nil {
 		return err
 	}
 	asker.Live = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	if asker.Held, err = fencing.ListedHoldings(ctx, asker.Live, profiles.RookCeph().Serves); err != nil {
+	if asker.Held, err = fencingreads.ListedHoldings(ctx, asker.Live, profiles.RookCeph().Serves); err != nil {
 		return err
 	}
 	facts := fence.Facts{Now: time.Now(), Node: fence.Node{Name: s.Node1.Name, Addresses: []netip.Addr{s.Node1.Address}}}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // Longhorn's longhorn-driver-deployer, as in app/driver.go and csi/deployment_util.go of v1.7.2, runs once whenever its
@@ -32,7 +32,7 @@ const (
 // deployPlugin deploys the CSI driver's object and the CSI plugin's DaemonSet.
 func (l Longhorn) deployPlugin(ctx context.Context) error {
 	driver := &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: longhorn.Profile().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
+		ObjectMeta: metav1.ObjectMeta{Name: longhorn.DefaultNames().Driver}, Spec: storagev1.CSIDriverSpec{PodInfoOnMount: ptr.To(true)},
 	}
 	if err := l.deploy(ctx, driver); err != nil {
 		return err

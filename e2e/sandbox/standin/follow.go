@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // FollowAttachments attaches and detaches volumes as Kubernetes' attachments come and go, names the pods that use them,
@@ -106,7 +106,7 @@ func (l Longhorn) attachments(ctx context.Context) (map[string]string, error) {
 	}
 	nodes := map[string]string{}
 	for _, va := range list.Items {
-		if name := va.Spec.Source.PersistentVolumeName; name != nil && va.Spec.Attacher == longhorn.Profile().Driver {
+		if name := va.Spec.Source.PersistentVolumeName; name != nil && va.Spec.Attacher == longhorn.DefaultNames().Driver {
 			nodes[*name] = va.Spec.NodeName
 		}
 	}

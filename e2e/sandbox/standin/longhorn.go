@@ -19,7 +19,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/eventually"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // Longhorn does what longhorn-manager would do with its objects, as far as
@@ -37,7 +37,7 @@ type Longhorn struct {
 
 // NewLonghorn returns the stand-in for longhorn-manager of a release. It reports to out what fails in the background.
 func NewLonghorn(c client.WithWatch, version release.Release, out io.Writer) Longhorn {
-	return Longhorn{client: c, namespace: longhorn.Profile().Namespace, release: version, out: out}
+	return Longhorn{client: c, namespace: longhorn.DefaultNames().Namespace, release: version, out: out}
 }
 
 // SeedSettings leaves the settings as longhorn-manager does, all applied, and deploys the CSI plugin.
@@ -150,7 +150,7 @@ func persistentVolume(v Volume, mode corev1.PersistentVolumeAccessMode) *corev1.
 			AccessModes: []corev1.PersistentVolumeAccessMode{mode}, StorageClassName: "longhorn",
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: longhorn.Profile().Driver, VolumeHandle: v.Name, FSType: "ext4", VolumeAttributes: attributes,
+				Driver: longhorn.DefaultNames().Driver, VolumeHandle: v.Name, FSType: "ext4", VolumeAttributes: attributes,
 			}},
 		},
 	}

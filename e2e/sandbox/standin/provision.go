@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // ProvisionClaims creates a volume for each claim of a StorageClass of Longhorn's, until the context ends, as
@@ -37,7 +37,7 @@ func (l Longhorn) provisionClaims(ctx context.Context) error {
 		if err := l.client.Get(ctx, client.ObjectKey{Name: *claim.Spec.StorageClassName}, &class); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading StorageClass %s: %w", *claim.Spec.StorageClassName, err)
 		}
-		if class.Provisioner != longhorn.Profile().Driver {
+		if class.Provisioner != longhorn.DefaultNames().Driver {
 			continue
 		}
 		shared := slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany)

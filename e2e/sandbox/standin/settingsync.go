@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // SyncSettings does what controller/setting_controller.go of Longhorn v1.7.2 does, until the context ends: each event of
@@ -78,7 +78,7 @@ func (l Longhorn) updateNetworks(ctx context.Context, gate func(context.Context)
 		return err
 	}
 	var ds appsv1.DaemonSet
-	if err := l.client.Get(ctx, client.ObjectKey{Namespace: longhorn.Profile().Namespace, Name: longhorn.Profile().ClientDaemonSet}, &ds); err != nil {
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: longhorn.DefaultNames().Namespace, Name: longhorn.DefaultNames().ClientDaemonSet}, &ds); err != nil {
 		return fmt.Errorf("reading the CSI plugin's DaemonSet: %w", err) // so nothing is applied until the driver is deployed
 	}
 	rwx, wanted := l.release.RWXAnnotation(values), release.CNIAnnotation(values[release.StorageNetwork], release.StorageInterface)

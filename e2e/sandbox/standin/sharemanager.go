@@ -15,7 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox/changes"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin/release"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // A shared volume is served as controller/share_manager_controller.go of Longhorn v1.7.2 serves it. All is built by

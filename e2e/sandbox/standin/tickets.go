@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // createTickets makes Longhorn's own VolumeAttachment of a volume (handleVolumeAttachmentCreation in controller/volume_controller.go).
@@ -30,7 +30,7 @@ func (l Longhorn) takeTicket(ctx context.Context, volume, node string) error {
 
 // TicketID is how the CSI driver names its ticket (generateAttachmentID in csi/controller_server.go).
 func TicketID(volume, node string) string {
-	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+longhorn.Profile().Driver+node)))
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume+longhorn.DefaultNames().Driver+node)))
 }
 
 // takeServerTicket follows createShareManagerAttachmentTicket in controller/share_manager_controller.go: the volume is attached

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // Plan is what a change of backends would do. Its JSON is what `fairlead nfs plan -o json` prints: fields are added,
@@ -129,7 +129,7 @@ func (s *State) to(after []nfs.Backend) Plan {
 	slots, stable := slices.Clone(s.Slots), s.object.Status.Backend
 	switch s.Service.Exposure {
 	case nfs.PerNodeStable:
-		plan.Slots = append(plan.Slots, assign.Repoint(slots, spec.Reachable(&s.object.Status, after), s.Service.SlotRules())...)
+		plan.Slots = append(plan.Slots, assign.Repoint(slots, definition.Reachable(&s.object.Status, after), s.Service.SlotRules())...)
 		for _, m := range plan.Slots {
 			if m.Slot == len(slots) {
 				slots = append(slots, assign.Slot{})
@@ -137,7 +137,7 @@ func (s *State) to(after []nfs.Backend) Plan {
 			slots[m.Slot].Backend = m.To
 		}
 	case nfs.Stable:
-		stable = addrText(spec.ChooseStable(s.object, after))
+		stable = addrText(definition.ChooseStable(s.object, after))
 	}
 	then := s.poolOf(after, slots, stable)
 	for name, now := range then.Nodes() {
@@ -157,7 +157,7 @@ func (s *State) to(after []nfs.Backend) Plan {
 // repoints reports whether Fairlead can point an address to another backend.
 func (s *State) repoints(address string) bool {
 	_, slot := s.slotOf[address]
-	return slot || s.Service.Exposure == nfs.Stable && address == spec.Published(s.object.Status.Address, s.Service.Port)
+	return slot || s.Service.Exposure == nfs.Stable && address == definition.Published(s.object.Status.Address, s.Service.Port)
 }
 
 // repointed is why an address that nodes have mounted no longer leads to a backend.
@@ -173,7 +173,7 @@ func repointed(after []nfs.Backend, from netip.AddrPort) assign.Reason {
 func (s *State) admission(c nfs.Change) nfs.Problems {
 	changed := s.object.DeepCopy()
 	changed.Spec.Backends = append(changed.Spec.Backends, c.Add...)
-	_, found := spec.Read(changed)
+	_, found := definition.Read(changed)
 	return slices.DeleteFunc(found, func(p nfs.Problem) bool {
 		// Problems of the added backends are already reported as add[…].
 		return slices.Contains(s.Problems, p) || strings.HasPrefix(p.Field, "spec.backends[")

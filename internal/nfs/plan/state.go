@@ -8,12 +8,12 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/nfs"
 	"github.com/fairlead-io/fairlead/internal/nfs/assign"
-	"github.com/fairlead-io/fairlead/internal/nfs/spec"
+	"github.com/fairlead-io/fairlead/internal/nfs/definition"
 )
 
 // State is an NFS service with its nodes, as the API has them.
 type State struct {
-	Service spec.Service
+	Service definition.Service
 	// Problems of the service's spec, as admission would report them.
 	Problems nfs.Problems
 	// Slots with the number of their nodes, by index.
@@ -29,12 +29,12 @@ type State struct {
 // Read builds the state of a service from its object and its attachments.
 // Attachments without an address are not attached yet and are not counted.
 func Read(s *v1alpha1.NFSService, attachments []assign.Attachment) *State {
-	service, problems := spec.Read(s)
+	service, problems := definition.Read(s)
 	state := &State{
-		Service: service, Problems: problems, Slots: spec.Slots(&s.Status),
-		object: s, attachments: attachments, members: spec.Members(&s.Status), slotOf: map[string]int{},
+		Service: service, Problems: problems, Slots: definition.Slots(&s.Status),
+		object: s, attachments: attachments, members: definition.Members(&s.Status), slotOf: map[string]int{},
 	}
-	addresses := spec.SlotAddresses(&s.Status, service.Port)
+	addresses := definition.SlotAddresses(&s.Status, service.Port)
 	for i, address := range addresses {
 		if address != "" {
 			state.slotOf[address] = i
@@ -50,7 +50,7 @@ func (s *State) poolOf(members []nfs.Backend, slots []assign.Slot, stable string
 	status := s.object.Status
 	status.Backend = stable
 	pool := assign.NewPool()
-	pool.SetBackends(s.Service.Slack, members, spec.Addresses(s.Service.Exposure, &status, members, slots, s.Service.Port))
+	pool.SetBackends(s.Service.Slack, members, definition.Addresses(s.Service.Exposure, &status, members, slots, s.Service.Port))
 	for _, a := range s.attachments {
 		pool.Record(a)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -102,18 +102,18 @@ func checkMeaning(t must.TB, d Definition, value, normal string) (isAsked bool) 
 
 // checkNetwork writes a network into the annotation of a pod, and reads the network again.
 func checkNetwork(t must.TB, value string) {
-	network, err := storage.ParseNetwork(value)
+	network, err := multus.ParseNetwork(value)
 	must.Do(t, err)
-	again, err := storage.ParseNetwork(network.String())
+	again, err := multus.ParseNetwork(network.String())
 	must.Do(t, err)
 	must.Equal(t, again, network, "%q parsed again", value)
-	a := storage.Attachment{Network: network, Interface: longhorn.Profile().StorageInterface}
+	a := multus.Attachment{Network: network, Interface: longhorn.DefaultNames().StorageInterface}
 	if network.IsZero() {
-		a = storage.Attachment{}
+		a = multus.Attachment{}
 	}
-	annotation, err := storage.AddNetwork("", "pod-ns", a)
+	annotation, err := multus.AddNetwork("", "pod-ns", a)
 	must.Do(t, err)
-	requested, err := storage.ManagedAttachment(annotation, "pod-ns", longhorn.Profile().Interfaces())
+	requested, err := multus.ManagedAttachment(annotation, "pod-ns", longhorn.DefaultNames().Interfaces())
 	must.Do(t, err)
 	must.Equal(t, requested, a, "request of a pod for %q", value)
 }

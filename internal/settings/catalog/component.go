@@ -27,7 +27,7 @@ const (
 	Tolerations       Trait = "tolerations"           // TolerationsTrait
 	NodeSelector      Trait = "nodeSelector"          // NodeSelectorTrait
 	PriorityClassName Trait = "priorityClassName"     // name, or ""
-	StorageAttachment Trait = "storageNetwork"        // storage.Attachment.String
+	StorageAttachment Trait = "storageNetwork"        // multus.Attachment.String
 	CPURequest        Trait = "cpuRequest"            // CPUTrait
 	LivenessTimeout   Trait = "livenessProbeTimeout"  // seconds: 10
 	LogPathTrait      Trait = "logPath"               // LogDirectoryTrait

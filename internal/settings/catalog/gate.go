@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // BlockerKind is the kind of a Blocker.
@@ -55,7 +55,7 @@ type Blocker struct {
 }
 
 // AttachedVolume blocks what needs the volume detached. The noun is empty for an RWX volume.
-func AttachedVolume(v storage.Volume, noun string) Blocker {
+func AttachedVolume(v rwx.Volume, noun string) Blocker {
 	return Blocker{
 		Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Owners: v.Owners, Noun: noun,
 		Message: cmp.Or(noun, RWXVolume) + " is attached: stop the workloads that use it, so that it is detached",
@@ -64,7 +64,7 @@ func AttachedVolume(v storage.Volume, noun string) Blocker {
 
 // SharedVolumeGate returns the attached non-migratable RWX volumes, which block the network of shared volumes.
 // The open gate authorises restarts of client pods and creation of server pods, but no restart of instance managers.
-func SharedVolumeGate(volumes []storage.Volume) []Blocker {
+func SharedVolumeGate(volumes []rwx.Volume) []Blocker {
 	var blockers []Blocker
 	for _, v := range volumes {
 		if v.Shared && v.Attached {
@@ -77,7 +77,7 @@ func SharedVolumeGate(volumes []storage.Volume) []Blocker {
 
 // BusyNodes are the attached shared volumes by node: a restart of the client pod there could hurt a mount.
 // everywhere has the attached volumes without known nodes.
-func BusyNodes(volumes []storage.Volume) (nodes map[string][]string, everywhere []string) {
+func BusyNodes(volumes []rwx.Volume) (nodes map[string][]string, everywhere []string) {
 	nodes = map[string][]string{}
 	for _, v := range volumes {
 		if !v.Shared || !v.Attached {

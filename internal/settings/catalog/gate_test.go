@@ -5,18 +5,18 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // Migratable and RWO volumes are not Shared: package cluster tests that.
 func TestSharedVolumeGate(t *testing.T) {
 	const stop = "RWX volume is attached: stop the workloads that use it, so that it is detached"
-	detached, attached := storage.Volume{Name: "pvc-b", Shared: true}, storage.Volume{Name: "pvc-c", Shared: true, Attached: true}
-	inUse := storage.Volume{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}
-	exclusive := storage.Volume{Name: "pvc-d", Attached: true, Nodes: []string{"node-1"}}
-	must.Equal(t, SharedVolumeGate([]storage.Volume{detached, exclusive}), nil)
-	must.Equal(t, SharedVolumeGate([]storage.Volume{attached, detached, inUse, exclusive}), []Blocker{
+	detached, attached := rwx.Volume{Name: "pvc-b", Shared: true}, rwx.Volume{Name: "pvc-c", Shared: true, Attached: true}
+	inUse := rwx.Volume{Name: "pvc-a", Shared: true, Attached: true, Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}}
+	exclusive := rwx.Volume{Name: "pvc-d", Attached: true, Nodes: []string{"node-1"}}
+	must.Equal(t, SharedVolumeGate([]rwx.Volume{detached, exclusive}), nil)
+	must.Equal(t, SharedVolumeGate([]rwx.Volume{attached, detached, inUse, exclusive}), []Blocker{
 		{Kind: BlockedByVolume, Name: "pvc-a", Nodes: []string{"node-1"}, Workloads: []string{"default/web-0"}, Message: stop},
 		{Kind: BlockedByVolume, Name: "pvc-c", Message: stop},
 	})

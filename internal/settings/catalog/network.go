@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // The settings that choose the network of shared volumes. Source: Longhorn's proposal
@@ -31,7 +31,7 @@ func (d Definition) Allowed() string {
 func networkFamily() []Definition {
 	return []Definition{
 		{
-			Name: StorageNetwork, Normalize: normalizeNetwork, Form: storage.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
+			Name: StorageNetwork, Normalize: normalizeNetwork, Form: multus.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.3", DangerZone: true, Gate: AllVolumesDetached,
 			Trait: StorageAttachment, Wants: wants(onStorageNetwork, storageAttachment),
 			Affects: "instance-manager and backing-image-manager pods; with " + string(StorageNetworkForRWX) + ", also " + affectsSharedVolumesOnly,
 		},
@@ -41,7 +41,7 @@ func networkFamily() []Definition {
 			Affects: affectsSharedVolumesOnly,
 		},
 		{
-			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, Form: storage.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.11",
+			Name: EndpointNetworkForRWX, Normalize: normalizeNetwork, Form: multus.ErrNotANetwork.Error(), NamesNetwork: true, Since: "1.11",
 			ByFairlead: true, DangerZone: true, Gate: SharedVolumesDetached,
 			Affects: affectsSharedVolumesOnly,
 		},
@@ -60,8 +60,8 @@ func ChooseSharedNetwork() []Definition {
 }
 
 // NetworkProblem says why pods on the network that the setting names do not start; "" if nothing is known against it.
-func (d Definition) NetworkProblem(value string, networks map[storage.Network]bool) string {
-	n, err := storage.ParseNetwork(value)
+func (d Definition) NetworkProblem(value string, networks map[multus.Network]bool) string {
+	n, err := multus.ParseNetwork(value)
 	if !d.NamesNetwork || err != nil {
 		return ""
 	}
@@ -70,7 +70,7 @@ func (d Definition) NetworkProblem(value string, networks map[storage.Network]bo
 
 // NetworkProblem says why pods on a network do not start; "" if nothing is known against it. The networks that exist are true,
 // or false if CNI can't read their config; nil is unknown.
-func NetworkProblem(n storage.Network, networks map[storage.Network]bool) string {
+func NetworkProblem(n multus.Network, networks map[multus.Network]bool) string {
 	usable, there := networks[n]
 	switch {
 	case networks == nil || n.IsZero() || usable:
@@ -82,19 +82,19 @@ func NetworkProblem(n storage.Network, networks map[storage.Network]bool) string
 }
 
 // NoNetwork blocks what needs pods on a network with a problem.
-func NoNetwork(n storage.Network, networks map[storage.Network]bool) Blocker {
+func NoNetwork(n multus.Network, networks map[multus.Network]bool) Blocker {
 	return Blocker{Kind: BlockedByNetwork, Name: n.String(), Message: NetworkProblem(n, networks) + ", or choose another network"}
 }
 
 func normalizeNetwork(value string) (string, error) {
-	network, err := storage.ParseNetwork(value)
+	network, err := multus.ParseNetwork(value)
 	return network.String(), err
 }
 
 // storageAttachment is the trait of instance managers and backing-image managers, see Attachment.String.
 func storageAttachment(value string) (string, error) {
-	network, err := storage.ParseNetwork(value)
-	return attachment(network, longhorn.Profile().StorageInterface).String(), err
+	network, err := multus.ParseNetwork(value)
+	return attachment(network, longhorn.DefaultNames().StorageInterface).String(), err
 }
 
 // ErrInvalidValue is returned if a value in effect is malformed.
@@ -104,14 +104,14 @@ var ErrInvalidValue = errors.New("invalid value")
 // else storage-network if storage-network-for-rwx-volume-enabled is on, else the cluster network.
 //
 // The error is ErrInvalidValue with the name of the setting. Values from before Fairlead's webhooks may be malformed.
-func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, error) {
-	named := func(name Name) (text string, network storage.Network, err error) {
+func SharedVolumeNetwork(values Values, p longhorn.Names) (multus.Attachment, error) {
+	named := func(name Name) (text string, network multus.Network, err error) {
 		d, _ := Lookup(string(name))
 		if text, err = values.Normal(d); err != nil {
 			return "", network, fmt.Errorf("%w of setting %s: %w", ErrInvalidValue, name, err)
 		}
 		if d.NamesNetwork {
-			network, err = storage.ParseNetwork(text)
+			network, err = multus.ParseNetwork(text)
 		}
 		return text, network, err
 	}
@@ -121,16 +121,16 @@ func SharedVolumeNetwork(values Values, p storage.Profile) (storage.Attachment, 
 	}
 	enabled, _, err := named(StorageNetworkForRWX)
 	if err != nil || enabled != "true" {
-		return storage.Attachment{}, err
+		return multus.Attachment{}, err
 	}
 	_, network, err := named(StorageNetwork)
 	return attachment(network, p.StorageInterface), err
 }
 
 // attachment is zero for the cluster network.
-func attachment(n storage.Network, networkInterface string) storage.Attachment {
+func attachment(n multus.Network, networkInterface string) multus.Attachment {
 	if n.IsZero() {
-		return storage.Attachment{}
+		return multus.Attachment{}
 	}
-	return storage.Attachment{Network: n, Interface: networkInterface}
+	return multus.Attachment{Network: n, Interface: networkInterface}
 }

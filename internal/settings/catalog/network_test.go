@@ -5,35 +5,35 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // storage-network and the network of RWX volumes, by the two settings that choose the latter.
 // storage-network-for-rwx-volume-enabled can only choose the storage network.
 func TestNetworkMatrix(t *testing.T) {
-	storageNetwork := func(name string) storage.Attachment {
-		return storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: name}, Interface: "lhnet1"}
+	storageNetwork := func(name string) multus.Attachment {
+		return multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: name}, Interface: "lhnet1"}
 	}
-	endpointNetwork := func(name string) storage.Attachment {
-		return storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: name}, Interface: "lhnet2"}
+	endpointNetwork := func(name string) multus.Attachment {
+		return multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: name}, Interface: "lhnet2"}
 	}
 	for name, test := range map[string]struct {
 		values map[Name]string
-		want   storage.Attachment
+		want   multus.Attachment
 	}{
 		"storage network for both":       {map[Name]string{StorageNetwork: "kube-system/n1", StorageNetworkForRWX: "true"}, storageNetwork("n1")},
 		"same network as endpoint":       {map[Name]string{StorageNetwork: "kube-system/n1", EndpointNetworkForRWX: "kube-system/n1"}, endpointNetwork("n1")},
 		"endpoint network only":          {map[Name]string{EndpointNetworkForRWX: "kube-system/n1"}, endpointNetwork("n1")},
 		"two networks":                   {map[Name]string{StorageNetwork: "kube-system/n1", EndpointNetworkForRWX: "kube-system/n2"}, endpointNetwork("n2")},
 		"endpoint wins over switch":      {map[Name]string{StorageNetwork: "kube-system/n1", StorageNetworkForRWX: "true", EndpointNetworkForRWX: "kube-system/n2"}, endpointNetwork("n2")},
-		"switch off":                     {map[Name]string{StorageNetwork: "kube-system/n1", StorageNetworkForRWX: "false"}, storage.Attachment{}},
-		"switch off by default":          {map[Name]string{StorageNetwork: "kube-system/n1"}, storage.Attachment{}},
-		"no settings":                    {nil, storage.Attachment{}},
-		"switch on without network":      {map[Name]string{StorageNetworkForRWX: "true"}, storage.Attachment{}},
+		"switch off":                     {map[Name]string{StorageNetwork: "kube-system/n1", StorageNetworkForRWX: "false"}, multus.Attachment{}},
+		"switch off by default":          {map[Name]string{StorageNetwork: "kube-system/n1"}, multus.Attachment{}},
+		"no settings":                    {nil, multus.Attachment{}},
+		"switch on without network":      {map[Name]string{StorageNetworkForRWX: "true"}, multus.Attachment{}},
 		"spaces":                         {map[Name]string{StorageNetwork: " kube-system/n1 ", StorageNetworkForRWX: " true "}, storageNetwork("n1")},
-		"invalid storage network unused": {map[Name]string{StorageNetwork: "nad"}, storage.Attachment{}},
+		"invalid storage network unused": {map[Name]string{StorageNetwork: "nad"}, multus.Attachment{}},
 		"invalid switch unused":          {map[Name]string{StorageNetworkForRWX: "yes", EndpointNetworkForRWX: "kube-system/n1"}, endpointNetwork("n1")},
 		"both invalid and unused":        {map[Name]string{StorageNetwork: "nad", StorageNetworkForRWX: "yes", EndpointNetworkForRWX: "kube-system/n1"}, endpointNetwork("n1")},
 	} {
@@ -43,7 +43,7 @@ func TestNetworkMatrix(t *testing.T) {
 				system = map[Name]string{StorageNetwork: own[StorageNetwork]}
 			}
 			delete(own, StorageNetwork)
-			got, err := SharedVolumeNetwork(Resolve(own, system, "longhorn"), longhorn.Profile())
+			got, err := SharedVolumeNetwork(Resolve(own, system, "longhorn"), longhorn.DefaultNames())
 			must.Check(t, err == nil && got == test.want, "%s, set in %s: got %q, %v; want %q", name, source, got, err, test.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestSharedVolumeNetworkNamesTheInvalidSetting(t *testing.T) {
 		`storage-network-for-rwx-volume-enabled: value "yes" must be "true" or "false"`:                                             {StorageNetworkForRWX: "yes"},
 		`storage-network: value "nad" must be <namespace>/<NetworkAttachmentDefinition>`:                                            {StorageNetwork: "nad", StorageNetworkForRWX: "true"},
 	} {
-		got, err := SharedVolumeNetwork(Resolve(nil, values, "longhorn"), longhorn.Profile())
+		got, err := SharedVolumeNetwork(Resolve(nil, values, "longhorn"), longhorn.DefaultNames())
 		must.Check(t, errors.Is(err, ErrInvalidValue) && err.Error() == "invalid value of setting "+want && got.IsZero(), "got %q, %v; want %s", got, err, want)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -27,7 +27,7 @@ func TestKindValues(t *testing.T) {
 func TestEveryKindCanBeBlacklisted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		group := rapid.StringMatching(`([a-z]([a-z0-9-]{0,8}[a-z0-9])?(\.[a-z]{2,5})?)?`).Draw(t, "group")
-		owner := storage.Owner{APIVersion: "v1", Kind: rapid.StringMatching(`[A-Z][A-Za-z0-9]{0,10}`).Draw(t, "kind")}
+		owner := rwx.Owner{APIVersion: "v1", Kind: rapid.StringMatching(`[A-Z][A-Za-z0-9]{0,10}`).Draw(t, "kind")}
 		if group != "" {
 			owner.APIVersion = group + "/" + rapid.SampledFrom([]string{"v1", "v1alpha2"}).Draw(t, "version")
 		}

@@ -3,12 +3,12 @@ package rollout
 import (
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 func TestAdopt(t *testing.T) {
-	volumes := []storage.Attachment{storage.VolumeAttachment(netTwo.Network)}
+	volumes := []multus.Attachment{multus.VolumeAttachment(netTwo.Network)}
 	for name, test := range map[string]struct {
 		change func(*Rollout)
 		want   Record

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // rollClients moves the template and every client pod to the recorded network.
-func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ Step) {
+func (r Rollout) rollClients(s Step, outdated []rwx.Client) (done bool, _ Step) {
 	if blockers := r.daemonSetBlockers(); len(blockers) > 0 {
 		return false, s.wait(PhaseWaiting, blockers)
 	}
@@ -49,7 +50,7 @@ func (r Rollout) rollClients(s Step, outdated []storage.Client) (done bool, _ St
 	}
 	if len(outdated) > 0 {
 		if len(blocked) == 0 {
-			blocked = r.unready(storage.Attachment{}) // unready clients use up maxUnavailable
+			blocked = r.unready(multus.Attachment{}) // unready clients use up maxUnavailable
 		}
 		if s.Blockers = blocked; len(blocked) > 0 {
 			s.Message += "; " + catalog.Short(blocked)
@@ -116,8 +117,8 @@ func (r Rollout) clientProgress(s Step) string {
 // of an older template count too: the DaemonSet would restart them when its strategy is restored, in
 // spite of attached volumes. Where no pod shows the template's revision, those that lack a network restart first, and then
 // show it. A superfluous per-volume network does no harm.
-func (r Rollout) outdated() []storage.Client {
-	var lacking, older []storage.Client
+func (r Rollout) outdated() []rwx.Client {
+	var lacking, older []rwx.Client
 	for _, c := range r.Clients {
 		switch {
 		case !c.IsOn(r.Record.Clients) || len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0:
@@ -130,7 +131,7 @@ func (r Rollout) outdated() []storage.Client {
 	if r.DaemonSet.Revision != "" || len(lacking) == 0 {
 		pods = append(pods, older...)
 	}
-	slices.SortFunc(pods, func(a, b storage.Client) int { return strings.Compare(a.Node+a.Pod, b.Node+b.Pod) })
+	slices.SortFunc(pods, func(a, b rwx.Client) int { return strings.Compare(a.Node+a.Pod, b.Node+b.Pod) })
 	return pods
 }
 
@@ -139,7 +140,7 @@ func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)
 // restartable returns the outdated pod that may restart now, and the blockers of the others. Pods
 // restart one at a time, each after a live read of attachments. A pod on a node with an attached RWX
 // volume never restarts.
-func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, blocked []catalog.Blocker) {
+func (r Rollout) restartable(outdated []rwx.Client) (free []rwx.Client, blocked []catalog.Blocker) {
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
 	for _, c := range r.Clients {
@@ -167,7 +168,7 @@ func (r Rollout) restartable(outdated []storage.Client) (free []storage.Client, 
 }
 
 // restartBlockers returns what keeps one outdated pod from restarting. The volumes are attached to its node.
-func (r Rollout) restartBlockers(c storage.Client, volumes []string) (blockers []catalog.Blocker) {
+func (r Rollout) restartBlockers(c rwx.Client, volumes []string) (blockers []catalog.Blocker) {
 	block := func(why string) []catalog.Blocker {
 		return []catalog.Blocker{{Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node}, Message: fmt.Sprintf("CSI plugin pod %s on %s %s", c.Pod, c.Node, why)}}
 	}
@@ -209,7 +210,7 @@ func (r Rollout) usesNoNetwork() bool {
 // the template, or a pod was created while the webhooks were down.
 func (r Rollout) clientsAstray() bool {
 	return r.DaemonSet.Found && !r.DaemonSet.IsOn(r.Record.Servers) ||
-		slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.Terminating && !c.IsOn(r.Record.Servers) })
+		slices.ContainsFunc(r.Clients, func(c rwx.Client) bool { return !c.Terminating && !c.IsOn(r.Record.Servers) })
 }
 
 // compactByName merges blockers with the same name, with the nodes of all.
@@ -229,9 +230,9 @@ func compactByName(blockers []catalog.Blocker) []catalog.Blocker {
 }
 
 // unready returns the clients that are down or missing, or have no address on the network.
-func (r Rollout) unready(network storage.Attachment) []catalog.Blocker {
+func (r Rollout) unready(network multus.Attachment) []catalog.Blocker {
 	var blockers []catalog.Blocker
-	wait := func(c storage.Client, why string) {
+	wait := func(c rwx.Client, why string) {
 		blockers = append(blockers, catalog.Blocker{
 			Kind: catalog.BlockedByClient, Name: c.Pod, Nodes: []string{c.Node},
 			Message: fmt.Sprintf("CSI plugin pod %s %s", strings.TrimSuffix(c.Pod+" on "+c.Node, " on "), why),

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Record is the durable record of the two halves.
@@ -18,15 +19,15 @@ type Record struct {
 	// not clients are on a network.
 	MountsInClients bool
 	// Clients is the network of client pods.
-	Clients storage.Attachment
+	Clients multus.Attachment
 	// Servers is the network of new Services and server pods.
-	Servers storage.Attachment
+	Servers multus.Attachment
 	// ServersSince is when Servers or VolumeServers was last changed.
 	ServersSince time.Time
 	// VolumeClients are the per-volume networks of client pods, sorted.
-	VolumeClients []storage.Attachment
+	VolumeClients []multus.Attachment
 	// VolumeServers are those that new Services and server pods may use, sorted.
-	VolumeServers []storage.Attachment
+	VolumeServers []multus.Attachment
 	// Replacing is the Service that was deleted, or is about to be, to be recreated; "" is none.
 	Replacing string
 	// Refused writes are not tried now.
@@ -40,7 +41,7 @@ const DefaultSettle = 65 * time.Second
 // Rollout is the input of a decision about the next step.
 type Rollout struct {
 	// Desired network, from SharedVolumeNetwork.
-	Desired storage.Attachment
+	Desired multus.Attachment
 	// Invalid is why Desired is not known: a value is malformed.
 	Invalid error
 	Record  Record
@@ -48,17 +49,17 @@ type Rollout struct {
 	Policy
 
 	DaemonSet DaemonSet
-	Clients   []storage.Client
-	Volumes   []storage.Volume
-	Services  []storage.Service
-	Servers   []storage.Server
+	Clients   []rwx.Client
+	Volumes   []rwx.Volume
+	Services  []rwx.Service
+	Servers   []rwx.Server
 
 	// MountsFromHost, of the profile: without a default network, clients reach no per-volume network.
 	MountsFromHost bool
 	// ClassNetworks are the networks of StorageClasses.
-	ClassNetworks []storage.Network
+	ClassNetworks []multus.Network
 	// Networks that exist, false if CNI can't read their config; nil is unknown. Without Multus there are none.
-	Networks map[storage.Network]bool
+	Networks map[multus.Network]bool
 	// Unlisted is why Networks could not be listed, or "".
 	Unlisted string
 
@@ -89,7 +90,7 @@ const (
 )
 
 // exists reports whether pods can start on a network: it exists, and CNI can read its config; true if unknown.
-func (r Rollout) exists(n storage.Network) bool {
+func (r Rollout) exists(n multus.Network) bool {
 	return r.Networks == nil || n.IsZero() || r.Networks[n]
 }
 
@@ -98,11 +99,11 @@ type DaemonSet struct {
 	Name  string
 	Found bool
 	// Network of its template on the profile's interfaces: the first of Networks.
-	Network storage.Attachment
+	Network multus.Attachment
 	// Networks are all networks of its template on these interfaces.
-	Networks []storage.Attachment
+	Networks []multus.Attachment
 	// VolumeNetworks of its template, sorted.
-	VolumeNetworks []storage.Attachment
+	VolumeNetworks []multus.Attachment
 	// Unreadable: the template's networks annotation can't be read.
 	Unreadable  bool
 	HostNetwork bool
@@ -121,23 +122,23 @@ type DaemonSet struct {
 }
 
 // IsOn reports whether the template requests the attachment.
-func (d DaemonSet) IsOn(a storage.Attachment) bool {
-	return storage.IsOn(d.Network, d.Networks, a)
+func (d DaemonSet) IsOn(a multus.Attachment) bool {
+	return rwx.IsOn(d.Network, d.Networks, a)
 }
 
 // rolloutIndex maps volume names to objects, so that the cost of a decision is linear in volumes.
 type rolloutIndex struct {
-	volumes  map[string]*storage.Volume // the first of a name
-	attached map[string]*storage.Volume
-	services map[string][]*storage.Service
+	volumes  map[string]*rwx.Volume // the first of a name
+	attached map[string]*rwx.Volume
+	services map[string][]*rwx.Service
 	served   map[string]bool
 }
 
 // indexed adds an index for one decision. The index does not follow changes of the facts.
 func (r Rollout) indexed() Rollout {
 	x := &rolloutIndex{
-		volumes: make(map[string]*storage.Volume, len(r.Volumes)), attached: make(map[string]*storage.Volume, len(r.Volumes)),
-		services: make(map[string][]*storage.Service, len(r.Services)), served: make(map[string]bool, len(r.Servers)),
+		volumes: make(map[string]*rwx.Volume, len(r.Volumes)), attached: make(map[string]*rwx.Volume, len(r.Volumes)),
+		services: make(map[string][]*rwx.Service, len(r.Services)), served: make(map[string]bool, len(r.Servers)),
 	}
 	for i := range r.Volumes {
 		v := &r.Volumes[i]
@@ -178,7 +179,7 @@ func (x *rolloutIndex) usedBy(volume string, b catalog.Blocker) catalog.Blocker 
 
 // Adopt returns the first record of a cluster. Clients are on the networks of their template, and
 // servers follow as in Observe. A wrong guess delays servers, but harms no mount.
-func Adopt(d DaemonSet, clients []storage.Client) Record {
+func Adopt(d DaemonSet, clients []rwx.Client) Record {
 	if !d.Found || d.Unreadable {
 		return Record{}
 	}

@@ -5,20 +5,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // change moves the clients to the desired network. While the change waits, it keeps the recorded network.
 func (r Rollout) change(s Step) Step {
 	if r.isAbandoned() {
-		s.Action, s.Network, s.Phase = RecordClients, storage.Attachment{}, PhaseRolling
+		s.Action, s.Network, s.Phase = RecordClients, multus.Attachment{}, PhaseRolling
 		s.Message = fmt.Sprintf("CSI plugin pods return to the cluster network: not all of them have joined %s, which the settings no longer choose", describe(r.Record.Clients))
 		return s
 	}
 	closed := Blockers(r)
 	if !r.Record.Servers.IsZero() && (len(closed) == 0 || r.Desired.IsZero()) {
-		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network")
+		return s.switchServers(multus.Attachment{}, "new servers go to the cluster network")
 	}
 	if len(closed) > 0 {
 		s = s.wait(PhaseWaiting, closed)
@@ -95,8 +96,8 @@ func (r Rollout) settlingMessage() string {
 
 // misplacedServices are Services of idle volumes that would be created elsewhere now. A cluster IP
 // cannot be changed, so they are recreated.
-func (r Rollout) misplacedServices() []storage.Service {
-	var services []storage.Service
+func (r Rollout) misplacedServices() []rwx.Service {
+	var services []rwx.Service
 	for _, service := range r.Services {
 		if !service.OptOut && !service.Fixed && r.misplaced(service) && r.isIdle(service.Volume) {
 			services = append(services, service)
@@ -105,21 +106,21 @@ func (r Rollout) misplacedServices() []storage.Service {
 	return services
 }
 
-func (r Rollout) misplaced(service storage.Service) bool {
+func (r Rollout) misplaced(service rwx.Service) bool {
 	return service.Placement(r.Record.Clients) != r.Due(service.Volume) || service.Unpublished(r.Record.Clients)
 }
 
 // misplacedByDefault are the misplaced Services that neither leave nor join a per-volume network.
-func (r Rollout) misplacedByDefault() []storage.Service {
+func (r Rollout) misplacedByDefault() []rwx.Service {
 	return slices.DeleteFunc(r.misplacedServices(), r.isByRequest)
 }
 
 // misplacedByRequest are the other misplaced Services.
-func (r Rollout) misplacedByRequest() []storage.Service {
-	return slices.DeleteFunc(r.misplacedServices(), func(s storage.Service) bool { return !r.isByRequest(s) })
+func (r Rollout) misplacedByRequest() []rwx.Service {
+	return slices.DeleteFunc(r.misplacedServices(), func(s rwx.Service) bool { return !r.isByRequest(s) })
 }
 
-func (r Rollout) isByRequest(s storage.Service) bool {
+func (r Rollout) isByRequest(s rwx.Service) bool {
 	was, due := s.Network(r.Record.Clients), r.Due(s.Volume).Network
 	return was.ForVolumes() || due.ForVolumes() || was == due && !s.Unpublished(r.Record.Clients)
 }
@@ -184,7 +185,7 @@ func Blockers(r Rollout) []catalog.Blocker {
 // first client may restart.
 func (r Rollout) outsideWindows() []catalog.Blocker {
 	closed := r.Windows.Closed(r.Now)
-	if closed == 0 || !slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return c.Ready }) {
+	if closed == 0 || !slices.ContainsFunc(r.Clients, func(c rwx.Client) bool { return c.Ready }) {
 		return nil
 	}
 	return []catalog.Blocker{WindowBlocker(r.Now, closed)}
@@ -206,9 +207,9 @@ func (r Rollout) daemonSetProblems(toNetwork bool) []catalog.Blocker {
 	case !r.DaemonSet.Found:
 		return block("does not exist: check that the storage system is installed")
 	case r.DaemonSet.OptOut:
-		return block("opts out by " + storage.OptOutAnnotation + ": remove the annotation from its template")
+		return block("opts out by " + rwx.OptOutAnnotation + ": remove the annotation from its template")
 	case r.DaemonSet.Unreadable:
-		return block("has an annotation " + storage.NetworksAnnotation + " that can't be read: correct it")
+		return block("has an annotation " + multus.NetworksAnnotation + " that can't be read: correct it")
 	case r.DaemonSet.HostNetwork && toNetwork:
 		return block("is on the host network, where Multus adds no interface: set hostNetwork to false")
 	}

@@ -3,8 +3,10 @@ package rollout
 import (
 	"fmt"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // MountPlace returns where the storage system's clients mount RWX volumes now, by its own settings,
@@ -13,9 +15,9 @@ import (
 // Source: longhorn-manager v1.7.0 to v1.12.0, csi/node_server.go:
 // requireHostNamespaceMounter chooses the namespace. By restageRequired, each pod has its own mount
 // while storage-network has a value.
-func MountPlace(system map[catalog.Name]string, p storage.Profile) storage.MountPlace {
+func MountPlace(system map[catalog.Name]string, p longhorn.Names) rwx.MountPlace {
 	if !p.MountsFromHost {
-		return storage.InClient
+		return rwx.InClient
 	}
 	storageNetwork := system[catalog.StorageNetwork] != ""
 	inClient, known := false, false
@@ -29,17 +31,17 @@ func MountPlace(system map[catalog.Name]string, p storage.Profile) storage.Mount
 	case !known:
 		return ""
 	case !inClient:
-		return storage.InHost
+		return rwx.InHost
 	case !storageNetwork:
-		return storage.InEither
+		return rwx.InEither
 	}
-	return storage.InClient
+	return rwx.InClient
 }
 
 // MountsMiss reports whether new mounts cannot reach the server of a headless Service: the server is
 // on a network, and mounts use the node's network.
-func MountsMiss(service *storage.Service, clients storage.Attachment, place storage.MountPlace) bool {
-	return place == storage.InHost && !service.Network(clients).IsZero()
+func MountsMiss(service *rwx.Service, clients multus.Attachment, place rwx.MountPlace) bool {
+	return place == rwx.InHost && !service.Network(clients).IsZero()
 }
 
 // HoldsApplied says why the storage system's setting of the network for RWX volumes must not be
@@ -50,7 +52,7 @@ func MountsMiss(service *storage.Service, clients storage.Attachment, place stor
 //
 // Source: longhorn-manager v1.7.2 and v1.12.0 controller/share_manager_controller.go,
 // canCleanupService.
-func HoldsApplied(value storage.Attachment, record Record, services []storage.Service, volumes []storage.Volume) string {
+func HoldsApplied(value multus.Attachment, record Record, services []rwx.Service, volumes []rwx.Volume) string {
 	if value.IsZero() || record.Unknown {
 		return ""
 	}

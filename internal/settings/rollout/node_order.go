@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // NodeTurn is a node whose client must restart, and the volumes that block the restart.
@@ -22,7 +22,7 @@ func NodeOrder(r Rollout) []NodeTurn {
 	if !begun && r.Gate != GateNode {
 		return nil
 	}
-	on, everywhere := map[string][]storage.Volume{}, []storage.Volume{}
+	on, everywhere := map[string][]rwx.Volume{}, []rwx.Volume{}
 	for _, v := range r.Volumes {
 		if !v.Shared || !v.Attached {
 			continue

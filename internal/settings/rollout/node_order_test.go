@@ -4,7 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -17,7 +18,7 @@ func TestNodeOrder(t *testing.T) {
 		big.Workloads, small.Workloads = []string{"default/web-1", "default/web-0"}, []string{"default/db-0"}
 		detached := attached("pvc-c", "node-3")
 		detached.Attached = false
-		r.Volumes = []storage.Volume{big, small, detached, {Name: "rwo", Attached: true, Nodes: []string{"node-3"}}}
+		r.Volumes = []rwx.Volume{big, small, detached, {Name: "rwo", Attached: true, Nodes: []string{"node-3"}}}
 		return r
 	}
 	for name, test := range map[string]struct {
@@ -33,7 +34,7 @@ func TestNodeOrder(t *testing.T) {
 		must.Check(t, reflect.DeepEqual(got, test.want), "%s:\ngot  %+v\nwant %+v", name, got, test.want)
 	}
 	everywhere := busy(GateNode)
-	everywhere.Volumes = []storage.Volume{attached("pvc-b"), attached("pvc-a", "node-1")}
+	everywhere.Volumes = []rwx.Volume{attached("pvc-b"), attached("pvc-a", "node-1")}
 	for i := range everywhere.Volumes {
 		everywhere.Volumes[i].Workloads = []string{"default/web-0"}
 	}
@@ -46,7 +47,7 @@ func TestNodeOrder(t *testing.T) {
 
 	// Taken back: the template is of the network, and no client has joined it.
 	back := enabling()
-	back.Desired, back.Gate, back.DaemonSet.Paused = storage.Attachment{}, GateNode, true
+	back.Desired, back.Gate, back.DaemonSet.Paused = multus.Attachment{}, GateNode, true
 	for i := range back.Clients {
 		back.Clients[i].Revision = "of before"
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // OutOfLine is an object that differs from the record, with what its correction waits for.
@@ -34,7 +35,7 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 				"does not ask for %s; restarted when no RWX volume is attached on %s", networkNames(lacks), c.Node)})
 		}
 	}
-	services := map[string]storage.Service{}
+	services := map[string]rwx.Service{}
 	for _, s := range r.Services {
 		services[s.Volume] = s
 		is, due := s.Placement(r.Record.Clients), r.Due(s.Volume)
@@ -64,15 +65,15 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 }
 
 // waitsFor says what the recreation of a Service waits for.
-func (r Rollout) waitsFor(s storage.Service) string {
+func (r Rollout) waitsFor(s rwx.Service) string {
 	switch {
 	case s.Fixed:
 		return "left alone, since it is not of type ClusterIP"
 	case s.OptOut:
-		return "left alone, since it opts out by " + storage.OptOutAnnotation
+		return "left alone, since it opts out by " + rwx.OptOutAnnotation
 	}
 	if v, attached := r.lookup().attached[s.Volume]; attached {
-		return "recreated when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]storage.Volume{*v}))
+		return "recreated when the volume is detached: " + catalog.Detail(catalog.SharedVolumeGate([]rwx.Volume{*v}))
 	}
 	if r.lookup().served[s.Volume] {
 		return "recreated when its server pod is gone"
@@ -80,7 +81,7 @@ func (r Rollout) waitsFor(s storage.Service) string {
 	return "recreated when the roll-out comes to it"
 }
 
-func describe(a storage.Attachment) string {
+func describe(a multus.Attachment) string {
 	if a.IsZero() {
 		return "the cluster network"
 	}

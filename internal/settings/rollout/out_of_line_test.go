@@ -3,8 +3,9 @@ package rollout
 import (
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -21,7 +22,7 @@ func TestFindOutOfLine(t *testing.T) {
 	}
 	const whenServerIsGone, inTurn = "recreated when its server pod is gone", "recreated when the roll-out comes to it"
 	lostServer := OutOfLine{catalog.BlockedByServer, "share-manager-v", "asks for the cluster network, but its Service uses " + one + "; restarted when no started workload uses volume v"}
-	objects := func(services []storage.Service, servers ...storage.Server) func(*Rollout) {
+	objects := func(services []rwx.Service, servers ...rwx.Server) func(*Rollout) {
 		return func(r *Rollout) { r.Services, r.Servers = services, servers }
 	}
 	for name, test := range map[string]struct {
@@ -29,22 +30,22 @@ func TestFindOutOfLine(t *testing.T) {
 		want   []OutOfLine
 	}{
 		"settled":                    {func(*Rollout) {}, nil},
-		"settled with a volume":      {objects([]storage.Service{service("v", netOne)}, server("v", netOne)), nil},
+		"settled with a volume":      {objects([]rwx.Service{service("v", netOne)}, server("v", netOne)), nil},
 		"client without the network": {func(r *Rollout) { r.Clients[1].Network = clusterNet }, []OutOfLine{asks("node-2", "the cluster network")}},
 		"client on another network":  {func(r *Rollout) { r.Clients[0].Network = netTwo }, []OutOfLine{asks("node-1", two)}},
 		"template, clients and servers on two networks": {func(r *Rollout) {
 			putOnBoth(r)
-			objects([]storage.Service{service("v", netOne)}, server("v", netTwo))(r)
+			objects([]rwx.Service{service("v", netOne)}, server("v", netTwo))(r)
 			r.Servers[0].Networks = r.DaemonSet.Networks
 		}, nil},
-		"client without a per-volume network": {func(r *Rollout) { r.Record.VolumeClients = []storage.Attachment{netX} }, []OutOfLine{lacks("node-1"), lacks("node-2")}},
+		"client without a per-volume network": {func(r *Rollout) { r.Record.VolumeClients = []multus.Attachment{netX} }, []OutOfLine{lacks("node-1"), lacks("node-2")}},
 		"headless Service without a network": {func(r *Rollout) {
 			r.Record = Record{}
 			r.Clients = nil
-			r.Services = []storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}
+			r.Services = []rwx.Service{{Name: "v", Volume: "v", ClusterIP: rwx.ClusterIPNone}}
 		}, []OutOfLine{{catalog.BlockedByService, "v", "is headless, and no network is applied: nothing is published for it; " + inTurn}}},
 		"Service with another address": {func(r *Rollout) {
-			r.Volumes, r.Services = []storage.Volume{{Name: "v", Shared: true, Request: storage.Request{Identity: storage.Identity{Addresses: "10.0.0.9"}}}}, []storage.Service{service("v", netOne)}
+			r.Volumes, r.Services = []rwx.Volume{{Name: "v", Shared: true, Request: rwx.Request{Identity: multus.Identity{Addresses: "10.0.0.9"}}}}, []rwx.Service{service("v", netOne)}
 		}, []OutOfLine{{catalog.BlockedByService, "v", "still has other addresses than its volume asks for; " + inTurn}}},
 		"server on the network without a Service": {objects(nil, server("v", netOne)), nil},
 		"terminating client":                      {func(r *Rollout) { r.Clients[1].Network, r.Clients[1].Terminating = clusterNet, true }, nil},
@@ -52,37 +53,37 @@ func TestFindOutOfLine(t *testing.T) {
 		"Service of an attached volume": {func(r *Rollout) {
 			v := attached("v", "node-1", "node-2")
 			v.Workloads = []string{"default/web-0"}
-			r.Services, r.Volumes = []storage.Service{service("v", clusterNet)}, []storage.Volume{attached("w", "node-1"), v}
+			r.Services, r.Volumes = []rwx.Service{service("v", clusterNet)}, []rwx.Volume{attached("w", "node-1"), v}
 		}, []OutOfLine{onCluster("v", "recreated when the volume is detached: v (node-1, node-2, pod default/web-0)")}},
 		"Service of a detached volume with a server": {func(r *Rollout) {
-			objects([]storage.Service{service("v", clusterNet)}, server("v", clusterNet))(r)
-			r.Volumes = []storage.Volume{{Name: "v", Shared: true}}
+			objects([]rwx.Service{service("v", clusterNet)}, server("v", clusterNet))(r)
+			r.Volumes = []rwx.Volume{{Name: "v", Shared: true}}
 		}, []OutOfLine{onCluster("v", whenServerIsGone)}},
 		"Service that can't be headless": {func(r *Rollout) {
-			r.Services = []storage.Service{service("v", clusterNet)}
+			r.Services = []rwx.Service{service("v", clusterNet)}
 			r.Services[0].Fixed = true
 		}, []OutOfLine{onCluster("v", "left alone, since it is not of type ClusterIP")}},
 		"Service that opts out": {func(r *Rollout) {
-			r.Services = []storage.Service{service("v", clusterNet)}
+			r.Services = []rwx.Service{service("v", clusterNet)}
 			r.Services[0].OptOut = true
 		}, []OutOfLine{onCluster("v", "left alone, since it opts out by fairlead.io/opt-out")}},
-		"Service that is still on the network": {func(r *Rollout) { r.Record.Servers, r.Services = clusterNet, []storage.Service{service("v", netOne)} },
+		"Service that is still on the network": {func(r *Rollout) { r.Record.Servers, r.Services = clusterNet, []rwx.Service{service("v", netOne)} },
 			[]OutOfLine{{catalog.BlockedByService, "v", "still uses " + one + " instead of the cluster network; " + inTurn}}},
 		"headless Service of the storage system follows clients": {
-			objects([]storage.Service{{Name: "v", Volume: "v", ClusterIP: storage.ClusterIPNone}}, server("v", netOne)), nil},
-		"server off the network of its Service": {objects([]storage.Service{service("v", netOne)}, server("v", clusterNet)), []OutOfLine{lostServer}},
+			objects([]rwx.Service{{Name: "v", Volume: "v", ClusterIP: rwx.ClusterIPNone}}, server("v", netOne)), nil},
+		"server off the network of its Service": {objects([]rwx.Service{service("v", netOne)}, server("v", clusterNet)), []OutOfLine{lostServer}},
 		"terminating server": {func(r *Rollout) {
-			objects([]storage.Service{service("v", netOne)}, server("v", clusterNet))(r)
+			objects([]rwx.Service{service("v", netOne)}, server("v", clusterNet))(r)
 			r.Servers[0].Terminating = true
 		}, nil},
-		"server on a network whose Service has a cluster IP": {objects([]storage.Service{service("v", clusterNet)}, server("v", netOne)),
+		"server on a network whose Service has a cluster IP": {objects([]rwx.Service{service("v", clusterNet)}, server("v", netOne)),
 			[]OutOfLine{{catalog.BlockedByServer, "share-manager-v", "asks for " + one + ", but its Service uses the cluster network; left as it is until the volume is detached"}, onCluster("v", whenServerIsGone)}},
 		"server without a Service": {objects(nil, server("v", clusterNet)), nil},
-		"several volumes": {objects([]storage.Service{service("v", netOne), service("w", clusterNet)}, server("w", clusterNet), server("v", netOne)),
+		"several volumes": {objects([]rwx.Service{service("v", netOne), service("w", clusterNet)}, server("w", clusterNet), server("v", netOne)),
 			[]OutOfLine{onCluster("w", whenServerIsGone)}},
 		"stable order": {func(r *Rollout) {
 			r.Clients[0].Network, r.Clients[1].Network = clusterNet, clusterNet
-			objects([]storage.Service{service("w", clusterNet), service("v", netOne)}, server("v", clusterNet))(r)
+			objects([]rwx.Service{service("w", clusterNet), service("v", netOne)}, server("v", clusterNet))(r)
 		}, []OutOfLine{asks("node-1", "the cluster network"), asks("node-2", "the cluster network"), lostServer, onCluster("w", inTurn)}},
 	} {
 		r := onOne()

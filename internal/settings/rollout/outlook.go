@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Outlook is how far a roll-out goes by itself: until it waits for Blockers, or is done.
@@ -65,7 +66,7 @@ func (r Rollout) withWindow(blockers []catalog.Blocker) []catalog.Blocker {
 		return b.Kind == catalog.BlockedByTime && b.Name == catalog.TimeOfWindows
 	}
 	closed := r.Windows.Closed(r.Now)
-	if closed == 0 || slices.ContainsFunc(blockers, isWindow) || !slices.ContainsFunc(r.left(), func(c storage.Client) bool { return c.Ready }) {
+	if closed == 0 || slices.ContainsFunc(blockers, isWindow) || !slices.ContainsFunc(r.left(), func(c rwx.Client) bool { return c.Ready }) {
 		return blockers
 	}
 	return append(slices.Clone(blockers), WindowBlocker(r.Now, closed))
@@ -86,7 +87,7 @@ func (r *Rollout) replaceServices() {
 		due := x.Due(s.Volume)
 		s.ClusterIP, s.Recorded, s.Identity = "assigned", due.Network, due.Identity
 		if !due.Network.IsZero() {
-			s.ClusterIP = storage.ClusterIPNone
+			s.ClusterIP = rwx.ClusterIPNone
 		}
 	}
 }
@@ -122,13 +123,13 @@ func (r Rollout) restartFree() (restarted int) {
 		}
 		restarted++
 		c.Network, c.Networks, c.VolumeNetworks, c.Revision = r.Record.Clients, nil, r.Record.VolumeClients, r.DaemonSet.Revision
-		c.NetworksReported, c.VolumeNetworksReported, c.Reported, c.Ready = []storage.Attachment{c.Network}, c.VolumeNetworks, true, true
+		c.NetworksReported, c.VolumeNetworksReported, c.Reported, c.Ready = []multus.Attachment{c.Network}, c.VolumeNetworks, true, true
 	}
 	return restarted
 }
 
 // left are the clients that restart before the roll-out is complete.
-func (r Rollout) left() []storage.Client {
+func (r Rollout) left() []rwx.Client {
 	if r.Record.Clients != r.Desired || !r.DaemonSet.IsOn(r.Desired) {
 		r.Record.Clients, r.Clients = r.Desired, slices.Clone(r.Clients)
 		r.updateTemplate()

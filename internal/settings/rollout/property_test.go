@@ -10,7 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -27,15 +28,15 @@ import (
 // Volumes also request their own networks, which are created and deleted meanwhile.
 
 var (
-	networkA = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
-	networkB = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
+	networkA = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "a"}, Interface: "lhnet1"}
+	networkB = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "b"}, Interface: "lhnet2"}
 )
 
 // settle is short, so that random steps go beyond it.
 const settle = 10 * time.Second
 
 type clientPod struct {
-	storage.Client
+	rwx.Client
 	// stripped: created from a template without the networks that Fairlead added.
 	stripped   bool
 	generation int // of the template
@@ -43,9 +44,9 @@ type clientPod struct {
 
 type modelVolume struct {
 	attachedTo string // "" is detached
-	request    storage.Request
-	service    *storage.Service
-	server     *storage.Server
+	request    rwx.Request
+	service    *rwx.Service
+	server     *rwx.Server
 	// stray: the storage system created its objects by the setting's value while the webhooks were down.
 	stray bool
 	// admitting is a Service that is admitted, but not stored.
@@ -53,13 +54,13 @@ type modelVolume struct {
 }
 
 type admission struct {
-	placement storage.Placement
+	placement multus.Placement
 	read      time.Time
 }
 
 type model struct {
 	now     time.Time
-	desired storage.Attachment
+	desired multus.Attachment
 	record  Record
 
 	template     template
@@ -79,15 +80,15 @@ type model struct {
 
 	gate     NetworkGate
 	windows  Windows
-	networks []storage.Network // that exist
-	class    storage.Network   // that a StorageClass names
+	networks []multus.Network // that exist
+	class    multus.Network   // that a StorageClass names
 
 	mountsFromHost bool
 }
 
 type template struct {
-	network  storage.Attachment
-	volumes  []storage.Attachment
+	network  multus.Attachment
+	volumes  []multus.Attachment
 	stripped bool
 }
 
@@ -107,7 +108,7 @@ func (m *model) setTemplate(wanted template) {
 }
 
 // newModel is a settled cluster on the network.
-func newModel(network storage.Attachment) *model {
+func newModel(network multus.Attachment) *model {
 	m := &model{
 		desired: network, record: Record{Clients: network, Servers: network}, template: template{network: network}, seen: template{network: network},
 		now: time.Unix(1_000_000, 0), nodes: []string{"node-1", "node-2", "node-3"},
@@ -128,7 +129,7 @@ func newModel(network storage.Attachment) *model {
 // newClient is the DaemonSet controller: it creates a pod from the template that it has observed.
 func (m *model) newClient(node string) {
 	m.uids++
-	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: storage.Client{
+	m.clients[node] = &clientPod{stripped: m.seen.stripped, Client: rwx.Client{
 		Pod: "csi-" + node, UID: fmt.Sprint(m.uids), Node: node,
 		Network: m.seen.network, VolumeNetworks: m.seen.volumes, Revision: fmt.Sprint(m.seenRevision),
 	}, generation: m.seenGeneration}
@@ -158,7 +159,7 @@ func (m *model) view() Rollout {
 			Observed: m.seenGeneration == m.generation, Revision: m.shownRevision(),
 			Wanted: len(m.nodes), MaxUnavailable: 1,
 		},
-		MountsFromHost: m.mountsFromHost, Networks: networkSet(m.networks), ClassNetworks: []storage.Network{m.class},
+		MountsFromHost: m.mountsFromHost, Networks: networkSet(m.networks), ClassNetworks: []multus.Network{m.class},
 	}
 	for _, n := range m.nodes {
 		if c := m.clients[n]; c != nil {
@@ -167,7 +168,7 @@ func (m *model) view() Rollout {
 	}
 	for _, name := range m.volumeNames() {
 		v := m.volumes[name]
-		vol := storage.Volume{Name: name, Shared: true, Attached: v.attachedTo != "", Request: v.request}
+		vol := rwx.Volume{Name: name, Shared: true, Attached: v.attachedTo != "", Request: v.request}
 		if vol.Attached {
 			vol.Nodes = []string{v.attachedTo}
 		}
@@ -267,7 +268,7 @@ func (m *model) mustHaveReasonToLeave(t *rapid.T, live Rollout) {
 
 // mustBeFreeToMove: clients leave a network only if no object is, or will be, on it. With GateCluster no
 // volume is attached, unless clients return from a network that some of them have not joined.
-func (m *model) mustBeFreeToMove(t *rapid.T, to storage.Attachment) {
+func (m *model) mustBeFreeToMove(t *rapid.T, to multus.Attachment) {
 	from := m.record.Clients
 	for name, v := range m.volumes {
 		must.True(t, v.attachedTo == "" || m.gate != GateCluster || to.IsZero(), "invariant 4: the clients' roll-out begins while %s is attached", name)
@@ -280,15 +281,15 @@ func (m *model) mustBeFreeToMove(t *rapid.T, to storage.Attachment) {
 	must.True(t, to.IsZero() || slices.Contains(m.networks, to.Network), "clients would request %s, which does not exist", to)
 }
 
-func serviceAt(volume string, p storage.Placement) *storage.Service {
-	s := &storage.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1", Recorded: p.Network, Identity: p.Identity}
+func serviceAt(volume string, p multus.Placement) *rwx.Service {
+	s := &rwx.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1", Recorded: p.Network, Identity: p.Identity}
 	if !p.Network.IsZero() {
-		s.ClusterIP = storage.ClusterIPNone
+		s.ClusterIP = rwx.ClusterIPNone
 	}
 	return s
 }
 
-func (m *model) mustReachAll(t *rapid.T, network storage.Attachment) {
+func (m *model) mustReachAll(t *rapid.T, network multus.Attachment) {
 	for _, n := range m.nodes {
 		c := m.clients[n]
 		must.True(t, c != nil && c.Network == network && c.Reported, "invariant 1: servers go to %s before the client on %s", network, n)
@@ -348,7 +349,7 @@ func (m *model) daemonSetController(t *rapid.T) {
 
 func TestRolloutInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newModel(rapid.SampledFrom([]storage.Attachment{{}, networkA}).Draw(t, "applied before"))
+		m := newModel(rapid.SampledFrom([]multus.Attachment{{}, networkA}).Draw(t, "applied before"))
 		m.gate = rapid.SampledFrom([]NetworkGate{GateCluster, GateNode}).Draw(t, "gate")
 		if rapid.Bool().Draw(t, "windows") { // one opens half a minute after the model begins
 			m.windows = Windows{{Start: m.now.Sub(m.now.Truncate(24*time.Hour)) + 30*time.Second, Length: 20 * time.Second, Location: time.UTC}}
@@ -364,7 +365,7 @@ func TestRolloutInvariants(t *testing.T) {
 				}
 			},
 			"set": func(t *rapid.T) {
-				m.desired = rapid.SampledFrom([]storage.Attachment{{}, networkA, networkB}).Draw(t, "desired")
+				m.desired = rapid.SampledFrom([]multus.Attachment{{}, networkA, networkB}).Draw(t, "desired")
 			},
 			"attach": func(t *rapid.T) {
 				if v := volume(); v.attachedTo == "" {
@@ -382,7 +383,7 @@ func TestRolloutInvariants(t *testing.T) {
 			"start server": func(t *rapid.T) {
 				for _, name := range m.volumeNames() {
 					if v := m.volumes[name]; v.attachedTo != "" && v.service != nil && v.server == nil {
-						v.server = &storage.Server{Pod: "share-manager-" + name, Volume: name, Network: v.service.Network(m.record.Clients)}
+						v.server = &rwx.Server{Pod: "share-manager-" + name, Volume: name, Network: v.service.Network(m.record.Clients)}
 						return
 					}
 				}
@@ -390,9 +391,9 @@ func TestRolloutInvariants(t *testing.T) {
 			"storage system creates by value while the webhooks are down": func(*rapid.T) {
 				for name, v := range m.volumes {
 					if v.attachedTo != "" && v.service == nil && v.server == nil && v.admitting == nil {
-						v.service, v.stray = serviceAt(name, storage.Placement{Network: m.desired}), true
-						v.service.Recorded = storage.Attachment{}
-						v.server = &storage.Server{Pod: "share-manager-" + name, Volume: name, Network: m.desired}
+						v.service, v.stray = serviceAt(name, multus.Placement{Network: m.desired}), true
+						v.service.Recorded = multus.Attachment{}
+						v.server = &rwx.Server{Pod: "share-manager-" + name, Volume: name, Network: m.desired}
 						return
 					}
 				}
@@ -403,7 +404,7 @@ func TestRolloutInvariants(t *testing.T) {
 				for name, v := range m.volumes {
 					// The API server waits for a webhook and for its store no longer than this.
 					if v.admitting != nil && m.now.Sub(v.admitting.read) >= settle {
-						v.admitting.placement = storage.Placement{}
+						v.admitting.placement = multus.Placement{}
 						m.createService(name)
 					}
 				}
@@ -458,12 +459,12 @@ func TestRolloutInvariants(t *testing.T) {
 // mustBeForeseen compares Foresee with what happens if no other party acts, and the clock moves only to let Services settle.
 // Per-volume networks have restarts of their own, which Foresee leaves out.
 func (m *model) mustBeForeseen(t *rapid.T) {
-	if m.class != (storage.Network{}) || len(m.record.VolumeClients)+len(m.record.VolumeServers)+len(m.template.volumes) > 0 {
+	if m.class != (multus.Network{}) || len(m.record.VolumeClients)+len(m.record.VolumeServers)+len(m.template.volumes) > 0 {
 		return
 	}
 	for name, v := range m.volumes {
 		m.createService(name)
-		if v.request != (storage.Request{}) || v.stray {
+		if v.request != (rwx.Request{}) || v.stray {
 			return
 		}
 	}

@@ -6,7 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -14,13 +15,13 @@ import (
 
 var (
 	// The first two may be the default network. The first always exists.
-	existing = []storage.Network{networkA.Network, networkB.Network, {Namespace: "team-x", Name: "nfs"}, {Namespace: "team-y", Name: "nfs"}}
+	existing = []multus.Network{networkA.Network, networkB.Network, {Namespace: "team-x", Name: "nfs"}, {Namespace: "team-y", Name: "nfs"}}
 	// requestable are the requests of volumes.
-	requestable = append([]storage.Network{{}}, existing...)
+	requestable = append([]multus.Network{{}}, existing...)
 )
 
-func genRequest(t *rapid.T) storage.Request {
-	r := storage.Request{Network: rapid.SampledFrom(requestable).Draw(t, "requested network"), Source: "StorageClass x"}
+func genRequest(t *rapid.T) rwx.Request {
+	r := rwx.Request{Network: rapid.SampledFrom(requestable).Draw(t, "requested network"), Source: "StorageClass x"}
 	if rapid.IntRange(0, 2).Draw(t, "fixed") == 0 {
 		r.Identity.Addresses = "192.168.0.10/24"
 	}
@@ -28,13 +29,13 @@ func genRequest(t *rapid.T) storage.Request {
 }
 
 // requests reports whether the pod requests the network. Networks that the installer removed count.
-func (c *clientPod) requests(a storage.Attachment) bool {
+func (c *clientPod) requests(a multus.Attachment) bool {
 	return c.Network == a || slices.Contains(c.VolumeNetworks, a) || c.stripped && a.ForVolumes()
 }
 
 // starts reports whether all networks of the pod exist.
 func (m *model) starts(c *clientPod) bool {
-	return !slices.ContainsFunc(append([]storage.Attachment{c.Network}, c.VolumeNetworks...), func(a storage.Attachment) bool {
+	return !slices.ContainsFunc(append([]multus.Attachment{c.Network}, c.VolumeNetworks...), func(a multus.Attachment) bool {
 		return !a.IsZero() && !slices.Contains(m.networks, a.Network)
 	})
 }
@@ -97,7 +98,7 @@ func (m *model) recordVolumes(t *rapid.T, step Step) {
 }
 
 // placed is the Service that Fairlead recreates.
-func (m *model) placed(t *rapid.T, volume string, p storage.Placement) *storage.Service {
+func (m *model) placed(t *rapid.T, volume string, p multus.Placement) *rwx.Service {
 	if p.Network.ForVolumes() {
 		for _, c := range m.clients {
 			must.True(t, slices.Contains(c.VolumeNetworks, p.Network),
@@ -109,22 +110,22 @@ func (m *model) placed(t *rapid.T, volume string, p storage.Placement) *storage.
 
 // mustFollowRequests: in the end, every volume is on its requested network, and clients are on no other.
 func (m *model) mustFollowRequests(t *rapid.T) {
-	var requested []storage.Attachment
+	var requested []multus.Attachment
 	for _, n := range append(m.requested(), m.class) {
 		if !n.IsZero() && n != m.desired.Network && !m.unreachable() {
-			requested = append(requested, storage.VolumeAttachment(n))
+			requested = append(requested, multus.VolumeAttachment(n))
 		}
 	}
-	requested = storage.InOrder(requested)
+	requested = multus.InOrder(requested)
 	must.True(t, reflect.DeepEqual(m.record.VolumeClients, requested) && reflect.DeepEqual(m.record.VolumeServers, requested) && !m.paused,
 		"at the end record %+v, paused %v, requested %v", m.record, m.paused, requested)
 	for _, c := range m.clients {
 		must.True(t, reflect.DeepEqual(c.VolumeNetworks, requested), "at the end the client on %s is on %v, requested %v", c.Node, c.VolumeNetworks, requested)
 	}
 	for name, v := range m.volumes {
-		want := storage.Placement{Network: m.desired}
+		want := multus.Placement{Network: m.desired}
 		if n := v.request.Network; !n.IsZero() && n != m.desired.Network && !m.unreachable() {
-			want.Network = storage.VolumeAttachment(n)
+			want.Network = multus.VolumeAttachment(n)
 		}
 		if !want.Network.IsZero() {
 			want.Identity = v.request.Identity
@@ -136,8 +137,8 @@ func (m *model) mustFollowRequests(t *rapid.T) {
 
 func (m *model) unreachable() bool { return m.mountsFromHost && m.desired.IsZero() }
 
-func (m *model) requested() []storage.Network {
-	var networks []storage.Network
+func (m *model) requested() []multus.Network {
+	var networks []multus.Network
 	for _, v := range m.volumes {
 		networks = append(networks, v.request.Network)
 	}

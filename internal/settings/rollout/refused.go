@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Refusal is a write that the API server refused, for example by a policy or another webhook. The
@@ -27,18 +27,18 @@ func (r Rollout) refusal(kind catalog.BlockerKind, name string) (catalog.Blocker
 }
 
 // replaceable returns the Services that may be replaced now. A Service that was deleted for its replacement is recreated first.
-func (r Rollout) replaceable(services []storage.Service) []storage.Service {
+func (r Rollout) replaceable(services []rwx.Service) []rwx.Service {
 	if r.Record.Replacing != "" {
 		return nil
 	}
-	return slices.DeleteFunc(services, func(s storage.Service) bool {
+	return slices.DeleteFunc(services, func(s rwx.Service) bool {
 		_, refused := r.refusal(catalog.BlockedByService, s.Name)
 		return refused
 	})
 }
 
 // notReplaced returns why Services that are due are not replaced.
-func (r Rollout) notReplaced(services []storage.Service) []catalog.Blocker {
+func (r Rollout) notReplaced(services []rwx.Service) []catalog.Blocker {
 	var blockers []catalog.Blocker
 	for _, s := range services {
 		if b, refused := r.refusal(catalog.BlockedByService, s.Name); refused {

@@ -3,8 +3,8 @@ package rollout
 import (
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 func TestRefusedWriteStopsNoOther(t *testing.T) {
@@ -22,8 +22,8 @@ func TestRefusedWriteStopsNoOther(t *testing.T) {
 			change(r)
 		}
 	}
-	services := func(volumes ...string) []storage.Service {
-		var list []storage.Service
+	services := func(volumes ...string) []rwx.Service {
+		var list []rwx.Service
 		for _, v := range volumes {
 			list = append(list, service(v, clusterNet))
 		}
@@ -43,11 +43,11 @@ func TestRefusedWriteStopsNoOther(t *testing.T) {
 		"per-volume networks go on": {onVolumeNetworks(true, netX), refused(ofService, func(r *Rollout) {
 			r.Services = append(services("pvc-a"), service("pvc-of-team-x", netOne))
 		}), with(notApplied(serviceA), func(s *Step) {
-			s.Action, s.Services = ReplaceServices, []storage.Service{service("pvc-of-team-x", netOne)}
+			s.Action, s.Services = ReplaceServices, []rwx.Service{service("pvc-of-team-x", netOne)}
 			s.Volumes = Progress{Phase: PhaseSwitching, Message: "replacing 1 Service of detached volumes"}
 		})},
 		"leaving: clients stay while a Service is on the network": {onOne, refused(ofService, func(r *Rollout) {
-			r.Desired, r.Record.Servers, r.Services = clusterNet, clusterNet, []storage.Service{service("pvc-a", netOne)}
+			r.Desired, r.Record.Servers, r.Services = clusterNet, clusterNet, []rwx.Service{service("pvc-a", netOne)}
 		}), waits(serviceA)},
 		"an unreadable record is not the cluster network": {enabling, func(r *Rollout) {
 			r.Record = Record{Unknown: true, Problem: "status.clients.network: garbage"}

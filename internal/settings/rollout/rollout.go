@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Action is one step of a roll-out. A step is safe to repeat.
@@ -52,10 +53,10 @@ var Phases = []Phase{PhaseApplied, PhaseWaiting, PhaseRolling, PhaseSwitching, P
 // Step is the next action, and the status for users.
 type Step struct {
 	Action   Action
-	Network  storage.Attachment
-	Networks []storage.Attachment
-	Clients  []storage.Client
-	Services []storage.Service
+	Network  multus.Attachment
+	Networks []multus.Attachment
+	Clients  []rwx.Client
+	Services []rwx.Service
 
 	// Applied: the roll-out to the desired network is complete.
 	Applied bool
@@ -118,7 +119,7 @@ func (r Rollout) defaultStep(s Step) Step {
 
 // withoutAction keeps the status of a step.
 func (s Step) withoutAction() Step {
-	s.Action, s.Network, s.Networks, s.Clients, s.Services = Nothing, storage.Attachment{}, nil, nil, nil
+	s.Action, s.Network, s.Networks, s.Clients, s.Services = Nothing, multus.Attachment{}, nil, nil, nil
 	return s
 }
 
@@ -129,14 +130,14 @@ func (r Rollout) settled() bool {
 		return false
 	}
 	return r.isUnmanaged() || r.DaemonSet.IsOn(r.Desired) &&
-		!slices.ContainsFunc(r.Clients, func(c storage.Client) bool { return !c.IsOn(r.Desired) })
+		!slices.ContainsFunc(r.Clients, func(c rwx.Client) bool { return !c.IsOn(r.Desired) })
 }
 
 // nextDefault returns the next step towards the default network that the settings choose.
 func (r Rollout) nextDefault(s Step) Step {
 	switch {
 	case !r.Record.Servers.IsZero() && (r.Record.Servers != r.Record.Clients || r.clientsAstray()):
-		return s.switchServers(storage.Attachment{}, "new servers go to the cluster network until every client is back")
+		return s.switchServers(multus.Attachment{}, "new servers go to the cluster network until every client is back")
 	case r.Record.Clients != r.Desired:
 		return r.change(s)
 	}
@@ -154,12 +155,12 @@ func (r Rollout) nextDefault(s Step) Step {
 	return s.replace(r.replaceable(r.misplacedByDefault()))
 }
 
-func (s Step) switchServers(to storage.Attachment, message string) Step {
+func (s Step) switchServers(to multus.Attachment, message string) Step {
 	s.Action, s.Network, s.Phase, s.Message = RecordServers, to, PhaseSwitching, message
 	return s
 }
 
-func (s Step) replace(services []storage.Service) Step {
+func (s Step) replace(services []rwx.Service) Step {
 	// One at a time, each after a live read of attachments.
 	s.Action, s.Services, s.Phase = ReplaceServices, services[:1], PhaseSwitching
 	s.Message = fmt.Sprintf("replacing %s of detached volumes", catalog.Count(len(services), "Service"))

@@ -9,24 +9,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 var (
-	clusterNet storage.Attachment
-	netOne     = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet1"}
-	netTwo     = storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
+	clusterNet multus.Attachment
+	netOne     = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "one"}, Interface: "lhnet1"}
+	netTwo     = multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "two"}, Interface: "lhnet2"}
 	noon       = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 )
 
 // settled is a cluster of two nodes with clients and servers on the network.
-func settled(on storage.Attachment) Rollout {
+func settled(on multus.Attachment) Rollout {
 	return Rollout{
 		Desired: on, Record: Record{Clients: on, Servers: on, ServersSince: noon.Add(-time.Hour)}, Now: noon, Policy: Policy{Settle: settle},
 		DaemonSet: DaemonSet{Name: "csi", Found: true, Network: on, Observed: true, Revision: "7", Wanted: 2, MaxUnavailable: 1},
-		Clients:   []storage.Client{client("node-1", on), client("node-2", on)},
+		Clients:   []rwx.Client{client("node-1", on), client("node-2", on)},
 	}
 }
 
@@ -50,24 +51,24 @@ func rolled() Rollout {
 	return r
 }
 
-func client(node string, on storage.Attachment) storage.Client {
-	return storage.Client{Pod: "csi-" + node, UID: "uid-" + node, Node: node, Network: on, Revision: "7", Ready: true, Reported: !on.IsZero()}
+func client(node string, on multus.Attachment) rwx.Client {
+	return rwx.Client{Pod: "csi-" + node, UID: "uid-" + node, Node: node, Network: on, Revision: "7", Ready: true, Reported: !on.IsZero()}
 }
 
-func attached(name string, nodes ...string) storage.Volume {
-	return storage.Volume{Name: name, Shared: true, Attached: true, Nodes: nodes}
+func attached(name string, nodes ...string) rwx.Volume {
+	return rwx.Volume{Name: name, Shared: true, Attached: true, Nodes: nodes}
 }
 
-func service(volume string, on storage.Attachment) storage.Service {
-	s := storage.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1"}
+func service(volume string, on multus.Attachment) rwx.Service {
+	s := rwx.Service{Name: volume, Volume: volume, ClusterIP: "10.0.0.1"}
 	if !on.IsZero() {
-		s.ClusterIP, s.Recorded = storage.ClusterIPNone, on
+		s.ClusterIP, s.Recorded = rwx.ClusterIPNone, on
 	}
 	return s
 }
 
-func server(volume string, on storage.Attachment) storage.Server {
-	return storage.Server{Pod: "share-manager-" + volume, Volume: volume, Node: "node-1", Network: on}
+func server(volume string, on multus.Attachment) rwx.Server {
+	return rwx.Server{Pod: "share-manager-" + volume, Volume: volume, Node: "node-1", Network: on}
 }
 
 func blocker(kind catalog.BlockerKind, name, message string, nodes ...string) catalog.Blocker {
@@ -93,15 +94,15 @@ func waits(blockers ...catalog.Blocker) Step {
 }
 
 // serversTo records the network of servers, clientsTo that of clients.
-func serversTo(on storage.Attachment, message string) Step {
+func serversTo(on multus.Attachment, message string) Step {
 	return Step{Action: RecordServers, Network: on, Phase: PhaseSwitching, Message: message, Updated: 2, Total: 2}
 }
 
-func clientsTo(on storage.Attachment) Step {
+func clientsTo(on multus.Attachment) Step {
 	return Step{Action: RecordClients, Network: on, Phase: PhaseRolling, Message: "being applied now: 2 CSI plugin pods restart", Updated: 2, Total: 2}
 }
 
-func clientsNodeByNode(on storage.Attachment) Step {
+func clientsNodeByNode(on multus.Attachment) Step {
 	s := clientsTo(on)
 	s.Message = "being applied node by node: 2 CSI plugin pods restart, each when no RWX volume is attached on its node"
 	return s
@@ -113,14 +114,14 @@ func rolling(on int, action Action, blockers ...catalog.Blocker) Step {
 	return Step{Action: action, Phase: PhaseRolling, Message: message, Blockers: blockers, Updated: on, Total: 2}
 }
 
-func restarts(c storage.Client) Step {
+func restarts(c rwx.Client) Step {
 	s := rolling(0, RestartClients)
-	s.Clients = []storage.Client{c}
+	s.Clients = []rwx.Client{c}
 	return s
 }
 
-func replaces(s storage.Service) Step {
-	return Step{Action: ReplaceServices, Services: []storage.Service{s}, Phase: PhaseSwitching, Message: "replacing 1 Service of detached volumes", Updated: 2, Total: 2}
+func replaces(s rwx.Service) Step {
+	return Step{Action: ReplaceServices, Services: []rwx.Service{s}, Phase: PhaseSwitching, Message: "replacing 1 Service of detached volumes", Updated: 2, Total: 2}
 }
 
 // with changes fields of a step.
@@ -129,7 +130,7 @@ func with(s Step, change func(*Step)) Step {
 	return s
 }
 
-func unready(c storage.Client) storage.Client {
+func unready(c rwx.Client) rwx.Client {
 	c.Ready = false
 	return c
 }
@@ -165,7 +166,7 @@ func TestBlockersNameWorkloads(t *testing.T) {
 		"client must join a volume's network": {onVolumeNetworks(false, netX), withoutX, []string{"pvc-a"}},
 		"server is on the former network": {onOne, func(r *Rollout) {
 			r.Desired, r.Record.Servers, r.Gate = clusterNet, clusterNet, GateNode
-			r.Servers, r.Services = []storage.Server{server("pvc-a", netOne)}, []storage.Service{service("pvc-a", netOne)}
+			r.Servers, r.Services = []rwx.Server{server("pvc-a", netOne)}, []rwx.Service{service("pvc-a", netOne)}
 		}, []string{"share-manager-pvc-a", "pvc-a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,8 +200,8 @@ func TestNext(t *testing.T) {
 		lost      = "started without the network of its template: check whether another webhook removes it"
 	)
 	daemonSet := func(message string) Step { return waits(blocker(catalog.BlockedByDaemonSet, "csi", message)) }
-	headless := storage.Service{Name: "pvc-a", Volume: "pvc-a", ClusterIP: storage.ClusterIPNone}
-	attachedA := []storage.Volume{attached("pvc-a", "node-1")}
+	headless := rwx.Service{Name: "pvc-a", Volume: "pvc-a", ClusterIP: rwx.ClusterIPNone}
+	attachedA := []rwx.Volume{attached("pvc-a", "node-1")}
 	gate := catalog.SharedVolumeGate(attachedA)
 	serverA, serviceA := blocker(catalog.BlockedByServer, "share-manager-pvc-a", onServer, "node-1"), blocker(catalog.BlockedByService, "pvc-a", onSvc)
 	down, leftA := pod("node-1", "is not Ready"), service("pvc-a", netOne)
@@ -221,16 +222,16 @@ func TestNext(t *testing.T) {
 		"networks can't be listed": {onOne, func(r *Rollout) { r.Unlisted = "a timeout" },
 			with(waits(blocker(catalog.BlockedByNetwork, "all", "NetworkAttachmentDefinitions cannot be listed: a timeout")), func(s *Step) { s.After = MissingNetworkRetry })},
 		"networks can't be listed, and none is used":  {onCluster, func(r *Rollout) { r.Unlisted = "a timeout" }, applied("the cluster network")},
-		"applied: Services are on the network":        {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []storage.Service{leftA} }, applied("kube-system/one")},
+		"applied: Services are on the network":        {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []rwx.Service{leftA} }, applied("kube-system/one")},
 		"applied: pods of an older template may stay": {onOne, func(r *Rollout) { r.Clients[0].Revision = "6" }, applied("kube-system/one")},
 		"applied: a client has lost its address": {onOne, func(r *Rollout) { r.Clients[0].Reported = false },
 			applied("kube-system/one; CSI plugin pod csi-node-1 on node-1 has no address on the network: Multus reports none")},
 		"applied: a client that is down has no address": {onOne, func(r *Rollout) { r.Clients[0].Ready, r.Clients[0].Reported = false, false }, applied("kube-system/one")},
 		"applied: a Service that opts out stays": {onOne, func(r *Rollout) {
-			r.Volumes, r.Services = attachedA, []storage.Service{service("pvc-a", clusterNet)}
+			r.Volumes, r.Services = attachedA, []rwx.Service{service("pvc-a", clusterNet)}
 			r.Services[0].OptOut = true
 		}, applied("kube-system/one")},
-		"applied: attached volumes follow when next attached": {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []storage.Service{service("pvc-a", clusterNet)} },
+		"applied: attached volumes follow when next attached": {onOne, func(r *Rollout) { r.Volumes, r.Services = attachedA, []rwx.Service{service("pvc-a", clusterNet)} },
 			applied("kube-system/one; still to be reattached: pvc-a")},
 
 		"disabling: servers leave first, with attached volumes": {onOne, func(r *Rollout) { r.Desired, r.Volumes = clusterNet, attachedA }, serversTo(clusterNet, leaves)},
@@ -244,10 +245,10 @@ func TestNext(t *testing.T) {
 				r.Desired, r.Record.Servers, r.Volumes, r.Clients[0].Ready = netTwo, clusterNet, attachedA, false
 			}, waits(gate...)},
 		"changing: Services of idle volumes follow meanwhile": {onOne, func(r *Rollout) {
-			r.Desired, r.Volumes, r.Services = netTwo, attachedA, []storage.Service{service("pvc-b", clusterNet)}
-		}, with(waits(gate...), func(s *Step) { s.Action, s.Services = ReplaceServices, []storage.Service{service("pvc-b", clusterNet)} })},
+			r.Desired, r.Volumes, r.Services = netTwo, attachedA, []rwx.Service{service("pvc-b", clusterNet)}
+		}, with(waits(gate...), func(s *Step) { s.Action, s.Services = ReplaceServices, []rwx.Service{service("pvc-b", clusterNet)} })},
 		"changing: the present network is deleted": {onOne, func(r *Rollout) {
-			r.Desired, r.Record.Servers, r.Volumes, r.Networks = netTwo, clusterNet, attachedA, networkSet([]storage.Network{netTwo.Network})
+			r.Desired, r.Record.Servers, r.Volumes, r.Networks = netTwo, clusterNet, attachedA, networkSet([]multus.Network{netTwo.Network})
 		}, Step{Action: RecordClients, Phase: PhaseRolling, Updated: 2, Total: 2, Message: abandoned}},
 		"disabling: servers do not return while a volume is attached": {onOne, disable(func(r *Rollout) { r.Volumes = attachedA }), waits(gate...)},
 		"disabling: DaemonSet opts out":                               {onOne, disable(func(r *Rollout) { r.DaemonSet.OptOut = true }), daemonSet(optsOut)},
@@ -260,8 +261,8 @@ func TestNext(t *testing.T) {
 
 		"enabling: missing network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, networkSet(nil) },
 			with(waits(catalog.NoNetwork(netOne.Network, networkSet(nil))), func(s *Step) { s.After = MissingNetworkRetry })},
-		"enabling: broken network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, map[storage.Network]bool{netOne.Network: false} },
-			with(waits(catalog.NoNetwork(netOne.Network, map[storage.Network]bool{netOne.Network: false})), func(s *Step) { s.After = MissingNetworkRetry })},
+		"enabling: broken network": {onCluster, func(r *Rollout) { r.Desired, r.Networks = netOne, map[multus.Network]bool{netOne.Network: false} },
+			with(waits(catalog.NoNetwork(netOne.Network, map[multus.Network]bool{netOne.Network: false})), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: network is deleted while clients roll": {enabling, func(r *Rollout) { r.Networks = networkSet(nil) },
 			with(rolling(0, Nothing, catalog.NoNetwork(netOne.Network, networkSet(nil))), func(s *Step) { s.After = MissingNetworkRetry })},
 		"enabling: another network is chosen before all clients have joined": {
@@ -273,7 +274,7 @@ func TestNext(t *testing.T) {
 		"enabling: another network is chosen, and the DaemonSet opts out": {
 			enabling, func(r *Rollout) { r.Desired, r.DaemonSet.OptOut = netTwo, true }, with(daemonSet(optsOut), func(s *Step) { s.Updated = 0 })},
 		"enabling: another network is chosen, and a server is there": {enabling, func(r *Rollout) {
-			r.Desired, r.Servers = netTwo, []storage.Server{server("pvc-a", netOne)}
+			r.Desired, r.Servers = netTwo, []rwx.Server{server("pvc-a", netOne)}
 		}, with(waits(serverA), func(s *Step) { s.Action, s.Clients, s.Updated = RestartClients, enabling().Clients[:1], 0 })},
 		"enabling: clients restart for another setting afterwards": {
 			onCluster, func(r *Rollout) { r.Desired, r.DaemonSet.Paused, r.DaemonSet.Revision = netOne, true, "8" }, with(clientsTo(netOne), func(s *Step) { s.Updated = 0 })},
@@ -288,19 +289,19 @@ func TestNext(t *testing.T) {
 			onCluster, func(r *Rollout) {
 				r.Desired, r.Volumes, r.DaemonSet.Paused, r.DaemonSet.Revision = netOne, attachedA, true, "8"
 			}, with(waits(gate...), func(s *Step) {
-				s.Action, s.Clients, s.Updated = RestartClients, []storage.Client{client("node-2", clusterNet)}, 0
+				s.Action, s.Clients, s.Updated = RestartClients, []rwx.Client{client("node-2", clusterNet)}, 0
 			})},
 		"enabling node by node: clients begin while a volume is attached": {
 			onCluster, func(r *Rollout) { r.Desired, r.Gate, r.Volumes = netOne, GateNode, attachedA }, clientsNodeByNode(netOne)},
 		"disabling node by node: clients begin when no volume is on the network": {
 			onOne, disable(func(r *Rollout) {
-				r.Gate, r.Volumes, r.Services = GateNode, attachedA, []storage.Service{service("pvc-a", clusterNet)}
+				r.Gate, r.Volumes, r.Services = GateNode, attachedA, []rwx.Service{service("pvc-a", clusterNet)}
 			}), clientsNodeByNode(clusterNet)},
 		"disabling node by node: a volume is still on the network": {
-			onOne, disable(func(r *Rollout) { r.Gate, r.Volumes, r.Services = GateNode, attachedA, []storage.Service{leftA} }), waits(blocker(catalog.BlockedByService, "pvc-a", onSvc+stopUsers))},
+			onOne, disable(func(r *Rollout) { r.Gate, r.Volumes, r.Services = GateNode, attachedA, []rwx.Service{leftA} }), waits(blocker(catalog.BlockedByService, "pvc-a", onSvc+stopUsers))},
 		"headless Service of a detached volume on no network": {
 			onCluster, func(r *Rollout) {
-				r.Volumes, r.Services = []storage.Volume{{Name: "pvc-a", Shared: true}}, []storage.Service{headless}
+				r.Volumes, r.Services = []rwx.Volume{{Name: "pvc-a", Shared: true}}, []rwx.Service{headless}
 			}, replaces(headless)},
 
 		"enabling: DaemonSet not found": {func() Rollout { return Rollout{Desired: netOne, Now: noon, DaemonSet: DaemonSet{Name: "csi"}} }, nil,
@@ -312,23 +313,23 @@ func TestNext(t *testing.T) {
 			daemonSet("DaemonSet csi is on the host network, where Multus adds no interface: set hostNetwork to false")},
 		"disabling: DaemonSet on the host network": {onOne, disable(func(r *Rollout) { r.DaemonSet.HostNetwork = true }), clientsTo(clusterNet)},
 		"enabling: attached volume": {onCluster, func(r *Rollout) {
-			r.Desired, r.Volumes = netOne, append(attachedA, storage.Volume{Name: "rwo", Attached: true})
+			r.Desired, r.Volumes = netOne, append(attachedA, rwx.Volume{Name: "rwo", Attached: true})
 		},
 			waits(catalog.Blocker{Kind: catalog.BlockedByVolume, Name: "pvc-a", Nodes: []string{"node-1"}, Message: "RWX volume is attached: stop the workloads that use it, so that it is detached"})},
 		"enabling: open gate": {onCluster, func(r *Rollout) {
-			r.Desired, r.Volumes = netOne, []storage.Volume{{Name: "pvc-a", Shared: true}, {Name: "rwo", Attached: true}}
+			r.Desired, r.Volumes = netOne, []rwx.Volume{{Name: "pvc-a", Shared: true}, {Name: "rwo", Attached: true}}
 		}, clientsTo(netOne)},
 
 		"leaving: Services that were just admitted": {onOne, disable(func(r *Rollout) { r.Record.ServersSince = noon.Add(-4 * time.Second) }),
 			with(waits(blocker(catalog.BlockedByTime, "networks.settle", admitted)), func(s *Step) { s.After = 6 * time.Second })},
 		"leaving: settle time has just passed":           {onOne, disable(func(r *Rollout) { r.Record.ServersSince = noon.Add(-settle) }), clientsTo(clusterNet)},
 		"leaving the cluster network: no settle time":    {onCluster, func(r *Rollout) { r.Desired, r.Record.ServersSince = netOne, noon }, clientsTo(netOne)},
-		"leaving: Services of idle volumes are replaced": {onOne, disable(func(r *Rollout) { r.Services = []storage.Service{leftA, service("pvc-b", clusterNet)} }), replaces(leftA)},
+		"leaving: Services of idle volumes are replaced": {onOne, disable(func(r *Rollout) { r.Services = []rwx.Service{leftA, service("pvc-b", clusterNet)} }), replaces(leftA)},
 		"leaving: a server is still on the network": {onOne, disable(func(r *Rollout) {
-			r.Servers, r.Services = []storage.Server{server("pvc-a", netOne), server("pvc-b", clusterNet)}, []storage.Service{leftA, service("pvc-b", clusterNet)}
+			r.Servers, r.Services = []rwx.Server{server("pvc-a", netOne), server("pvc-b", clusterNet)}, []rwx.Service{leftA, service("pvc-b", clusterNet)}
 		}), waits(serverA, serviceA)},
 		"leaving: a Service that opts out blocks": {onOne, disable(func(r *Rollout) {
-			r.Services = []storage.Service{leftA}
+			r.Services = []rwx.Service{leftA}
 			r.Services[0].OptOut = true
 		}), waits(blocker(catalog.BlockedByService, "pvc-a", onSvcOut))},
 
@@ -352,9 +353,9 @@ func TestNext(t *testing.T) {
 		"rolling: nothing but an unknown revision": {rolled, func(r *Rollout) { r.DaemonSet.Revision = "" },
 			with(restarts(rolled().Clients[0]), func(s *Step) { s.Message = "0 of 2 CSI plugin pods built from the current template" })},
 		"rolling back: a pod is still on the network, and a server": {onCluster, func(r *Rollout) {
-			r.Clients[0].Network, r.Clients[0].Revision, r.DaemonSet.Paused, r.Servers = netOne, "6", true, []storage.Server{server("pvc-a", netOne)}
+			r.Clients[0].Network, r.Clients[0].Revision, r.DaemonSet.Paused, r.Servers = netOne, "6", true, []rwx.Server{server("pvc-a", netOne)}
 		}, with(rolling(1, RestartClients), func(s *Step) {
-			s.Message, s.Clients = "1 of 2 CSI plugin pods back on the cluster network", []storage.Client{onOne().Clients[0]}
+			s.Message, s.Clients = "1 of 2 CSI plugin pods back on the cluster network", []rwx.Client{onOne().Clients[0]}
 			s.Clients[0].Revision, s.Clients[0].Reported = "6", false
 		})},
 		"rolled back: the strategy waits for an unready pod": {onCluster, func(r *Rollout) { r.DaemonSet.Paused, r.Clients[0].Ready = true, false }, with(applied("the cluster network"), func(s *Step) {
@@ -381,20 +382,20 @@ func TestNext(t *testing.T) {
 			r.DaemonSet.Network, r.DaemonSet.OptOut, r.Clients[0].Network = netOne, true, netOne
 		}, with(applied("the cluster network"), func(s *Step) { s.Updated = 1 })},
 		"no network: clients that a user moved stay while a server is there": {onCluster, func(r *Rollout) {
-			r.DaemonSet.Network, r.Servers = netOne, []storage.Server{server("pvc-a", netOne)}
+			r.DaemonSet.Network, r.Servers = netOne, []rwx.Server{server("pvc-a", netOne)}
 		}, waits(serverA)},
 		"Service that can't be headless stays": {onOne, func(r *Rollout) {
-			r.Services = []storage.Service{service("pvc-a", clusterNet)}
+			r.Services = []rwx.Service{service("pvc-a", clusterNet)}
 			r.Services[0].Fixed = true
 		}, applied("kube-system/one")},
 		"rolling: DaemonSet opts out":             {enabling, func(r *Rollout) { r.DaemonSet.OptOut = true }, with(daemonSet(optsOut), func(s *Step) { s.Updated = 0 })},
 		"rolling: an unready pod costs no budget": {enabling, func(r *Rollout) { r.Clients[1].Ready = false }, restarts(unready(enabling().Clients[1]))},
 		"rolling: not where a volume is attached": {enabling, func(r *Rollout) {
-			r.Volumes = []storage.Volume{attached("pvc-a", "node-1", "node-2"), {Name: "rwo", Attached: true, Nodes: []string{"node-2"}}}
+			r.Volumes = []rwx.Volume{attached("pvc-a", "node-1", "node-2"), {Name: "rwo", Attached: true, Nodes: []string{"node-2"}}}
 		}, rolling(0, Nothing, inUse("node-1", "node-2"))},
 		"rolling: another node meanwhile": {enabling, func(r *Rollout) { r.Volumes = attachedA }, restarts(enabling().Clients[1])},
 		"rolling: nowhere while a volume is attached to an unknown node": {
-			enabling, func(r *Rollout) { r.Volumes = []storage.Volume{attached("pvc-a")} }, rolling(0, Nothing, inUse("node-1", "node-2"))},
+			enabling, func(r *Rollout) { r.Volumes = []rwx.Volume{attached("pvc-a")} }, rolling(0, Nothing, inUse("node-1", "node-2"))},
 		"rolling: not even an unready pod where a volume is attached": {enabling, func(r *Rollout) {
 			r.Clients[0].Ready, r.Volumes, r.Clients[1] = false, attachedA, client("node-2", netOne)
 		}, rolling(1, Nothing, inUse("node-1"))},
@@ -421,8 +422,8 @@ func TestNext(t *testing.T) {
 		})},
 		"rolled: servers wait for an unready client": {onOne, func(r *Rollout) { r.Record.Servers, r.Clients[0].Ready = clusterNet, false }, rolling(2, Nothing, down)},
 		"switched: Services of idle volumes are replaced": {onOne, func(r *Rollout) {
-			r.Volumes, r.Servers = []storage.Volume{{Name: "pvc-a", Shared: true}, attached("pvc-b", "node-1")}, []storage.Server{server("pvc-c", clusterNet)}
-			r.Services = []storage.Service{service("pvc-d", clusterNet), service("pvc-a", clusterNet), service("pvc-b", clusterNet), service("pvc-c", clusterNet)}
+			r.Volumes, r.Servers = []rwx.Volume{{Name: "pvc-a", Shared: true}, attached("pvc-b", "node-1")}, []rwx.Server{server("pvc-c", clusterNet)}
+			r.Services = []rwx.Service{service("pvc-d", clusterNet), service("pvc-a", clusterNet), service("pvc-b", clusterNet), service("pvc-c", clusterNet)}
 			r.Services[0].OptOut = true
 		}, replaces(service("pvc-a", clusterNet))},
 		"deleted network is reported": {onOne, func(r *Rollout) { r.Networks = networkSet(nil) }, with(applied("kube-system/one"), func(s *Step) {
@@ -435,7 +436,7 @@ func TestNext(t *testing.T) {
 func TestNextDoesNotChangeItsInput(t *testing.T) {
 	r := enabling()
 	slices.Reverse(r.Clients)
-	r.Volumes = []storage.Volume{attached("pvc-b", "node-2"), attached("pvc-a")}
+	r.Volumes = []rwx.Volume{attached("pvc-b", "node-2"), attached("pvc-a")}
 	before := r
 	before.Clients, before.Volumes = slices.Clone(r.Clients), slices.Clone(r.Volumes)
 	Next(r)
@@ -444,7 +445,7 @@ func TestNextDoesNotChangeItsInput(t *testing.T) {
 
 // putOnBoth puts template and clients on two networks: a pod may have both interfaces after an upgrade of the storage system.
 func putOnBoth(r *Rollout) {
-	both := []storage.Attachment{netTwo, netOne}
+	both := []multus.Attachment{netTwo, netOne}
 	r.DaemonSet.Network, r.DaemonSet.Networks = netTwo, both
 	for i := range r.Clients {
 		c := &r.Clients[i]
@@ -465,8 +466,8 @@ func TestSecondInterfaceCounts(t *testing.T) {
 }
 
 // networkSet are the networks that exist.
-func networkSet(networks []storage.Network) map[storage.Network]bool {
-	set := map[storage.Network]bool{}
+func networkSet(networks []multus.Network) map[multus.Network]bool {
+	set := map[multus.Network]bool{}
 	for _, n := range networks {
 		set[n] = true
 	}

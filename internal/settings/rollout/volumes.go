@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // Progress is the state of per-volume networks, and of a deleted default network. The zero Progress
@@ -74,7 +75,7 @@ func (r Rollout) notReaching() []catalog.Blocker {
 	return nil
 }
 
-func (s Step) record(action Action, networks []storage.Attachment, phase Phase, message string) Step {
+func (s Step) record(action Action, networks []multus.Attachment, phase Phase, message string) Step {
 	s.Action, s.Networks = action, networks
 	return s.withProgress(phase, message, nil)
 }
@@ -134,24 +135,24 @@ func (r Rollout) waiting() Progress {
 	return p
 }
 
-func (r Rollout) isElsewhere(volume string, place storage.Placement) bool {
-	return slices.ContainsFunc(r.lookup().services[volume], func(s *storage.Service) bool { return s.Placement(r.Record.Clients) != place })
+func (r Rollout) isElsewhere(volume string, place multus.Placement) bool {
+	return slices.ContainsFunc(r.lookup().services[volume], func(s *rwx.Service) bool { return s.Placement(r.Record.Clients) != place })
 }
 
 // missingNetworks returns the per-volume networks that do not exist.
-func (r Rollout) missingNetworks() []storage.Network {
+func (r Rollout) missingNetworks() []multus.Network {
 	return slices.DeleteFunc(r.volumeNetworks(), r.exists)
 }
 
 // deletedNetworks returns the per-volume networks of clients on which no pod can start now.
-func (r Rollout) deletedNetworks() []storage.Attachment {
-	return filter(r.Record.VolumeClients, func(a storage.Attachment) bool { return !r.exists(a.Network) })
+func (r Rollout) deletedNetworks() []multus.Attachment {
+	return filter(r.Record.VolumeClients, func(a multus.Attachment) bool { return !r.exists(a.Network) })
 }
 
 // missingNetwork says what to do about a missing per-volume network. If clients are on the network, it
 // was deleted, and pods cannot restart without it.
-func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
-	if slices.Contains(r.deletedNetworks(), storage.VolumeAttachment(n)) {
+func (r Rollout) missingNetwork(n multus.Network) catalog.Blocker {
+	if slices.Contains(r.deletedNetworks(), multus.VolumeAttachment(n)) {
 		return r.lostNetwork(n, r.usersOf(n))
 	}
 	what := "there is no NetworkAttachmentDefinition %s: create it, or ask for another network"
@@ -162,7 +163,7 @@ func (r Rollout) missingNetwork(n storage.Network) catalog.Blocker {
 }
 
 // lostNetwork says why pods that are on a network cannot restart. users are what else needs the network.
-func (r Rollout) lostNetwork(n storage.Network, users string) catalog.Blocker {
+func (r Rollout) lostNetwork(n multus.Network, users string) catalog.Blocker {
 	what := "NetworkAttachmentDefinition %s was deleted: CSI plugin pods%s cannot restart without it: recreate it"
 	if _, there := r.Networks[n]; there {
 		what = "the config of NetworkAttachmentDefinition %s is no CNI configuration: CSI plugin pods%s cannot restart with it: correct it"
@@ -171,7 +172,7 @@ func (r Rollout) lostNetwork(n storage.Network, users string) catalog.Blocker {
 }
 
 // usersOf names the volumes that request a network.
-func (r Rollout) usersOf(n storage.Network) string {
+func (r Rollout) usersOf(n multus.Network) string {
 	var volumes []string
 	for _, v := range r.Volumes {
 		if v.Shared && v.Request.Network == n {
@@ -185,7 +186,7 @@ func (r Rollout) usersOf(n storage.Network) string {
 }
 
 // networkNames lists networks: `team-x/nfs, team-y/nfs`.
-func networkNames(attachments []storage.Attachment) string {
+func networkNames(attachments []multus.Attachment) string {
 	var names []string
 	for _, a := range attachments {
 		names = append(names, a.Network.String())

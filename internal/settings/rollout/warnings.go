@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 )
 
 // EffectPrefix begins each warning about what a change does in the cluster.
@@ -23,7 +23,7 @@ func (r Rollout) applyingMessage() string {
 const whenNodeIsFree = "each when no RWX volume is attached on its node"
 
 // JoiningWarning is the warning about a request for a network that servers may not use yet.
-func JoiningWarning(n storage.Network, r Rollout) string {
+func JoiningWarning(n multus.Network, r Rollout) string {
 	if problems := r.daemonSetProblems(true); len(problems) > 0 {
 		return EffectPrefix + fmt.Sprintf("network %s can't be joined yet: %s", n, problems[0].Message)
 	}
@@ -33,7 +33,7 @@ func JoiningWarning(n storage.Network, r Rollout) string {
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	restarts, waits := 0, []string{}
 	for _, c := range r.Clients {
-		if slices.Contains(c.VolumeNetworks, storage.VolumeAttachment(n)) {
+		if slices.Contains(c.VolumeNetworks, multus.VolumeAttachment(n)) {
 			continue
 		}
 		restarts++

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
-	"github.com/fairlead-io/fairlead/internal/storage"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -49,7 +49,7 @@ func checkWaitsForWindow(t *testing.T, s Step) {
 
 func TestWaitingChangeIsDecidedAgainWhenWindowOpens(t *testing.T) {
 	r := onOne()
-	r.Desired, r.Windows, r.Volumes = netTwo, night, []storage.Volume{attached("pvc-a", "node-1")}
+	r.Desired, r.Windows, r.Volumes = netTwo, night, []rwx.Volume{attached("pvc-a", "node-1")}
 	r.DaemonSet.Paused, r.Clients[1].Revision = true, "6"
 	checkWaitsForWindow(t, Next(r))
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // NetworkAttachmentDefinition is a network of Multus.
@@ -64,7 +64,7 @@ func settled(now time.Time, name, value string) *v1alpha1.Setting {
 
 func publishedSlice(address string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: Here("pvc-a-ipv4"), AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
-	s.Labels = map[string]string{discoveryv1.LabelServiceName: "pvc-a", discoveryv1.LabelManagedBy: storage.SliceManager}
+	s.Labels = map[string]string{discoveryv1.LabelServiceName: "pvc-a", discoveryv1.LabelManagedBy: rwx.SliceManager}
 	return s
 }
 

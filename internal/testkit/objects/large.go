@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // LargeVolume names a volume of Large.
@@ -24,14 +25,14 @@ func Large(persistentVolumes, volumes, nodes, asking int) []client.Object {
 	const driver = "driver.longhorn.io"
 	node := func(i int) string { return fmt.Sprintf("node-%03d", i%nodes) }
 	all := []client.Object{
-		Record(storage.Attachment{}), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn"}, Provisioner: driver},
+		Record(multus.Attachment{}), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn"}, Provisioner: driver},
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-critical"}},
 	}
 	for i := range persistentVolumes {
 		claim := Claim(fmt.Sprintf("data-%d", i), LargeVolume(i))
 		claim.UID = types.UID(fmt.Sprintf("uid-%d", i))
 		if i < asking {
-			claim.Annotations = map[string]string{storage.VolumeNetworkAnnotation: "team-x/nfs"}
+			claim.Annotations = map[string]string{rwx.VolumeNetworkAnnotation: "team-x/nfs"}
 		}
 		all = append(all, claim, Volume(LargeVolume(i), driver, LargeVolume(i), claim.Name, Shared, func(pv *corev1.PersistentVolume) {
 			pv.Spec.StorageClassName, pv.Spec.ClaimRef.UID = "longhorn", claim.UID

@@ -8,16 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
-	"github.com/fairlead-io/fairlead/internal/storage"
-	"github.com/fairlead-io/fairlead/internal/storage/longhorn"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
 // Longhorn is the profile of the objects below.
-var Longhorn = permitting(longhorn.Profile(), "team-x/nfs", "team-y/nfs", "kube-system/backup-net")
+var Longhorn = permitting(longhorn.DefaultNames(), "team-x/nfs", "team-y/nfs", "kube-system/backup-net")
 
-func permitting(p storage.Profile, networks ...string) storage.Profile {
+func permitting(p longhorn.Names, networks ...string) longhorn.Names {
 	for _, text := range networks {
-		n, _ := storage.ParseNetwork(text)
+		n, _ := multus.ParseNetwork(text)
 		p.VolumeNetworks = append(p.VolumeNetworks, n)
 	}
 	return p
@@ -29,12 +30,12 @@ func Here(name string) metav1.ObjectMeta {
 }
 
 // Network is an attachment to a network of namespace kube-system.
-func Network(name, interfaceName string) storage.Attachment {
-	return storage.Attachment{Network: storage.Network{Namespace: "kube-system", Name: name}, Interface: interfaceName}
+func Network(name, interfaceName string) multus.Attachment {
+	return multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: name}, Interface: interfaceName}
 }
 
 // NetworkStatus is the annotation in which Multus reports the addresses on a network.
-func NetworkStatus(on storage.Attachment, addresses ...string) string {
+func NetworkStatus(on multus.Attachment, addresses ...string) string {
 	return fmt.Sprintf(`[{"name": %q, "interface": %q, "ips": %s}]`, on.Network, on.Interface, quoted(addresses))
 }
 
@@ -50,7 +51,7 @@ func quoted(list []string) string {
 }
 
 // Record of a roll-out with clients and servers on a network.
-func Record(on storage.Attachment) *v1alpha1.NetworkRollout {
+func Record(on multus.Attachment) *v1alpha1.NetworkRollout {
 	r := &v1alpha1.NetworkRollout{ObjectMeta: Here(Longhorn.Name)}
 	r.Status.Recorded, r.Status.Clients.Network, r.Status.Servers.Network = true, on.String(), on.String()
 	return r
@@ -88,9 +89,9 @@ func ServerPod(volume string, changes ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 // Headless is the Service of a volume on a network, as Fairlead shapes it.
-func Headless(volume string, on storage.Attachment, changes ...func(*corev1.Service)) *corev1.Service {
+func Headless(volume string, on multus.Attachment, changes ...func(*corev1.Service)) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: Here(volume), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
 	s.Labels = map[string]string{Longhorn.VolumeLabel: volume}
-	s.Annotations = map[string]string{storage.NetworkAnnotation: on.String()}
+	s.Annotations = map[string]string{rwx.NetworkAnnotation: on.String()}
 	return With(s, changes...)
 }

@@ -1,2 +1,0 @@
-// Package fencing reads what fencing needs: nodes, volumes and their holders, NetworkFences, and the records of lost nodes.
-package fencing

@@ -1,0 +1,240 @@
+package fencingreads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/fence/profiles"
+	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/testkit"
+	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+)
+
+func ofCeph(driver string) bool { return profiles.RookCeph().Serves(driver) }
+
+func withHolders(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(testkit.Value[*runtime.Scheme](t)(reads.NewScheme())).WithObjects(objects...)
+	must.Do(t, IndexFencing(t.Context(), fenceIndexes{builder}))
+	return builder.Build()
+}
+
+func using(name string, volumes ...corev1.UniqueVolumeName) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{VolumesInUse: volumes}}
+}
+
+func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
+	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.PhaseLabel: phase}}}
+	n.Status.Phase = v1alpha1.NodeFencePhase(phase)
+	for _, v := range volumes {
+		n.Status.Volumes = append(n.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd})
+	}
+	return n
+}
+
+// watching reads from the API server; its watches show what another client has.
+func watching(t *testing.T, live client.Reader, watched client.WithWatch) *HolderReader {
+	t.Helper()
+	h := NewHoldings(watched, ofCeph)
+	must.Do(t, h.List(t.Context(), watched))
+	return NewHolderReader(live, h)
+}
+
+func TestHoldersAreUnknownUntilWatchesHaveBegun(t *testing.T) {
+	c := withHolders(t)
+	r := NewHolderReader(c, NewHoldings(c, ofCeph))
+	_, err := r.Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd})
+	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
+	_, _, err = r.Present(t.Context(), "n")
+	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
+}
+
+func TestHoldersAreFoundByEveryTrace(t *testing.T) {
+	const unique = "kubernetes.io/csi/" + rbd + "^a^1" // a handle may hold any character
+	v := fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a^1"}
+	listed := using("listed")
+	listed.Status.VolumesAttached = []corev1.AttachedVolume{{Name: unique}}
+	objects := []client.Object{
+		using("uses", unique), listed, using("attached"), using("remembers"), using("well", unique),
+		using("uses-another", "kubernetes.io/csi/"+rbd+"^a^11", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/x."+rbd+"^a^1"), using("node-1"),
+		objects.Attachment("pv-a", "attached", rbd), objects.Attachment("pv-ab", "elsewhere", rbd), objects.Attachment("pv-a", "without-node", rbd),
+		remembering("remembers", "Healthy", "pv-b", "pv-a"), remembering("gone", "Lost", "pv-a"), remembering("forgets", "Lost", "pv-ab"),
+		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "inline"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: "inline"}},
+	}
+	c := withHolders(t, objects...)
+	names := func(r *HolderReader) (found []string) {
+		t.Helper()
+		for _, h := range testkit.Value[[]fence.Holder](t)(r.Holders(t.Context(), v)) {
+			found = append(found, h.Node.Name)
+		}
+		return found
+	}
+	must.Equal(t, names(watching(t, c, c)), []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"})
+	// Nodes in an incident are found without the watches.
+	must.Equal(t, names(watching(t, c, withHolders(t))), []string{"gone"}, "with empty watches")
+}
+
+// A restore makes a PersistentVolume of another name for the same image.
+func TestHoldersAreFoundByHandle(t *testing.T) {
+	lost, well := remembering("lost", "Lost", "pv-a"), remembering("well", "Healthy", "pv-a")
+	lost.Status.Volumes[0].VolumeHandle, well.Status.Volumes[0].VolumeHandle = "h", "h"
+	c := withHolders(t, lost, well, using("well"))
+	for watched, want := range map[client.WithWatch]int{c: 2, withHolders(t): 1} {
+		holders, err := watching(t, c, watched).Holders(t.Context(), fence.Volume{Name: "restored", Driver: rbd, Handle: "h"})
+		must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "lost" && holders[0].Record == "lost", "got %+v, %v", holders, err)
+	}
+}
+
+func TestHoldersAreReadLive(t *testing.T) {
+	override := fence.Override{Gate: fence.GateAttach, By: "alice", Reason: "it burnt", Scope: "n-1"}
+	record := remembering("n", "Lost", "pv-a")
+	record.Status.Incident = "n-1"
+	record.Annotations = map[string]string{fence.OverrideAnnotation: "attach: it burnt", fence.OverriddenAnnotation: override.Text()}
+	node := using("n")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
+	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
+	holders, err := watching(t, live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
+	must.True(t, err == nil && len(holders) == 2, "got %+v, %v", holders, err)
+	h := holders[0]
+	must.True(t, h.Node.Name == "gone" && !h.Node.Exists && h.Status.Phase == "", "got %+v", h)
+	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
+		t.Errorf("got %+v", h)
+	}
+}
+
+// heavy is a client whose lists of nodes wait for a release.
+type heavy struct {
+	client.Client
+	under, most *atomic.Int32
+	release     chan bool
+}
+
+func (c heavy) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, nodes := list.(*corev1.NodeList); nodes {
+		n := c.under.Add(1)
+		defer c.under.Add(-1)
+		for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+		}
+		select {
+		case <-c.release:
+		case <-ctx.Done():
+			return errors.New("read though nobody waits for it")
+		}
+	}
+	return c.Client.List(ctx, list, opts...)
+}
+
+// Nodes are big, and attachments of a DaemonSet's volume are created together.
+func TestOneReadsAllNodesAtATime(t *testing.T) {
+	var objects []client.Object
+	for i := range each + 1 {
+		objects = append(objects, using(fmt.Sprint("node-", i), "kubernetes.io/csi/"+rbd+"^a"))
+	}
+	c := withHolders(t, objects...)
+	live := heavy{c, &atomic.Int32{}, &atomic.Int32{}, make(chan bool)}
+	reader, volume := watching(t, live, c), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"}
+	var all errgroup.Group
+	for range 10 {
+		all.Go(func() error {
+			holders, err := reader.Holders(t.Context(), volume)
+			if err == nil && len(holders) != each+1 {
+				err = fmt.Errorf("got %d holders", len(holders))
+			}
+			return err
+		})
+	}
+	for live.under.Load() < 1 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // others would have come
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := reader.Holders(gone, volume)
+	must.True(t, errors.Is(err, context.Canceled), "got %v", err)
+	close(live.release)
+	testkit.Must(t, all.Wait())
+	most := live.most.Load()
+	must.True(t, most == 1, "%d read all nodes at a time", most)
+}
+
+// A shared volume of a DaemonSet is on every node. Otherwise each attachment would take two requests for each node.
+func TestManyHoldersAreReadAtOnce(t *testing.T) {
+	const unique = "kubernetes.io/csi/" + rbd + "^a"
+	for name, test := range map[string]struct {
+		holders, others int
+		want            map[string]int
+	}{
+		"few":                   {each, 0, map[string]int{"get *v1.Node": each, "get *v1alpha1.NodeFence": each, "list *v1alpha1.NodeFenceList": 1}},
+		"many":                  {each + 1, 4, map[string]int{"list *v1.NodeList": 1, "list *v1alpha1.NodeFenceList": 2}},
+		"very many":             {lists.Page + 1, lists.Page, map[string]int{"list *v1.NodeList": 1, "list *v1alpha1.NodeFenceList": 2}},
+		"many, and few of them": {each + 1, each * share, map[string]int{"get *v1.Node": each + 1, "get *v1alpha1.NodeFence": each + 1, "list *v1alpha1.NodeFenceList": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := remembering("gone", "Lost", "pv-a")
+			objects := []client.Object{gone}
+			for i := range test.holders - 1 {
+				objects = append(objects, using(fmt.Sprint("node-", i), unique))
+			}
+			for i := range test.others {
+				objects = append(objects, using(fmt.Sprint("other-", i)))
+			}
+			c := withHolders(t, objects...)
+			live := &fakeapi.Counting{WithWatch: c}
+			holders, err := watching(t, live, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
+			must.True(t, err == nil && len(holders) == test.holders, "got %d holders (%v)", len(holders), err)
+			reads := map[string]int{}
+			for _, r := range live.Requests() {
+				reads[r]++
+			}
+			must.True(t, maps.Equal(reads, test.want), "read %v, want %v", reads, test.want)
+			for _, h := range holders {
+				lost := h.Node.Name == "gone"
+				must.True(t, h.Node.Exists != lost && h.InUse != lost && (h.Status.Phase == v1alpha1.NodeLost) == lost, "%s is %+v", h.Node.Name, h)
+			}
+		})
+	}
+}
+
+func TestVolumesOfClaims(t *testing.T) {
+	driver := func(name string, attach *bool) client.Object {
+		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{AttachRequired: attach}}
+	}
+	c := withHolders(t, objects.Claim("bound", "pv-a"), objects.Claim("unbound", ""), objects.Claim("lost", "nothing"), objects.CephVolume("pv-a", rbd, "a"),
+		driver("no", ptr.To(false)), driver("yes", ptr.To(true)), driver("unsaid", nil))
+	r := watching(t, c, c)
+	for name, bound := range map[string]bool{"bound": true, "unbound": false, "lost": false, "gone": false} {
+		v, err := r.BoundVolume(t.Context(), "default", name)
+		must.True(t, err == nil && (v != nil) == bound && (!bound || v.Name == "pv-a"), "%s: got %v, %v", name, v, err)
+	}
+	for driver, want := range map[string]bool{"no": false, "yes": true, "unsaid": true, "unknown": true} {
+		must.Equal(t, testkit.Value[bool](t)(r.Attached(t.Context(), driver)), want, driver)
+	}
+}
+
+// A stale cache may show volumes that were force-detached from a recently tainted node.
+func TestRecentlyTaintedNodeIsNotQuiet(t *testing.T) {
+	for reason, quiet := range map[string]bool{fence.ReasonReady: true, fence.ReasonTaintedButReady: false} {
+		v := FenceView{Facts: fence.Facts{Node: fence.Node{Name: "n", Exists: true, Ready: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: reason}}}
+		must.True(t, v.Quiet() == quiet, "%s: quiet is %t", reason, !quiet)
+	}
+}

@@ -1,0 +1,241 @@
+package fencingreads
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+)
+
+func inUse(handle string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(fence.UniqueName(rbd, handle))
+}
+
+// After any changes, the holdings match the objects.
+func TestHoldingsFollowChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := NewHoldingsWithRows(nil, ofCeph)
+		shown := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}, ofVolumes: {}}
+		told := map[string]bool{}
+		h.OnAttachment(func(node string) { told[node] = true })
+		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+		volumes := func() []string {
+			return rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "volumes")
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			name := pick("name", "n-1", "n-2", "n-3")
+			deletes := rapid.Bool().Draw(t, "delete")
+			w := h.watches[rapid.IntRange(0, 3).Draw(t, "kind")]
+			attached := attachedNames(h)
+			clear(told)
+			relisted := rapid.IntRange(0, 9).Draw(t, "relist") == 0
+			var now client.Object
+			switch w.kind {
+			case ofNodes:
+				node := using(name, "kubernetes.io/csi/other^a")
+				for _, v := range volumes() {
+					node.Status.VolumesInUse = append(node.Status.VolumesInUse, inUse(v))
+				}
+				now = node
+			case ofRecords:
+				record := remembering(name, "Healthy", volumes()...)
+				record.Status.NodeName = pick("node", "n-1", "n-2")
+				now = record
+			case ofAttachments:
+				volume := pick("volume", "a", "b")
+				now = objects.Attachment(volume, name, rbd)
+			case ofVolumes:
+				phase := corev1.PersistentVolumePhase(pick("phase", "Bound", "Released"))
+				now = objects.Volume(pick("volume", "a", "b", "c"), rbd, pick("handle", "a", "b"), pick("claim", "x", "y"), func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
+			}
+			before := shown[w.kind][now.GetName()]
+			switch {
+			case deletes && before != nil:
+				delete(shown[w.kind], now.GetName())
+				_ = w.Delete(before)
+			case !deletes:
+				shown[w.kind][now.GetName()] = now
+				_ = w.Update(now)
+			}
+			if relisted {
+				w.listed = nil
+				for _, o := range shown[w.kind] {
+					w.listed = append(w.listed, w.show(o))
+				}
+				_ = w.Replace(nil, "1")
+			}
+			for node, names := range attachedNames(h) {
+				same := slices.Equal(names, attached[node])
+				must.True(t, told[node] == !same || relisted && same, "%s had %v, has %v, told: %v", node, attached[node], names, told[node])
+			}
+		}
+		left := checkRows(t, h, shown[ofAttachments], shown[ofVolumes])
+		for _, v := range []string{"a", "b", "c"} {
+			want := map[string]bool{}
+			for _, o := range shown[ofNodes] {
+				if slices.Contains(o.(*corev1.Node).Status.VolumesInUse, inUse(v)) {
+					want[o.GetName()] = true
+				}
+			}
+			for _, o := range shown[ofRecords] {
+				status := o.(*v1alpha1.NodeFence).Status
+				if slices.ContainsFunc(status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+					want[status.NodeName] = true
+				}
+			}
+			for _, o := range shown[ofAttachments] {
+				if spec := o.(*storagev1.VolumeAttachment).Spec; *spec.Source.PersistentVolumeName == v {
+					want[spec.NodeName] = true
+				}
+			}
+			got := map[string]bool{}
+			for _, tr := range h.traces(fence.Volume{Name: v, Driver: rbd, Handle: v}) {
+				got[tr.node.Value()] = true
+			}
+			must.True(t, maps.Equal(got, want), "volume %s: got %v, want %v", v, got, want)
+			left += len(want)
+		}
+		for _, node := range []string{"n-1", "n-2"} {
+			var want []string
+			for _, o := range shown[ofRecords] {
+				if o.(*v1alpha1.NodeFence).Status.NodeName == node {
+					want = append(want, o.GetName())
+				}
+			}
+			got := slices.Clone(h.records[node])
+			slices.Sort(got)
+			slices.Sort(want)
+			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)
+		}
+		if known := h.nodes(); known != len(shown[ofNodes]) || left == 0 && len(h.volumes)+len(h.rows.found)+len(h.rows.attached) > 0 {
+			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(shown[ofNodes]), len(h.volumes))
+		}
+	})
+}
+
+// attachedNames are the attachments in the rows of each node.
+func attachedNames(h *Holdings) map[string][]string {
+	names := map[string][]string{}
+	for _, node := range []string{"n-1", "n-2", "n-3"} {
+		names[node] = nil
+		for _, a := range h.attachedTo(node) {
+			names[node] = append(names[node], a.name)
+		}
+		slices.Sort(names[node])
+	}
+	return names
+}
+
+// checkRows compares the rows with the objects, and counts the objects.
+func checkRows(t *rapid.T, h *Holdings, attachments, volumes map[string]client.Object) int {
+	t.Helper()
+	want := map[string][]string{"n-1": nil, "n-2": nil, "n-3": nil}
+	for _, name := range slices.Sorted(maps.Keys(attachments)) {
+		node := attachments[name].(*storagev1.VolumeAttachment).Spec.NodeName
+		want[node] = append(want[node], name)
+	}
+	must.Equal(t, attachedNames(h), want, "attachments")
+	found := map[string]map[string]bool{}
+	for _, o := range volumes {
+		pv := o.(*corev1.PersistentVolume)
+		v, known := h.volume(pv.Name)
+		must.True(t, known && reflect.DeepEqual(v.Held(), FenceVolume(pv).Held()), "got %+v of %s", v, pv.Name)
+		keys := []string{fence.UniqueName(rbd, pv.Spec.CSI.VolumeHandle)}
+		if pv.Status.Phase == corev1.VolumeBound {
+			keys = append(keys, claimKey(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name))
+		}
+		for _, key := range keys {
+			if found[key] == nil {
+				found[key] = map[string]bool{}
+			}
+			found[key][pv.Name] = true
+		}
+	}
+	for _, key := range []string{fence.UniqueName(rbd, "a"), fence.UniqueName(rbd, "b"), claimKey("default", "x"), claimKey("default", "y")} {
+		got := map[string]bool{}
+		for _, v := range h.volumesOf(key) {
+			got[v.Name] = true
+		}
+		must.True(t, maps.Equal(got, found[key]), "volumes of %s: got %v, want %v", key, got, found[key])
+	}
+	return len(attachments) + len(volumes)
+}
+
+// A row has what fencing reads of a PersistentVolume.
+func TestRowsKeepVolumes(t *testing.T) {
+	block := objects.CephVolume("pvc-a", rbd, "one", withSecret("s"), func(pv *corev1.PersistentVolume) {
+		mode := corev1.PersistentVolumeBlock
+		pv.Spec.VolumeMode, pv.Spec.AccessModes = &mode, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+	})
+	c := withHolders(t, block, objects.CephVolume("pvc-b", rbd, "one"), objects.Volume("other", "ebs.csi.aws.com", "h", "claim"))
+	h, err := ListedHoldings(t.Context(), c, ofCeph)
+	must.Do(t, err)
+	want := FenceVolume(block)
+	want.Attributes = nil
+	got, known := h.volume("pvc-a")
+	must.True(t, known && reflect.DeepEqual(got, want), "got %+v, want %+v", got, want)
+	plain, _ := h.volume("pvc-b")
+	_, other := h.volume("other")
+	must.True(t, plain.Secret == nil && !other, "got %+v; of another driver: %v", plain, other)
+	must.True(t, h.secretOf(identityKey{rbd, "one"}).Name == "s" && h.secretOf(identityKey{rbd, "two"}) == nil, "wrong secrets")
+}
+
+// While another list closes a gap of a watch, what was shown before stays.
+func TestHoldingsStayWhileTheyAreListedAgain(t *testing.T) {
+	c := withHolders(t, objects.CephVolume("pvc-a", rbd, "one"))
+	h, err := ListedHoldings(t.Context(), c, ofCeph)
+	must.True(t, err == nil && h.Synced(), "not listed: %v", err)
+	for _, w := range h.watches {
+		_, err := w.list(t.Context(), c)
+		_, known := h.volume("pvc-a")
+		must.True(t, err == nil && h.Synced() && known, "synced: %v, known: %v, %v", h.Synced(), known, err)
+		must.Do(t, w.Replace(nil, "1"))
+	}
+	_, known := h.volume("pvc-a")
+	must.True(t, known, "lost by the list")
+}
+
+// Nodes that can't hold a shared file system from other nodes are not read live.
+func TestQuietNodesAreLeftOut(t *testing.T) {
+	node, record := using("n", inUse("a")), remembering("n", "Healthy", "pv-a")
+	node.Status.NodeInfo.SystemUUID, record.Status.Node.SystemUUID = "machine", "machine"
+	tainted, replaced, unnamed := node.DeepCopy(), node.DeepCopy(), node.DeepCopy()
+	tainted.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
+	replaced.Status.NodeInfo.SystemUUID, unnamed.Status.NodeInfo.SystemUUID = "another", ""
+	second, unwritten, fenced, hidden := record.DeepCopy(), record.DeepCopy(), record.DeepCopy(), record.DeepCopy()
+	fenced.Status.Phase = v1alpha1.NodeFencing
+	hidden.Labels = nil
+	second.Name, second.Status.NodeName, unwritten.Status.Node.SystemUUID = "n-2", "n", ""
+	for name, test := range map[string]struct {
+		objects []client.Object
+		left    bool
+	}{
+		"quiet":              {[]client.Object{node, record}, true},
+		"tainted":            {[]client.Object{tainted, record}, false},
+		"gone":               {[]client.Object{record}, false},
+		"without record":     {[]client.Object{node}, false},
+		"of another machine": {[]client.Object{replaced, record}, false},
+		"without machine":    {[]client.Object{unnamed, unwritten}, false},
+		"of two machines":    {[]client.Object{node, record, second}, false},
+		"in an incident":     {[]client.Object{node, fenced}, false},
+		"without label":      {[]client.Object{node, hidden}, false},
+	} {
+		c := withHolders(t, test.objects...)
+		r := watching(t, c, c)
+		names, incident := map[string]map[string]bool{"n": nil}, map[string]map[string]bool{"n": {"n": true}}
+		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
+			r.leaveOutQuiet(*of)
+			must.True(t, (len(*of) == 1) == kept, "%s: got %v", name, *of)
+		}
+	}
+}
