@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fairlead-io/fairlead/e2e/ondat"
+	"github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 // TestOndatSharedVolumes follows the life of shared volumes of an Ondat control plane. Kubernetes binds claims and collects

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	bed "github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 func TestMain(m *testing.M) { fixedruns.Main(m, 60, 120) }

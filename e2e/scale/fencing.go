@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/testkit/apiserver"
 )
 
 const (

@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
-	"github.com/fairlead-io/fairlead/e2e/scale/apiserver"
+	"github.com/fairlead-io/fairlead/internal/testkit/apiserver"
 )
 
 // servedName is in httptest's certificate, which all use here.

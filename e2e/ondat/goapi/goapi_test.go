@@ -9,7 +9,7 @@ import (
 	"github.com/antihax/optional"
 	api "github.com/storageos/go-api/v2"
 
-	"github.com/fairlead-io/fairlead/e2e/ondat"
+	"github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 // client is the real client, logged in as the released manager does (api-manager, client.go).

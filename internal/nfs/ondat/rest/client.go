@@ -2,7 +2,7 @@
 // namespaces, and the mount endpoint of a volume.
 //
 // Requests and answers are those of github.com/storageos/go-api/v2 v2.4.0, which the
-// test bed is driven by (e2e/ondat). Errors say what to do. They hold neither token
+// test bed is driven by (internal/testkit/ondat). Errors say what to do. They hold neither token
 // nor password.
 package rest
 

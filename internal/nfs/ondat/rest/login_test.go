@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	bed "github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 func TestEndedSessionIsReplacedAndTheRequestRepeated(t *testing.T) {

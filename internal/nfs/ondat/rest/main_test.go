@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	bed "github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 // world is a control plane of the test bed and a client of it.

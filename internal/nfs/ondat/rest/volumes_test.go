@@ -13,11 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	bed "github.com/fairlead-io/fairlead/e2e/ondat"
 	"github.com/fairlead-io/fairlead/internal/nfs/ondat"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/certtest"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	bed "github.com/fairlead-io/fairlead/internal/testkit/ondat"
 )
 
 func TestVolumesOfAllNamespaces(t *testing.T) {
