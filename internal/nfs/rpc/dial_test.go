@@ -17,7 +17,7 @@ func TestSharesAreLookedUpFromReservedPorts(t *testing.T) {
 		l.Close()
 	}
 	ports := make(chan uint16, 4)
-	script := answers(t, nil, func(request) ([]byte, bool) { return success(0, 0, 2, 24, 0, 15, 0), true })
+	script := answers(nil, func(request) ([]byte, bool) { return success(0, 0, 2, 24, 0, 15, 0), true })
 	address := startScript(t, func(c net.Conn) { ports <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Port(); script(c) })
 	for shares, want := range map[string]bool{"": false, "/data": true} {
 		target := Target{Address: address, Versions: []int32{V4}}

@@ -4,14 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/willscott/go-nfs"
-
 	"github.com/fairlead-io/fairlead/internal/testkit/fixedruns"
 )
 
 // TestMain makes the test binary an NFS server where a benchmark starts it as its child.
 func TestMain(m *testing.M) {
-	nfs.Log.SetLevel(nfs.PanicLevel)
 	if os.Getenv(serveVariable) != "" {
 		serveForBenchmark()
 		return

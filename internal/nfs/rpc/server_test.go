@@ -4,58 +4,39 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/go-git/go-billy/v5"
-	"github.com/willscott/go-nfs"
-	"github.com/willscott/go-nfs/helpers"
-	"github.com/willscott/go-nfs/helpers/memfs"
-
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// exports is an NFS v3 server's table of exports: paths that are not in it do not exist.
-type exports struct {
-	nfs.Handler
-	status map[string]nfs.MountStatus
-	stale  bool
-	files  billy.Filesystem
-}
-
-func (e *exports) Mount(_ context.Context, _ net.Conn, request nfs.MountRequest) (nfs.MountStatus, billy.Filesystem, []nfs.AuthFlavor) {
-	status, known := e.status[string(request.Dirpath)]
-	if !known {
-		status = nfs.MountStatusErrNoEnt
-	}
-	return status, e.files, []nfs.AuthFlavor{nfs.AuthFlavorNull}
-}
-
-func (e *exports) FromHandle(handle []byte) (billy.Filesystem, []string, error) {
-	if e.stale {
-		return nil, nil, errors.New("the handle is of an earlier life")
-	}
-	return e.Handler.FromHandle(handle)
-}
-
-// startNFS runs a real NFS v3 and MOUNT server on one port.
-func startNFS(t testing.TB, e *exports) netip.AddrPort {
+// startV3 runs a server of NFS v3 and MOUNT on one port, which exports the shares. Real servers are probed in e2e/nfsprobe.
+func startV3(t testing.TB, shares ...string) netip.AddrPort {
 	t.Helper()
-	e.files = memfs.New()
-	if _, err := e.files.Create("hello"); err != nil { // also makes the root
-		t.Fatal(err)
+	return startScript(t, answers(nil, exporting(shares...)))
+}
+
+// exporting answers as a server of NFS v3 and MOUNT that exports the shares.
+func exporting(shares ...string) func(request) ([]byte, bool) {
+	return func(r request) ([]byte, bool) {
+		switch {
+		case r.program == wire.ProgramMount && r.procedure == wire.ProcedureMount:
+			for _, share := range shares {
+				if bytes.Equal(r.arguments, wire.PathArguments(share)) {
+					return success(0, 4, 0x01020304, 0), true
+				}
+			}
+			return success(uint32(wire.NoEntry)), true
+		case r.program == wire.ProgramNFS && r.version == uint32(V3) && r.procedure == wire.ProcedureGetAttr:
+			return success(make([]uint32, 22)...), true
+		}
+		return success(), true
 	}
-	e.Handler = helpers.NewCachingHandler(helpers.NewNullAuthHandler(e.files), 64)
-	listener := listen(t)
-	go func() { _ = (&nfs.Server{Handler: e, Context: t.Context()}).Serve(listener) }()
-	return addressOf(listener)
 }
 
 func listen(t testing.TB) net.Listener {
@@ -155,7 +136,7 @@ type request struct {
 }
 
 // answers is a server with fixed results. Calls it has none for stay unanswered.
-func answers(t testing.TB, seen func(request), results func(request) ([]byte, bool)) func(net.Conn) {
+func answers(seen func(request), results func(request) ([]byte, bool)) func(net.Conn) {
 	return func(c net.Conn) {
 		reader := bufio.NewReader(c)
 		for {
@@ -174,7 +155,7 @@ func answers(t testing.TB, seen func(request), results func(request) ([]byte, bo
 			}
 			if body, ok := results(r); ok {
 				if _, err := c.Write(bytes.Join([][]byte{mark(8 + len(body)), be(r.xid, 1), body}, nil)); err != nil {
-					t.Log("the client is gone:", err)
+					return // the client is gone
 				}
 			}
 		}

@@ -7,39 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/willscott/go-nfs"
-
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-func TestServerOfV3IsProbedWithItsShares(t *testing.T) {
-	for name, c := range map[string]struct {
-		server exports
-		shares []string
-		want   outcome
-	}{
-		"no share named":      {exports{}, nil, fine},
-		"exported":            {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk, "/": nfs.MountStatusOk}}, []string{"/data", "/"}, fine},
-		"export gone":         {exports{}, []string{"/data"}, notExported},
-		"one of two gone":     {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}}, []string{"/gone", "/data"}, notExported},
-		"denied":              {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrAcces}}, []string{"/data"}, fine},
-		"I/O error":           {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrIO}}, []string{"/data"}, failing},
-		"handle stale":        {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}, stale: true}, []string{"/data"}, notExported},
-		"MOUNT not supported": {exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusErrNotSupp}}, []string{"/data"}, fine},
-	} {
-		t.Run(name, func(t *testing.T) {
-			address := startNFS(t, &c.server)
-			result := ask(t, Target{Address: address, Versions: []int32{V3}, Shares: c.shares, MountPort: address.Port()})
-			expect(t, result, c.want)
-			must.True(t, result.Took > 0, "took %s", result.Took)
-		})
-	}
-}
-
 func TestUnmountFollowsEveryMount(t *testing.T) {
 	var mounts, unmounts atomic.Int32
-	mount := startScript(t, answers(t, func(r request) {
+	mount := startScript(t, answers(func(r request) {
 		switch r.procedure {
 		case wire.ProcedureMount:
 			mounts.Add(1)
@@ -52,7 +26,7 @@ func TestUnmountFollowsEveryMount(t *testing.T) {
 		}
 		return success(), true
 	}))
-	server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+	server := startScript(t, answers(nil, func(r request) ([]byte, bool) {
 		if r.procedure == wire.ProcedureGetAttr {
 			return success(70), true
 		}
@@ -64,7 +38,7 @@ func TestUnmountFollowsEveryMount(t *testing.T) {
 }
 
 func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
-	real := startNFS(t, &exports{status: map[string]nfs.MountStatus{"/data": nfs.MountStatusOk}})
+	real := startV3(t, "/data")
 	for name, c := range map[string]struct {
 		reply []byte
 		want  outcome
@@ -77,7 +51,7 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked request
-			mapper := startScript(t, answers(t, func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
+			mapper := startScript(t, answers(func(r request) { asked = r }, func(request) ([]byte, bool) { return c.reply, true }))
 			p := newProbe(Target{Address: real, Versions: []int32{V3}, Shares: []string{"/data"}, Timeout: generous})
 			p.portMapper = mapper.Port()
 			expect(t, p.run(t.Context()), c.want)
@@ -89,7 +63,7 @@ func TestPortMapperIsAskedForTheMountPort(t *testing.T) {
 }
 
 func TestMountServiceDownDiffersFromNFSDown(t *testing.T) {
-	real := startNFS(t, &exports{})
+	real := startV3(t)
 	listener := listen(t)
 	port := addressOf(listener).Port()
 	listener.Close()
@@ -131,7 +105,7 @@ func TestFaultsAfterNullAreClassified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := func(body []byte) netip.AddrPort {
 				return startScript(t, func(conn net.Conn) {
-					answers(t, nil, func(r request) ([]byte, bool) {
+					answers(nil, func(r request) ([]byte, bool) {
 						if r.procedure == wire.ProcedureNull || r.procedure == wire.ProcedureUnmount {
 							return success(), true
 						}
@@ -171,7 +145,7 @@ func TestDeniedShareIsLookedUpInTheExports(t *testing.T) {
 		"the root":       {"/", list("/dat"), notExported},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+			server := startScript(t, answers(nil, func(r request) ([]byte, bool) {
 				switch {
 				case r.procedure == wire.ProcedureMount && r.program == wire.ProgramMount:
 					return success(13), true

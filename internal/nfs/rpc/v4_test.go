@@ -11,7 +11,7 @@ import (
 
 // startV4 answers NULL with success and every COMPOUND with one body.
 func startV4(t *testing.T, seen func(request), compound []byte) Target {
-	address := startScript(t, answers(t, seen, func(r request) ([]byte, bool) {
+	address := startScript(t, answers(seen, func(r request) ([]byte, bool) {
 		if r.procedure == wire.ProcedureNull {
 			return success(), true
 		}
@@ -53,7 +53,7 @@ func TestServerOfV4IsProbedWithItsShares(t *testing.T) {
 func TestDeepSharesAreLookedUpAtOnce(t *testing.T) {
 	share := "/" + strings.Join(strings.Split("abcdefghijklmnopqrs", ""), "/")
 	target := Target{Versions: []int32{V4}, Shares: []string{share}}
-	target.Address = startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+	target.Address = startScript(t, answers(nil, func(r request) ([]byte, bool) {
 		if r.procedure == wire.ProcedureNull {
 			return success(), true
 		}
@@ -81,7 +81,7 @@ func TestVersionsTheServerLacksAreReported(t *testing.T) {
 		"server's failure": {be(0, 0, 0, 5), failing, "SYSTEM_ERR"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := startScript(t, answers(t, nil, func(r request) ([]byte, bool) {
+			address := startScript(t, answers(nil, func(r request) ([]byte, bool) {
 				if r.version == 4 {
 					return success(), true
 				}
@@ -96,7 +96,7 @@ func TestVersionsTheServerLacksAreReported(t *testing.T) {
 
 func TestEachVersionHasAConnectionOfItsOwn(t *testing.T) {
 	connections := make(chan struct{}, 8)
-	script := answers(t, nil, serving)
+	script := answers(nil, serving)
 	address := startScript(t, func(c net.Conn) { connections <- struct{}{}; script(c) })
 	for range 2 {
 		expect(t, ask(t, Target{Address: address, Versions: []int32{V3, V4}}), fine)
