@@ -50,6 +50,7 @@ func (l largeReview) ask(t testing.TB, handler rig) {
 
 // A list that is not limited grows with the cluster, and the webhook has little memory.
 func TestReviewsReadLongListsInPages(t *testing.T) {
+	must.HaveTime(t)
 	api := &fakeapi.Counting{WithWatch: fakeClient(t, append(objects.Large(1200, 600, 3, 0), clientDaemonSet(), network("team-x", "nfs"))...)}
 	handler := newRig(t, lists.NewLive(api), volumeNetworksOn)
 	const volumes, attachments, longhornAttachments, persistentVolumes, claims = "list *longhorn.VolumeList", "list *v1.VolumeAttachmentList",

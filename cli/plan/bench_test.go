@@ -78,6 +78,7 @@ func BenchmarkPlan(b *testing.B) {
 // Regression: a plan looked at all RWX volumes for every Service, and at all blockers for every work.
 // Quadratic cost would be 100 times here. The best of several runs has the least noise.
 func TestPlansGrowLinearly(t *testing.T) {
+	must.HaveTime(t)
 	large, tenth := planOnce(t, sample.Large), planOnce(t, sample.Tenth)
 	least := func(call func()) time.Duration {
 		best := time.Hour

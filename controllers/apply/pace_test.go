@@ -17,6 +17,7 @@ import (
 
 // Volumes come and go while a setting waits for all of them. Not every change may wake every longhorn-manager.
 func TestChangingVolumesCauseFewWrites(t *testing.T) {
+	must.HaveTime(t)
 	w := waiting(t, setting(class, ""), setting(catalog.TaintToleration, ""))
 	w.setSystem(class, "high")
 	w.setSystem(catalog.TaintToleration, "a=b:NoSchedule")

@@ -71,6 +71,7 @@ func TestCrashAtAnyWriteResumes(t *testing.T) {
 
 // The value is reverted while the controller is down: it is applied once all components have it again.
 func TestCrashBeforeARevertedValueResumes(t *testing.T) {
+	must.HaveTime(t)
 	for n := range 40 {
 		w := atRest(t, setting(class, "low"))
 		w.setSystem(class, "high")

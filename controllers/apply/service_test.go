@@ -62,6 +62,7 @@ func TestServiceOfDetachedVolumeIsReplaced(t *testing.T) {
 
 // Invariant 7: a crash before or after any write resumes.
 func TestCrashDuringServiceReplacementResumes(t *testing.T) {
+	must.HaveTime(t)
 	for name, test := range replacements {
 		t.Run(name, func(t *testing.T) {
 			whole := newFixture(t, test.on, serviceOf("v", test.before...))

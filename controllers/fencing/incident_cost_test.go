@@ -17,6 +17,7 @@ import (
 const listVersion = "1000"
 
 func TestIncidentCostsTheSameInLargeClusters(t *testing.T) {
+	must.HaveTime(t)
 	var costs []string
 	for _, nodes := range []int{50, 600} { // one page of nodes, and more
 		w := newWorld(t, machines(nodes)...)

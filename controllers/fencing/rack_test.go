@@ -97,6 +97,7 @@ func count(requests []string, kind string) (n int) {
 }
 
 func TestRackCostsAFewRequestsForEachNode(t *testing.T) {
+	must.HaveTime(t)
 	const size, nodes = 20, 510 // more nodes than a page
 	r := newRack(t, size, nodes)
 	api := &fakeapi.Counting{WithWatch: r.API, Version: listVersion}

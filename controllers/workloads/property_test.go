@@ -27,6 +27,7 @@ import (
 // second time before a kubelet first reports their new sandbox, or before the controller first notes it. A mount on the
 // node counts for nothing if the setting changes back before the controller could record the change.
 func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
+	must.HaveTime(t)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.Bool().Draw(t, "old kubelets"))
 		w.twoInterfaces = rapid.Bool().Draw(t, "two interfaces")

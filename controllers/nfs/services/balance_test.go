@@ -262,6 +262,7 @@ func (b *balancing) check() {
 }
 
 func TestServersThatComeAndGoGetNewNodes(t *testing.T) {
+	must.HaveTime(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		b := &balancing{fixture: newFixture(t, specOf("PerNodeStable", addresses(3)...)), t: rt, servers: addresses(3), ever: 3, dead: map[string]bool{}, places: map[string]string{}}
 		b.excess = rapid.Bool().Draw(rt, "excess")

@@ -122,6 +122,7 @@ func (p *publishing) rest() {
 }
 
 func TestAddressesHoldInAnyOrder(t *testing.T) {
+	must.HaveTime(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPublishing(rt, t)
 		rt.Repeat(map[string]func(*rapid.T){

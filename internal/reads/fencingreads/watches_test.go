@@ -36,6 +36,7 @@ func (c slow) Watch(ctx context.Context, list client.ObjectList, opts ...client.
 
 // A taint counts as soon as it is written, even for a volume with 1,000 holders, which are not read one by one.
 func TestTaintCountsAtOnceForManyHolders(t *testing.T) {
+	must.HaveTime(t)
 	const nodes = 1000
 	scheme := testkit.Value[*runtime.Scheme](t)(reads.NewScheme())
 	server, err := apiserver.New(scheme, apiserver.Size{Nodes: nodes, VolumesEach: 1, Holders: nodes})

@@ -32,6 +32,7 @@ func serving(t *testing.T, stored []client.Object) *fakeapi.Counting {
 }
 
 func TestPagedListsEqualWholeLists(t *testing.T) {
+	must.HaveTime(t)
 	api := serving(t, objects.Large(1100, 510, 7, 3))
 	live := lists.NewLive(api)
 	whole, paged := reads.NewReader(longhorn.DefaultNames(), api, api), reads.NewReader(longhorn.DefaultNames(), live, live)

@@ -1,10 +1,11 @@
-// Package must ends a test at an unexpected error, and compares values. It imports only packages that package testing
+// Package must ends a test at an unexpected error, and compares values. It imports only package testing and what that
 // imports, so that tests of small packages build quickly.
 package must
 
 import (
 	"fmt"
 	"reflect"
+	"testing"
 )
 
 // TB is a test, a benchmark, or a property test.
@@ -49,6 +50,15 @@ func Check(t TB, holds bool, format string, args ...any) {
 	t.Helper()
 	if !holds {
 		t.Errorf(format, args...)
+	}
+}
+
+// HaveTime skips a test with -short, as it takes about a minute with the race detector. make test-unit gives -short with the
+// race detector, and tests the packages that call HaveTime again without both.
+func HaveTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes too long for -short")
 	}
 }
 
