@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
 // workflow is the part of a GitHub workflow that runs commands.
@@ -20,12 +22,46 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
+// calls are of make: by a script, and in the text of a page.
+var (
+	scriptCall = regexp.MustCompile(`^\s*(?:sudo \S+ )?make (.*)$`)
+	textCall   = regexp.MustCompile("(?m)(?:^|`)(?:\\$ )?(?:[A-Z0-9_]+=\\S+ )*make ((?:-C e2e )?[a-z0-9-]+)")
+)
+
+// readTargets of the Makefiles, by what follows make: "test-e2e", "-C e2e test-e2e".
+func readTargets(t *testing.T) map[string]bool {
+	t.Helper()
+	target, targets := regexp.MustCompile(`(?m)^([a-z0-9-]+(?: [a-z0-9-]+)*):`), map[string]bool{}
+	for file, flag := range map[string]string{"../Makefile": "", "../common.mk": "", "../e2e/Makefile": inTestBed} {
+		text, err := os.ReadFile(file)
+		must.Do(t, err)
+		for _, m := range target.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range strings.Fields(m[1]) {
+				targets[flag+name] = true
+			}
+		}
+	}
+	targets[inTestBed+"help"] = true // of common.mk
+	return targets
+}
+
+// inTestBed is the flag for the targets of the test bed.
+const inTestBed = "-C e2e "
+
+// Pages name targets, which may be renamed.
+func TestPagesNameTargetsThatExist(t *testing.T) {
+	targets, found := readTargets(t), 0
+	for _, p := range readPages(t) {
+		for _, call := range textCall.FindAllStringSubmatch(p.text, -1) {
+			found++
+			must.Check(t, targets[call[1]], "%s: there is no target of make %s", p.path, call[1])
+		}
+	}
+	must.Check(t, found >= 40, "only %d calls of make were found", found)
+}
+
 // TestScriptsNameTargetsThatExist: workflows and .ci/run call make, whose targets may be renamed.
 func TestScriptsNameTargetsThatExist(t *testing.T) {
-	makefile, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
 	files, err := filepath.Glob("../.github/workflows/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no workflow: %v", err)
@@ -53,25 +89,24 @@ func TestScriptsNameTargetsThatExist(t *testing.T) {
 		}
 		lines[file] = strings.Split(string(text), "\n")
 	}
-	call, target := regexp.MustCompile(`^\s*(?:sudo \S+ )?make (.*)$`), regexp.MustCompile(`(?m)^([a-z0-9-]+(?: [a-z0-9-]+)*):`)
 	expression := regexp.MustCompile(`\$\{\{[^}]*\}\}`)
-	targets := map[string]bool{}
-	for _, m := range target.FindAllStringSubmatch(string(makefile), -1) {
-		for _, name := range strings.Fields(m[1]) {
-			targets[name] = true
-		}
-	}
+	targets := readTargets(t)
 	found := 0
 	for file, commands := range lines {
 		for _, command := range commands {
-			m := call.FindStringSubmatch(expression.ReplaceAllString(command, "x"))
+			m := scriptCall.FindStringSubmatch(expression.ReplaceAllString(command, "x"))
 			if m == nil {
 				continue
 			}
 			found++
-			for _, word := range strings.Fields(m[1]) {
-				if !targets[word] && !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "$") {
-					t.Errorf("%s: %q: the Makefile has no target %s", file, command, word)
+			words, bed := strings.CutPrefix(m[1], inTestBed)
+			flag := ""
+			if bed {
+				flag = inTestBed
+			}
+			for _, word := range strings.Fields(words) {
+				if !targets[flag+word] && !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "$") {
+					t.Errorf("%s: %q: there is no target of make %s", file, command, flag+word)
 				}
 			}
 		}

@@ -1,6 +1,6 @@
 //go:build long
 
-// What Kubernetes does without Fairlead: minutes of its own timeouts, for `make test-long`.
+// What Kubernetes does without Fairlead: minutes of its own timeouts, for `make -C e2e test-long`.
 
 package e2e
 

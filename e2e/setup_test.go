@@ -104,7 +104,7 @@ func newCluster(t *testing.T, o options) *cluster {
 }
 
 // newControlPlane starts an empty control plane, and stops everything in it at the end of the test.
-// Clusters mostly wait, so several tests run at a time (CLUSTERS in the Makefile).
+// Clusters mostly wait, so several tests run at a time (CLUSTERS in Makefile).
 func newControlPlane(t *testing.T, o options) *cluster {
 	t.Helper()
 	t.Parallel()

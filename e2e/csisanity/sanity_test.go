@@ -34,8 +34,8 @@ func driver(t *testing.T, dir string) string {
 		return binary
 	}
 	binary := filepath.Join(dir, "csidriver")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./e2e/csidriver")
-	build.Dir = "../.." // the product's module
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "./csidriver")
+	build.Dir = ".." // the module of the test bed
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the driver: %v\n%s", err, output)
 	}

@@ -43,7 +43,7 @@ var empty = map[string]bool{"Dead mounts": true, "Lost nodes not fenced": true, 
 func TestPanelsShowScrapedMetrics(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(os.Getenv("FAIRLEAD_SCRAPES"), "*.metrics"))
 	if err != nil || len(files) == 0 {
-		t.Skip("no scraped metrics: make test-e2e writes them, and make test-monitoring names their folder by FAIRLEAD_SCRAPES")
+		t.Skip("no scraped metrics: make test-e2e writes them, and make -C e2e test-monitoring names their folder by FAIRLEAD_SCRAPES")
 	}
 	var load strings.Builder
 	load.WriteString("load 1m\n")

@@ -38,7 +38,7 @@ func main() {
 func run(ctx context.Context, sizes string, fencing bool, args []string) error {
 	binary := os.Getenv("FAIRLEAD_BINARY")
 	if binary == "" {
-		return errors.New("FAIRLEAD_BINARY does not say which binary to run; use make bench-scale")
+		return errors.New("FAIRLEAD_BINARY does not say which binary to run; use make -C e2e bench-scale")
 	}
 	if sizes == "" {
 		sizes = "50,500"

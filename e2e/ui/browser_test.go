@@ -31,8 +31,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	cluster = filepath.Join(folder, "uicluster")
-	build := exec.Command("go", "build", "-o", cluster, "./e2e/uicluster")
-	build.Dir = "../.." // the product's module
+	build := exec.Command("go", "build", "-o", cluster, "./uicluster")
+	build.Dir = ".." // the module of the test bed
 	if output, err := build.CombinedOutput(); err != nil {
 		panic(string(output))
 	}
