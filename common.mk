@@ -8,7 +8,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 BIN := $(ROOT)/bin
 MAKE_E2E = $(MAKE) -C $(ROOT)/e2e
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -X github.com/fairlead-io/fairlead/internal/cli.Version=$(VERSION)
+LDFLAGS := -X github.com/fairlead-io/fairlead/cli.Version=$(VERSION)
 # The race detector needs a C compiler; where there is none, tests run without it and say so.
 RACE := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
 
