@@ -294,7 +294,7 @@ func attributesOf(t *testing.T, p Policy, account, kind, resource string, w writ
 	}
 	gv := schema.GroupVersion{Group: group, Version: "v1"}
 	meta := named.(metav1.Object)
-	versioned := &admission.VersionedAttributes{VersionedKind: gv.WithKind(kind), VersionedObject: w.after, VersionedOldObject: w.before}
+	versioned := &admission.VersionedAttributes{VersionedKind: gv.WithKind(kind), VersionedObject: admission.NewLazyObject(w.after), VersionedOldObject: admission.NewLazyObject(w.before)}
 	versioned.Attributes = admission.NewAttributesRecord(w.after, w.before, gv.WithKind(kind), meta.GetNamespace(), meta.GetName(), gv.WithResource(resource), "", operation, nil, false, &user.DefaultInfo{Name: account})
 	return versioned
 }
