@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
-	github.com/onsi/ginkgo/v2 v2.32.1
+	github.com/onsi/ginkgo/v2 v2.34.0
 )
 
 require (

@@ -2,6 +2,6 @@ module github.com/fairlead-io/fairlead/e2e/nfsmount
 
 go 1.26.0
 
-require github.com/hanwen/go-fuse/v2 v2.8.0
+require github.com/hanwen/go-fuse/v2 v2.12.1
 
-require golang.org/x/sys v0.28.0
+require golang.org/x/sys v0.50.0

@@ -8,6 +8,6 @@ require (
 	github.com/storageos/go-api/v2 v2.4.0
 )
 
-require golang.org/x/oauth2 v0.36.0 // indirect
+require golang.org/x/oauth2 v0.38.0 // indirect
 
 replace github.com/fairlead-io/fairlead => ../../..
