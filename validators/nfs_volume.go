@@ -68,7 +68,7 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 		return v
 	}
 	v.warnNFSVolume(read, facts)
-	// spec.csi.readOnly would not help: the kubelet mounts by the pod's field alone (v1.36: pkg/volume/csi, getReadOnlyFromSpec).
+	// spec.csi.readOnly would not help: the kubelet mounts by the pod's field alone (v1.37: pkg/volume/csi, getReadOnlyFromSpec).
 	if isOnlyRead(p.Spec.AccessModes) && !slices.Contains(read.Options.Mount, "ro") {
 		v.warn("access mode %s does not make mounts read-only: add the mount option ro, or set readOnly at the pods' persistentVolumeClaim", corev1.ReadOnlyMany)
 	}

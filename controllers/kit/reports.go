@@ -60,7 +60,7 @@ func Note(message string) string { return Clip(message, MaxNote) }
 func Clip(message string, most int) string { return fence.Clip(message, most) }
 
 // Words of webhooks and policies that deny a request, with a code of their choice, such as 401 or 409.
-// Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, .../policy/validating/dispatcher.go.
+// Source: k8s.io/apiserver v0.37 pkg/admission/plugin/webhook/errors/statuserror.go, .../policy/validating/dispatcher.go.
 const (
 	deniedByWebhook = " denied the request"
 	deniedByPolicy  = " denied request: "

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// refusals are answers of the API server to an eviction, in Kubernetes 1.36.
+// refusals are answers of the API server to an eviction, in Kubernetes 1.37.
 var refusals = map[string]*apierrors.StatusError{
 	"budget": apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 10),
 	// pkg/registry/core/pod/storage/eviction.go: the status has no reason.

@@ -161,7 +161,7 @@ func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
 
 // MissedLoss reports whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
 // condition has another time than on record, or its Node was created again. The length of the loss does not count:
-// Kubernetes detaches by force six minutes after it began to, if the node is not Ready just then (v1.36.3,
+// Kubernetes detaches by force six minutes after it began to, if the node is not Ready just then (v1.37.2,
 // pkg/controller/volume/attachdetach/reconciler: forceDetach).
 func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
 	flapped := s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.ReadyChanged)

@@ -13,7 +13,7 @@ import (
 const RecordedLossAnnotation = "fairlead.io/recorded-loss"
 
 // RecordedLoss is the mark for a Node; "" is none. Only a silent node (Ready is Unknown) mounts nothing more: a kubelet
-// reports a volume in the Node's status before it mounts it, which ends Unknown (Kubernetes v1.36.3,
+// reports a volume in the Node's status before it mounts it, which ends Unknown (Kubernetes v1.37.2,
 // pkg/kubelet/volumemanager/reconciler: reportedInUse).
 func RecordedLoss(n Node, s v1alpha1.NodeFenceStatus) string {
 	boot := n.Machine.BootID

@@ -42,7 +42,7 @@ type daemonPod struct {
 }
 
 // templateHash is the hash of the DaemonSet's template; "" if no pod shows it. Of a template that is changed back the hash is the
-// former one and the generation is new, and the DaemonSet controller restarts no pod for it (kubernetes v1.36.3,
+// former one and the generation is new, and the DaemonSet controller restarts no pod for it (kubernetes v1.37.2,
 // pkg/controller/daemon/util, IsPodUpdated). So pods are compared by hash.
 func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
 	hashes := map[string]bool{}

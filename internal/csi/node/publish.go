@@ -150,7 +150,7 @@ func difference(have mounts.Mount, want *request) string {
 }
 
 // uncertain is an error with which the kubelet treats the share as possibly mounted, and unpublishes it if the pod is deleted. A
-// final error would leak the mount (isFinalError in pkg/volume/csi/csi_client.go of Kubernetes 1.36).
+// final error would leak the mount (isFinalError in pkg/volume/csi/csi_client.go of Kubernetes 1.37).
 func uncertain(err error) error {
 	return status.Error(codes.Unavailable, status.Convert(err).Message())
 }

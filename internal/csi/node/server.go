@@ -14,7 +14,7 @@ import (
 )
 
 // Timeouts of operations. The kubelet waits two minutes for a call (csiTimeout in
-// pkg/volume/csi/csi_plugin.go of Kubernetes 1.36).
+// pkg/volume/csi/csi_plugin.go of Kubernetes 1.37).
 type Timeouts struct {
 	// Mount and Unmount are for one run of mount(8) or umount(8).
 	Mount, Unmount time.Duration

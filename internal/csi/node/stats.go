@@ -37,7 +37,7 @@ func (s *Server) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeS
 	defer cancel()
 	usage, err := s.System.Statfs(limited, real)
 	if err != nil {
-		// The response has no usage. Kubelets that read conditions accept that.
+		// The response has no usage. Kubelets up to 1.36 that read conditions accept that; from 1.37 on it is an error to them.
 		return &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: true, Message: s.abnormal(have, err)}}, nil
 	}
 	return &csi.NodeGetVolumeStatsResponse{

@@ -219,7 +219,7 @@ func (r *FenceReader) findHandles(ctx context.Context, node fence.Node, found ma
 	return unresolved, nil
 }
 
-// attachmentName is the name that Kubernetes gives a VolumeAttachment (v1.36: pkg/volume/csi, getAttachmentName).
+// attachmentName is the name that Kubernetes gives a VolumeAttachment (v1.37: pkg/volume/csi, getAttachmentName).
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }

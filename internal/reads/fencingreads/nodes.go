@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
-// CordonedSince is when Kubernetes tainted a node because it is cordoned (v1.36: pkg/controller/util/node,
+// CordonedSince is when Kubernetes tainted a node because it is cordoned (v1.37: pkg/controller/util/node,
 // SwapNodeControllerTaint); zero if the node is not cordoned.
 func CordonedSince(node *corev1.Node) time.Time {
 	for _, t := range node.Spec.Taints {

@@ -125,7 +125,7 @@ func AddressOf(va *storagev1.VolumeAttachment) string {
 var unfit = regexp.MustCompile("[^a-zA-Z0-9-]")
 
 // Finalizer of a driver's attacher on VolumeAttachments and PersistentVolumes. It is the sidecar's, so that either can
-// take over from the other (external-attacher v4.12.0, pkg/controller/util.go: GetFinalizerName).
+// take over from the other (external-attacher v4.13.0, pkg/controller/util.go: GetFinalizerName).
 func Finalizer(driver string) string {
 	name := unfit.ReplaceAllString(driver, "-")
 	if strings.HasSuffix(name, "-") {

@@ -92,7 +92,7 @@ type template struct {
 	stripped bool
 }
 
-// setTemplate gives a template the revision that it had before, as the DaemonSet controller does (kubernetes v1.36.3,
+// setTemplate gives a template the revision that it had before, as the DaemonSet controller does (kubernetes v1.37.2,
 // pkg/controller/daemon/update.go, constructHistory).
 func (m *model) setTemplate(wanted template) {
 	m.generation++
