@@ -10,9 +10,9 @@ func TestVersionsComeFromRequireLinesOnly(t *testing.T) {
 
 require (
 	github.com/cert-manager/cert-manager v1.2.3
-	github.com/k8snetworkplumbingwg/network-attachment-definition-client v1.7.5 // indirect
-	go.etcd.io/etcd/server/v3 v3.6.8
-	k8s.io/kubernetes v1.36.3
+	github.com/k8snetworkplumbingwg/network-attachment-definition-client v1.7.7 // indirect
+	go.etcd.io/etcd/server/v3 v3.7.3
+	k8s.io/kubernetes v1.37.2
 	sigs.k8s.io/kwok v0.8.0 // indirect
 )
 
@@ -23,8 +23,8 @@ replace k8s.io/kubernetes => k8s.io/kubernetes v9.9.9
 		t.Fatal(err)
 	}
 	want := Versions{
-		Kubernetes: "v1.36.3", Etcd: "v3.6.8", Kwok: "v0.8.0",
-		CertManager: "v1.2.3", NetworkAttachmentDefinition: "v1.7.5",
+		Kubernetes: "v1.37.2", Etcd: "v3.7.3", Kwok: "v0.8.0",
+		CertManager: "v1.2.3", NetworkAttachmentDefinition: "v1.7.7",
 	}
 	if got != want {
 		t.Errorf("versions are %+v, want %+v", got, want)

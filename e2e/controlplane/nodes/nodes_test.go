@@ -10,7 +10,7 @@ import (
 func TestNoTwoNodesShareAnAddress(t *testing.T) {
 	seen := map[string]string{}
 	for n := 1; n <= Max; n++ {
-		node := build(n, "v1.36.3")
+		node := build(n, "v1.37.2")
 		for _, cidr := range node.Spec.PodCIDRs {
 			prefix, err := netip.ParsePrefix(cidr)
 			if err != nil || prefix != prefix.Masked() || !prefix.Addr().IsPrivate() {

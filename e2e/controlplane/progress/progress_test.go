@@ -12,7 +12,7 @@ import (
 func TestLongStepReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		err := New(&out, 15*time.Second).Do(3, 8, "building kube-apiserver v1.36.3", func() error {
+		err := New(&out, 15*time.Second).Do(3, 8, "building kube-apiserver v1.37.2", func() error {
 			time.Sleep(40 * time.Second)
 			return nil
 		})
@@ -20,10 +20,10 @@ func TestLongStepReportsProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.Join([]string{
-			"[3/8] building kube-apiserver v1.36.3 ...",
-			"[3/8] building kube-apiserver v1.36.3 ... 20s so far",
-			"[3/8] building kube-apiserver v1.36.3 ... 35s so far",
-			"[3/8] building kube-apiserver v1.36.3 ... 40s",
+			"[3/8] building kube-apiserver v1.37.2 ...",
+			"[3/8] building kube-apiserver v1.37.2 ... 20s so far",
+			"[3/8] building kube-apiserver v1.37.2 ... 35s so far",
+			"[3/8] building kube-apiserver v1.37.2 ... 40s",
 			"",
 		}, "\n")
 		if out.String() != want {
