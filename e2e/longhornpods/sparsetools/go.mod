@@ -2,4 +2,4 @@ module github.com/longhorn/sparse-tools
 
 go 1.26.0
 
-require golang.org/x/sys v0.28.0
+require golang.org/x/sys v0.50.0
