@@ -76,7 +76,7 @@ func start(t *testing.T) *stage {
 	t.Cleanup(cancel)
 	s.Context, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	s.must(chromedp.Run(s)) // starts the browser, which lives as long as this context
+	s.must(chromedp.Do(s)) // starts the browser, which lives as long as this context
 	return s
 }
 
@@ -111,11 +111,11 @@ func (s *stage) must(err error) {
 }
 
 // do runs actions in the browser.
-func (s *stage) do(actions ...chromedp.Action) {
+func (s *stage) do(actions ...chromedp.Action[chromedp.Void]) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s, patience)
 	defer cancel()
-	s.must(chromedp.Run(ctx, actions...))
+	s.must(chromedp.Do(ctx, actions...))
 }
 
 // order changes the cluster.
@@ -133,12 +133,20 @@ func (s *stage) path(path string) string {
 
 func (s *stage) goTo(path string) { s.t.Helper(); s.do(chromedp.Navigate(s.path(path))) }
 
+// get runs an action that has a result.
+func get[T any](s *stage, action chromedp.Action[T]) T {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, action)
+	s.must(err)
+	return value
+}
+
 // js evaluates an expression.
 func js[T any](s *stage, expression string) T {
 	s.t.Helper()
-	var value T
-	s.do(chromedp.Evaluate(expression, &value))
-	return value
+	return get(s, chromedp.Evaluate[T](expression))
 }
 
 // until waits for a condition in the page. Each look is an evaluation of its own: chromedp.Poll stays in the document it
@@ -147,8 +155,8 @@ func (s *stage) until(condition string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s, patience)
 	defer cancel()
-	for met := false; ; {
-		err := chromedp.Run(ctx, chromedp.Evaluate("Boolean("+condition+")", &met))
+	for {
+		met, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+condition+")"))
 		if met {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -17,15 +18,18 @@ func listen(s *stage, problems *[]string) {
 		defer mu.Unlock()
 		*problems = append(*problems, text)
 	}
-	s.do(log.Enable(), runtime.Enable())
-	chromedp.ListenTarget(s, func(event any) {
+	_, err := chromedp.Call(s, log.Enable, cdp.Empty{})
+	s.must(err)
+	_, err = chromedp.Call(s, runtime.Enable, cdp.Empty{})
+	s.must(err)
+	s.must(chromedp.Listen(s, func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork { // a view that is not found is an error of the network
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork { // a view that is not found is an error of the network
 				add(fmt.Sprintf("%s: %s", e.Entry.URL, e.Entry.Text))
 			}
 		case *runtime.EventExceptionThrown:
-			add(e.ExceptionDetails.Error())
+			add((&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
 		}
-	})
+	}))
 }

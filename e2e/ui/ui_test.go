@@ -43,7 +43,11 @@ func TestEveryView(t *testing.T) {
 	s.do(chromedp.Navigate(s.link))
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 400} {
-			s.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}), chromedp.EmulateViewport(width, 900))
+			_, err := chromedp.Call(s, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+			})
+			s.must(err)
+			s.do(chromedp.EmulateViewport(width, 900))
 			for _, v := range views {
 				s.goTo(v.path)
 				s.sees(v.text)
@@ -70,8 +74,7 @@ func (s *stage) picture(name, theme string, width int64) {
 	if folder == "" {
 		return
 	}
-	var png []byte
-	s.do(chromedp.FullScreenshot(&png, 100))
+	png := get(s, chromedp.FullScreenshot(100))
 	file := name + "-" + theme
 	if width < 1000 {
 		file += "-narrow"
