@@ -53,14 +53,14 @@ func newRouter(network multus.Attachment, log *slog.Logger) (http.Handler, error
 	if err != nil {
 		return nil, err
 	}
-	profile := webhook.Profile{
+	rules := &webhook.Longhorn{
 		Names:  longhorn.DefaultNames(),
-		Duties: configuration.Profiles[0].Duties,
+		Duties: configuration.Longhorn.Duties,
 		Record: func(context.Context) (rollout.Record, error) {
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},
 	}
-	return webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
+	return webhook.NewRouter(configuration.ClusterDomain, rules, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
 }
 
 // defaulter is Fairlead's rule in the style of controller-runtime: it changes the

@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,7 +23,7 @@ import (
 // ClientOptions are the flags of the read-only subcommands that people run with their own kubeconfig.
 type ClientOptions struct {
 	ClusterOptions
-	profile, namespace, Output string
+	namespace, Output string
 	// unsure: there may be a configuration that could not be read.
 	unsure bool
 }
@@ -33,11 +32,10 @@ type ClientOptions struct {
 func (o *ClientOptions) Setup(cmd *cobra.Command) {
 	o.SetupCluster(cmd)
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&o.profile, "profile", "", "profile to look at; by default the first of the configuration")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the storage system; by default as the configuration says")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of Longhorn; by default as the configuration says")
 }
 
-// SetupCluster adds the flags of commands without a profile.
+// SetupCluster adds the flags of commands that do not read Longhorn.
 func (o *ClientOptions) SetupCluster(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&o.ConfigFile, "config", "", "configuration file of Fairlead; by default ConfigMap fairlead in namespace fairlead-system")
@@ -83,13 +81,15 @@ func (h *headed) Write(text []byte) (int, error) {
 	return h.out.Write(text)
 }
 
-// Target is the profile and the cluster that a command reads.
+// Target is the cluster that a command reads.
 type Target struct {
-	config.Profile
 	Configuration *config.Configuration
-	Reader        *reads.Reader
+	// Longhorn is the section of the configuration, in the namespace of --namespace, and Reader reads Longhorn's objects.
+	// Both are nil if Fairlead does nothing for Longhorn.
+	Longhorn *config.Longhorn
+	Reader   *reads.Reader
 	// Live reads the cluster.
-	Live client.Reader
+	Live client.Client
 	// Unsure: the cluster may have another configuration than the default one, which is used since it could not be read.
 	Unsure bool
 }
@@ -115,10 +115,11 @@ func defaultsUsed(unread string) string {
 
 var (
 	errOutput    = errors.New("must be table, wide, json or yaml")
-	errProfile   = errors.New("is not in the configuration")
-	errNoStorage = errors.New("has no settings of")
-	errNoProfile = errors.New("the configuration has no profile with settings")
+	errNoStorage = errors.New("has no settings of Longhorn")
 )
+
+// ErrNoLonghorn is the error of commands about settings if Fairlead does nothing for Longhorn.
+var ErrNoLonghorn = errors.New("the configuration has no section longhorn, and only Longhorn has settings")
 
 // Connect checks the flags and returns a client of the cluster.
 func (o *ClientOptions) Connect() (client.Client, error) { return o.connect(time.Minute) }
@@ -145,88 +146,58 @@ func (o *ClientOptions) connect(timeout time.Duration) (client.Client, error) {
 	return live, nil
 }
 
-// Open reads the configuration and picks the profile of --profile, else the first.
+// Open reads the configuration, which must have the section longhorn.
 func (o *ClientOptions) Open(cmd *cobra.Command) (Target, error) {
-	targets, _, _, err := o.OpenAll(cmd)
-	switch {
-	case err != nil:
-		return Target{}, err
-	case len(targets) == 0:
-		return Target{}, errNoProfile
+	t, _, err := o.OpenAll(cmd)
+	if err == nil && t.Longhorn == nil {
+		err = ErrNoLonghorn
 	}
-	return targets[0], nil
+	return t, err
 }
 
-// OpenAll is OpenAny, and refuses a namespace without the storage system.
-func (o *ClientOptions) OpenAll(cmd *cobra.Command) (targets []Target, live client.Client, unread string, err error) {
-	if targets, live, unread, err = o.OpenAny(cmd); err == nil {
-		err = o.checkNamespace(cmd.Context(), targets)
+// OpenAll is OpenAny, and refuses a namespace without Longhorn.
+func (o *ClientOptions) OpenAll(cmd *cobra.Command) (t Target, unread string, err error) {
+	if t, unread, err = o.OpenAny(cmd); err == nil {
+		err = o.checkNamespace(cmd.Context(), t)
 	}
-	return targets, live, unread, err
+	return t, unread, err
 }
 
-// OpenAny is Open for every profile of the configuration, or for the one of --profile. It also returns
-// the client, and says why the configuration is the default one.
-func (o *ClientOptions) OpenAny(cmd *cobra.Command) (targets []Target, live client.Client, unread string, err error) {
-	if live, err = o.Connect(); err != nil {
-		return nil, nil, "", err
+// OpenAny reads the configuration. It also says why the configuration is the default one.
+func (o *ClientOptions) OpenAny(cmd *cobra.Command) (t Target, unread string, err error) {
+	live, err := o.Connect()
+	if err != nil {
+		return t, "", err
 	}
 	c, unread, err := o.Configuration(cmd.Context(), live)
 	if err != nil {
-		return nil, nil, "", err
-	}
-	profiles := c.Profiles
-	if o.profile != "" || o.namespace != "" {
-		p, err := o.pick(c, unread)
-		if err != nil {
-			return nil, nil, "", err
-		}
-		profiles = []config.Profile{p}
-	}
-	for _, p := range profiles {
-		targets = append(targets, Target{p, c, reads.NewReader(p.Storage(), live, live), live, o.unsure})
+		return t, "", err
 	}
 	NoteDefaults(cmd.ErrOrStderr(), unread)
-	return targets, live, unread, nil
+	return o.target(c, live), unread, nil
 }
 
-// checkNamespace refuses the namespace of --namespace if no storage system with settings is there: a habit of kubectl would
-// show defaults as settings in effect.
-func (o *ClientOptions) checkNamespace(ctx context.Context, targets []Target) error {
-	if o.namespace == "" || len(targets[0].Storage().Versions) == 0 {
+func (o *ClientOptions) target(c *config.Configuration, live client.Client) Target {
+	t := Target{Configuration: c, Live: live, Unsure: o.unsure}
+	if c.Longhorn != nil {
+		l := *c.Longhorn
+		l.Namespace = cmp.Or(o.namespace, l.Namespace)
+		t.Longhorn, t.Reader = &l, reads.NewReader(l.Names(), live, live)
+	}
+	return t
+}
+
+// checkNamespace refuses the namespace of --namespace if Longhorn has no settings there: a habit of kubectl would show defaults
+// as settings in effect.
+func (o *ClientOptions) checkNamespace(ctx context.Context, t Target) error {
+	if o.namespace == "" || t.Longhorn == nil {
 		return nil
 	}
-	_, values, err := targets[0].Reader.Values(ctx)
+	_, values, err := t.Reader.Values(ctx)
 	if err != nil || len(values) > 0 {
 		return nil //nolint:nilerr // what the command reads next fails too, with the right that is missing
 	}
-	return fmt.Errorf("--namespace %q: %w %s", o.namespace, errNoStorage, targets[0].Name)
-}
-
-func (o *ClientOptions) pick(c *config.Configuration, unread string) (config.Profile, error) {
-	if len(c.Profiles) == 0 {
-		return config.Profile{}, errNoProfile
-	}
-	i := 0
-	if o.profile != "" {
-		i = slices.IndexFunc(c.Profiles, func(p config.Profile) bool { return p.Name == o.profile })
-	}
-	if i < 0 {
-		var names []string
-		for _, p := range c.Profiles {
-			names = append(names, p.Name)
-		}
-		err := fmt.Errorf("--profile %q %w: it has %s", o.profile, errProfile, strings.Join(names, ", "))
-		if unread != "" {
-			err = fmt.Errorf("%w; the %s", err, defaultsUsed(unread))
-		}
-		return config.Profile{}, err
-	}
-	p := c.Profiles[i]
-	if o.namespace != "" {
-		p.Namespace = o.namespace
-	}
-	return p, nil
+	return fmt.Errorf("--namespace %q: %w", o.namespace, errNoStorage)
 }
 
 // forbidden matches the API server's message on a missing right.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +21,7 @@ import (
 
 func TestConfigurationOfTheCluster(t *testing.T) {
 	const head = "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\n"
-	const byNode = head + "networks: {gate: node}\n"
+	const byNode = head + "longhorn: {networks: {gate: node}}\n"
 	file := filepath.Join(t.TempDir(), "fairlead.yaml")
 	must.Do(t, os.WriteFile(file, []byte(head), 0o600))
 	forbidden := interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -50,8 +49,8 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 		o := ClientOptions{ClusterOptions: ClusterOptions{ConfigFile: test.file}}
 		c, unread, err := o.Configuration(t.Context(), builder.Build())
 		must.Do(t, err)
-		if c.Networks.Gate != test.gate || !strings.HasPrefix(unread, test.unread) || test.unread == "" && unread != "" {
-			t.Errorf("%s: gate %s, %q", test.name, c.Networks.Gate, unread)
+		if c.Longhorn.Networks.Gate != test.gate || !strings.HasPrefix(unread, test.unread) || test.unread == "" && unread != "" {
+			t.Errorf("%s: gate %s, %q", test.name, c.Longhorn.Networks.Gate, unread)
 		}
 		must.Equal(t, o.unsure, test.unread != "" && test.name != "no ConfigMap", "%s", test.name)
 	}
@@ -68,21 +67,15 @@ func TestDefaultConfigurationIsNoted(t *testing.T) {
 	}
 }
 
-func TestPickProfile(t *testing.T) {
+func TestNamespaceReplacesTheConfigured(t *testing.T) {
 	c, err := config.Load("")
 	must.Do(t, err)
-	p, err := (&ClientOptions{namespace: "storage"}).pick(c, "")
-	must.Do(t, err)
-	must.Equal(t, p.Name+" in "+p.Storage().Namespace, "longhorn in storage")
-	if _, err := (&ClientOptions{}).pick(&config.Configuration{}, ""); !errors.Is(err, errNoProfile) {
-		t.Errorf("without profiles: got %v", err)
-	}
-	for unread, want := range map[string]string{
-		"":              `--profile "other" is not in the configuration: it has longhorn`,
-		"there is none": `--profile "other" is not in the configuration: it has longhorn; the default configuration is used: there is none; pass the file with --config`,
-	} {
-		if _, err := (&ClientOptions{profile: "other"}).pick(c, unread); !errors.Is(err, errProfile) || err.Error() != want {
-			t.Errorf("got %v", err)
-		}
-	}
+	target := (&ClientOptions{namespace: "storage"}).target(c, nil)
+	must.Equal(t, target.Longhorn.Names().Namespace, "storage")
+	must.Equal(t, c.Longhorn.Namespace, "longhorn-system", "the configuration itself")
+}
+
+func TestTargetWithoutLonghornHasNoReader(t *testing.T) {
+	target := (&ClientOptions{}).target(&config.Configuration{}, nil)
+	must.True(t, target.Longhorn == nil && target.Reader == nil, "got %+v", target)
 }

@@ -13,7 +13,7 @@ import (
 
 // Each kind of blocker that the catalog declares has a command.
 func TestEveryBlockerHasNextCommand(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../settings/catalog/gate.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../internal/settings/catalog/gate.go", nil, 0)
 	must.Do(t, err)
 	kinds := 0
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -32,7 +32,7 @@ func TestSettingsAreJudged(t *testing.T) {
 		{system, "storage-network", "/nad", notANetwork},
 		{system, "storage-network", `ns/x"y`, notANetwork},
 		{system, "storage-network", " kube-system/storage-net ", `must not begin or end with white space; write "kube-system/storage-net"`},
-		{own, "storage-network", netA, "longhorn has this setting itself: set it in settings.longhorn.io"},
+		{own, "storage-network", netA, "Longhorn has this setting itself: set it in settings.longhorn.io"},
 		{system, rwx, "yes", `must be "true" or "false"`},
 	} {
 		c.has(c.refusedSet(test.group, test.setting, test.value), test.want)
@@ -165,7 +165,7 @@ func (c *cluster) createsServerPods() {
 			warning: "fairlead: on the host network: Multus adds no interface to pods on the host network; set hostNetwork to false to join kube-system/storage-net@lhnet2"},
 		{name: "opt-out", change: func(p *corev1.Pod) { p.Annotations = map[string]string{rwx.OptOutAnnotation: "true"} },
 			warning: "fairlead: opted out: annotation fairlead.io/opt-out keeps network kube-system/storage-net@lhnet2 off"},
-		// Longhorn builds pods by a value that may not be applied, so Fairlead decides on the profile's own interface.
+		// Longhorn builds pods by a value that may not be applied, so Fairlead decides on Longhorn's own interface.
 		{name: "replaced", change: asks(netB + "@lhnet2"), asks: `[{"namespace": "kube-system", "name": "storage-net", "interface": "lhnet2"}]`},
 		{name: "short-form-merged", change: asks(netB + "@net7"), asks: netB + "@net7," + netA + "@lhnet2"},
 		{name: "json-merged", change: asks(`[{"name":"backup-net","namespace":"kube-system","mac":"02:00:00:00:00:01"}]`),

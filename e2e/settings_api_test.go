@@ -43,7 +43,7 @@ func TestRESTIsBehindTheAPIServer(t *testing.T) {
 		}
 		var one v1.Setting
 		api.get(ops, "/v1/settings/priority-class", http.StatusOK, &one)
-		if one.Value != "longhorn-critical" || one.Source != "longhorn" || !one.Applied || one.Profile != "longhorn" {
+		if one.Value != "longhorn-critical" || one.Source != "longhorn" || !one.Applied {
 			t.Errorf("got %+v", one)
 		}
 	})

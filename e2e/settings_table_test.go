@@ -84,7 +84,7 @@ var gated = []settingCase{
 
 // readOnly settings are written by Longhorn.
 var readOnly = []settingCase{
-	{name: "v2-data-engine-hugepage-limit", group: system, refused: "4096", why: "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: only longhorn writes its value"},
+	{name: "v2-data-engine-hugepage-limit", group: system, refused: "4096", why: "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: only Longhorn writes its value"},
 }
 
 // newer is set after the gated settings, and replaces one of them.

@@ -59,7 +59,7 @@ type options struct {
 	longhorn string
 	// syncs: Longhorn applies its settings itself, as its setting controller does.
 	syncs bool
-	// duties of the profile, as in the configuration, in one line.
+	// duties for Longhorn, as in the configuration, in one line.
 	duties string
 	// networks of the configuration, in one line without braces.
 	networks string

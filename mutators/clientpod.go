@@ -18,11 +18,11 @@ type ClientPod struct {
 // Objects: pods with the profile's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
-func MutateClientPod(pod ClientPod, profile longhorn.Names, record rollout.Record) Result {
+func MutateClientPod(pod ClientPod, names longhorn.Names, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
-	return setNetworks("/metadata", pod.Metadata, pod.Spec, profile, clientNetworks(record), recordedForClients)
+	return setNetworks("/metadata", pod.Metadata, pod.Spec, names, clientNetworks(record), recordedForClients)
 }
 
 const recordedForClients = "recorded for clients"

@@ -29,31 +29,31 @@ type ClientTemplate struct {
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn-manager
 // v1.7.2 controller/setting_controller.go updateCNI, csi/deployment.go NewPluginDeployment.
-func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, profile longhorn.Names, record rollout.Record) Result {
+func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, names longhorn.Names, record rollout.Record) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
 	places, why := clientNetworks(record), recordedForClients
 	if old != nil {
 		var readable bool
-		if places, readable = networksOf(old.Spec.Template.Metadata, profile); !readable {
+		if places, readable = networksOf(old.Spec.Template.Metadata, names); !readable {
 			return unchanged(ReasonUnreadable, "the networks of the stored template could not be read")
 		}
 		why = "only Fairlead's controller changes the networks of a template"
 	}
 	t := ds.Spec.Template
-	result := setNetworks("/spec/template/metadata", t.Metadata, t.Spec, profile, places, why)
+	result := setNetworks("/spec/template/metadata", t.Metadata, t.Spec, names, places, why)
 	return result.and(pauseClients(ds, old, len(clientNetworks(record)) > 0 || record.MountsInClients))
 }
 
 // networksOf are the attachments on the profile's interfaces and on those of per-volume networks.
-func networksOf(meta Metadata, profile longhorn.Names) (places []multus.Placement, readable bool) {
+func networksOf(meta Metadata, names longhorn.Names) (places []multus.Placement, readable bool) {
 	if meta.Annotations == nil {
 		return nil, true
 	}
-	selections, err := multus.ParseSelections(meta.Annotations.Networks, profile.Namespace)
+	selections, err := multus.ParseSelections(meta.Annotations.Networks, names.Namespace)
 	for _, s := range selections {
-		if slices.Contains(profile.Interfaces(), s.Interface) || s.ForVolumes() {
+		if slices.Contains(names.Interfaces(), s.Interface) || s.ForVolumes() {
 			places = append(places, multus.Placement{Network: s})
 		}
 	}

@@ -36,7 +36,7 @@ type PodSpec struct {
 // setNetworks sets the networks annotation of a pod in the profile's namespace, under the metadata at path, to exactly
 // these places. Networks on interface names that are not the profile's stay. If a place can't be added, the others are:
 // warnings say which could not.
-func setNetworks(path string, meta Metadata, spec PodSpec, profile longhorn.Names, places []multus.Placement, why string) Result {
+func setNetworks(path string, meta Metadata, spec PodSpec, names longhorn.Names, places []multus.Placement, why string) Result {
 	annotations := PodAnnotations{}
 	if meta.Annotations != nil {
 		annotations = *meta.Annotations
@@ -49,7 +49,7 @@ func setNetworks(path string, meta Metadata, spec PodSpec, profile longhorn.Name
 	case spec.HostNetwork:
 		return skipped(ReasonHostNetwork, fmt.Sprintf("Multus adds no interface to pods on the host network; set hostNetwork to false to join %s", named(places)))
 	}
-	merged, err := multus.KeepManaged(annotations.Networks, profile.Namespace, profile.Interfaces(), attachments(places)...)
+	merged, err := multus.KeepManaged(annotations.Networks, names.Namespace, names.Interfaces(), attachments(places)...)
 	if err != nil {
 		if len(places) == 0 {
 			return unchanged(ReasonNoNetwork, why)
@@ -60,7 +60,7 @@ func setNetworks(path string, meta Metadata, spec PodSpec, profile longhorn.Name
 	var added []multus.Placement
 	var failed []Result
 	for _, p := range places {
-		more, err := multus.AddPlacement(merged, profile.Namespace, p)
+		more, err := multus.AddPlacement(merged, names.Namespace, p)
 		if err != nil {
 			failed = append(failed, cannotAdd(p, err))
 		} else if more != merged {

@@ -28,7 +28,7 @@ type ServerMetadata struct {
 // Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272,
 // harvester#10047; longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.
-func MutateServerPod(pod ServerPod, profile longhorn.Names, service *rwx.Service, record rollout.Record) Result {
+func MutateServerPod(pod ServerPod, names longhorn.Names, service *rwx.Service, record rollout.Record) Result {
 	if record.Unknown && (service == nil || service.Recorded.IsZero()) {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -43,5 +43,5 @@ func MutateServerPod(pod ServerPod, profile longhorn.Names, service *rwx.Service
 			places, why = nil, fmt.Sprintf("Service %s is for the cluster network", service.Name)
 		}
 	}
-	return setNetworks("/metadata", pod.Metadata.Metadata, pod.Spec, profile, places, why)
+	return setNetworks("/metadata", pod.Metadata.Metadata, pod.Spec, names, places, why)
 }

@@ -37,7 +37,7 @@ type Service struct {
 // server that runs already.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;
 // longhorn-manager v1.7.2 controller/share_manager_controller.go createServiceManifest.
-func MutateService(profile longhorn.Names, service Service, running *rwx.Server, record rollout.Record, request rwx.Request) Result {
+func MutateService(names longhorn.Names, service Service, running *rwx.Server, record rollout.Record, request rwx.Request) Result {
 	if record.Unknown {
 		return unchanged(ReasonNotRecorded, "")
 	}
@@ -54,7 +54,7 @@ func MutateService(profile longhorn.Names, service Service, running *rwx.Server,
 	}
 	result := makeHeadless(service, place, why)
 	if place.Network.IsZero() {
-		result = makeClusterIP(profile, service)
+		result = makeClusterIP(names, service)
 	}
 	if ready && request.Problem == "" {
 		return result
@@ -109,9 +109,9 @@ func makeHeadless(service Service, place multus.Placement, why string) Result {
 
 // makeClusterIP turns a headless Service of the storage system into its Service for the cluster network. A headless
 // Service with a selector is not the storage system's, and stays.
-func makeClusterIP(profile longhorn.Names, service Service) Result {
+func makeClusterIP(names longhorn.Names, service Service) Result {
 	spec, meta := service.Spec, service.Metadata
-	selector := profile.ServiceSelector(meta.Labels)
+	selector := names.ServiceSelector(meta.Labels)
 	switch {
 	case spec.ClusterIP != rwx.ClusterIPNone || len(spec.Selector) > 0 || len(selector) == 0:
 		return unchanged(ReasonNoNetwork, "")

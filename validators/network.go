@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
@@ -26,9 +25,8 @@ type NetworkDefinition struct {
 	} `json:"spec"`
 }
 
-// NetworkFacts say who uses networks in one profile, read live.
+// NetworkFacts say who uses networks, read live.
 type NetworkFacts struct {
-	Profile longhorn.Names
 	Values  catalog.Values
 	Rollout rollout.Rollout
 	// Requests of volumes, by their names.
@@ -42,28 +40,22 @@ type NetworkFacts struct {
 // network. With policy Refuse, the change is refused. The config is nil if the network is deleted.
 //
 // Objects: NetworkAttachmentDefinitions whose config changes or that are deleted.
-func ValidateNetwork(network multus.Network, config *string, profiles []NetworkFacts) Verdict {
-	v := Verdict{Reason: ReasonValid}
-	for _, facts := range profiles {
-		uses := facts.uses(network)
-		if len(uses) == 0 {
-			continue
-		}
-		v.Reason = ReasonInUse
-		consequence := "pods keep the old configuration until they restart"
-		if config == nil {
-			consequence = "pods that request the network do not start until it is created again"
-		} else if !multus.IsCNI(*config) {
-			consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
-		}
-		message := fmt.Sprintf("network %s is in use by %s: %s; %s", network, facts.Profile.Name, strings.Join(uses, ", "), consequence)
-		if facts.Policy == settings.Refuse {
-			v.Problems = append(v.Problems, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network first"))
-			continue
-		}
-		v.Warnings = append(v.Warnings, message)
+func ValidateNetwork(network multus.Network, config *string, facts NetworkFacts) Verdict {
+	uses := facts.uses(network)
+	if len(uses) == 0 {
+		return Verdict{Reason: ReasonValid}
 	}
-	return v
+	consequence := "pods keep the old configuration until they restart"
+	if config == nil {
+		consequence = "pods that request the network do not start until it is created again"
+	} else if !multus.IsCNI(*config) {
+		consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
+	}
+	message := fmt.Sprintf("network %s is in use by Longhorn: %s; %s", network, strings.Join(uses, ", "), consequence)
+	if facts.Policy == settings.Refuse {
+		return refusal(ReasonInUse, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network first"))
+	}
+	return Verdict{Reason: ReasonInUse, Warnings: []string{message}}
 }
 
 func (f NetworkFacts) uses(network multus.Network) []string {

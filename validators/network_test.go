@@ -3,9 +3,6 @@ package validators
 import (
 	"testing"
 
-	"k8s.io/utils/ptr"
-
-	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
@@ -17,14 +14,14 @@ var both = []multus.Attachment{backupNet, storageNet}
 
 func TestNetworkInUse(t *testing.T) {
 	const (
-		prefix  = "network kube-system/storage-net is in use by longhorn: "
+		prefix  = "network kube-system/storage-net is in use by Longhorn: "
 		users   = prefix + "setting storage-network, setting endpoint-network-for-rwx-volume, 2 CSI plugin pods, 4 RWX volumes (pvc-a, pvc-b, pvc-c, and 1 more); "
 		changed = "pods keep the old configuration until they restart"
 		noCNI   = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 		deleted = "pods that request the network do not start until it is created again"
 	)
 	inUse := NetworkFacts{
-		Values: catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}, "longhorn"),
+		Values: catalog.Resolve(values{catalog.EndpointNetworkForRWX: "kube-system/storage-net"}, values{catalog.StorageNetwork: "kube-system/storage-net"}),
 		Rollout: rollout.Rollout{
 			Record:  rollout.Record{Clients: storageNet, Servers: storageNet},
 			Clients: []rwx.Client{{Network: storageNet}, {Network: backupNet, Networks: both}, {Network: backupNet}, {}},
@@ -38,10 +35,10 @@ func TestNetworkInUse(t *testing.T) {
 	strictInUse := inUse
 	strictInUse.Policy = settings.Refuse
 	otherUsed := NetworkFacts{
-		Values:  catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil, "longhorn"),
+		Values:  catalog.Resolve(values{catalog.StorageNetwork: "kube-system/backup-net"}, nil),
 		Rollout: rollout.Rollout{Clients: []rwx.Client{{Network: backupNet}}},
 	}
-	named := NetworkFacts{Values: catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"}, "longhorn")}
+	named := NetworkFacts{Values: catalog.Resolve(nil, values{catalog.StorageNetwork: " kube-system/storage-net"})}
 	perVolume := NetworkFacts{
 		Rollout:  rollout.Rollout{Clients: []rwx.Client{{VolumeNetworks: []multus.Attachment{storageNet}}, {}}},
 		Requests: map[string]rwx.Request{"pvc-b": {Network: storageNet.Network}, "pvc-c": {}},
@@ -66,7 +63,6 @@ func TestNetworkInUse(t *testing.T) {
 		"per-volume network":       {facts: perVolume, warnings: []string{prefix + "1 CSI plugin pod, StorageClass fast, 1 RWX volume (pvc-b); " + changed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.facts.Profile = longhorn.DefaultNames()
 			reason := ReasonInUse
 			if len(test.problems)+len(test.warnings) == 0 {
 				reason = ReasonValid
@@ -75,19 +71,7 @@ func TestNetworkInUse(t *testing.T) {
 			if test.deleted {
 				config = nil
 			}
-			checkVerdict(t, ValidateNetwork(storageNet.Network, config, []NetworkFacts{test.facts}), reason, test.problems, test.warnings)
+			checkVerdict(t, ValidateNetwork(storageNet.Network, config, test.facts), reason, test.problems, test.warnings)
 		})
 	}
-}
-
-func TestAllProfilesThatUseNetworkAreNamed(t *testing.T) {
-	used := NetworkFacts{Profile: longhorn.DefaultNames(), Policy: settings.Refuse, Rollout: rollout.Rollout{Clients: []rwx.Client{{Network: storageNet}}}}
-	other := used
-	other.Profile.Name = "rook-ceph"
-	unused := NetworkFacts{Profile: longhorn.DefaultNames(), Policy: settings.Refuse}
-	const why = "1 CSI plugin pod; pods keep the old configuration until they restart. Choose another network first"
-	checkVerdict(t, ValidateNetwork(storageNet.Network, ptr.To(""), []NetworkFacts{used, unused, other}), ReasonInUse, []string{
-		"spec.config: Forbidden: network kube-system/storage-net is in use by longhorn: " + why,
-		"spec.config: Forbidden: network kube-system/storage-net is in use by rook-ceph: " + why,
-	}, nil)
 }

@@ -81,7 +81,7 @@ func (v *Verdict) checkGroup(d catalog.Definition, facts SettingFacts) {
 	if !facts.Own {
 		return
 	}
-	if why := d.NotAtHome(facts.SystemValues, facts.Profile.Name); why != "" {
+	if why := d.NotAtHome(facts.SystemValues); why != "" {
 		v.refuse(ReasonWrongGroup, field.Forbidden(field.NewPath("value"), why))
 	}
 }
@@ -135,6 +135,6 @@ func (f SettingFacts) changed(change func(values map[catalog.Name]string)) Setti
 		*values = map[catalog.Name]string{}
 	}
 	change(*values)
-	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues)
 	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/planner"
 )
@@ -125,6 +126,6 @@ func (v *Verdict) warnUndone(d catalog.Definition, value string, facts SettingFa
 	case given == "" && d.Default != "": // Longhorn keeps the value of a setting that can't be empty
 	default:
 		v.warn("the next start of %s sets %s to %q again: ConfigMap %s in namespace %s has this value. Change it there too (Helm: defaultSettings)",
-			facts.Profile.Name+"-manager", d.Name, given, facts.Profile.DefaultSettings, facts.Profile.Namespace)
+			longhorn.Name+"-manager", d.Name, given, facts.Names.DefaultSettings, facts.Names.Namespace)
 	}
 }

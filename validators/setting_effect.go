@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -47,7 +48,7 @@ func (v *Verdict) checkEffect(d catalog.Definition, before, after SettingFacts) 
 	} else {
 		v.warnGuarded(d, before)
 	}
-	v.warnUnrestarted(d, plan, after.Profile.Name)
+	v.warnUnrestarted(d, plan, longhorn.Name)
 }
 
 // announce says what happens to the components, in the words of the plan.
@@ -70,14 +71,14 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 	if d.Name == catalog.StorageNetworkForRWX && after.endpointNetwork() != "" {
 		return // the newer setting takes precedence
 	}
-	desired, err := catalog.SharedVolumeNetwork(after.Values, after.Profile)
+	desired, err := catalog.SharedVolumeNetwork(after.Values, after.Names)
 	if err != nil {
 		if d.Gate == catalog.SharedVolumesDetached || d.NamesNetwork {
 			v.warn("not applied until the value is corrected: %v", err)
 		}
 		return
 	}
-	was, err := catalog.SharedVolumeNetwork(before.Values, before.Profile)
+	was, err := catalog.SharedVolumeNetwork(before.Values, before.Names)
 	record := before.Rollout.Record
 	if record.Problem != "" {
 		v.Reason = ReasonPending
@@ -101,7 +102,7 @@ func (v *Verdict) announceNetwork(d catalog.Definition, before, after SettingFac
 // warnGuarded says that Fairlead does not apply its own settings with duty settings: guard.
 func (v *Verdict) warnGuarded(d catalog.Definition, facts SettingFacts) {
 	if facts.Own {
-		v.warn("Fairlead only checks settings here, and %s applies its own settings: set %s in settings.%[1]s.io too", facts.Profile.Name, d.Name)
+		v.warn("Fairlead only checks settings here, and %s applies its own settings: set %s in settings.%[1]s.io too", longhorn.Name, d.Name)
 	}
 }
 

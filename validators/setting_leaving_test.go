@@ -43,7 +43,7 @@ func TestStorageNetworkIsNotLeftUnderReplicas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true}
-			facts.Profile, facts.Components = longhorn.DefaultNames(), test.managers
+			facts.Names, facts.Components = longhorn.DefaultNames(), test.managers
 			facts.SystemValues = values{catalog.StorageNetwork: test.was}
 			if !test.detached {
 				facts.Rollout.Volumes = []rwx.Volume{webVolume}

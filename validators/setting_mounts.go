@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
@@ -12,7 +13,7 @@ import (
 // Condition: mounts move to the node, and attached RWX volumes are served on the network.
 // Source: longhorn-manager v1.7.2 csi/node_server.go, requireHostNamespaceMounter; seen with v1.7.2.
 func (v *Verdict) warnOfMounts(before, after SettingFacts) {
-	was, is := rollout.MountPlace(before.SystemValues, before.Profile), rollout.MountPlace(after.SystemValues, after.Profile)
+	was, is := rollout.MountPlace(before.SystemValues, before.Names), rollout.MountPlace(after.SystemValues, after.Names)
 	if was == is {
 		return
 	}
@@ -29,6 +30,6 @@ func (v *Verdict) warnOfMounts(before, after SettingFacts) {
 	}
 	if len(volumes) > 0 {
 		v.warn("%s now mounts over the node's network. Pods that start cannot mount %s until all workloads of the volume are stopped and the volume is detached; existing mounts stay",
-			before.Profile.Name, catalog.FirstOf(volumes))
+			longhorn.Name, catalog.FirstOf(volumes))
 	}
 }

@@ -28,7 +28,7 @@ func TestLeavingNetworkWarnsOfFailingMounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := SettingFacts{Applies: true}
-			facts.Profile = longhorn.DefaultNames()
+			facts.Names = longhorn.DefaultNames()
 			facts.SystemValues = values{catalog.StorageNetwork: "kube-system/storage-net", catalog.StorageNetworkForRWX: test.was}
 			facts.Rollout.Volumes = []rwx.Volume{webVolume}
 			facts.Rollout.Volumes[0].Attached = test.attached

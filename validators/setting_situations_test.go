@@ -27,7 +27,7 @@ func with(name string, change func(*cluster)) situation { return situation{name,
 func (s situation) facts() SettingFacts {
 	c := idleCluster()
 	s.change(c)
-	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues, c.Profile.Name)
+	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues)
 	return c.SettingFacts
 }
 
@@ -120,7 +120,7 @@ func idleCluster() *cluster {
 	c := &cluster{SettingFacts{
 		Facts: planner.Facts{
 			OwnValues: values{}, SystemValues: values{catalog.AutoCleanup: "true", catalog.V2DataEngine: "true", catalog.PriorityClass: "longhorn-critical"},
-			Profile: longhorn.DefaultNames(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]planner.Reported{},
+			Names: longhorn.DefaultNames(), Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Nodes: catalog.Nodes{}, Reported: map[catalog.Name]planner.Reported{},
 			Rollout: rollout.Rollout{
 				DaemonSet: rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 3, MaxUnavailable: 1, Revision: "1"},
 				Networks:  map[multus.Network]bool{storageNet.Network: true, backupNet.Network: true},
@@ -134,7 +134,7 @@ func idleCluster() *cluster {
 			c.SystemValues[d.Name] = d.Default
 		}
 	}
-	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues, c.Profile.Name)
+	c.Values = catalog.Resolve(c.OwnValues, c.SystemValues)
 	for name, value := range c.Values {
 		c.Reported[name] = planner.Reported{Rolled: &value.Text, Applied: true}
 	}

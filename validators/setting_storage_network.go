@@ -27,7 +27,7 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 	if err != nil || network.IsZero() {
 		return
 	}
-	left := multus.Attachment{Network: network, Interface: before.Profile.StorageInterface}.String()
+	left := multus.Attachment{Network: network, Interface: before.Names.StorageInterface}.String()
 	var managers []catalog.Component
 	for _, c := range before.Components {
 		if c.Kind == catalog.InstanceManager {
@@ -50,7 +50,7 @@ func (v *Verdict) refuseLeaving(before SettingFacts) {
 	}
 	v.refuse(ReasonReplicasOnNetwork, field.Forbidden(field.NewPath("value"), fmt.Sprintf(
 		"%s can't leave %s while volumes are attached: %s would lose their replicas in %s at once, before the value is applied. Attached: %s; stop the workloads that use the volumes, then try again",
-		catalog.StorageNetwork, network, before.Profile.Name, catalog.FirstOf(leftOn), catalog.Detail(attached))))
+		catalog.StorageNetwork, network, longhorn.Name, catalog.FirstOf(leftOn), catalog.Detail(attached))))
 }
 
 // runs reports whether an instance manager runs an engine or replica of the volume.

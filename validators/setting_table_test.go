@@ -216,7 +216,7 @@ var settingTable = slices.Concat(
 		valid("longhorn-critical", idle),
 		valid("longhorn-critical", with("class deleted", func(c *cluster) { delete(c.Classes, "longhorn-critical") })),
 		valid("system-node-critical", with("also in Fairlead's group", func(c *cluster) { c.OwnValues[catalog.PriorityClass] = "x" }),
-			`not applied until the value is corrected: settings.fairlead.io priority-class has value "x", but longhorn has this setting itself: set it in settings.longhorn.io. Clear the value in settings.fairlead.io`),
+			`not applied until the value is corrected: settings.fairlead.io priority-class has value "x", but Longhorn has this setting itself: set it in settings.longhorn.io. Clear the value in settings.fairlead.io`),
 		applies("system-node-critical", malformedRWXNetwork, allRestart),
 		applies("system-node-critical", with("network chosen", func(c *cluster) { c.OwnValues[catalog.EndpointNetworkForRWX] = "kube-system/backup-net" }), allRestart),
 	),
@@ -268,7 +268,7 @@ var settingTable = slices.Concat(
 	v2Changes("v2-data-engine-cpu-mask", "0xf", "0xf", "0x", "must be CPUs from 0 to 1023, as a hexadecimal mask like 0x3 or as a list like 0-1,5"),
 	v2Changes("log-path", "/var/log/longhorn", "/var/log/longhorn", "/logs", `must be an absolute path of at least two names without "..", like /var/lib/longhorn/logs`),
 	changes(system, "v2-data-engine-hugepage-limit",
-		refused(ReasonReadOnly, "-2", idle, "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: only longhorn writes its value"),
+		refused(ReasonReadOnly, "-2", idle, "metadata.name: Forbidden: setting v2-data-engine-hugepage-limit is read-only: only Longhorn writes its value"),
 	),
 
 	// Liveness probes.
@@ -333,21 +333,21 @@ func (row settingRow) verdict() Verdict {
 
 // A value in the wrong group was stored and never took effect.
 func TestSettingHasOneHome(t *testing.T) {
-	const tooOld = "value: Forbidden: only longhorn uses the setting, and the installed version does not have it (versions from 1.10 have it): upgrade longhorn first"
+	const tooOld = "value: Forbidden: only Longhorn uses the setting, and the installed version does not have it (versions from 1.10 have it): upgrade Longhorn first"
 	for _, row := range []struct {
 		setting catalog.Name
 		value   string
 		in      situation
 		problem string
 	}{
-		{catalog.PriorityClass, "longhorn-critical", idle, "value: Forbidden: longhorn has this setting itself: set it in settings.longhorn.io"},
+		{catalog.PriorityClass, "longhorn-critical", idle, "value: Forbidden: Longhorn has this setting itself: set it in settings.longhorn.io"},
 		{catalog.LogPath, "/var/log/longhorn", idle, tooOld},
 		{catalog.V2CPUMask, "0x1", with("removed", func(c *cluster) { delete(c.SystemValues, catalog.V2CPUMask) }),
-			"value: Forbidden: only longhorn uses the setting, and the installed version does not have it (versions from 1.8, before 1.10, have it)"},
+			"value: Forbidden: only Longhorn uses the setting, and the installed version does not have it (versions from 1.8, before 1.10, have it)"},
 		{catalog.StorageNetworkForRWX, "true", with("replaced", func(c *cluster) {
 			delete(c.SystemValues, catalog.StorageNetworkForRWX)
 			c.SystemValues[catalog.EndpointNetworkForRWX] = ""
-		}), "value: Forbidden: longhorn has setting endpoint-network-for-rwx-volume instead: set endpoint-network-for-rwx-volume in settings.longhorn.io"},
+		}), "value: Forbidden: Longhorn has setting endpoint-network-for-rwx-volume instead: set endpoint-network-for-rwx-volume in settings.longhorn.io"},
 	} {
 		t.Run(string(row.setting), func(t *testing.T) {
 			facts := row.in.facts()

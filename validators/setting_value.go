@@ -81,5 +81,5 @@ func (v *Verdict) checkReadOnly(d catalog.Definition, s Setting, old *Setting, f
 		return
 	}
 	v.refuse(ReasonReadOnly, field.Forbidden(field.NewPath("metadata", "name"),
-		fmt.Sprintf("setting %s is read-only: only %s writes its value", d.Name, facts.Profile.Name)))
+		fmt.Sprintf("setting %s is read-only: only Longhorn writes its value", d.Name)))
 }

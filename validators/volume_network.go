@@ -3,7 +3,6 @@ package validators
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -69,7 +68,7 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 // does not serve.
 func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
 	network, err := multus.ParseNetwork(text)
-	served := facts.Driver == "" || slices.Contains(facts.Drivers, facts.Driver)
+	served := facts.Driver == "" || facts.Driver == facts.Names.Driver
 	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted, network) {
 		return
 	}
@@ -135,8 +134,8 @@ func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request rwx.Re
 	switch {
 	case !rwx.AsksForNetwork(annotations):
 		return ""
-	case f.Driver != "" && !slices.Contains(f.Drivers, f.Driver):
-		return fmt.Sprintf("%s belongs to driver %s, and Fairlead serves only %s", self, f.Driver, strings.Join(f.Drivers, ", "))
+	case f.Driver != "" && f.Driver != f.Names.Driver:
+		return fmt.Sprintf("%s belongs to driver %s, and Fairlead serves only %s", self, f.Driver, f.Names.Driver)
 	case kind != rwx.ClassKind && !slices.Contains(o.Spec.AccessModes, "ReadWriteMany"):
 		return fmt.Sprintf("%s is not ReadWriteMany, so no server pod serves it over NFS", self)
 	case slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return !v.Shared }) && kind != rwx.ClassKind:

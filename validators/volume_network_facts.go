@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
@@ -43,9 +44,9 @@ func (o VolumeObject) AnnotationKeys() iter.Seq[string] { return maps.Keys(o.Met
 type VolumeNetworkFacts struct {
 	// Claim, Volume and Class request the network, as they are after the change.
 	Claim, Volume, Class rwx.RequestSource
-	// Driver of the volume, "" if it is not known yet. Drivers are those that Fairlead serves.
-	Driver  string
-	Drivers []string
+	Names                longhorn.Names
+	// Driver of the volume, "" if it is not known yet.
+	Driver string
 	// MissingPolicy for a network that does not exist.
 	MissingPolicy settings.Strictness
 	// Permitted are the networks that volumes may request, by the configuration.

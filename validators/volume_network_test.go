@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
@@ -158,7 +159,7 @@ func TestVolumeNetwork(t *testing.T) {
 			}
 			f := facts{
 				Claim:  rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.annotations},
-				Driver: "driver.longhorn.io", Drivers: []string{"driver.longhorn.io"},
+				Driver: "driver.longhorn.io", Names: longhorn.DefaultNames(),
 				MissingPolicy: settings.Warn,
 				Permitted:     []multus.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
 				Rollout: rollout.Rollout{

@@ -43,13 +43,13 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 	configuration, err := config.Load("")
 	must.Do(t, err)
 	network := multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet2"}
-	profile := webhook.Profile{
+	rules := &webhook.Longhorn{
 		Names:  longhorn.DefaultNames(),
-		Duties: configuration.Profiles[0].Duties,
+		Duties: configuration.Longhorn.Duties,
 		Record: func(context.Context) (rollout.Record, error) { return rollout.Record{Clients: network}, nil },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
-	router := webhook.NewRouter(configuration, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)
+	router := webhook.NewRouter(configuration.ClusterDomain, rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)
 	review, err := sample.ClientPodReview(12_400, nil)
 	must.Do(t, err)
 	request := httptest.NewRequest(http.MethodPost, "/mutate/longhorn/client-pods?timeout=5s", nil)

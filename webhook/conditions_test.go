@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -98,5 +98,5 @@ func conditionalPaths() []string {
 
 // allEntries of the webhook configurations.
 func allEntries() []registration.Entry {
-	return slices.Concat(registration.Entries(builtin.Profiles()), registration.FencingEntries(profiles.All()), registration.NFSEntries(registration.NFSDrivers()))
+	return slices.Concat(registration.Entries(longhorn.DefaultNames()), registration.FencingEntries(profiles.All()), registration.NFSEntries(registration.NFSDrivers()))
 }

@@ -128,18 +128,19 @@ type rig struct {
 	panics *atomic.Int32
 }
 
-func newRig(t testing.TB, live client.Reader, change ...func(*config.Configuration, *Profile)) rig {
+func newRig(t testing.TB, live client.Reader, change ...func(*Longhorn)) rig {
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
 	reader := reads.NewReader(objects.Longhorn, live, live)
-	p := Profile{Names: objects.Longhorn, Duties: c.Profiles[0].Duties, Record: reader.Record, Live: reader}
+	l := NewLonghorn(c.Longhorn, reader)
+	l.Names = objects.Longhorn
 	for _, f := range change {
-		f(c, &p)
+		f(l)
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c, []Profile{p}, newFencing(t, live), newNFS(live), admission.NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(c.ClusterDomain, l, newFencing(t, live), newNFS(live), admission.NewMetrics(prometheus.NewRegistry()), log), panics}
 }
 
 // newFencing protects Rook-Ceph's volumes; alice may override gates.

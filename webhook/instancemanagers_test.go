@@ -30,7 +30,7 @@ func serving() []client.Object {
 
 func TestInstanceManagerInUseIsNotDeleted(t *testing.T) {
 	for _, duty := range []config.Switch{config.Apply, config.Guard} {
-		h := newRig(t, fakeClient(t, serving()...), func(_ *config.Configuration, p *Profile) { p.Duties.Settings = duty })
+		h := newRig(t, fakeClient(t, serving()...), func(p *Longhorn) { p.Duties.Settings = duty })
 		response := h.ask(t, deletionsPath, deletionReview("True"))
 		must.Check(t, !response.Allowed && response.Result.Code == http.StatusForbidden && strings.Contains(response.Result.Message, "runs pvc-a-e-0 of volume pvc-a, which is attached"),
 			"%s: got %+v", duty, response.Result)

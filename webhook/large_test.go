@@ -39,7 +39,7 @@ func largeReviews() []largeReview {
 	}
 }
 
-func volumeNetworksOn(_ *config.Configuration, p *Profile) { p.Duties.VolumeNetworks = config.On }
+func volumeNetworksOn(p *Longhorn) { p.Duties.VolumeNetworks = config.On }
 
 // ask fails the test where the review did not look at the cluster.
 func (l largeReview) ask(t testing.TB, handler rig) {

@@ -13,15 +13,14 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/lists"
 	"github.com/fairlead-io/fairlead/internal/rwx"
-	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// networks judges changes of networks that a profile uses.
-func networks(profiles []Profile, uses networkUses, inUse settings.Strictness) admission.Rule[validators.NetworkDefinition] {
+// networks judges changes of networks in use.
+func (l *Longhorn) networks(shared *lists.Shared[networkUse]) admission.Rule[validators.NetworkDefinition] {
 	return admission.Rule[validators.NetworkDefinition]{
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{metav1.GroupVersionKind(reads.NetworkKind)},
@@ -29,16 +28,12 @@ func networks(profiles []Profile, uses networkUses, inUse settings.Strictness) a
 			if r.Object != nil && r.OldObject != nil && r.Object.Spec.Config == r.OldObject.Spec.Config {
 				return admission.Allowed(validators.ReasonNotJudged), nil
 			}
-			var facts []validators.NetworkFacts
-			for _, p := range profiles {
-				use, err := uses[p.Name].Get(ctx)
-				if err != nil {
-					return admission.Decision{}, err
-				}
-				facts = append(facts, validators.NetworkFacts{
-					Profile: p.Names, Policy: inUse, Values: use.values, Rollout: use.rollout,
-					Requests: use.requests.ByVolume, Classes: use.requests.Classes,
-				})
+			use, err := shared.Get(ctx)
+			if err != nil {
+				return admission.Decision{}, err
+			}
+			facts := validators.NetworkFacts{
+				Policy: l.InUse, Values: use.values, Rollout: use.rollout, Requests: use.requests.ByVolume, Classes: use.requests.Classes,
 			}
 			changed := r.OldObject
 			if changed == nil {
@@ -54,36 +49,25 @@ func networks(profiles []Profile, uses networkUses, inUse settings.Strictness) a
 	}
 }
 
-// networkUses has a shared read for each profile, for the rules of networks and of requests for them.
-type networkUses map[string]*lists.Shared[networkUse]
-
-func newNetworkReads(profiles []Profile) networkUses {
-	uses := networkUses{}
-	for _, p := range profiles {
-		uses[p.Name] = lists.NewShared(p.networkUse)
-	}
-	return uses
-}
-
-// networkUse is what the volumes of a profile have and request.
+// networkUse is what the volumes have and request. The rules of networks and of requests for them share one read.
 type networkUse struct {
 	values   catalog.Values
 	rollout  rollout.Rollout
 	requests reads.Requests
 }
 
-func (p Profile) networkUse(ctx context.Context) (use networkUse, _ error) {
+func (l *Longhorn) networkUse(ctx context.Context) (use networkUse, _ error) {
 	var err error
-	if use.rollout, use.values, err = p.Live.Rollout(ctx, time.Now()); err != nil {
+	if use.rollout, use.values, err = l.Live.Rollout(ctx, time.Now()); err != nil {
 		return use, err
 	}
-	if p.Duties.ServesVolumeNetworks() {
-		use.requests, err = p.Live.Requests(ctx)
+	if l.Duties.ServesVolumeNetworks() {
+		use.requests, err = l.Live.Requests(ctx)
 	}
 	return use, err
 }
 
-func volumeNetworks(profiles []Profile, uses networkUses, missing settings.Strictness) admission.Rule[validators.VolumeObject] {
+func (l *Longhorn) volumeNetworks(shared *lists.Shared[networkUse]) admission.Rule[validators.VolumeObject] {
 	return admission.Rule[validators.VolumeObject]{
 		Kinds: []metav1.GroupVersionKind{
 			{Version: "v1", Kind: rwx.ClaimKind}, {Version: "v1", Kind: rwx.VolumeKind},
@@ -95,14 +79,10 @@ func volumeNetworks(profiles []Profile, uses networkUses, missing settings.Stric
 			}
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
-			a := volumeFacts{profile: profiles[0], kind: r.Kind.Kind, object: object}
-			for _, p := range profiles {
-				a.facts.Drivers = append(a.facts.Drivers, p.Driver)
-			}
-			a.facts.Permitted = profiles[0].VolumeNetworks
-			a.facts.OmitEffect = profiles[0].OmitEffect
-			a.facts.MissingPolicy = missing
-			if err := a.gather(ctx, profiles, uses); err != nil {
+			a := volumeFacts{live: l.Live, kind: r.Kind.Kind, object: object, facts: validators.VolumeNetworkFacts{
+				Names: l.Names, Permitted: l.VolumeNetworks, OmitEffect: l.OmitEffect, MissingPolicy: l.Missing,
+			}}
+			if err := a.gather(ctx, shared); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)
 			}
 			return admission.FromVerdict(validators.ValidateVolumeNetwork(r.Kind.Kind, object, a.facts), r.Resource, r.Name), nil
@@ -125,23 +105,19 @@ func requestChanged(r *admission.Request[validators.VolumeObject]) bool {
 
 // volumeFacts reads live facts about one object that requests a network.
 type volumeFacts struct {
-	// profile of the volume's driver. Until the driver is known, the first profile.
-	profile Profile
-	kind    string
-	object  validators.VolumeObject
-	facts   validators.VolumeNetworkFacts
+	live   *reads.Reader
+	kind   string
+	object validators.VolumeObject
+	facts  validators.VolumeNetworkFacts
 	// volume of the object; "" for a class, and before the volume exists.
 	volume string
 }
 
-func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, uses networkUses) error {
+func (a *volumeFacts) gather(ctx context.Context, shared *lists.Shared[networkUse]) error {
 	if err := a.sources(ctx); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Driver == a.facts.Driver }); i >= 0 {
-		a.profile = profiles[i]
-	}
-	use, err := uses[a.profile.Name].Get(ctx)
+	use, err := shared.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +129,7 @@ func (a *volumeFacts) gather(ctx context.Context, profiles []Profile, uses netwo
 
 // sources reads the other objects that may request a network for the same volume.
 func (a *volumeFacts) sources(ctx context.Context) error {
-	live, spec, facts := a.profile.Live, a.object.Spec, &a.facts
+	live, spec, facts := a.live, a.object.Spec, &a.facts
 	self := rwx.RequestSource{
 		Asker:       rwx.Asker{Kind: a.kind, Namespace: a.object.Metadata.Namespace, Name: a.object.Metadata.Name},
 		Annotations: a.object.Metadata.Annotations,

@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -19,8 +20,8 @@ import (
 type routes map[string]admission.Entry
 
 // NewRouter serves the rules.
-func NewRouter(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS, metrics *admission.Metrics, log *slog.Logger) http.Handler {
-	return serveRoutes(Rules(c, profiles, fencing, nfs), metrics, log)
+func NewRouter(clusterDomain string, longhorn *Longhorn, fencing *Fencing, nfs *NFS, metrics *admission.Metrics, log *slog.Logger) http.Handler {
+	return serveRoutes(Rules(clusterDomain, longhorn, fencing, nfs), metrics, log)
 }
 
 func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) http.Handler {
@@ -32,39 +33,35 @@ func serveRoutes(rules routes, metrics *admission.Metrics, log *slog.Logger) htt
 	return router
 }
 
-// Rules are the rules of all profiles, of fencing and of NFS services, by the paths of their entries. If fencing or nfs
-// is nil, its rules allow everything.
-func Rules(c *config.Configuration, profiles []Profile, fencing *Fencing, nfs *NFS) map[string]admission.Entry {
-	r, reads := routes{}, newNetworkReads(profiles)
-	var withNetworks, withVolumeNetworks, withSettings []Profile
-	for _, p := range profiles {
-		pods, services := p.Duties.Pods == config.On, p.Duties.Services == config.On
-		// If the storage system rolls out by itself, clients stay as it builds them.
-		clients := pods && p.Duties.Settings == config.Apply
-		serve(r, registration.MutatePath(p.Name, registration.EntryClientPods), clients, p.clientPods())
-		serve(r, registration.MutatePath(p.Name, registration.EntryClientTemplate), clients, p.clientTemplate())
-		serve(r, registration.MutatePath(p.Name, registration.EntryServerPods), pods, p.serverPods())
-		serve(r, registration.MutatePath(p.Name, registration.EntryServices), services, p.services())
-		serve(r, registration.MutatePath(p.Name, registration.EntryShareManagers), services, p.shareManagers(c.ClusterDomain))
-		serve(r, registration.MutatePath(p.Name, registration.EntrySettingStatus), p.Duties.Settings == config.Apply, p.settingStatus())
-		serve(r, registration.ValidatePath(p.Name, registration.EntrySettings), p.Duties.Settings != config.Off, p.settings(c.Networks.Missing))
-		if p.Duties.Settings != config.Off {
-			withSettings = append(withSettings, p)
-		}
-		serve(r, registration.ValidatePath(p.Name, registration.EntryInstanceManagerDeletions), p.Duties.Settings != config.Off, p.instanceManagerDeletions())
-		if p.Duties.Networks == config.On {
-			withNetworks = append(withNetworks, p)
-		}
-		if p.Duties.ServesVolumeNetworks() {
-			withVolumeNetworks = append(withVolumeNetworks, p)
-		}
-	}
-	serve(r, registration.StraySettingsPath, len(withSettings) > 0, straySettings(withSettings))
-	serve(r, registration.NetworksPath, len(withNetworks) > 0, networks(withNetworks, reads, c.Networks.InUse))
-	serve(r, registration.VolumeNetworksPath, len(withVolumeNetworks) > 0, volumeNetworks(withVolumeNetworks, reads, c.Networks.Missing))
+// Rules are the rules for Longhorn, of fencing and of NFS services, by the paths of their entries. Rules of what is nil allow
+// everything.
+func Rules(clusterDomain string, longhorn *Longhorn, fencing *Fencing, nfs *NFS) map[string]admission.Entry {
+	r := routes{}
+	longhorn.routes(r, clusterDomain)
 	fencing.routes(r)
 	nfs.routes(r)
 	return r
+}
+
+func (l *Longhorn) routes(r routes, clusterDomain string) {
+	if l == nil {
+		l = &Longhorn{Duties: config.Duties{Settings: config.Off}}
+	}
+	pods, services, settings := l.Duties.Pods == config.On, l.Duties.Services == config.On, l.Duties.Settings != config.Off
+	// If Longhorn rolls out by itself, clients stay as it builds them.
+	clients := pods && l.Duties.Settings == config.Apply
+	serve(r, registration.MutatePath(registration.EntryClientPods), clients, l.clientPods())
+	serve(r, registration.MutatePath(registration.EntryClientTemplate), clients, l.clientTemplate())
+	serve(r, registration.MutatePath(registration.EntryServerPods), pods, l.serverPods())
+	serve(r, registration.MutatePath(registration.EntryServices), services, l.services())
+	serve(r, registration.MutatePath(registration.EntryShareManagers), services, l.shareManagers(clusterDomain))
+	serve(r, registration.MutatePath(registration.EntrySettingStatus), l.Duties.Settings == config.Apply, l.settingStatus())
+	serve(r, registration.ValidatePath(registration.EntrySettings), settings, l.settings())
+	serve(r, registration.ValidatePath(registration.EntryInstanceManagerDeletions), settings, l.instanceManagerDeletions())
+	serve(r, registration.StraySettingsPath, settings, l.straySettings())
+	use := lists.NewShared(l.networkUse)
+	serve(r, registration.NetworksPath, l.Duties.Networks == config.On, l.networks(use))
+	serve(r, registration.VolumeNetworksPath, l.Duties.ServesVolumeNetworks(), l.volumeNetworks(use))
 }
 
 // serve adds a rule under the name of its path. The rule of a duty that is off allows everything: a webhook

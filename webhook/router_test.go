@@ -12,7 +12,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
@@ -21,7 +20,7 @@ import (
 
 func TestPanicIsAnsweredAndServerKeepsServing(t *testing.T) {
 	calls := 0
-	h := newRig(t, fakeClient(t), func(_ *config.Configuration, p *Profile) {
+	h := newRig(t, fakeClient(t), func(p *Longhorn) {
 		p.Record = func(context.Context) (rollout.Record, error) {
 			if calls++; calls == 1 {
 				panic("a bug")

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 
@@ -19,10 +20,12 @@ import (
 	"github.com/fairlead-io/fairlead/webhook/admission"
 )
 
-// Profile is what the rules of one profile are served with.
-type Profile struct {
+// Longhorn is what the rules for Longhorn are served with.
+type Longhorn struct {
 	longhorn.Names
 	Duties config.Duties
+	// Missing: what to do about a network that does not exist; InUse: about a change of a network in use.
+	Missing, InUse settings.Strictness
 	// Policy of rollouts.
 	Policy rollout.Policy
 	// Record reads the network record.
@@ -33,87 +36,95 @@ type Profile struct {
 	OmitEffect bool
 }
 
+// NewLonghorn serves the rules by the configuration, with live reads.
+func NewLonghorn(c *config.Longhorn, live *reads.Reader) *Longhorn {
+	return &Longhorn{
+		Names: c.Names(), Duties: c.Duties, Missing: c.Networks.Missing, InUse: c.Networks.InUse, Policy: c.Policy(),
+		Record: live.Record, Live: live,
+	}
+}
+
 // clientPods adds the recorded network. A pod passes without the network if the record can't be read: the template has the
 // network too, and the controller restarts a pod without it.
-func (p Profile) clientPods() admission.Rule[mutators.ClientPod] {
+func (l *Longhorn) clientPods() admission.Rule[mutators.ClientPod] {
 	return admission.Rule[mutators.ClientPod]{
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ClientPod]) (admission.Decision, error) {
-			record, err := p.record(ctx)
+			record, err := l.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientPod(*r.Object, p.Names, record)), nil
+			return admission.FromMutation(mutators.MutateClientPod(*r.Object, l.Names, record)), nil
 		},
 	}
 }
 
-func (p Profile) clientTemplate() admission.Rule[mutators.ClientTemplate] {
+func (l *Longhorn) clientTemplate() admission.Rule[mutators.ClientTemplate] {
 	return admission.Rule[mutators.ClientTemplate]{
 		Kinds: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ClientTemplate]) (admission.Decision, error) {
-			if r.Name != p.ClientDaemonSet {
+			if r.Name != l.ClientDaemonSet {
 				return admission.FromMutation(mutators.Result{Outcome: mutators.Unchanged, Reason: "not the client DaemonSet"}), nil
 			}
-			record, err := p.record(ctx)
+			record, err := l.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, p.Names, record)), nil
+			return admission.FromMutation(mutators.MutateClientTemplate(*r.Object, r.OldObject, l.Names, record)), nil
 		},
 	}
 }
 
-func (p Profile) serverPods() admission.Rule[mutators.ServerPod] {
+func (l *Longhorn) serverPods() admission.Rule[mutators.ServerPod] {
 	return admission.Rule[mutators.ServerPod]{
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ServerPod]) (admission.Decision, error) {
 			// Live: the Service may have been created a millisecond ago.
 			var service *rwx.Service
-			if volume := r.Object.Metadata.Labels[p.VolumeLabel]; volume != "" {
+			if volume := r.Object.Metadata.Labels[l.VolumeLabel]; volume != "" {
 				var err error
-				if service, err = p.Live.Service(ctx, volume); err != nil {
+				if service, err = l.Live.Service(ctx, volume); err != nil {
 					return admission.Decision{}, err
 				}
 			}
-			record, err := p.record(ctx)
+			record, err := l.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateServerPod(*r.Object, p.Names, service, record)), nil
+			return admission.FromMutation(mutators.MutateServerPod(*r.Object, l.Names, service, record)), nil
 		},
 	}
 }
 
-func (p Profile) services() admission.Rule[mutators.Service] {
+func (l *Longhorn) services() admission.Rule[mutators.Service] {
 	return admission.Rule[mutators.Service]{
 		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Service"}},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.Service]) (admission.Decision, error) {
 			// Live: rollout.DefaultSettle relies on it.
-			record, err := p.record(ctx)
+			record, err := l.record(ctx)
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			running, err := p.Live.RunningServer(ctx, r.Object.Metadata.Labels[p.VolumeLabel])
+			running, err := l.Live.RunningServer(ctx, r.Object.Metadata.Labels[l.VolumeLabel])
 			if err != nil {
 				return admission.Decision{}, err
 			}
 			var request rwx.Request
-			if p.Duties.ServesVolumeNetworks() {
-				if request, err = p.Live.Request(ctx, r.Object.Metadata.Labels[p.VolumeLabel]); err != nil {
+			if l.Duties.ServesVolumeNetworks() {
+				if request, err = l.Live.Request(ctx, r.Object.Metadata.Labels[l.VolumeLabel]); err != nil {
 					return admission.Decision{}, err
 				}
 			}
-			return admission.FromMutation(mutators.MutateService(p.Names, *r.Object, running, record, request)), nil
+			return admission.FromMutation(mutators.MutateService(l.Names, *r.Object, running, record, request)), nil
 		},
 	}
 }
 
-func (p Profile) shareManagers(clusterDomain string) admission.Rule[mutators.ShareManager] {
+func (l *Longhorn) shareManagers(clusterDomain string) admission.Rule[mutators.ShareManager] {
 	return admission.Rule[mutators.ShareManager]{
 		Kinds: []metav1.GroupVersionKind{metav1.GroupVersionKind(longhorn.GroupVersion.WithKind(longhorn.ShareManagerKind))},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ShareManager]) (admission.Decision, error) {
-			service, err := p.Live.Service(ctx, r.Object.Metadata.Name)
+			service, err := l.Live.Service(ctx, r.Object.Metadata.Name)
 			if err != nil {
 				return admission.Decision{}, err
 			}
@@ -123,8 +134,8 @@ func (p Profile) shareManagers(clusterDomain string) admission.Rule[mutators.Sha
 }
 
 // record is empty until the controller has written one.
-func (p Profile) record(ctx context.Context) (rollout.Record, error) {
-	record, err := p.Record(ctx)
+func (l *Longhorn) record(ctx context.Context) (rollout.Record, error) {
+	record, err := l.Record(ctx)
 	if errors.Is(err, reads.ErrNotRecorded) {
 		return record, nil
 	}
@@ -133,7 +144,7 @@ func (p Profile) record(ctx context.Context) (rollout.Record, error) {
 
 // instanceManagerDeletions keeps the storage system from deleting an instance manager that serves an attached volume. It
 // fails open.
-func (p Profile) instanceManagerDeletions() admission.Rule[validators.InstanceManagerPod] {
+func (l *Longhorn) instanceManagerDeletions() admission.Rule[validators.InstanceManagerPod] {
 	return admission.Rule[validators.InstanceManagerPod]{
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Version: "v1", Kind: "Pod"}},
@@ -145,7 +156,7 @@ func (p Profile) instanceManagerDeletions() admission.Rule[validators.InstanceMa
 			var facts planner.InstanceManagerFacts
 			if pod.IsReady() {
 				var err error
-				if facts, err = p.Live.InstanceManagerFacts(ctx, pod.Metadata.Name, pod.Spec.NodeName); err != nil {
+				if facts, err = l.Live.InstanceManagerFacts(ctx, pod.Metadata.Name, pod.Spec.NodeName); err != nil {
 					return admission.Decision{}, err
 				}
 			}

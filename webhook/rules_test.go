@@ -137,10 +137,10 @@ func TestNetworkInUse(t *testing.T) {
 	review := reviews.Of(reviews.Network, `"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},"namespace":"kube-system","name":"storage-net","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"storage-net"}}`)
 	pod := clientPod("csi-1")
 	pod.SetAnnotations(map[string]string{"k8s.v1.cni.cncf.io/networks": storageNet.String()})
-	const used = "network kube-system/storage-net is in use by longhorn: 1 CSI plugin pod; pods that request the network do not start until it is created again"
+	const used = "network kube-system/storage-net is in use by Longhorn: 1 CSI plugin pod; pods that request the network do not start until it is created again"
 	response := newRig(t, fakeClient(t, pod)).ask(t, registration.NetworksPath, review)
 	must.Check(t, response.Allowed && slices.Equal(response.Warnings, []string{used}), "Warn: got %+v", response)
-	response = newRig(t, fakeClient(t, pod), func(c *config.Configuration, _ *Profile) { c.Networks.InUse = settings.Refuse }).ask(t, registration.NetworksPath, review)
+	response = newRig(t, fakeClient(t, pod), func(l *Longhorn) { l.InUse = settings.Refuse }).ask(t, registration.NetworksPath, review)
 	must.Check(t, !response.Allowed && response.Result.Code == 422 && response.Result.Details.Kind == "network-attachment-definitions", "Refuse: got %+v", response)
 }
 
@@ -208,7 +208,7 @@ func TestDryRunDecidesTheSameAndWritesNothing(t *testing.T) {
 type readOnly struct{ client.Reader }
 
 func TestDutyThatIsOffAllowsEverything(t *testing.T) {
-	off := func(_ *config.Configuration, p *Profile) {
+	off := func(p *Longhorn) {
 		p.Duties = config.Duties{Settings: config.Off, Pods: config.Off, Services: config.Off, Networks: config.Off}
 		p.Live, p.Record = nil, nil // nothing is read
 	}
@@ -245,7 +245,7 @@ func TestEachDutySwitchesItsOwnRules(t *testing.T) {
 		objects := slices.Concat(onNetwork(), serving(), networkSettings(), []client.Object{
 			objects.LonghornSetting("taint-toleration", "a:NoSchedule"), attachedVolume("pvc-b"), objects.Headless("pvc-b", storageNet, onClusterIP),
 		})
-		h := newRig(t, fakeClient(t, objects...), func(_ *config.Configuration, p *Profile) { test.off(&p.Duties) })
+		h := newRig(t, fakeClient(t, objects...), func(p *Longhorn) { test.off(&p.Duties) })
 		byPath := reviewsOfEveryPath()
 		for _, path := range slices.Sorted(maps.Keys(byPath)) {
 			if slices.Contains(fencingPaths, path) || slices.Contains(nfsPaths, path) {

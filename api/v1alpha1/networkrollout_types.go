@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NetworkRollout records the network of one profile's shared volumes, separately
+// NetworkRollout records the network of shared volumes, separately
 // for clients and servers. The controller owns the record; the webhooks build
 // pods and Services from it. Users only read it.
 //

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Setting reports the roll-out of one setting of a profile. The Setting also holds the
+// Setting reports the roll-out of one setting. The Setting also holds the
 // value, if the storage system has no setting of this name.
 //
 // +kubebuilder:object:root=true

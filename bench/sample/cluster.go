@@ -40,7 +40,7 @@ func (c Cluster) Facts() planner.Facts {
 		catalog.EndpointNetworkForRWX: "kube-system/storage-net",
 	}
 	f := planner.Facts{
-		Profile: longhorn.DefaultNames(), SystemValues: system, Values: catalog.Resolve(nil, system, "longhorn"),
+		Names: longhorn.DefaultNames(), SystemValues: system, Values: catalog.Resolve(nil, system),
 		Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: rollout.Rollout{
 			MountsFromHost: true, Record: rollout.Record{Clients: on, Servers: on},

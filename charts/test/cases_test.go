@@ -27,7 +27,7 @@ var variants = map[string]variant{
 	},
 	"Longhorn with NFS": {
 		overlay: "cert-manager", components: []string{"nfs", "nfs-node-annotations", "nfs/statd"},
-		configuration: `{clusterDomain: cluster.local, profiles: [{name: longhorn}], nfs: {statd: "on", drivers: [{name: nfs.fairlead.io}]}}`,
+		configuration: `{clusterDomain: cluster.local, longhorn: {}, nfs: {statd: "on", drivers: [{name: nfs.fairlead.io}]}}`,
 		values:        `{nfs: {enabled: true, nodeAnnotations: true, node: {statd: true}}}`,
 	},
 	"NFS and Ondat": {
@@ -37,15 +37,15 @@ var variants = map[string]variant{
 	},
 	"all": {
 		overlay: "cert-manager", components: []string{"fencing", "fencing-gates", "nfs", "ondat"},
-		configuration: `{clusterDomain: example.org, profiles: [{name: longhorn, duties: {remount: "on"}}],
+		configuration: `{clusterDomain: example.org, longhorn: {duties: {remount: "on"}},
 			fencing: {profiles: [{name: rook-ceph, mode: guard}], maxAge: 5m}, nfs: {drivers: [{name: nfs.fairlead.io}]}, ondat: {apiEndpoint: ondat.other.svc}}`,
 		values: `{fencing: {enabled: true, gates: true}, nfs: {enabled: true}, ondat: {enabled: true, apiEndpoint: ondat.other.svc},
-			configuration: {clusterDomain: example.org, profiles: [{name: longhorn, duties: {remount: "on"}}],
+			configuration: {clusterDomain: example.org, longhorn: {duties: {remount: "on"}},
 				fencing: {profiles: [{name: rook-ceph, mode: guard}], maxAge: 5m}}}`,
 	},
 	"Ondat beside Longhorn": {
 		overlay: "cert-manager", components: []string{"csi-controller", "ondat"},
-		configuration: `{clusterDomain: cluster.local, profiles: [{name: longhorn}], nfs: {mode: off}, ondat: {apiEndpoint: storageos.storageos.svc}}`,
+		configuration: `{clusterDomain: cluster.local, longhorn: {}, nfs: {mode: off}, ondat: {apiEndpoint: storageos.storageos.svc}}`,
 		values:        `{ondat: {enabled: true}}`,
 	},
 	"cert-manager alone": {

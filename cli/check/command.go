@@ -43,11 +43,7 @@ Exit codes:
 }
 
 func look(cmd *cobra.Command, o *cli.ClientOptions) (View, error) {
-	targets, live, _, err := o.OpenAny(cmd)
-	if err != nil {
-		return View{}, err
-	}
-	c, _, err := o.Configuration(cmd.Context(), live)
+	target, _, err := o.OpenAny(cmd)
 	if err != nil {
 		return View{}, err
 	}
@@ -63,7 +59,7 @@ func look(cmd *cobra.Command, o *cli.ClientOptions) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	f, err := read(cmd.Context(), live, targets, c, server.GitVersion, time.Now())
+	f, err := read(cmd.Context(), target, server.GitVersion, time.Now())
 	return f.view(), err
 }
 

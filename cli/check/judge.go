@@ -48,9 +48,7 @@ type facts struct {
 	kubernetes string
 	kinds      map[schema.GroupKind]bool
 	networks   []string
-	// profile is the storage system with settings that is looked for; nil if the configuration has none.
-	profile *longhorn.Names
-	// values are the storage system's settings in the profile's namespace.
+	// values are Longhorn's settings in its namespace.
 	values map[catalog.Name]string
 	// networkProblem says why pods on the network that the settings choose do not start.
 	networkProblem string
@@ -96,8 +94,8 @@ func (f facts) view() View {
 	default:
 		add("Multus", datapath.OK, "", "has %s: %s", catalog.Count(len(f.networks), "network"), catalog.FirstOf(f.networks))
 	}
-	if f.profile != nil {
-		f.storageSystem(add)
+	if f.configuration.Longhorn != nil {
+		f.longhorn(add)
 	}
 	switch fencing := f.configuration.Fencing.On(); {
 	case f.has(addonsNodes) && fencing:
@@ -116,13 +114,14 @@ func (f facts) view() View {
 
 type add func(name string, state datapath.State, do, what string, args ...any)
 
-func (f facts) storageSystem(add add) {
-	name, p := strings.ToUpper(f.profile.Name[:1])+f.profile.Name[1:], f.profile
+func (f facts) longhorn(add add) {
+	const name = "Longhorn"
+	namespace := f.configuration.Longhorn.Namespace
 	text, there := f.values[catalog.SystemVersion]
-	duties, known := longhorn.DutiesFor(p.Versions, text)
+	duties, known := longhorn.DutiesFor(longhorn.DefaultNames().Versions, text)
 	switch {
 	case !there:
-		add(name, datapath.Waiting, "if it is in another namespace, name the namespace by -n and in the configuration", "is not found in namespace %s", p.Namespace)
+		add(name, datapath.Waiting, "if it is in another namespace, name the namespace by -n and in the configuration", "is not found in namespace %s", namespace)
 		return
 	case !known:
 		add(name, datapath.Waiting, "see docs/install.md for the versions that were tested", "has the version %q, which cannot be read", text)
@@ -131,7 +130,7 @@ func (f facts) storageSystem(add add) {
 	if differs := f.otherDuties(duties); differs != "" {
 		add(name, datapath.Waiting, "set in the configuration: "+differs, "%s %s", text, duties.Does)
 	} else {
-		add(name, datapath.OK, "", "%s in namespace %s", text, p.Namespace)
+		add(name, datapath.OK, "", "%s in namespace %s", text, namespace)
 	}
 	if f.networkProblem != "" {
 		what, do, _ := strings.Cut(f.networkProblem, ": ")
@@ -142,12 +141,11 @@ func (f facts) storageSystem(add add) {
 // otherDuties says that the configuration applies settings that this version can't have applied; "" if it doesn't. Fewer duties
 // than possible are a decision of the user.
 func (f facts) otherDuties(wanted longhorn.VersionDuties) string {
-	for _, p := range f.configuration.Profiles {
-		if p.Name == f.profile.Name && p.Duties.Settings == config.Apply && wanted.Duties[longhorn.DutySettings] != string(config.Apply) {
-			return fmt.Sprintf("settings: %s (is %s)", wanted.Duties[longhorn.DutySettings], p.Duties.Settings)
-		}
+	settings := f.configuration.Longhorn.Duties.Settings
+	if settings != config.Apply || wanted.Duties[longhorn.DutySettings] == string(config.Apply) {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("settings: %s (is %s)", wanted.Duties[longhorn.DutySettings], settings)
 }
 
 func (f facts) fairlead(add add) {

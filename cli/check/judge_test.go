@@ -23,10 +23,9 @@ func ready(t *testing.T) facts {
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
-	p := c.Profiles[0].Storage()
 	return facts{
 		kubernetes: "v1.36.3", kinds: map[schema.GroupKind]bool{certificates: true, reads.NetworkKind.GroupKind(): true},
-		networks: []string{"kube-system/storage-net"}, profile: &p, values: map[catalog.Name]string{catalog.SystemVersion: "v1.7.2"},
+		networks: []string{"kube-system/storage-net"}, values: map[catalog.Name]string{catalog.SystemVersion: "v1.7.2"},
 		configuration: c, installation: installation.Health{Missing: true, Findings: []string{"Fairlead is not installed"}},
 	}
 }
@@ -61,7 +60,7 @@ func TestFindings(t *testing.T) {
 			f.networkProblem = "there is no NetworkAttachmentDefinition kube-system/gone, and pods on it do not start: create it"
 		}, datapath.Wrong, "RWX network", "there is no NetworkAttachmentDefinition kube-system/gone, and pods on it do not start", "create it"},
 		"installed without cert-manager": {func(f *facts) { install(f); delete(f.kinds, certificates) }, datapath.OK, "cert-manager", "is not installed", "self-signed"},
-		"guards by choice":               {func(f *facts) { f.configuration.Profiles[0].Duties.Settings = config.Guard }, datapath.OK, "Longhorn", "v1.7.2", ""},
+		"guards by choice":               {func(f *facts) { f.configuration.Longhorn.Duties.Settings = config.Guard }, datapath.OK, "Longhorn", "v1.7.2", ""},
 		"may not read":                   {func(f *facts) { f.unread = []string{"networks: forbidden"} }, datapath.Waiting, "Rights", "not read: networks: forbidden", "administrator"},
 		"no rights":                      {func(f *facts) { f.denied = []string{"clusterroles"} }, datapath.Wrong, "Rights", "clusterroles", "administrator"},
 		"kinds are missing": {func(f *facts) {

@@ -16,14 +16,18 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/installation"
-	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
-// read gathers the facts. targets are the profiles of the configuration.
-func read(ctx context.Context, live client.Client, targets []cli.Target, c *config.Configuration, kubernetes string, now time.Time) (facts, error) {
+// read gathers the facts.
+func read(ctx context.Context, t cli.Target, kubernetes string, now time.Time) (facts, error) {
+	live, c := t.Live, t.Configuration
+	if t.Longhorn != nil {
+		copied := *c
+		copied.Longhorn, c = t.Longhorn, &copied // in the namespace of --namespace
+	}
 	f := facts{kubernetes: kubernetes, kinds: map[schema.GroupKind]bool{}, configuration: c}
 	kinds := []schema.GroupKind{certificates, addonsNodes, reads.NetworkKind.GroupKind()}
 	for _, kind := range ownKinds {
@@ -52,15 +56,13 @@ func read(ctx context.Context, live client.Client, targets []cli.Target, c *conf
 		f.networks = append(f.networks, network.String())
 	}
 	slices.Sort(f.networks)
-	if len(targets) > 0 {
-		p := targets[0].Storage()
-		f.profile = &p
+	if t.Longhorn != nil {
 		var own map[catalog.Name]string
-		own, f.values, err = targets[0].Reader.Values(ctx)
+		own, f.values, err = t.Reader.Values(ctx)
 		if err := readable("settings", err); err != nil {
 			return f, err
 		}
-		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values, p.Name), p); err == nil {
+		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values), t.Longhorn.Names()); err == nil {
 			f.networkProblem = catalog.NetworkProblem(network.Network, networks)
 		}
 	}

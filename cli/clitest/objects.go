@@ -41,7 +41,7 @@ func Target(t *testing.T, refuse func(client.ObjectList) error, objects ...clien
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	return cli.Target{Profile: c.Profiles[0], Configuration: c, Live: stored, Reader: reads.NewReader(c.Profiles[0].Storage(), stored, stored)}
+	return cli.Target{Longhorn: c.Longhorn, Configuration: c, Live: stored, Reader: reads.NewReader(c.Longhorn.Names(), stored, stored)}
 }
 
 // Noon is the present in tests.

@@ -68,7 +68,7 @@ func CheckReads(t *testing.T, roles map[string]string) (interceptor.Funcs, map[s
 
 func rulesOf(t *testing.T, folder, name string) []rbacv1.PolicyRule {
 	t.Helper()
-	data, err := os.ReadFile("../../../manifests/" + folder + "/user-roles.yaml")
+	data, err := os.ReadFile("../../manifests/" + folder + "/user-roles.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,9 +109,9 @@ func TestWarningsEndNoCommand(t *testing.T) {
 }
 
 func TestMalformedConfigurationIsReported(t *testing.T) {
-	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own}, Data: map[string]string{cli.ConfigurationKey: "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnetworks: {gaet: node}\n"}}
+	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: own}, Data: map[string]string{cli.ConfigurationKey: "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nlonghorn: {networks: {gaet: node}}\n"}}
 	i, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{}, append(objects.Installation(clitest.Noon), configuration)...), clitest.Noon)
-	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], `correct it. reading YAML: unknown field "networks.gaet"`), "%v: %q", err, i.Findings)
+	must.True(t, err == nil && i.State == datapath.Wrong && len(i.Findings) == 1 && strings.Contains(i.Findings[0], `correct it. reading YAML: unknown field "longhorn.networks.gaet"`), "%v: %q", err, i.Findings)
 }
 
 func TestMissingKindsAreReported(t *testing.T) {

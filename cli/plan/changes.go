@@ -79,7 +79,7 @@ func (c Changes) command(name catalog.Name, f planner.Facts) string {
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(map[string]*string{"value": c[name]}) // strings can be encoded
 	quoted := strings.ReplaceAll(strings.TrimSpace(patch.String()), "'", `'\''`)
-	return fmt.Sprintf("kubectl -n %s patch settings.%s %s --type merge -p '%s'", f.Profile.Namespace, group, name, quoted)
+	return fmt.Sprintf("kubectl -n %s patch settings.%s %s --type merge -p '%s'", f.Names.Namespace, group, name, quoted)
 }
 
 // after returns the facts after the changes.
@@ -99,7 +99,7 @@ func (c Changes) after(f planner.Facts) planner.Facts {
 		}
 	}
 	f.OwnValues, f.SystemValues = own, system
-	f.Values = catalog.Resolve(own, system, f.Profile.Name)
+	f.Values = catalog.Resolve(own, system)
 	return f
 }
 
@@ -141,7 +141,7 @@ func judgeOne(name catalog.Name, value *string, facts validators.SettingFacts) v
 		return validators.ValidateSettingDeletion(string(name), facts)
 	}
 	s := validators.Setting{Value: value}
-	s.Metadata.Name, s.Metadata.Namespace = string(name), facts.Profile.Namespace
+	s.Metadata.Name, s.Metadata.Namespace = string(name), facts.Names.Namespace
 	var old *validators.Setting
 	if exists { // some settings may be created, but not changed
 		old = &validators.Setting{Metadata: s.Metadata, Value: &was}

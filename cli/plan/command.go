@@ -73,16 +73,16 @@ Exit codes:
 
 // Read reads the cluster, judges the changes and makes the plan.
 func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, error) {
-	facts, err := p.Reader.Facts(ctx, reads.FactsOptions{Now: now, Policy: p.Configuration.Policy(), VolumeNetworks: p.Duties.ServesVolumeNetworks()})
+	facts, err := p.Reader.Facts(ctx, reads.FactsOptions{Now: now, Policy: p.Longhorn.Policy(), VolumeNetworks: p.Longhorn.Duties.ServesVolumeNetworks()})
 	if err != nil {
 		return View{}, err
 	}
-	if p.Duties.Settings == config.Off {
+	if p.Longhorn.Duties.Settings == config.Off {
 		return viewOf(facts, c), nil // without changes, the webhook has nothing to judge
 	}
 	return c.planned(validators.SettingFacts{
-		Facts: facts, Applies: p.Duties.Settings == config.Apply,
-		MissingPolicy: p.Configuration.Networks.Missing,
+		Facts: facts, Applies: p.Longhorn.Duties.Settings == config.Apply,
+		MissingPolicy: p.Longhorn.Networks.Missing,
 		Defaults:      p.Reader.DefaultSettings(ctx),
 	})
 }

@@ -25,7 +25,7 @@ import (
 // clusterFacts have three nodes with an instance manager each. The one on node-2 serves an attached volume.
 func clusterFacts() planner.Facts {
 	f := planner.Facts{
-		Profile: longhorn.DefaultNames(), Reported: map[catalog.Name]planner.Reported{}, Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
+		Names: longhorn.DefaultNames(), Reported: map[catalog.Name]planner.Reported{}, Nodes: catalog.Nodes{}, Now: time.Unix(0, 0),
 		Rollout: rollout.Rollout{Volumes: []rwx.Volume{
 			{Name: "pvc-a", Attached: true, Engine: catalog.EngineV1, Nodes: []string{"node-2"}, Workloads: []string{"default/web-0"}, Owners: []string{"default/statefulset/web"}},
 			{Name: "pvc-b", Engine: catalog.EngineV1},
@@ -60,7 +60,7 @@ func inLonghorn(f planner.Facts, name catalog.Name, value string) planner.Facts 
 	maps.Copy(system, f.SystemValues)
 	system[name] = value
 	f.SystemValues = system
-	f.Values = catalog.Resolve(f.OwnValues, system, f.Profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, system)
 	return f
 }
 
@@ -88,7 +88,7 @@ func TestPlans(t *testing.T) {
 	starting.Components[2].Uses = nil
 	rolledOut := clusterFacts()
 	rolledOut.OwnValues = map[catalog.Name]string{catalog.EngineImageProbePeriod: "5"}
-	rolledOut.Values = catalog.Resolve(rolledOut.OwnValues, rolledOut.SystemValues, "longhorn")
+	rolledOut.Values = catalog.Resolve(rolledOut.OwnValues, rolledOut.SystemValues)
 	malformed := inLonghorn(clusterFacts(), catalog.PriorityClass, "Not A Name")
 	networkGone := inLonghorn(clusterFacts(), catalog.StorageNetwork, "kube-system/storage-net")
 	networkGone.Rollout.Networks = map[multus.Network]bool{}
@@ -129,7 +129,7 @@ func TestPlanAsJSON(t *testing.T) {
 	view := planFor(t, clusterFacts(), "priority-class=longhorn-critical")
 	view.Settings = view.Settings[3:6] // the other settings have the same shape
 	clitest.Golden(t, "plan.json", output(t, view, cli.OutputJSON, cli.ExitWaits))
-	empty := planFor(t, planner.Facts{Profile: longhorn.DefaultNames(), Values: catalog.Resolve(nil, nil, "longhorn")})
+	empty := planFor(t, planner.Facts{Names: longhorn.DefaultNames(), Values: catalog.Resolve(nil, nil)})
 	if out := output(t, empty, cli.OutputJSON, nil); strings.Contains(out, "null") {
 		t.Errorf("got %s", out)
 	}

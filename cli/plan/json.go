@@ -9,7 +9,6 @@ import (
 // View is what `fairlead plan -o json` prints. Fields are added, never
 // renamed or removed; lists are whole, and never null.
 type View struct {
-	Profile   string `json:"profile"`
 	Namespace string `json:"namespace"`
 	// Outcome of the settings that were asked about: nothing, now, waits or invalid.
 	Outcome string `json:"outcome"`

@@ -17,7 +17,7 @@ import (
 func judgedFacts(own, system map[catalog.Name]string) validators.SettingFacts {
 	f := clusterFacts()
 	f.OwnValues = own
-	f.Values = catalog.Resolve(own, f.SystemValues, f.Profile.Name)
+	f.Values = catalog.Resolve(own, f.SystemValues)
 	for name, value := range system {
 		f = inLonghorn(f, name, value)
 	}

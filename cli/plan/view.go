@@ -45,10 +45,10 @@ func viewOf(facts planner.Facts, c Changes) View {
 	}
 	facts = c.after(facts)
 	p.then, p.plan = facts.Values, planner.Foresee(facts)
-	p.addNetwork(facts.Profile)
+	p.addNetwork(facts.Names)
 	p.addWorks()
-	view := View{Profile: facts.Profile.Name, Namespace: facts.Profile.Namespace, Settings: p.settings()}
-	if desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Profile); err == nil {
+	view := View{Namespace: facts.Names.Namespace, Settings: p.settings()}
+	if desired, err := catalog.SharedVolumeNetwork(facts.Values, facts.Names); err == nil {
 		facts.Rollout.Desired = desired
 		view.Nodes, view.VolumeNetworks = nodesOf(facts.Rollout), waitingVolumeNetworks(facts.Rollout)
 	} else {
@@ -122,7 +122,7 @@ func workOf(w planner.Work, when, waitsFor string) Work {
 const moveAction = "Move"
 
 // addNetwork adds the rollout if a setting that chooses the network is not applied.
-func (p *projection) addNetwork(profile longhorn.Names) {
+func (p *projection) addNetwork(names longhorn.Names) {
 	step := p.plan.Network
 	if step.Applied || step.Phase == "" {
 		return
@@ -136,7 +136,7 @@ func (p *projection) addNetwork(profile longhorn.Names) {
 	if len(choosing) == 0 {
 		return
 	}
-	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: profile.ClientDaemonSet, Settings: catalog.Texts(choosing), When: whenNow}
+	w := Work{Action: moveAction, Kind: string(catalog.DaemonSetComponent), Component: names.ClientDaemonSet, Settings: catalog.Texts(choosing), When: whenNow}
 	if step.Action == rollout.Nothing {
 		w.When = whenLater
 	}

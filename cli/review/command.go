@@ -16,7 +16,6 @@ import (
 
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 	"github.com/fairlead-io/fairlead/webhook"
@@ -175,18 +174,13 @@ func (o *options) reviewer(cmd *cobra.Command) (*reviewer, error) {
 }
 
 func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline bool, namespace string) (*reviewer, error) {
-	var storages []longhorn.Names
-	var profiles []webhook.Profile
-	for _, p := range c.Profiles {
-		profile := p.Storage()
-		reader := reads.NewReader(profile, f, f)
-		storages = append(storages, profile)
-		profiles = append(profiles, webhook.Profile{
-			Names: profile, Duties: p.Duties, Policy: c.Policy(), Record: reader.Record, Live: reader, OmitEffect: offline,
-		})
+	var served *webhook.Longhorn
+	if c.Longhorn != nil {
+		served = webhook.NewLonghorn(c.Longhorn, reads.NewReader(c.Longhorn.Names(), f, f))
+		served.OmitEffect = offline
 	}
 	reader := &nfsreads.Reader{Objects: f, Drivers: c.NFS.DefaultServices()}
-	rules := webhook.Rules(c, profiles, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
-	entries, err := entriesOf(storages, reader.Drivers.Names(), rules)
+	rules := webhook.Rules(c.ClusterDomain, served, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
+	entries, err := entriesOf(served, reader.Drivers.Names(), rules)
 	return &reviewer{entries, f, namespace}, err
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fairlead-io/fairlead/internal/longhorn"
+	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
@@ -31,8 +31,11 @@ type entry struct {
 // entriesOf are the entries that the manifests of Fairlead install, but for those of fencing: they judge nodes and
 // attachments, which no manifest creates. Mutating entries come first, as in the API server. Match conditions are left
 // out: they save calls, and the rules allow what the conditions exclude.
-func entriesOf(profiles []longhorn.Names, nfsDrivers []string, rules map[string]admission.Entry) ([]entry, error) {
-	installed := registration.Entries(profiles)
+func entriesOf(served *webhook.Longhorn, nfsDrivers []string, rules map[string]admission.Entry) ([]entry, error) {
+	var installed []registration.Entry
+	if served != nil {
+		installed = registration.Entries(served.Names)
+	}
 	if len(nfsDrivers) > 0 {
 		installed = append(installed, registration.NFSEntries(nfsDrivers)...)
 	}

@@ -23,10 +23,11 @@ import (
 
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
+	"github.com/fairlead-io/fairlead/webhook"
 )
 
 // run is the command with its arguments and standard input.
@@ -91,7 +92,7 @@ data:
     kind: Configuration
 `
 	contains(t, run(t, nil, object, "-f", "-"), "1 object reviewed: 0 refused")
-	contains(t, run(t, cli.ExitWrong, object+"    networks: {gaet: node}\n", "-f", "-"), `configuration.yaml, with which no process of Fairlead starts: reading YAML: unknown field "networks.gaet"`)
+	contains(t, run(t, cli.ExitWrong, object+"    longhorn: {networks: {gaet: node}}\n", "-f", "-"), `configuration.yaml, with which no process of Fairlead starts: reading YAML: unknown field "longhorn.networks.gaet"`)
 }
 
 func TestSubdirectoriesAreReviewedOnRequest(t *testing.T) {
@@ -329,7 +330,7 @@ func (forbidden) Get(context.Context, client.ObjectKey, client.Object, ...client
 
 // Namespaces are matched by their names alone, so that no namespace is read.
 func TestEntriesSelectNamespacesByName(t *testing.T) {
-	entries, err := entriesOf(builtin.Profiles(), []string{"nfs.fairlead.io"}, nil)
+	entries, err := entriesOf(&webhook.Longhorn{Names: longhorn.DefaultNames()}, []string{"nfs.fairlead.io"}, nil)
 	must.Do(t, err)
 	for _, e := range entries {
 		requirements, _ := e.namespaces.Requirements()

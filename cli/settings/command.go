@@ -70,21 +70,21 @@ func showSettings(ctx context.Context, out, warnings io.Writer, p cli.Target, ou
 	states = slices.DeleteFunc(states, func(s describe.State) bool {
 		return len(names) == 0 && !s.DangerZone || len(names) > 0 && string(s.Name) != names[0]
 	})
-	shown := describe.List(states, unknown, p.Storage())
+	shown := describe.List(states, unknown, p.Longhorn.Names())
 	switch {
 	case cli.IsDocument(output) && len(names) > 0:
 		err = cli.WriteDocument(out, output, shown.Data[0])
 	case cli.IsDocument(output):
 		return cli.WriteDocument(out, output, shown)
 	case len(names) > 0:
-		if states[0].Gate == catalog.SharedVolumesDetached && p.Configuration.Networks.Gate == rollout.GateNode {
-			shown.Data[0].Gate += "; to join, on the node alone (networks.gate: node)"
+		if states[0].Gate == catalog.SharedVolumesDetached && p.Longhorn.Networks.Gate == rollout.GateNode {
+			shown.Data[0].Gate += "; to join, on the node alone (longhorn.networks.gate: node)"
 		}
 		writeSetting(out, shown.Data[0], time.Now())
 	default:
 		writeSettings(out, shown.Data, time.Now())
 		if len(unknown) > 0 {
-			cli.WriteLine(out, "%s", catalog.UnknownMessage(p.Name, unknown))
+			cli.WriteLine(out, "%s", catalog.UnknownMessage(unknown))
 		}
 	}
 	switch {
@@ -110,7 +110,7 @@ func warnOfNetworks(ctx context.Context, out io.Writer, p cli.Target, states []d
 		if len(names) > 0 && string(s.Name) != names[0] {
 			continue
 		}
-		if problem := catalog.NetworkProblem(networkOf(s, values, p.Storage()), networks); problem != "" {
+		if problem := catalog.NetworkProblem(networkOf(s, values, p.Longhorn.Names()), networks); problem != "" {
 			cli.WriteLine(out, "Warning: %s: %s", s.Name, problem)
 		}
 	}
@@ -148,7 +148,7 @@ func writeSetting(out io.Writer, s v1.Setting, now time.Time) {
 		{"Allowed:", s.Allowed},
 		{"Gate:", s.Gate},
 		{"Affects:", s.Affects},
-		{"Profile:", s.Profile + " in " + s.Namespace},
+		{"Namespace:", s.Namespace},
 	})
 	if len(s.Blockers) == 0 {
 		return

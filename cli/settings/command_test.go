@@ -63,8 +63,8 @@ func TestSettingsAreShown(t *testing.T) {
 }
 
 func TestUnknownSettingsAreNamed(t *testing.T) {
-	const note = "\nlonghorn has settings that this Fairlead does not know, perhaps of the danger zone: " +
-		"b-of-1.13, c-of-1.13, d-of-1.13, and 1 more. Upgrade Fairlead: until then longhorn alone judges and applies them\n"
+	const note = "\nLonghorn has settings that this Fairlead does not know, perhaps of the danger zone: " +
+		"b-of-1.13, c-of-1.13, d-of-1.13, and 1 more. Upgrade Fairlead: until then Longhorn alone judges and applies them\n"
 	p := clitest.Target(t, nil, objects.LonghornSetting("e-of-1.13", ""), objects.LonghornSetting("d-of-1.13", ""), objects.LonghornSetting("c-of-1.13", ""),
 		objects.LonghornSetting("b-of-1.13", ""), objects.LonghornSetting("log-level", "Info"))
 	if out := show(t, p, cli.OutputTable, nil); !strings.HasSuffix(out, note) {
@@ -106,6 +106,6 @@ func TestMissingOrBrokenNetworkIsWarnedOf(t *testing.T) {
 
 func TestGateOfNodesIsSaid(t *testing.T) {
 	p := clitest.Target(t, nil, objects.LonghornSetting("storage-network-for-rwx-volume-enabled", "false"))
-	p.Configuration.Networks.Gate = rollout.GateNode
-	must.Check(t, strings.Contains(show(t, p, cli.OutputTable, cli.ExitWaits, "storage-network-for-rwx-volume-enabled"), "no RWX volume attached; to join, on the node alone (networks.gate: node)"), "the gate is not said")
+	p.Configuration.Longhorn.Networks.Gate = rollout.GateNode
+	must.Check(t, strings.Contains(show(t, p, cli.OutputTable, cli.ExitWaits, "storage-network-for-rwx-volume-enabled"), "no RWX volume attached; to join, on the node alone (longhorn.networks.gate: node)"), "the gate is not said")
 }

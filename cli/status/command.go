@@ -122,10 +122,7 @@ ClusterRole fairlead-planner allows this.
 			}
 			return run(cmd, o, watch, func(out io.Writer, v View, _ time.Time) (datapath.State, error) {
 				state := datapath.OK
-				volumes := []datapath.Path{}
-				for _, p := range v.Profiles {
-					volumes = append(volumes, p.Volumes...)
-				}
+				volumes := append([]datapath.Path{}, v.Volumes()...)
 				for _, volume := range volumes {
 					state = datapath.Worse(state, volume.State)
 				}
@@ -159,12 +156,12 @@ func (r reading) differs(o reading) bool {
 
 // run reads once, or with --watch until the command is interrupted. The exit code is that of the last reading.
 func run(cmd *cobra.Command, o *cli.ClientOptions, watch bool, show show) error {
-	targets, live, _, err := o.OpenAll(cmd)
+	target, _, err := o.OpenAll(cmd)
 	if err != nil {
 		return err
 	}
 	look := func(ctx context.Context) (reading, error) {
-		v, err := readTwice(ctx, targets, live, time.Now)
+		v, err := readTwice(ctx, target, time.Now)
 		now := time.Now()
 		if err != nil {
 			return reading{}, cli.ExplainBy(err, "ClusterRole fairlead-planner")

@@ -25,33 +25,33 @@ import (
 )
 
 // Read reads the state of the whole cluster once.
-func Read(ctx context.Context, targets []cli.Target, live client.Reader, now time.Time) (View, error) {
-	v := View{State: datapath.OK, Profiles: []ProfileView{}, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: installation.Health{Findings: []string{}}}
+func Read(ctx context.Context, t cli.Target, now time.Time) (View, error) {
+	v := View{State: datapath.OK, LostNodes: []LostNode{}, NFSServices: []NFSService{}, Notes: []string{}, Installation: installation.Health{Findings: []string{}}}
 	var err error
-	v.Installation, err = installation.Read(ctx, live, now)
+	v.Installation, err = installation.Read(ctx, t.Live, now)
 	if err := v.note("Fairlead's own replicas, lease and webhooks", err); err != nil {
 		return v, err
 	}
 	v.State = cmp.Or(v.Installation.State, v.State)
-	for _, t := range targets {
-		v.Windows = windowsOf(t.Configuration, now)
-		p, err := readProfile(ctx, t, v.Installation, now)
+	if t.Longhorn != nil {
+		v.Windows = windowsOf(t.Longhorn, now)
+		l, err := readLonghorn(ctx, t, v.Installation, now)
 		if err != nil {
 			return v, err
 		}
-		v.Profiles, v.State = append(v.Profiles, p), datapath.Worse(v.State, p.State)
+		v.Longhorn, v.State = &l, datapath.Worse(v.State, l.State)
 	}
-	if err := v.note("NodeFences", v.readNodes(ctx, live)); err != nil {
+	if err := v.note("NodeFences", v.readNodes(ctx, t.Live)); err != nil {
 		return v, err
 	}
-	return v, v.note("NFSServices", v.readNFS(ctx, lists.NewLive(live)))
+	return v, v.note("NFSServices", v.readNFS(ctx, lists.NewLive(t.Live)))
 }
 
 // readTwice reads again after a moment if something seems wrong: the hops of a workload that starts disagree for a moment.
-func readTwice(ctx context.Context, targets []cli.Target, live client.Reader, now func() time.Time) (View, error) {
-	v, err := Read(ctx, targets, live, now())
+func readTwice(ctx context.Context, t cli.Target, now func() time.Time) (View, error) {
+	v, err := Read(ctx, t, now())
 	if err == nil && v.State == datapath.Wrong && wait(ctx, interval) {
-		v, err = Read(ctx, targets, live, now())
+		v, err = Read(ctx, t, now())
 	}
 	return v, err
 }
@@ -68,73 +68,73 @@ func (v *View) note(what string, err error) error {
 	return err
 }
 
-// readProfile. itself is the state of Fairlead.
-func readProfile(ctx context.Context, t cli.Target, itself installation.Health, now time.Time) (ProfileView, error) {
-	p := ProfileView{Profile: t.Name, Namespace: t.Storage().Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
+// readLonghorn. itself is the state of Fairlead.
+func readLonghorn(ctx context.Context, t cli.Target, itself installation.Health, now time.Time) (LonghornView, error) {
+	l := LonghornView{Namespace: t.Longhorn.Namespace, State: datapath.OK, Waiting: []v1.Setting{}, Progress: []Progress{}, Volumes: []datapath.Path{}}
 	states, _, err := t.Reader.SettingStates(ctx)
 	if err != nil {
-		return p, err
+		return l, err
 	}
 	for _, s := range states {
 		if !s.DangerZone {
 			continue
 		}
-		shown := describe.Setting(s, t.Storage())
-		p.settings = append(p.settings, shown)
+		shown := describe.Setting(s, t.Longhorn.Names())
+		l.settings = append(l.settings, shown)
 		if s.Applied {
-			p.Applied++
+			l.Applied++
 			continue
 		}
-		p.Waiting = append(p.Waiting, shown)
+		l.Waiting = append(l.Waiting, shown)
 		if s.Own != nil {
 			for _, c := range s.Own.Status.Components {
-				p.Progress = append(p.Progress, Progress{string(s.Name), c.Kind, int(c.Updated), int(c.Total)})
+				l.Progress = append(l.Progress, Progress{string(s.Name), c.Kind, int(c.Updated), int(c.Total)})
 			}
 		}
-		p.State = datapath.Worse(p.State, datapath.Waiting)
+		l.State = datapath.Worse(l.State, datapath.Waiting)
 		if s.Malformed() {
-			p.State = datapath.Wrong
+			l.State = datapath.Wrong
 		}
 	}
 	object, err := t.Reader.RolloutObject(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		p.Network = NetworkView{Phase: "Unknown", Message: "the controller has not recorded the network yet: kubectl -n fairlead-system get pods"}
-		p.State = datapath.Worse(p.State, datapath.Waiting)
+		l.Network = NetworkView{Phase: "Unknown", Message: "the controller has not recorded the network yet: kubectl -n fairlead-system get pods"}
+		l.State = datapath.Worse(l.State, datapath.Waiting)
 	case err != nil:
-		return p, err
+		return l, err
 	default:
 		s := object.Status
-		p.Network = NetworkView{
+		l.Network = NetworkView{
 			Desired: s.Desired, Clients: s.Clients.Network, Servers: s.Servers.Network, Phase: s.Phase, Message: s.Message,
 			Updated: int(s.Clients.Updated), Total: int(s.Clients.Total),
 		}
 		if s.Phase != string(rollout.PhaseApplied) {
-			p.State = datapath.Worse(p.State, datapath.Waiting)
+			l.State = datapath.Worse(l.State, datapath.Waiting)
 		}
 		if _, err := reads.RecordOf(object); errors.Is(err, reads.ErrMalformedRecord) {
-			p.Network.Phase, p.Network.Message = string(rollout.PhaseInvalid), err.Error()
-			p.State = datapath.Wrong
+			l.Network.Phase, l.Network.Message = string(rollout.PhaseInvalid), err.Error()
+			l.State = datapath.Wrong
 		}
 	}
 	facts, err := t.Reader.DataPaths(ctx, t.Configuration.ClusterDomain, now)
 	if err != nil {
-		return p, err
+		return l, err
 	}
 	if facts.Idle = itself.Idle(); facts.Rollout.Unlisted != "" {
-		p.Network.Message += "; whether pods on the network can start is not known: " + facts.Rollout.Unlisted
+		l.Network.Message += "; whether pods on the network can start is not known: " + facts.Rollout.Unlisted
 	}
 	if problem := catalog.NetworkProblem(facts.Rollout.Desired.Network, facts.Rollout.Networks); problem != "" {
-		p.Network.Problem, p.State = problem, datapath.Wrong
+		l.Network.Problem, l.State = problem, datapath.Wrong
 	}
-	p.Volumes = datapath.Follow(facts)
+	l.Volumes = datapath.Follow(facts)
 	if t.Unsure {
-		keepFromActing(p.Volumes)
+		keepFromActing(l.Volumes)
 	}
-	for _, path := range p.Volumes {
-		p.State = datapath.Worse(p.State, path.State)
+	for _, path := range l.Volumes {
+		l.State = datapath.Worse(l.State, path.State)
 	}
-	return p, nil
+	return l, nil
 }
 
 // keepFromActing replaces advice on data paths: a volume may be where a configuration wants it that could not be read.
@@ -188,18 +188,24 @@ func (v *View) readNFS(ctx context.Context, live client.Reader) error {
 	return nil
 }
 
-var errNoVolume = errors.New("no RWX volume of the profile has this name; \"fairlead volumes\" lists them")
+var errNoVolume = errors.New("no RWX volume has this name; \"fairlead volumes\" lists them")
+
+// Volumes are the shared volumes.
+func (v View) Volumes() []datapath.Path {
+	if v.Longhorn == nil {
+		return nil
+	}
+	return v.Longhorn.Volumes
+}
 
 // Find returns one volume of the view.
 func (v View) Find(name string) (datapath.Path, error) {
 	var names []string
-	for _, p := range v.Profiles {
-		for _, volume := range p.Volumes {
-			if volume.Volume == name {
-				return volume, nil
-			}
-			names = append(names, volume.Volume)
+	for _, volume := range v.Volumes() {
+		if volume.Volume == name {
+			return volume, nil
 		}
+		names = append(names, volume.Volume)
 	}
 	return datapath.Path{}, fmt.Errorf("%q: %w%s", name, errNoVolume, cli.DidYouMean(name, names))
 }

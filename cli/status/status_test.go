@@ -29,7 +29,7 @@ import (
 func look(t *testing.T, funcs interceptor.Funcs, all ...client.Object) View {
 	t.Helper()
 	live := clitest.Client(t, funcs, all...)
-	v, err := Read(t.Context(), []cli.Target{targetOf(t, live)}, live, clitest.Noon)
+	v, err := Read(t.Context(), targetOf(t, live), clitest.Noon)
 	must.Do(t, err)
 	return v
 }
@@ -38,7 +38,7 @@ func targetOf(t *testing.T, live client.Client) cli.Target {
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
-	return cli.Target{Profile: c.Profiles[0], Configuration: c, Reader: reads.NewReader(c.Profiles[0].Storage(), live, live)}
+	return cli.Target{Longhorn: c.Longhorn, Configuration: c, Live: live, Reader: reads.NewReader(c.Longhorn.Names(), live, live)}
 }
 
 func TestStatusIsShown(t *testing.T) {
@@ -52,9 +52,9 @@ func TestStatusIsShown(t *testing.T) {
 			return nil
 		},
 		"trouble.json": func(out io.Writer) error { return cli.WriteJSON(out, trouble) },
-		"volumes.txt":  func(out io.Writer) error { writeVolumes(out, trouble.Profiles[0].Volumes, nil, cluster); return nil },
-		"volume.txt":   func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[0], cluster); return nil },
-		"idle.txt":     func(out io.Writer) error { writeVolume(out, trouble.Profiles[0].Volumes[1], cluster); return nil },
+		"volumes.txt":  func(out io.Writer) error { writeVolumes(out, trouble.Longhorn.Volumes, nil, cluster); return nil },
+		"volume.txt":   func(out io.Writer) error { writeVolume(out, trouble.Longhorn.Volumes[0], cluster); return nil },
+		"idle.txt":     func(out io.Writer) error { writeVolume(out, trouble.Longhorn.Volumes[1], cluster); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -117,7 +117,7 @@ func TestExitCodeTellsStartingServerFromFailedServer(t *testing.T) {
 func TestClusterWithoutFairlead(t *testing.T) {
 	v := look(t, interceptor.Funcs{})
 	must.Equal(t, v.Installation.Findings, []string{"Fairlead is not installed in namespace fairlead-system: see docs/install.md"})
-	must.Check(t, v.State == datapath.Wrong && v.Profiles[0].Network.Phase == "Unknown" && len(v.Profiles[0].Volumes) == 0, "got %+v", v)
+	must.Check(t, v.State == datapath.Wrong && v.Longhorn.Network.Phase == "Unknown" && len(v.Longhorn.Volumes) == 0, "got %+v", v)
 }
 
 // Regression: a record that can't be read hid everything else.
@@ -129,7 +129,7 @@ func TestMalformedRecordIsShown(t *testing.T) {
 		}
 	}
 	v := look(t, interceptor.Funcs{}, all...)
-	if p := v.Profiles[0]; v.State != datapath.Wrong || !strings.Contains(p.Network.Message, "status.clients.network of NetworkRollout longhorn") || len(p.Volumes) == 0 {
+	if p := v.Longhorn; v.State != datapath.Wrong || !strings.Contains(p.Network.Message, "status.clients.network of NetworkRollout longhorn") || len(p.Volumes) == 0 {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -141,7 +141,7 @@ func TestMissingOrBrokenNetworkIsWrong(t *testing.T) {
 	problem := func(all []client.Object) string {
 		v := look(t, interceptor.Funcs{}, all...)
 		must.Equal(t, v.State, datapath.Wrong)
-		return v.Profiles[0].Network.Problem
+		return v.Longhorn.Network.Problem
 	}
 	for i, o := range all {
 		network, ok := o.(*unstructured.Unstructured)
@@ -162,9 +162,9 @@ func TestUnreadConfigurationStopsNoWorkload(t *testing.T) {
 		live := clitest.Client(t, interceptor.Funcs{}, objects.TroubledCluster(clitest.Noon)...)
 		target := targetOf(t, live)
 		target.Unsure = unsure
-		v, err := Read(t.Context(), []cli.Target{target}, live, clitest.Noon)
+		v, err := Read(t.Context(), target, clitest.Noon)
 		must.Do(t, err)
-		for _, p := range v.Profiles[0].Volumes {
+		for _, p := range v.Longhorn.Volumes {
 			for _, h := range p.Hops {
 				if h.Command != "" {
 					commands = append(commands, h.Command)
@@ -206,10 +206,8 @@ func TestShellCompletesSharedVolumes(t *testing.T) {
 
 func TestNoValueSteersTerminalOfStatus(t *testing.T) {
 	v := clitest.Spoiled[View]()
-	for i := range v.Profiles {
-		for j := range v.Profiles[i].Volumes {
-			v.Profiles[i].Volumes[j].State = datapath.Wrong
-		}
+	for i := range v.Longhorn.Volumes {
+		v.Longhorn.Volumes[i].State = datapath.Wrong
 	}
 	clitest.CheckSafe(t, v, func(out io.Writer) error { writeStatus(out, v, "fairlead", clitest.Hostile, clitest.Noon); return nil })
 	volume := clitest.Spoiled[datapath.Path]()

@@ -23,8 +23,8 @@ func writeStatus(out io.Writer, v View, program, cluster string, now time.Time) 
 	if w := v.Windows; w != nil && w.Opens != nil {
 		cli.WriteLine(out, "Maintenance windows (%s): restarts begin at %s", strings.Join(w.Configured, "; "), w.OpensText())
 	}
-	for _, p := range v.Profiles {
-		writeProfile(out, p, program, now)
+	if v.Longhorn != nil {
+		writeLonghorn(out, *v.Longhorn, program, now)
 	}
 	cli.WriteList(out, v.LostNodes, func(n LostNode) []string {
 		return []string{n.Node, n.Phase, cli.Ago(n.LostSince, now), cli.OrDash(n.WaitsFor), cli.OrDash(n.OnlyIf), cli.OrDash(n.Next)}
@@ -52,11 +52,11 @@ func (v View) Summary() string {
 			writers++
 		}
 	}
-	for _, p := range v.Profiles {
-		if p.Network.Problem != "" {
-			networks++
+	if l := v.Longhorn; l != nil {
+		if l.Network.Problem != "" {
+			networks = 1
 		}
-		settings, waiting, wrong = settings+len(p.Waiting), waiting+p.In(datapath.Waiting), wrong+p.In(datapath.Wrong)
+		settings, waiting, wrong = len(l.Waiting), l.In(datapath.Waiting), l.In(datapath.Wrong)
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -65,7 +65,7 @@ func (v View) Summary() string {
 	}{
 		{len(v.Installation.Findings), "Fairlead itself needs attention", "Fairlead itself needs attention in %d points"},
 		{writers, "1 node may write to volumes that another node has now", "%d nodes may write to volumes that another node has now"},
-		{networks, "the network for RWX volumes is missing or broken", "%d networks for RWX volumes are missing or broken"},
+		{networks, "the network for RWX volumes is missing or broken", ""},
 		{wrong, "1 data path is wrong", "%d data paths are wrong"},
 		{settings, "1 setting is not applied", "%d settings are not applied"},
 		{waiting, "1 volume waits", "%d volumes wait"},
@@ -87,21 +87,21 @@ func (v View) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-func writeProfile(out io.Writer, p ProfileView, program string, now time.Time) {
+func writeLonghorn(out io.Writer, l LonghornView, program string, now time.Time) {
 	fmt.Fprintln(out)
-	n := p.Network
+	n := l.Network
 	cli.WriteFacts(out, [][2]string{
-		{"Profile:", p.Profile + " in " + p.Namespace},
+		{"Longhorn:", "in namespace " + l.Namespace},
 		{"Network for RWX volumes:", fmt.Sprintf("%s (clients: %s, servers: %s)", NetworkName(n.Desired), NetworkName(n.Clients), NetworkName(n.Servers))},
 		{"Roll-out:", strings.TrimSuffix(cmp.Or(n.Phase, "Unknown")+": "+n.Message, ": ")},
 		{"Problem:", n.Problem},
-		{"Settings:", fmt.Sprintf("%d of %d applied", p.Applied, p.Applied+len(p.Waiting))},
-		{"RWX volumes:", fmt.Sprintf("%d, %d attached", len(p.Volumes), p.Attached())},
+		{"Settings:", fmt.Sprintf("%d of %d applied", l.Applied, l.Applied+len(l.Waiting))},
+		{"RWX volumes:", fmt.Sprintf("%d, %d attached", len(l.Volumes), l.Attached())},
 	})
-	cli.WriteList(out, p.Waiting, func(s v1.Setting) []string {
+	cli.WriteList(out, l.Waiting, func(s v1.Setting) []string {
 		return []string{s.Name, cli.Cell(s.Value), cli.Ago(s.Since, now), program + " settings " + s.Name, s.Reason}
 	}, "SETTING NOT APPLIED", "VALUE", "SINCE", "NEXT", "REASON")
-	cli.WriteList(out, p.Findings(program), func(f Finding) []string {
+	cli.WriteList(out, l.Findings(program), func(f Finding) []string {
 		return []string{f.Volume, string(f.State), cli.OrDash(string(f.Hop)), f.Next, f.What}
 	}, "VOLUME", "STATE", "HOP", "NEXT", "WHAT")
 }
@@ -117,9 +117,9 @@ type Finding struct {
 }
 
 // Findings of all volumes. program is what people type to run Fairlead.
-func (p ProfileView) Findings(program string) []Finding {
+func (l LonghornView) Findings(program string) []Finding {
 	var found []Finding
-	for _, v := range p.Volumes {
+	for _, v := range l.Volumes {
 		before := len(found)
 		for _, h := range v.Hops {
 			if h.State != datapath.OK {

@@ -22,7 +22,8 @@ type View struct {
 	// Installation is the state of Fairlead itself.
 	Installation installation.Health `json:"installation"`
 
-	Profiles    []ProfileView `json:"profiles"`
+	// Longhorn is absent if Fairlead does nothing for Longhorn.
+	Longhorn    *LonghornView `json:"longhorn,omitempty"`
 	LostNodes   []LostNode    `json:"lostNodes"`
 	NFSServices []NFSService  `json:"nfsServices"`
 	// Windows are the maintenance windows; absent if none is configured.
@@ -47,7 +48,7 @@ type Windows struct {
 func (w Windows) OpensText() string { return w.Opens.UTC().Format(time.RFC3339) }
 
 // windowsOf a configuration; nil if it has none.
-func windowsOf(c *config.Configuration, now time.Time) *Windows {
+func windowsOf(c *config.Longhorn, now time.Time) *Windows {
 	if len(c.MaintenanceWindows) == 0 {
 		return nil
 	}
@@ -62,9 +63,8 @@ func windowsOf(c *config.Configuration, now time.Time) *Windows {
 	return w
 }
 
-// ProfileView is one storage system.
-type ProfileView struct {
-	Profile   string         `json:"profile"`
+// LonghornView is what Fairlead does for Longhorn.
+type LonghornView struct {
 	Namespace string         `json:"namespace"`
 	State     datapath.State `json:"state"`
 	Network   NetworkView    `json:"network"`
@@ -80,20 +80,20 @@ type ProfileView struct {
 }
 
 // Settings of the danger zone, in the order of the catalog.
-func (p ProfileView) Settings() []v1.Setting { return p.settings }
+func (l LonghornView) Settings() []v1.Setting { return l.settings }
 
 // Attached counts the volumes that are attached.
-func (p ProfileView) Attached() int {
-	return p.count(func(v datapath.Path) bool { return v.Attached })
+func (l LonghornView) Attached() int {
+	return l.count(func(v datapath.Path) bool { return v.Attached })
 }
 
 // In counts the volumes in a state.
-func (p ProfileView) In(state datapath.State) int {
-	return p.count(func(v datapath.Path) bool { return v.State == state })
+func (l LonghornView) In(state datapath.State) int {
+	return l.count(func(v datapath.Path) bool { return v.State == state })
 }
 
-func (p ProfileView) count(is func(datapath.Path) bool) (n int) {
-	for _, v := range p.Volumes {
+func (l LonghornView) count(is func(datapath.Path) bool) (n int) {
+	for _, v := range l.Volumes {
 		if is(v) {
 			n++
 		}

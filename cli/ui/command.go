@@ -40,11 +40,11 @@ the parts on nodes and NFS services. Ctrl-C ends the page.`,
 		Example: "  fairlead ui\n  fairlead ui --context production\n  fairlead ui --port 8400",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			targets, live, unread, err := o.OpenAll(cmd)
+			target, unread, err := o.OpenAll(cmd)
 			if err != nil {
 				return err
 			}
-			shared := newWatch(clusterSource{targets, live, cli.Defaults(unread)})
+			shared := newWatch(clusterSource{target, cli.Defaults(unread)})
 			if s := shared.refresh(cmd.Context()); s.err != nil {
 				return s.err
 			}

@@ -61,13 +61,11 @@ func (p pageOf[T]) link(page int) string {
 
 func volumeLink(name string) string { return "/volumes/" + url.PathEscape(name) }
 
-func settingLink(profile, name string) string {
-	return "/settings/" + url.PathEscape(name) + "?" + url.Values{"profile": {profile}}.Encode()
-}
+func settingLink(name string) string { return "/settings/" + url.PathEscape(name) }
 
 // planLink is the form of a plan, filled in.
-func planLink(profile, name, value string) string {
-	return "/plan?" + url.Values{"profile": {profile}, "name": {name}, "value": {value}}.Encode()
+func planLink(name, value string) string {
+	return "/plan?" + url.Values{"name": {name}, "value": {value}}.Encode()
 }
 
 func fenceLink(node string) string { return "/fences/" + url.PathEscape(node) }

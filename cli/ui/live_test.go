@@ -47,19 +47,19 @@ func TestOpenPageIsBroughtWhatHasChanged(t *testing.T) {
 	first := until(says("pvc-a"))
 	must.Check(t, !strings.Contains(string(first.HTML), "<html"), "the whole page was sent")
 	must.Equal(t, until(says("pvc-a")).Version, first.Version, "version of the same text")
-	s.change(func(r *reading) { r.status.Profiles[0].Volumes[0].Hops[0].Message = "the cable is broken" })
+	s.change(func(r *reading) { r.status.Longhorn.Volumes[0].Hops[0].Message = "the cable is broken" })
 	must.Check(t, until(says("the cable is broken")).Version != first.Version, "the version has not changed")
 	away := errors.New("connection refused")
 	s.gone.Store(&away)
 	until(func(p part) bool { return strings.Contains(string(p.Freshness), "connection refused") })
 	s.gone.Store(nil)
 	until(func(p part) bool { return strings.Contains(string(p.Freshness), "Read at") })
-	s.change(func(r *reading) { r.status.Profiles[0].Volumes = nil })
+	s.change(func(r *reading) { r.status.Longhorn.Volumes = nil })
 	until(says("Not found"))
 }
 
 func TestVersionOfThePageIsThatOfTheFirstPart(t *testing.T) {
-	const path = "/settings/storage-network?profile=longhorn"
+	const path = "/settings/storage-network"
 	page, get := open(t, trouble(t))
 	must.Check(t, strings.Contains(get(path).Body.String(), `data-version="`+askLive(t, page, path).Version+`"`), "the first part would replace the same text")
 }

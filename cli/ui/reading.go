@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/fences"
@@ -30,22 +28,21 @@ type reading struct {
 	notes []string
 	// events and order of nodes are read once a reading, by the first view that asks.
 	events func() ([]happening, error)
-	order  func() (map[string][]plan.Node, error)
+	order  func() ([]plan.Node, error)
 }
 
 // source reads the cluster.
 type source interface {
 	read(ctx context.Context, now time.Time) (*reading, error)
-	// plan of changes to the settings of a profile.
-	plan(ctx context.Context, profile string, c plan.Changes, now time.Time) (plan.View, error)
+	// plan of changes to settings.
+	plan(ctx context.Context, c plan.Changes, now time.Time) (plan.View, error)
 	// suggest returns values for a setting.
 	suggest(ctx context.Context, name string) []string
 }
 
 // clusterSource reads with the rights of the user.
 type clusterSource struct {
-	targets []cli.Target
-	live    client.Reader
+	target cli.Target
 	// note on the configuration; may be empty.
 	note string
 }
@@ -54,17 +51,17 @@ const roles = "ClusterRole fairlead-planner"
 
 func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error) {
 	r := &reading{at: now, events: sync.OnceValues(s.events)}
-	r.order = sync.OnceValues(func() (map[string][]plan.Node, error) { return s.order(now) })
+	r.order = sync.OnceValues(func() ([]plan.Node, error) { return s.order(now) })
 	if s.note != "" {
 		r.notes = append(r.notes, s.note)
 	}
 	var err error
-	if r.status, err = status.Read(ctx, s.targets, s.live, now); err != nil {
+	if r.status, err = status.Read(ctx, s.target, now); err != nil {
 		return nil, cli.ExplainBy(err, roles)
 	}
 	r.notes = append(r.notes, r.status.Notes...)
 	r.fences = r.status.Nodes()
-	r.services, err = nfs.Read(ctx, s.live, s.targets[0].Configuration.NFS.DefaultServices())
+	r.services, err = nfs.Read(ctx, s.target.Live, s.target.Configuration.NFS.DefaultServices())
 	switch {
 	case apierrors.IsForbidden(err):
 		r.notes = append(r.notes, "nodes of NFS services are not shown: "+cli.ExplainBy(err, "ClusterRole fairlead-nfs-viewer").Error())
@@ -74,39 +71,25 @@ func (s clusterSource) read(ctx context.Context, now time.Time) (*reading, error
 	return r, nil
 }
 
-// order in which to drain nodes, by profile.
-func (s clusterSource) order(now time.Time) (map[string][]plan.Node, error) {
+// order in which to drain nodes.
+func (s clusterSource) order(now time.Time) ([]plan.Node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	nodes := map[string][]plan.Node{}
-	for _, t := range s.targets {
-		view, err := plan.Read(ctx, t, plan.Changes{}, now)
-		if err != nil {
-			return nil, cli.ExplainBy(err, roles)
-		}
-		nodes[t.Name] = view.Nodes
-	}
-	return nodes, nil
+	view, err := s.plan(ctx, plan.Changes{}, now)
+	return view.Nodes, err
 }
 
-var errNoProfile = errors.New("is not in the configuration")
-
-func (s clusterSource) plan(ctx context.Context, profile string, c plan.Changes, now time.Time) (plan.View, error) {
-	for _, t := range s.targets {
-		if t.Name == profile {
-			view, err := plan.Read(ctx, t, c, now)
-			return view, cli.ExplainBy(err, roles)
-		}
+func (s clusterSource) plan(ctx context.Context, c plan.Changes, now time.Time) (plan.View, error) {
+	if s.target.Longhorn == nil {
+		return plan.View{}, cli.ErrNoLonghorn
 	}
-	return plan.View{}, fmt.Errorf("profile %q %w", profile, errNoProfile)
+	view, err := plan.Read(ctx, s.target, c, now)
+	return view, cli.ExplainBy(err, roles)
 }
 
-// volumes of all profiles, the worst first.
+// volumes are the shared volumes, the worst first.
 func (r *reading) volumes() []datapath.Path {
-	var all []datapath.Path
-	for _, p := range r.status.Profiles {
-		all = append(all, p.Volumes...)
-	}
+	all := slices.Clone(r.status.Volumes())
 	slices.SortStableFunc(all, func(a, b datapath.Path) int {
 		return cmp.Or(cmp.Compare(b.State.Severity(), a.State.Severity()), cmp.Compare(a.Volume, b.Volume))
 	})

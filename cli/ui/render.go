@@ -68,7 +68,7 @@ var templates = template.Must(template.New("").Funcs(agesAt(time.Time{})).Funcs(
 	"list": cli.List, "value": cli.Value, "cell": cli.Cell, "dash": cli.OrDash, "network": status.NetworkName, "networkNow": status.NetworkOf, "next": cli.Next,
 	"volumeLink": volumeLink, "settingLink": settingLink, "fenceLink": fenceLink, "serviceLink": serviceLink, "planLink": planLink,
 	"typed": typed, "progress": progressOf,
-	"clients": func(p status.ProfileView) bar {
+	"clients": func(p status.LonghornView) bar {
 		return bar{"Clients on " + status.NetworkName(p.Network.Clients), p.Network.Updated, p.Network.Total}
 	},
 	"appliesState": func(applies string) string {

@@ -15,13 +15,14 @@ import (
 )
 
 type settingsData struct {
-	Profiles []status.ProfileView
+	// Longhorn is nil if Fairlead does nothing for Longhorn.
+	Longhorn *status.LonghornView
 	Form     planForm
 }
 
 // settings of the danger zone, as `fairlead settings` shows them, those that are not applied first.
 func settings(_ *server, _ *http.Request, now *reading) page {
-	return page{title: "Settings", menu: "/settings", head: "settings-head", live: "settings", data: settingsData{now.status.Profiles, formOf(now)}}
+	return page{title: "Settings", menu: "/settings", head: "settings-head", live: "settings", data: settingsData{now.status.Longhorn, formOf()}}
 }
 
 type settingData struct {
@@ -31,17 +32,17 @@ type settingData struct {
 	Hidden int
 }
 
-// setting shows one setting of a profile, as `fairlead settings NAME` does.
+// setting shows one setting, as `fairlead settings NAME` does.
 func setting(_ *server, r *http.Request, now *reading) page {
-	name, profile := parameter(r, "setting"), r.URL.Query().Get("profile")
+	name := parameter(r, "setting")
 	var known []string
-	for _, p := range now.status.Profiles {
-		for _, s := range p.Settings() {
+	if l := now.status.Longhorn; l != nil {
+		for _, s := range l.Settings() {
 			known = append(known, s.Name)
-			if s.Name != name || profile != "" && profile != p.Profile {
+			if s.Name != name {
 				continue
 			}
-			data := settingData{Setting: s, Progress: progressOf(p, name)}
+			data := settingData{Setting: s, Progress: progressOf(*l, name)}
 			data.Hidden = max(0, len(s.Blockers)-longest)
 			data.Blockers = s.Blockers[:len(s.Blockers)-data.Hidden]
 			return page{title: "Setting " + name, menu: "/settings", head: "setting-head", live: "setting", data: data}
@@ -50,7 +51,7 @@ func setting(_ *server, r *http.Request, now *reading) page {
 	return notFound("/settings", fmt.Sprintf("No setting of the danger zone has the name %q%s", name, cli.DidYouMean(name, known)))
 }
 
-func progressOf(p status.ProfileView, setting string) []bar {
+func progressOf(p status.LonghornView, setting string) []bar {
 	var bars []bar
 	for _, c := range p.Progress {
 		if c.Setting == setting {
@@ -62,8 +63,8 @@ func progressOf(p status.ProfileView, setting string) []bar {
 
 // planForm is what the user has typed.
 type planForm struct {
-	Profiles, Names      []string
-	Profile, Name, Value string
+	Names       []string
+	Name, Value string
 	// Unset takes the value in Fairlead's own group away.
 	Unset bool
 	// Values are suggested for the setting.
@@ -80,21 +81,12 @@ type plannedData struct {
 	HiddenWorks, HiddenBlockers, HiddenNodes int
 }
 
-func formOf(now *reading) planForm {
-	f := planForm{Names: catalog.Names()}
-	for _, p := range now.status.Profiles {
-		f.Profiles = append(f.Profiles, p.Profile)
-	}
-	return f
-}
+func formOf() planForm { return planForm{Names: catalog.Names()} }
 
 // planned shows what a value would do, as `fairlead plan` does. It reads the cluster and changes nothing.
-func planned(s *server, r *http.Request, now *reading) page {
-	query, form := r.URL.Query(), formOf(now)
-	form.Profile, form.Name, form.Value, form.Unset = query.Get("profile"), query.Get("name"), query.Get("value"), query.Has("unset")
-	if form.Profile == "" && len(form.Profiles) > 0 {
-		form.Profile = form.Profiles[0]
-	}
+func planned(s *server, r *http.Request, _ *reading) page {
+	query, form := r.URL.Query(), formOf()
+	form.Name, form.Value, form.Unset = query.Get("name"), query.Get("value"), query.Has("unset")
 	form.Values = s.watch.source.suggest(r.Context(), form.Name)
 	data, code := plannedData{Form: form}, 0
 	if form.Name == "" { // nothing was typed yet
@@ -106,7 +98,7 @@ func planned(s *server, r *http.Request, now *reading) page {
 		data.HiddenWorks, data.HiddenBlockers, data.HiddenNodes = cut(&view.Works), cut(&view.Blockers), cut(&view.Nodes)
 		view.Settings = view.Asked()
 		data.Plan = &view
-	case errors.Is(err, errForm), errors.Is(err, errNoProfile):
+	case errors.Is(err, errForm), errors.Is(err, cli.ErrNoLonghorn):
 		data.Problem, code = err.Error(), http.StatusBadRequest
 	case errors.Is(err, plan.ErrRefused):
 		data.Problem, data.Refused = err.Error(), true
@@ -131,7 +123,7 @@ func (s *server) plan(ctx context.Context, f planForm) (plan.View, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return s.watch.source.plan(ctx, f.Profile, changes, s.watch.now())
+	return s.watch.source.plan(ctx, changes, s.watch.now())
 }
 
 // longest list on a view that is not paged.

@@ -28,7 +28,7 @@ func (s clusterSource) suggest(ctx context.Context, name string) []string {
 	}
 	switch {
 	case d.NamesNetwork:
-		networks, _ := reads.Networks(ctx, s.live)
+		networks, _ := reads.Networks(ctx, s.target.Live)
 		for network, usable := range networks {
 			if usable {
 				values = append(values, network.String())
@@ -36,7 +36,7 @@ func (s clusterSource) suggest(ctx context.Context, name string) []string {
 		}
 	case d.Name == catalog.PriorityClass:
 		var classes schedulingv1.PriorityClassList
-		if s.live.List(ctx, &classes) == nil {
+		if s.target.Live.List(ctx, &classes) == nil {
 			for _, c := range classes.Items {
 				values = append(values, c.Name)
 			}

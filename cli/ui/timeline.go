@@ -33,7 +33,7 @@ func (s clusterSource) events() ([]happening, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	var list corev1.EventList
-	if err := s.live.List(ctx, &list, client.MatchingFields{"reportingComponent": reporter}); err != nil {
+	if err := s.target.Live.List(ctx, &list, client.MatchingFields{"reportingComponent": reporter}); err != nil {
 		return nil, cli.ExplainBy(fmt.Errorf("listing events: %w", err), roles)
 	}
 	all := []happening{}

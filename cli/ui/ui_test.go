@@ -62,7 +62,7 @@ func trouble(t testing.TB) *scripted {
 	c, err := config.Load("")
 	must.Do(t, err)
 	live := clitest.Client(t, interceptor.Funcs{}, objects.TroubledCluster(clitest.Noon)...)
-	return &scripted{clusterSource: clusterSource{[]cli.Target{{Profile: c.Profiles[0], Configuration: c, Reader: reads.NewReader(c.Profiles[0].Storage(), live, live)}}, live, ""}}
+	return &scripted{clusterSource: clusterSource{cli.Target{Longhorn: c.Longhorn, Configuration: c, Reader: reads.NewReader(c.Longhorn.Names(), live, live), Live: live}, ""}}
 }
 
 // host is the address of the page in tests.
@@ -146,7 +146,7 @@ func TestPagesAllowNothingInline(t *testing.T) {
 
 // views are the addresses of all views of trouble.
 var views = []string{
-	"/", "/volumes", "/volumes/pvc-a", "/volumes/pvc-b", "/settings", "/settings/priority-class?profile=longhorn", "/plan?name=priority-class&value=x",
+	"/", "/volumes", "/volumes/pvc-a", "/volumes/pvc-b", "/settings", "/settings/priority-class", "/plan?name=priority-class&value=x",
 	"/rollouts", "/timeline", "/fences", "/fences/node-3", "/nfs", "/nfs/archive/vault",
 }
 
@@ -179,12 +179,12 @@ func TestHostileTextIsEscapedInEveryView(t *testing.T) {
 	s.change(func(r *reading) {
 		r.status, r.fences, r.services = clitest.Spoiled[status.View](), []fences.View{clitest.Spoiled[fences.View]()}, []nfs.View{clitest.Spoiled[nfs.View]()}
 		r.notes = []string{hostile}
-		p := &r.status.Profiles[0]
+		p := r.status.Longhorn
 		v := datapath.Path{Volume: hostile, Nodes: []string{hostile}, Workloads: []string{hostile}, Server: []string{hostile}, State: datapath.Wrong, WaitsFor: hostile, Wanted: hostile}
 		for _, kind := range []datapath.Kind{datapath.Client, datapath.Endpoint, datapath.Service, datapath.Addresses, datapath.Server} {
 			v.Hops = append(v.Hops, datapath.Hop{Kind: kind, Name: hostile, Node: hostile, Network: hostile, Addresses: []string{hostile}, State: datapath.Wrong, Message: hostile, Command: hostile})
 		}
-		p.Profile, p.Network.Message, p.Volumes = hostile, hostile, []datapath.Path{v}
+		p.Network.Message, p.Volumes = hostile, []datapath.Path{v}
 		p.Waiting[0].Name, p.Waiting[0].Value, p.Waiting[0].Reason = hostile, hostile, hostile
 		r.fences[0].Node, r.fences[0].Next, r.fences[0].Message = hostile, hostile, hostile
 		r.services[0].Service, r.services[0].Message, r.services[0].Backends[0].Address = "archive/"+hostile, hostile, hostile
@@ -209,7 +209,7 @@ func TestOnlyCommandsAreOfferedForCopying(t *testing.T) {
 // many volumes, of which one in ten waits.
 func many(count int) func(*reading) {
 	return func(r *reading) {
-		p := &r.status.Profiles[0]
+		p := r.status.Longhorn
 		broken := p.Volumes[0]
 		p.Volumes = nil
 		for i := range count {
@@ -270,9 +270,8 @@ func TestPlanShowsWhatAValueDoesAndTheCommand(t *testing.T) {
 		"name=storage-network-for-rwx-volume-enabled&value=maybe": {200, []string{"would be refused", "must be &#34;true&#34; or &#34;false&#34;"}},
 		"name=priority-clas&value=x":                              {400, []string{"did you mean priority-class"}},
 		"name=priority-class&value=missing":                       {200, []string{"would be refused"}},
-		"name=priority-class&value=x&profile=other":               {400, []string{"profile &#34;other&#34; is not in the configuration"}},
-		"": {200, []string{"What would a value do?"}},
-		"name=endpoint-network-for-rwx-volume&unset=on": {200, []string{"has this value already"}},
+		"":                                                        {200, []string{"What would a value do?"}},
+		"name=endpoint-network-for-rwx-volume&unset=on":           {200, []string{"has this value already"}},
 	} {
 		w := get("/plan?" + query)
 		must.Check(t, w.Code == want.code, "%s: %d", query, w.Code)
@@ -292,7 +291,7 @@ func TestEmptyPlanIsNoError(t *testing.T) {
 func TestValuesAreSuggested(t *testing.T) {
 	s := trouble(t)
 	must.Equal(t, s.suggest(t.Context(), "v2-data-engine"), []string{"false", "true"})
-	must.Do(t, s.live.(client.Client).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}}))
+	must.Do(t, s.target.Live.(client.Client).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}}))
 	must.Equal(t, s.suggest(t.Context(), "priority-class"), []string{"urgent"})
 	must.Check(t, s.suggest(t.Context(), "unknown") == nil, "an unknown setting has values")
 }
@@ -342,7 +341,7 @@ func TestPlannersMayReadThePage(t *testing.T) {
 	must.Do(t, err)
 	funcs, read := clitest.CheckReads(t, map[string]string{"base": "fairlead-planner", "components/fencing": "fairlead-fence-viewer", "components/nfs": "fairlead-nfs-viewer"})
 	live := clitest.Client(t, funcs, objects.TroubledCluster(clitest.Noon)...)
-	s := clusterSource{[]cli.Target{{Profile: c.Profiles[0], Configuration: c, Reader: reads.NewReader(c.Profiles[0].Storage(), live, live)}}, live, ""}
+	s := clusterSource{cli.Target{Longhorn: c.Longhorn, Configuration: c, Reader: reads.NewReader(c.Longhorn.Names(), live, live), Live: live}, ""}
 	_, err = s.read(t.Context(), clitest.Noon)
 	must.Do(t, err)
 	must.Check(t, read["nfsservices"] && read["nodefences"] && read["volumes"], "only these were read: %v", read)

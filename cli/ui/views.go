@@ -15,13 +15,13 @@ import (
 
 type overviewData struct {
 	status.View
-	Parts   []overviewProfile
+	Part    *overviewPart // of Longhorn
 	Notes   []string
 	Program string
 }
 
-type overviewProfile struct {
-	status.ProfileView
+type overviewPart struct {
+	status.LonghornView
 	Found []status.Finding
 	More  int
 }
@@ -29,10 +29,9 @@ type overviewProfile struct {
 // overview is what `fairlead status` shows.
 func overview(s *server, _ *http.Request, now *reading) page {
 	data := overviewData{View: now.status, Notes: now.notes, Program: s.program}
-	for _, p := range now.status.Profiles {
-		shown := overviewProfile{ProfileView: p, Found: p.Findings(s.program)}
-		shown.More = cut(&shown.Found)
-		data.Parts = append(data.Parts, shown)
+	if l := now.status.Longhorn; l != nil {
+		data.Part = &overviewPart{LonghornView: *l, Found: l.Findings(s.program)}
+		data.Part.More = cut(&data.Part.Found)
 	}
 	return page{title: "Overview", menu: "/", live: "overview", data: data}
 }
@@ -47,14 +46,14 @@ func notFound(menu, text string) page {
 }
 
 type rolloutsData struct {
-	Profiles []rolloutData
-	Windows  *status.Windows
+	Rollout *rolloutData // of Longhorn
+	Windows *status.Windows
 	// Problem is why the order of nodes is not known.
 	Problem string
 }
 
 type rolloutData struct {
-	status.ProfileView
+	status.LonghornView
 	Grid grid
 	// Order in which to drain nodes; Hidden nodes are beyond the first ones.
 	Order  []plan.Node
@@ -64,17 +63,17 @@ type rolloutData struct {
 // rollouts shows how far the network for RWX volumes and each setting are rolled out, and which node to drain next.
 func rollouts(_ *server, _ *http.Request, now *reading) page {
 	data := rolloutsData{Windows: now.status.Windows}
-	for _, p := range now.status.Profiles {
-		shown := rolloutData{ProfileView: p, Grid: gridOf(p.Volumes)}
-		if phase := rollout.Phase(p.Network.Phase); slices.Contains(rollout.Phases, phase) && phase != rollout.PhaseApplied {
+	if l := now.status.Longhorn; l != nil {
+		shown := rolloutData{LonghornView: *l, Grid: gridOf(l.Volumes)}
+		if phase := rollout.Phase(l.Network.Phase); slices.Contains(rollout.Phases, phase) && phase != rollout.PhaseApplied {
 			order, err := now.order()
 			if err != nil {
 				data.Problem = err.Error()
 			}
-			shown.Order = order[p.Profile]
+			shown.Order = order
 			shown.Hidden = cut(&shown.Order)
 		}
-		data.Profiles = append(data.Profiles, shown)
+		data.Rollout = &shown
 	}
 	return page{title: "Roll-outs", menu: "/rollouts", live: "rollouts", data: data}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -78,7 +79,11 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	cached, err := caches.ControllerCache(storageProfiles(configuration), configuration.Fencing)
+	var names *longhorn.Names
+	if configuration.Longhorn != nil {
+		names = ptr.To(configuration.Longhorn.Names())
+	}
+	cached, err := caches.ControllerCache(names, configuration.Fencing)
 	if err != nil {
 		return fmt.Errorf("choosing what to cache: %w", err)
 	}
@@ -90,19 +95,18 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	profiles := len(configuration.Profiles) > 0
-	if profiles {
+	if names != nil {
 		if err := reads.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 	}
-	if profiles || configuration.Fencing.On() {
+	if names != nil || configuration.Fencing.On() {
 		if err := reads.IndexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
 	}
-	for _, p := range configuration.Profiles {
-		if err := setupProfile(mgr, configuration, p, log.With("profile", p.Name)); err != nil {
+	if configuration.Longhorn != nil {
+		if err := setupLonghorn(mgr, configuration.Longhorn, configuration.ClusterDomain, log); err != nil {
 			return err
 		}
 	}
@@ -130,42 +134,42 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// setupProfile registers the controllers of the duties that are on, one each.
-func setupProfile(mgr manager.Manager, c *config.Configuration, p config.Profile, log *slog.Logger) error {
-	profile, duties := p.Storage(), p.Duties
+// setupLonghorn registers the controllers of the duties that are on, one each.
+func setupLonghorn(mgr manager.Manager, c *config.Longhorn, clusterDomain string, log *slog.Logger) error {
+	names, duties := c.Names(), c.Duties
 	var objects client.Reader = mgr.GetClient()
-	cached, live := reads.NewReader(profile, objects, objects), reads.NewReader(profile, lists.NewLive(mgr.GetAPIReader()), objects)
+	cached, live := reads.NewReader(names, objects, objects), reads.NewReader(names, lists.NewLive(mgr.GetAPIReader()), objects)
 	recorder := mgr.GetEventRecorder("fairlead")
 	var controllers []controller
 	if duties.Settings != config.Off {
 		controllers = append(controllers, &apply.Reconciler{
-			Profile: profile, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
+			Names: names, Applies: duties.Settings == config.Apply, Duties: dutiesByName(duties), VolumeNetworks: duties.ServesVolumeNetworks(), Policy: c.Policy(),
 			Client: mgr.GetClient(), Cached: cached, Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.ServesVolumeNetworks() {
-		controllers = append(controllers, &volumes.Contests{Profile: profile, Cached: cached, Events: recorder, Log: log})
+		controllers = append(controllers, &volumes.Contests{Names: names, Cached: cached, Events: recorder, Log: log})
 	}
 	if duties.Services == config.On {
 		controllers = append(controllers, &volumes.Reconciler{
-			Profile: profile, ClusterDomain: c.ClusterDomain,
+			Names: names, ClusterDomain: clusterDomain,
 			Client: mgr.GetClient(), Live: live, API: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.Endpoints == config.Off {
-		releaser := &endpoints.Releaser{Profile: profile, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
+		releaser := &endpoints.Releaser{Names: names, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Log: log}
 		if err := mgr.Add(releaser); err != nil {
 			return fmt.Errorf("adding the release of endpoints: %w", err)
 		}
 	} else {
 		controllers = append(controllers, &endpoints.Reconciler{
-			Profile: profile, Classic: duties.Endpoints == config.On,
+			Names: names, Classic: duties.Endpoints == config.On,
 			Client: mgr.GetClient(), Cached: cached, Live: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}
 	if duties.Workloads == config.On || duties.Remount == config.On {
 		controllers = append(controllers, &workloads.Reconciler{
-			Profile: profile, DeadMounts: duties.Workloads == config.On, OnRequest: duties.Remount == config.On, MaxPercent: c.Workloads.MaxPercent,
+			Names: names, DeadMounts: duties.Workloads == config.On, OnRequest: duties.Remount == config.On, MaxPercent: c.Workloads.MaxPercent,
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cached: cached, Events: recorder, Clock: clock.RealClock{}, Log: log,
 		})
 	}

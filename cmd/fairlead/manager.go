@@ -24,8 +24,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
-	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -92,14 +90,6 @@ func (o *managerOptions) manager(c *rest.Config, scheme *runtime.Scheme, caches 
 		}
 	}
 	return mgr, nil
-}
-
-func storageProfiles(c *config.Configuration) []longhorn.Names {
-	var profiles []longhorn.Names
-	for _, p := range c.Profiles {
-		profiles = append(profiles, p.Storage())
-	}
-	return profiles
 }
 
 var errObjectKey = errors.New("must be <namespace>/<name>")

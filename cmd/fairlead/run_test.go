@@ -60,7 +60,7 @@ func TestNamespaceWithoutStorageSystemIsAnError(t *testing.T) {
 	kubeconfig := clitest.Kubeconfig(t, clitest.ServeAPI(t, nil, objects.HealthyCluster(time.Now())...))
 	for _, command := range []string{"settings", "plan", "status", "volumes", "status volume pvc-a"} {
 		code, out, err := runOn(t, kubeconfig, command, "-n", "team-x")
-		must.Check(t, code == 1 && out == "" && strings.Contains(err, `--namespace "team-x": has no settings of longhorn`), "%s: code %d\n%s%s", command, code, out, err)
+		must.Check(t, code == 1 && out == "" && strings.Contains(err, `--namespace "team-x": has no settings of Longhorn`), "%s: code %d\n%s%s", command, code, out, err)
 	}
 	code, out, err := runOn(t, kubeconfig, "volumes pvc-a", "-n", "longhorn-system")
 	must.Check(t, code == 0 && strings.Contains(out, "share-manager-pvc-a"), "code %d\n%s%s", code, out, err)
@@ -69,7 +69,7 @@ func TestNamespaceWithoutStorageSystemIsAnError(t *testing.T) {
 func TestPlanGoesByInstalledConfiguration(t *testing.T) {
 	installed := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: "fairlead"},
-		Data:       map[string]string{"configuration.yaml": "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nnetworks: {missing: Refuse}\n"},
+		Data:       map[string]string{"configuration.yaml": "apiVersion: config.fairlead.io/v1alpha1\nkind: Configuration\nlonghorn: {networks: {missing: Refuse}}\n"},
 	}
 	for _, test := range []struct {
 		objects []client.Object

@@ -128,7 +128,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(), certificateExpiry(source))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
-	server.Handler = webhook.NewRouter(configuration, webhookProfiles(configuration, lists), fencing, &webhook.NFS{Live: &nfsreads.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(configuration.ClusterDomain, webhookLonghorn(configuration.Longhorn, lists), fencing, &webhook.NFS{Live: &nfsreads.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Synced() },
@@ -153,13 +153,12 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	return group.Wait()
 }
 
-func webhookProfiles(c *config.Configuration, lists *lists.Live) []webhook.Profile {
-	var profiles []webhook.Profile
-	for _, p := range c.Profiles {
-		live := reads.NewReader(p.Storage(), lists, lists)
-		profiles = append(profiles, webhook.Profile{Names: p.Storage(), Duties: p.Duties, Policy: c.Policy(), Record: live.Record, Live: live})
+// webhookLonghorn returns the dependencies of the rules for Longhorn; nil without Longhorn.
+func webhookLonghorn(c *config.Longhorn, lists *lists.Live) *webhook.Longhorn {
+	if c == nil {
+		return nil
 	}
-	return profiles
+	return webhook.NewLonghorn(c, reads.NewReader(c.Names(), lists, lists))
 }
 
 // webhookFencing returns the dependencies of the fencing gates; nil if fencing is off.
@@ -173,10 +172,15 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 	}
 }
 
+var errNoSettings = errors.New("--api-listen serves the settings of Longhorn, and the configuration has no section longhorn: add the section, or remove the flag")
+
 // apiServer returns the server of the REST API; nil if address is empty.
 func apiServer(address string, c *config.Configuration, restConfig *rest.Config, mapper meta.RESTMapper, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*manager.Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
+	}
+	if c.Longhorn == nil {
+		return nil, errNoSettings
 	}
 	tlsConfig := &tls.Config{} // callers authenticate with tokens, not certificates
 	admission.ServingTLS(source)(tlsConfig)
@@ -186,6 +190,6 @@ func apiServer(address string, c *config.Configuration, restConfig *rest.Config,
 	}
 	own := rest.CopyConfig(restConfig)
 	own.UserAgent = "fairlead-api/" + cli.Version
-	handler := settingsapi.NewRouter(settingsapi.Options{Profiles: storageProfiles(c), Cluster: own, Mapper: mapper, Scheme: scheme, Log: log})
+	handler := settingsapi.NewRouter(settingsapi.Options{Names: c.Longhorn.Names(), Cluster: own, Mapper: mapper, Scheme: scheme, Log: log})
 	return httpserver.New("API", listener, tlsConfig, admission.Recoverer(log)(handler), log), nil
 }

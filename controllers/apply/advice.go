@@ -25,7 +25,7 @@ func (r *Reconciler) warnUnknown(system map[catalog.Name]string) {
 		return
 	}
 	r.Log.Warn("the storage system has settings that this Fairlead does not know", "settings", unknown)
-	r.warn("UnknownSettings", catalog.UnknownMessage(r.Profile.Name, unknown))
+	r.warn("UnknownSettings", catalog.UnknownMessage(unknown))
 }
 
 // adviseDuties reports once for each version of the storage system which duties differ from the
@@ -35,7 +35,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 	if err != nil || version == "" {
 		return err
 	}
-	row, known := longhorn.DutiesFor(r.Profile.Versions, version)
+	row, known := longhorn.DutiesFor(r.Names.Versions, version)
 	if !known {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 			differing = append(differing, fmt.Sprintf("%s is %s, not %s", duty, is, row.Duties[duty]))
 		}
 	}
-	message := fmt.Sprintf("%s %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", r.Profile.Name, version, row.Does, strings.Join(differing, ", "))
+	message := fmt.Sprintf("Longhorn %s %s; duties that are set otherwise than docs/reference/duties.md has them: %s", version, row.Does, strings.Join(differing, ", "))
 	if len(differing) == 0 || !r.warned.IsNew("duties", message) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *Reconciler) adviseDuties(ctx context.Context) error {
 
 // warn emits an event that concerns no single setting.
 func (r *Reconciler) warn(reason, message string) {
-	key := reads.RolloutKey(r.Profile)
+	key := reads.RolloutKey(r.Names)
 	rollout := &v1alpha1.NetworkRollout{}
 	rollout.Namespace, rollout.Name = key.Namespace, key.Name
 	r.Events.Eventf(rollout, nil, corev1.EventTypeWarning, reason, "Apply", "%s", kit.Note(message))

@@ -25,7 +25,7 @@ const rwxNetwork = catalog.EndpointNetworkForRWX
 func changingRWX(t *testing.T, applied bool, record func(*v1alpha1.NetworkRollout)) *world {
 	t.Helper()
 	w := atRest(t, setting(rwxNetwork, ""), setting(catalog.StorageNetwork, ""))
-	change(w, profile.Name, record)
+	change(w, longhorn.Name, record)
 	w.setSystemOpen(rwxNetwork, "kube-system/storage-net")
 	w.longhornApplies(applied)
 	w.wrote = nil
@@ -55,8 +55,8 @@ func TestAppliedIsHeldWhileServicesHaveClusterIPs(t *testing.T) {
 // Fairlead is installed beside a Longhorn whose network is applied.
 func TestAppliedIsNotHeldBeforeNetworkIsRecorded(t *testing.T) {
 	f := newFixture(t, netOne, setting(rwxNetwork, netOne.Network.String()))
-	testkit.Change(f.Bench, profile.Namespace, string(rwxNetwork), func(s *v1alpha1.Setting) { s.Value = nil })
-	testkit.Change(f.Bench, profile.Namespace, string(rwxNetwork), func(s *longhorn.Setting) { s.Status.Applied = true })
+	testkit.Change(f.Bench, names.Namespace, string(rwxNetwork), func(s *v1alpha1.Setting) { s.Value = nil })
+	testkit.Change(f.Bench, names.Namespace, string(rwxNetwork), func(s *longhorn.Setting) { s.Status.Applied = true })
 	f.Must(f.Delete(t.Context(), f.rollout()))
 	f.comeToRest()
 	f.wantApplied()
@@ -154,7 +154,7 @@ func TestAppliedIsNotWrittenInTurns(t *testing.T) {
 func TestAppliedIsWrittenAgainWhenNothingIsAttached(t *testing.T) {
 	for name, again := range map[catalog.Name]bool{catalog.StorageNetwork: true, class: false} {
 		w := atRest(t, setting(name, "ns/high"))
-		plans := map[catalog.Name]planner.SettingPlan{name: {Name: name, Value: catalog.Value{Text: "ns/high", Source: catalog.Source(profile.Name)}, Applied: true}}
+		plans := map[catalog.Name]planner.SettingPlan{name: {Name: name, Value: catalog.Value{Text: "ns/high", Source: catalog.SourceLonghorn}, Applied: true}}
 		report := func(attached bool) bool {
 			change(w, string(name), func(s *longhorn.Setting) { s.Status.Applied = false })
 			var r reporting
@@ -183,7 +183,7 @@ func TestAppliedOfRWXSettingIsWrittenAgainForTheSameValue(t *testing.T) {
 		change(w, string(rwx), func(s *longhorn.Setting) { s.Value, s.Status.Applied = value, longhornSays })
 		plans := map[catalog.Name]planner.SettingPlan{
 			catalog.StorageNetwork: {Name: catalog.StorageNetwork, Built: built},
-			rwx:                    {Name: rwx, Value: catalog.Value{Text: value, Source: catalog.Source(profile.Name)}, Applied: applied},
+			rwx:                    {Name: rwx, Value: catalog.Value{Text: value, Source: catalog.SourceLonghorn}, Applied: applied},
 		}
 		var r reporting
 		w.r.reportSystem(t.Context(), planner.Facts{}, plans, &r)

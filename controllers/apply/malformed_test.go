@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
@@ -12,7 +13,7 @@ import (
 // Regression: a record that can't be read stopped all settings, without a word in their status.
 func TestMalformedRecordStopsOnlyTheNetwork(t *testing.T) {
 	w := atRest(t, setting(class, ""), setting(catalog.EndpointNetworkForRWX, ""))
-	change(w, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network = "garbage" })
+	change(w, longhorn.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network = "garbage" })
 	w.setSystem(class, "high")
 	w.setSystem(catalog.EndpointNetworkForRWX, "kube-system/one")
 	w.comeToRest()

@@ -15,7 +15,7 @@ import (
 // clientKind is the kind that CSI plugin pods are counted as. Their DaemonSet counts as itself.
 const clientKind = "CSIPlugin"
 
-// metrics of one profile.
+// metrics of settings, and of the network for RWX volumes.
 type metrics struct {
 	pending, since, blockers *prometheus.GaugeVec
 	unknown                  prometheus.Gauge
@@ -24,10 +24,9 @@ type metrics struct {
 	restarts *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, profile longhorn.Names) (*metrics, error) {
-	labels := prometheus.Labels{"profile": profile.Name}
+func newMetrics(registry prometheus.Registerer, names longhorn.Names) (*metrics, error) {
 	gaugeBy := func(label, name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, []string{label})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec { return gaugeBy("setting", name, help) }
 	m := &metrics{
@@ -37,12 +36,11 @@ func newMetrics(registry prometheus.Registerer, profile longhorn.Names) (*metric
 		phase:    gaugeBy("phase", "fairlead_rollout_phase", "1 for the phase of the network for RWX volumes, 0 for the others."),
 		volumes:  gaugeBy("state", "fairlead_rwx_volumes", "RWX volumes that have a Service, by whether their Service is on the network that is due."),
 		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.", ConstLabels: labels,
+			Name: "fairlead_settings_unknown", Help: "Settings of the storage system that this Fairlead does not know.",
 		}),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name:        "fairlead_component_restarts_total",
-			Help:        "Components restarted, rolled or removed, by kind and setting; one that is restarted for several settings counts for each.",
-			ConstLabels: labels,
+			Name: "fairlead_component_restarts_total",
+			Help: "Components restarted, rolled or removed, by kind and setting; one that is restarted for several settings counts for each.",
 		}, []string{"setting", "kind"}),
 	}
 	for _, c := range m.collectors() {
@@ -54,7 +52,7 @@ func newMetrics(registry prometheus.Registerer, profile longhorn.Names) (*metric
 		for _, kind := range d.Kinds() {
 			m.restarts.WithLabelValues(string(d.Name), string(kind))
 		}
-		if d.Name == catalog.StorageNetwork || d.Gate == catalog.SharedVolumesDetached || buildsClients(profile, d.Name, d.Default) {
+		if d.Name == catalog.StorageNetwork || d.Gate == catalog.SharedVolumesDetached || buildsClients(names, d.Name, d.Default) {
 			m.restarts.WithLabelValues(string(d.Name), clientKind)
 		}
 	}

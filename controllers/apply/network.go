@@ -83,7 +83,7 @@ func (r *Reconciler) doNetwork(ctx context.Context, all planner.Facts, made plan
 }
 
 func (r *Reconciler) clientDaemonSet() *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: r.Profile.ClientDaemonSet}}
+	return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: r.Names.ClientDaemonSet}}
 }
 
 // updateTemplate writes the networks into the template. The same write pauses the DaemonSet
@@ -91,7 +91,7 @@ func (r *Reconciler) clientDaemonSet() *appsv1.DaemonSet {
 func (r *Reconciler) updateTemplate(ctx context.Context, networks []multus.Attachment) error {
 	ds := r.clientDaemonSet()
 	return r.patch(ctx, ds, func() error {
-		annotation, err := multus.SetManaged(ds.Spec.Template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.Profile.Interfaces(), networks...)
+		annotation, err := multus.SetManaged(ds.Spec.Template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.Names.Interfaces(), networks...)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (r *Reconciler) patch(ctx context.Context, object client.Object, change fun
 func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c rwx.Client, settings []planner.SettingPlan) error {
 	record := facts.Rollout.Record
 	uid := types.UID(c.UID)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod, UID: uid}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Pod, UID: uid}}
 	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
 	}
@@ -135,7 +135,7 @@ func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c r
 		if s.Applied || s.Value.Source == catalog.SourceDefault && (last == nil || *last == s.Value.Text) {
 			continue
 		}
-		if on := c.IsOn(record.Clients); !on && s.ChoosesNetwork || on && buildsClients(r.Profile, s.Name, s.Value.Text) {
+		if on := c.IsOn(record.Clients); !on && s.ChoosesNetwork || on && buildsClients(r.Names, s.Name, s.Value.Text) {
 			r.metrics.restarts.WithLabelValues(string(s.Name), clientKind).Inc()
 		}
 	}
@@ -152,7 +152,7 @@ func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c r
 }
 
 // buildsClients reports whether a setting's value is part of the CSI plugin's template.
-func buildsClients(profile longhorn.Names, name catalog.Name, value string) bool {
+func buildsClients(names longhorn.Names, name catalog.Name, value string) bool {
 	d, _ := catalog.Lookup(string(name))
 	if d.Wants == nil {
 		return false
@@ -161,6 +161,6 @@ func buildsClients(profile longhorn.Names, name catalog.Name, value string) bool
 	if err != nil {
 		return false
 	}
-	_, concerns := d.Wants(normal, catalog.Component{Kind: catalog.DaemonSetComponent, Name: profile.ClientDaemonSet, Client: true}, nil)
+	_, concerns := d.Wants(normal, catalog.Component{Kind: catalog.DaemonSetComponent, Name: names.ClientDaemonSet, Client: true}, nil)
 	return concerns
 }

@@ -60,7 +60,7 @@ func newFixture(t *testing.T, on multus.Attachment, more ...client.Object) *fixt
 
 // networkAtRest are the record, the setting, the DaemonSet and its pod.
 func networkAtRest(on multus.Attachment) []client.Object {
-	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(profile.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
+	ds := &appsv1.DaemonSet{ObjectMeta: objects.Here(names.ClientDaemonSet), Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}
 	ds.UID, ds.Annotations = "uid-plugin", map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}
 	ds.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	all := []client.Object{objects.Record(on), ds, objects.Setting(catalog.EndpointNetworkForRWX, on.Network.String())}
@@ -73,10 +73,10 @@ func networkAtRest(on multus.Attachment) []client.Object {
 
 // clientPod is the CSI plugin pod of a generation of the template, with an address on each network that it requests.
 func clientPod(generation, networks string) *corev1.Pod {
-	pod := objects.With(objects.Pod(profile.Namespace, "csi", "node-1"), objects.ReadyPod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", profile.ClientDaemonSet))
-	pod.UID, pod.OwnerReferences[0].UID, pod.Labels = "", "uid-plugin", maps.Clone(profile.ClientLabels)
+	pod := objects.With(objects.Pod(names.Namespace, "csi", "node-1"), objects.ReadyPod, objects.OwnedBy[*corev1.Pod]("apps/v1", "DaemonSet", names.ClientDaemonSet))
+	pod.UID, pod.OwnerReferences[0].UID, pod.Labels = "", "uid-plugin", maps.Clone(names.ClientLabels)
 	pod.Labels["pod-template-generation"], pod.Labels[appsv1.ControllerRevisionHashLabelKey] = generation, generation
-	selections, _ := multus.ParseSelections(networks, profile.Namespace)
+	selections, _ := multus.ParseSelections(networks, names.Namespace)
 	var reports []string
 	for i, s := range selections {
 		reports = append(reports, fmt.Sprintf(`{"name": %q, "interface": %q, "ips": ["192.168.0.%d"]}`, s.Network, s.Interface, i+3))
@@ -103,9 +103,9 @@ func (f *fixture) restart() {
 	}
 	f.cache = f.NewCache()
 	f.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events}, API: f.API,
-		Cached: reads.NewReader(profile, f.cache, f.cache), Live: reads.NewReader(profile, f.API, f.API),
-		Events: f.Events, Clock: f.Clock, Log: f.Log, metrics: testkit.Value[*metrics](f)(newMetrics(f.Registry, profile)),
+		Names: names, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: &kit.RefusalReporter{Client: f.Client, Events: f.Events}, API: f.API,
+		Cached: reads.NewReader(names, f.cache, f.cache), Live: reads.NewReader(names, f.API, f.API),
+		Events: f.Events, Clock: f.Clock, Log: f.Log, metrics: testkit.Value[*metrics](f)(newMetrics(f.Registry, names)),
 	}
 }
 
@@ -137,28 +137,28 @@ func (f *fixture) choose(network multus.Attachment) {
 
 func (f *fixture) set(value string) {
 	f.Helper()
-	testkit.Change(f.Bench, profile.Namespace, string(catalog.EndpointNetworkForRWX), func(s *v1alpha1.Setting) { s.Value = &value })
+	testkit.Change(f.Bench, names.Namespace, string(catalog.EndpointNetworkForRWX), func(s *v1alpha1.Setting) { s.Value = &value })
 }
 
 func (f *fixture) changeDaemonSet(change func(*appsv1.DaemonSet)) {
 	f.Helper()
-	testkit.Change(f.Bench, profile.Namespace, profile.ClientDaemonSet, change)
+	testkit.Change(f.Bench, names.Namespace, names.ClientDaemonSet, change)
 }
 
 func (f *fixture) daemonSet() *appsv1.DaemonSet {
-	return testkit.Get[appsv1.DaemonSet](f, f.API, profile.Namespace, profile.ClientDaemonSet)
+	return testkit.Get[appsv1.DaemonSet](f, f.API, names.Namespace, names.ClientDaemonSet)
 }
 
 func (f *fixture) pod() *corev1.Pod {
-	return testkit.Get[corev1.Pod](f, f.API, profile.Namespace, "csi")
+	return testkit.Get[corev1.Pod](f, f.API, names.Namespace, "csi")
 }
 
 func (f *fixture) service(name string) *corev1.Service {
-	return testkit.Get[corev1.Service](f, f.API, profile.Namespace, name)
+	return testkit.Get[corev1.Service](f, f.API, names.Namespace, name)
 }
 
 func (f *fixture) rollout() *v1alpha1.NetworkRollout {
-	return testkit.Get[v1alpha1.NetworkRollout](f, f.API, profile.Namespace, profile.Name)
+	return testkit.Get[v1alpha1.NetworkRollout](f, f.API, names.Namespace, longhorn.Name)
 }
 
 // attachedRWX is an RWX volume that is attached to the node.
@@ -167,11 +167,11 @@ func attachedRWX() *longhorn.Volume { return objects.LonghornVolume("v", "node-1
 // serviceOf is a Service as Longhorn creates it, with additions of users.
 func serviceOf(volume string, changes ...func(*corev1.Service)) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: objects.Here(volume), Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{profile.VolumeLabel: volume},
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{names.VolumeLabel: volume},
 		SessionAffinity: corev1.ServiceAffinityClientIP, PublishNotReadyAddresses: true,
 		Ports: []corev1.ServicePort{{Name: "nfs", Protocol: corev1.ProtocolTCP, Port: 2049}},
 	}}
-	s.Labels = map[string]string{profile.VolumeLabel: volume, "longhorn.io/managed-by": "longhorn-manager", "theirs": "x"}
+	s.Labels = map[string]string{names.VolumeLabel: volume, "longhorn.io/managed-by": "longhorn-manager", "theirs": "x"}
 	s.Annotations = map[string]string{"example.io/note": "keep me"}
 	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "longhorn.io/v1beta2", Kind: "ShareManager", Name: volume, UID: "uid-sm"}}
 	return objects.With(s, changes...)
@@ -182,7 +182,7 @@ func headlessOn(network multus.Attachment) func(*corev1.Service) {
 	return func(s *corev1.Service) {
 		s.Spec.ClusterIP = corev1.ClusterIPNone
 		s.Annotations[rwx.NetworkAnnotation] = network.String()
-		s.Annotations[rwx.SelectorAnnotation] = fmt.Sprintf(`{%q:%q}`, profile.VolumeLabel, s.Name)
+		s.Annotations[rwx.SelectorAnnotation] = fmt.Sprintf(`{%q:%q}`, names.VolumeLabel, s.Name)
 		s.Spec.Selector = nil
 	}
 }

@@ -18,7 +18,7 @@ func TestLostNodeDelaysNoOtherNode(t *testing.T) {
 	other := clientPod("1", "")
 	other.Name, other.Spec.NodeName = "csi-2", "node-2"
 	f := newFixture(t, multus.Attachment{}, other, objects.Node("node-2"), objects.Node("node-1", objects.Readiness(corev1.ConditionUnknown, testkit.Noon)))
-	testkit.Change(f.Bench, profile.Namespace, "csi", func(pod *corev1.Pod) { pod.Status.Conditions = nil })
+	testkit.Change(f.Bench, names.Namespace, "csi", func(pod *corev1.Pod) { pod.Status.Conditions = nil })
 	f.choose(netOne)
 	var deleted []string
 	f.before["delete Pod/csi"] = func(client.Object) error { deleted = append(deleted, "csi"); return nil }

@@ -78,7 +78,7 @@ func TestRecordFollowsWhatTheStorageSystemRollsOut(t *testing.T) {
 		f := newFixture(t, netOne)
 		f.r.Applies = applies
 		f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations[multus.NetworksAnnotation] = netTwo.String() })
-		testkit.Change(f.Bench, profile.Namespace, "csi", func(pod *corev1.Pod) { pod.Annotations = clientPod("1", netTwo.String()).Annotations })
+		testkit.Change(f.Bench, names.Namespace, "csi", func(pod *corev1.Pod) { pod.Annotations = clientPod("1", netTwo.String()).Annotations })
 		f.Must(f.reconcile())
 		must.Equal(t, f.rollout().Status.Clients.Network, want.String(), "clients, applies %t", applies)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -156,7 +157,7 @@ func TestMalformedRecordIsReportedAndKept(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			f := newFixture(t, netOne, serviceOf("v", headlessOn(netTwo)))
-			testkit.Change(f.Bench, profile.Namespace, profile.Name, func(r *v1alpha1.NetworkRollout) { garble(&r.Status) })
+			testkit.Change(f.Bench, names.Namespace, longhorn.Name, func(r *v1alpha1.NetworkRollout) { garble(&r.Status) })
 			f.comeToRest()
 			s := f.rollout().Status
 			if s.Phase != "Invalid" || !strings.Contains(s.Message, "status."+field+" of NetworkRollout longhorn") || len(f.Events.About("Warning Malformed ")) != 1 {
@@ -164,7 +165,7 @@ func TestMalformedRecordIsReportedAndKept(t *testing.T) {
 			}
 			wrote := slices.DeleteFunc(f.Client.Wrote(), func(text string) bool { return strings.Contains(text, " Setting/") })
 			must.Equal(t, wrote, []string{"update/status NetworkRollout/longhorn"})
-			testkit.Change(f.Bench, profile.Namespace, profile.Name, func(r *v1alpha1.NetworkRollout) {
+			testkit.Change(f.Bench, names.Namespace, longhorn.Name, func(r *v1alpha1.NetworkRollout) {
 				r.Status.Clients.Network, r.Status.Replacing = netOne.String(), ""
 			})
 			f.comeToRest()
@@ -216,7 +217,7 @@ func TestFailedLiveListOfNetworksIsRetried(t *testing.T) {
 		}
 		return nil
 	}
-	f.r.Live = reads.NewReader(profile, live, live)
+	f.r.Live = reads.NewReader(names, live, live)
 	f.choose(netTwo)
 	for range 3 {
 		result, err := f.r.Reconcile(t.Context(), ctrl.Request{})

@@ -59,7 +59,7 @@ func TestNetworksAreWatchedOnceInstalled(t *testing.T) {
 		}
 		return nil
 	}
-	f.r.Cached = reads.NewReader(profile, multus, multus)
+	f.r.Cached = reads.NewReader(names, multus, multus)
 	f.r.Live = f.r.Cached
 	result, err := f.r.Reconcile(t.Context(), ctrl.Request{})
 	f.Must(err)

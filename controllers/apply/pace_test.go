@@ -64,7 +64,7 @@ func TestChangingVolumesCauseFewWrites(t *testing.T) {
 	// A new phase is reported at once.
 	w.Events.Clear()
 	w.Pass(time.Millisecond)
-	w.Must(w.DeleteAllOf(t.Context(), &longhorn.Volume{}, client.InNamespace(profile.Namespace)))
+	w.Must(w.DeleteAllOf(t.Context(), &longhorn.Volume{}, client.InNamespace(names.Namespace)))
 	w.remove(inUse()[1:]...)
 	w.step()
 	for _, name := range []catalog.Name{class, catalog.TaintToleration} {

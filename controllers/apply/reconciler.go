@@ -1,4 +1,4 @@
-// Package apply is the settings controller of one profile: it applies the settings of the danger zone to the
+// Package apply is the settings controller: it applies the settings of the danger zone to the
 // storage system's components, and rolls out the network of shared volumes. It reports the progress of each
 // setting, and what the setting waits for, in status, conditions, events and metrics.
 //
@@ -35,9 +35,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// Reconciler applies the settings of one profile.
+// Reconciler applies settings.
 type Reconciler struct {
-	Profile longhorn.Names
+	Names longhorn.Names
 	// Applies is false if the storage system applies settings by itself: Fairlead then only reports, and the
 	// record follows what is observed.
 	Applies bool
@@ -200,7 +200,7 @@ func (r *Reconciler) workLive(ctx context.Context, facts planner.Facts, made pla
 // ensureObjects creates the record, and Fairlead's own settings without a value, to list, to patch and to report in.
 // Objects that can't be created stop no other.
 func (r *Reconciler) ensureObjects(ctx context.Context) error {
-	problems := []error{r.ensure(ctx, &v1alpha1.NetworkRollout{}, r.Profile.Name)}
+	problems := []error{r.ensure(ctx, &v1alpha1.NetworkRollout{}, longhorn.Name)}
 	for _, d := range catalog.All() {
 		problems = append(problems, r.ensure(ctx, &v1alpha1.Setting{}, string(d.Name)))
 	}
@@ -209,11 +209,11 @@ func (r *Reconciler) ensureObjects(ctx context.Context) error {
 
 // ensure creates an object of a name, unless the cache has one.
 func (r *Reconciler) ensure(ctx context.Context, object client.Object, name string) error {
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, object)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Names.Namespace, Name: name}, object)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	object.SetNamespace(r.Profile.Namespace)
+	object.SetNamespace(r.Names.Namespace)
 	object.SetName(name)
 	if err := r.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %T %s: %w", object, name, err)

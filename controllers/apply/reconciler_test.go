@@ -44,7 +44,7 @@ func TestValueIsRolledOutPieceByPiece(t *testing.T) {
 	w.wantMetric(2, "fairlead_component_restarts_total", "priority-class", "InstanceManager")
 	// Kubernetes keeps the rolling update of all but the client pods.
 	must.Equal(t, w.daemonSet(engineImage).Spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType, "the engine image's strategy")
-	if got := w.daemonSet(profile.ClientDaemonSet); got.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(got.Annotations["fairlead.io/update-strategy"], "RollingUpdate") {
+	if got := w.daemonSet(names.ClientDaemonSet); got.Spec.UpdateStrategy.Type != "OnDelete" || !strings.Contains(got.Annotations["fairlead.io/update-strategy"], "RollingUpdate") {
 		t.Errorf("the CSI plugin's strategy is %s, %v", got.Spec.UpdateStrategy.Type, got.Annotations)
 	}
 	must.Equal(t, len(w.Events.About("Restarted Pod/im-node-1: by Fairlead for settings priority-class; no engine or replica runs on it")), 1, "events %q", w.Events.About())

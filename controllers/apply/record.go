@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
@@ -82,7 +83,7 @@ func (r *Reconciler) recordStep(ctx context.Context, facts rollout.Rollout, step
 	return r.writeRecord(ctx, func(status *v1alpha1.NetworkRolloutStatus) error {
 		if status.Clients.Network != decidedOn.Clients.String() || status.Servers.Network != decidedOn.Servers.String() ||
 			!slices.Equal(status.Clients.VolumeNetworks, texts(decidedOn.VolumeClients)) || !slices.Equal(status.Servers.VolumeNetworks, texts(decidedOn.VolumeServers)) {
-			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), r.Profile.Name, errRecordMoved)
+			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("networkrollouts").GroupResource(), longhorn.Name, errRecordMoved)
 		}
 		setProgress(status, facts, step)
 		since := r.microTime()

@@ -78,7 +78,7 @@ func TestOneRefusedWriteStopsNoOtherWork(t *testing.T) {
 	w := changingTwo(t, patchAttacher)
 	err := w.goOn()
 	must.Check(t, apierrors.IsForbidden(err), "got error %v", err)
-	for _, name := range []string{engineImage, profile.ClientDaemonSet} {
+	for _, name := range []string{engineImage, names.ClientDaemonSet} {
 		d := w.daemonSet(name)
 		must.Check(t, d.Spec.Template.Spec.PriorityClassName == "high", "%s is not updated", name)
 	}

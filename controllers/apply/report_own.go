@@ -22,7 +22,7 @@ import (
 // reportOwn writes the status of Fairlead's own settings.
 func (r *Reconciler) reportOwn(ctx context.Context, facts planner.Facts, whole planner.Plan, plans map[catalog.Name]planner.SettingPlan, t *reporting) {
 	var list v1alpha1.SettingList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Names.Namespace)); err != nil {
 		t.add(fmt.Errorf("listing settings.fairlead.io: %w", err))
 		return
 	}

@@ -23,7 +23,7 @@ import (
 // retries a setting waits for the next write, or for an hour.
 func (r *Reconciler) reportSystem(ctx context.Context, facts planner.Facts, plans map[catalog.Name]planner.SettingPlan, t *reporting) {
 	var list longhorn.SettingList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Profile.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Names.Namespace)); err != nil {
 		if !meta.IsNoMatchError(err) {
 			t.add(fmt.Errorf("listing settings.longhorn.io: %w", err))
 		}
@@ -35,7 +35,7 @@ func (r *Reconciler) reportSystem(ctx context.Context, facts planner.Facts, plan
 		setting := &list.Items[i]
 		d, known := catalog.Lookup(setting.Name)
 		plan := plans[d.Name]
-		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != catalog.Source(r.Profile.Name) || plan.Value.Text != setting.Value {
+		if !known || !d.DangerZone || d.ReadOnly || plan.Value.Source != catalog.SourceLonghorn || plan.Value.Text != setting.Value {
 			continue // not in effect, or not the value that was judged
 		}
 		ofRWX := d.Gate == catalog.SharedVolumesDetached
@@ -99,7 +99,7 @@ func (r *Reconciler) writeApplied(ctx context.Context, setting *longhorn.Setting
 
 // holdsApplied gathers the facts of rollout.HoldsApplied from those of the plan.
 func (r *Reconciler) holdsApplied(facts planner.Facts) string {
-	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues, r.Profile.Name), r.Profile)
+	value, err := catalog.SharedVolumeNetwork(catalog.Resolve(nil, facts.SystemValues), r.Names)
 	if err != nil {
 		return "" // Longhorn reports invalid values
 	}

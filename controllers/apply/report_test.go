@@ -147,7 +147,7 @@ func TestVersionAdvisesDutiesOnce(t *testing.T) {
 		must.True(t, len(got) == want, "got %q, want %d", got, want)
 		return got
 	}
-	if got := advice(1)[0]; !strings.Contains(got, "longhorn v1.6.2 ") || !strings.Contains(got, "settings is apply, not guard") || strings.Contains(got, "pods is") {
+	if got := advice(1)[0]; !strings.Contains(got, "Longhorn v1.6.2 ") || !strings.Contains(got, "settings is apply, not guard") || strings.Contains(got, "pods is") {
 		t.Fatalf("got %q", got)
 	}
 	w.setSystem("current-longhorn-version", "v1.5.1")
@@ -164,12 +164,12 @@ func TestUnknownSettingsAreReportedOnce(t *testing.T) {
 		w.steps(3)
 		got := w.Events.About("UnknownSettings NetworkRollout/longhorn: ")
 		must.Check(t, len(got) == events && (events == 0 || strings.Contains(got[events-1], names)), "want %d with %q, got %q", events, names, got)
-		w.wantMetric(count, "fairlead_settings_unknown", "longhorn")
+		w.wantMetric(count, "fairlead_settings_unknown")
 	}
 	steps(0, 0, "")
 	for i, name := range []catalog.Name{"a", "b", "c", "d"} {
 		w.create(setting(name, "x"))
-		steps(float64(i+1), i+1, "longhorn has settings that this Fairlead does not know, perhaps of the danger zone: a")
+		steps(float64(i+1), i+1, "Longhorn has settings that this Fairlead does not know, perhaps of the danger zone: a")
 	}
 	w.remove(setting("d", ""))
 	w.create(setting("e", "x")) // counted in the message, not named

@@ -28,7 +28,7 @@ func (w *world) afterLiveLook(do func()) {
 			return err
 		},
 	})
-	w.r.Live = reads.NewReader(profile, live, live)
+	w.r.Live = reads.NewReader(names, live, live)
 }
 
 // reportEngine lets an instance manager report a running engine.

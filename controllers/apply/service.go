@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -31,7 +32,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen rwx.Service, recor
 	if string(old.UID) != seen.UID || old.ResourceVersion != seen.ResourceVersion {
 		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, errServiceMoved)
 	}
-	fresh, err := kit.RenewedService(r.Profile, old, record, request)
+	fresh, err := kit.RenewedService(r.Names, old, record, request)
 	if err != nil {
 		return err
 	}
@@ -120,17 +121,17 @@ func (r *Reconciler) finishReplacing(ctx context.Context) error {
 		}
 		var old corev1.Service
 		if err := json.Unmarshal([]byte(status.Replacing), &old); err != nil {
-			return fmt.Errorf("reading status.replacing of NetworkRollout %s: %w", r.Profile.Name, err)
+			return fmt.Errorf("reading status.replacing of NetworkRollout %s: %w", longhorn.Name, err)
 		}
 		record, err := reads.RecordOf(&v1alpha1.NetworkRollout{Status: *status})
 		if err != nil && !errors.Is(err, reads.ErrNotRecorded) {
 			return err
 		}
-		request, err := r.requestOf(ctx, old.Labels[r.Profile.VolumeLabel])
+		request, err := r.requestOf(ctx, old.Labels[r.Names.VolumeLabel])
 		if err != nil {
 			return err
 		}
-		fresh, err := kit.RenewedService(r.Profile, &old, record, request)
+		fresh, err := kit.RenewedService(r.Names, &old, record, request)
 		if err != nil {
 			return err
 		}

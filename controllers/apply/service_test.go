@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -114,7 +115,7 @@ func (f *fixture) interrupt() {
 func TestResumedReplacementFollowsThePresentRecord(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.interrupt()
-	testkit.Change(f.Bench, profile.Namespace, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Servers.Network = "" })
+	testkit.Change(f.Bench, names.Namespace, longhorn.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Servers.Network = "" })
 	f.restart()
 	f.Must(f.reconcile())
 	f.wantService(serviceOf("v"))
@@ -171,7 +172,7 @@ func TestChangedServiceIsLeftToTheNextLook(t *testing.T) {
 	f := newFixture(t, netOne, serviceOf("v"))
 	f.before["delete Service/v"] = func(client.Object) error {
 		delete(f.before, "delete Service/v")
-		testkit.Change(f.Bench, profile.Namespace, "v", labelled)
+		testkit.Change(f.Bench, names.Namespace, "v", labelled)
 		return nil
 	}
 	f.comeToRest()

@@ -38,14 +38,14 @@ const (
 // for a resync.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	var err error
-	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Profile); err != nil {
+	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.Names); err != nil {
 		return fmt.Errorf("registering the metrics of settings: %w", err)
 	}
-	request := reconcile.Request{NamespacedName: reads.RolloutKey(r.Profile)}
+	request := reconcile.Request{NamespacedName: reads.RolloutKey(r.Names)}
 	soon := r.window.Handler(request)
-	here := kit.InNamespace(r.Profile.Namespace)
-	driver := kit.OfDriver(func(driver string) bool { return driver == r.Profile.Driver })
-	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + r.Profile.Name).WithOptions(controller.Options{
+	here := kit.InNamespace(r.Names.Namespace)
+	driver := kit.OfDriver(func(driver string) bool { return driver == r.Names.Driver })
+	b := ctrl.NewControllerManagedBy(mgr).Named("apply-" + longhorn.Name).WithOptions(controller.Options{
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastBackoff, mostBackoff),
 	})
 	for _, kind := range []client.Object{
@@ -91,9 +91,9 @@ func (r *Reconciler) watchRequests(b *builder.Builder, soon handler.EventHandler
 	driver := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		switch o := o.(type) {
 		case *corev1.PersistentVolume:
-			return o.Spec.CSI != nil && o.Spec.CSI.Driver == r.Profile.Driver
+			return o.Spec.CSI != nil && o.Spec.CSI.Driver == r.Names.Driver
 		case *storagev1.StorageClass:
-			return o.Provisioner == r.Profile.Driver
+			return o.Provisioner == r.Names.Driver
 		}
 		return false
 	})

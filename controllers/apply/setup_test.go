@@ -65,7 +65,7 @@ func TestAttachmentWakesTheRollout(t *testing.T) {
 	informer, err := watched.FakeInformerFor(t.Context(), &storagev1.VolumeAttachment{})
 	watched.mu.Unlock()
 	f.Must(err)
-	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: profile.Driver}})
+	informer.Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: names.Driver}})
 	wait("a volume is attached")
 }
 

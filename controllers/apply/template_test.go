@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -37,7 +38,7 @@ func TestTolerationsAreMerged(t *testing.T) {
 			w := newWorld(t, setting(catalog.TaintToleration, test.value))
 			change(w, "csi-attacher", func(d *appsv1.Deployment) {
 				if test.annotation != "" {
-					d.Annotations = map[string]string{profile.TolerationsAnnotation: test.annotation}
+					d.Annotations = map[string]string{names.TolerationsAnnotation: test.annotation}
 				}
 				if test.have != "" {
 					w.Must(json.Unmarshal([]byte(test.have), &d.Spec.Template.Spec.Tolerations))
@@ -45,10 +46,10 @@ func TestTolerationsAreMerged(t *testing.T) {
 			})
 			w.comeToRest()
 			got := w.deployment()
-			if have := encoded(t, got.Spec.Template.Spec.Tolerations); have != test.want || got.Annotations[profile.TolerationsAnnotation] != test.applied {
-				t.Errorf("got  %s, annotation %s\nwant %s, annotation %s", have, got.Annotations[profile.TolerationsAnnotation], test.want, test.applied)
+			if have := encoded(t, got.Spec.Template.Spec.Tolerations); have != test.want || got.Annotations[names.TolerationsAnnotation] != test.applied {
+				t.Errorf("got  %s, annotation %s\nwant %s, annotation %s", have, got.Annotations[names.TolerationsAnnotation], test.want, test.applied)
 			}
-			_, there := got.Spec.Template.Annotations[profile.TolerationsAnnotation]
+			_, there := got.Spec.Template.Annotations[names.TolerationsAnnotation]
 			must.Check(t, !there, "the annotation is in the template: it would roll for nothing")
 			must.Check(t, w.status(catalog.TaintToleration).Applied, "got %+v", w.status(catalog.TaintToleration))
 		})
@@ -62,7 +63,7 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 	change(w, "csi-attacher", func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "theirs", Resources: installed})
 	})
-	change(w, profile.ClientDaemonSet, func(d *appsv1.DaemonSet) {
+	change(w, names.ClientDaemonSet, func(d *appsv1.DaemonSet) {
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "node-driver-registrar", Resources: installed}, {Name: "longhorn-csi-plugin"}}
 	})
 	for range 12 {
@@ -73,7 +74,7 @@ func TestTemplatesAreWrittenAsLonghornWould(t *testing.T) {
 	must.Check(t, reflect.DeepEqual(attacher.NodeSelector, map[string]string{"disk": "fast", "zone": ""}) && attacher.PriorityClassName == "high", "got %+v", attacher)
 	must.Equal(t, encoded(t, attacher.Containers[0].Resources), `{"limits":{"memory":"128Mi"},"requests":{"cpu":"10m"}}`, "the attacher's resources")
 	must.Equal(t, encoded(t, attacher.Containers[1].Resources), `{"limits":{"cpu":"1"}}`, "resources of an unmanaged container")
-	containers := w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.Containers
+	containers := w.daemonSet(longhorn.DefaultNames().ClientDaemonSet).Spec.Template.Spec.Containers
 	must.Equal(t, encoded(t, containers[0].Resources)+encoded(t, containers[1].Resources), `{}{"requests":{"cpu":"20m"}}`, "the CSI plugin's resources")
 	// One write for all settings.
 	must.Equal(t, len(w.Events.About("Updated Deployment/csi-attacher")), 1, "events")
@@ -95,7 +96,7 @@ func TestProbesOfTheEngineImage(t *testing.T) {
 	if got := encoded(t, w.daemonSet(engineImage).Spec.Template.Spec.Containers[0].LivenessProbe); len(names) != 3 || got != `{"timeoutSeconds":6,"periodSeconds":7,"failureThreshold":2}` {
 		t.Errorf("%v: got %s", names, got)
 	}
-	must.Equal(t, encoded(t, w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.Containers[0].LivenessProbe), `{"timeoutSeconds":4,"periodSeconds":5,"failureThreshold":3}`, "the CSI plugin's")
+	must.Equal(t, encoded(t, w.daemonSet(longhorn.DefaultNames().ClientDaemonSet).Spec.Template.Spec.Containers[0].LivenessProbe), `{"timeoutSeconds":4,"periodSeconds":5,"failureThreshold":3}`, "the CSI plugin's")
 	for _, name := range names {
 		must.Check(t, w.status(name).Applied, "%s: %+v", name, w.status(name))
 	}

@@ -24,7 +24,7 @@ func withVolume(t *testing.T) *fixture {
 	claim := objects.Claim("data", "")
 	claim.UID = "uid"
 	f := newFixture(t, multus.Attachment{}, serviceOf("v"), objects.LonghornVolume("v", "", objects.RWX), claim,
-		objects.Volume("v", profile.Driver, "v", "data", objects.Shared, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "uid" }))
+		objects.Volume("v", names.Driver, "v", "data", objects.Shared, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "uid" }))
 	f.r.VolumeNetworks, f.r.Policy.Settle = true, rollout.DefaultSettle
 	f.choose(netOne)
 	f.run()

@@ -61,7 +61,7 @@ var pastTense = map[planner.WorkAction]string{
 // something now.
 func (r *Reconciler) restart(ctx context.Context, c catalog.Component) (client.Object, error) {
 	uid := types.UID(c.UID)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name, UID: uid}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Name, UID: uid}}
 	preconditions := client.Preconditions{UID: &uid}
 	if c.Stopped {
 		preconditions.ResourceVersion = &c.Version
@@ -73,7 +73,7 @@ func (r *Reconciler) restart(ctx context.Context, c catalog.Component) (client.O
 
 // remove deletes an instance manager; its pod goes with it.
 func (r *Reconciler) remove(ctx context.Context, c catalog.Component) (client.Object, error) {
-	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Name}}
+	manager := &longhorn.InstanceManager{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Name}}
 	if err := r.stillIdle(ctx, c); err != nil {
 		return manager, err
 	}
@@ -96,16 +96,16 @@ func (r *Reconciler) stillIdle(ctx context.Context, c catalog.Component) error {
 
 // update writes the wanted traits into a template.
 func (r *Reconciler) update(ctx context.Context, values catalog.Values, work planner.Work) (client.Object, error) {
-	named := metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: work.Component.Name}
+	named := metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: work.Component.Name}
 	if work.Component.Kind == catalog.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: named}
 		return d, r.patch(ctx, d, func() error {
-			return writeTraits(r.Profile.TolerationsAnnotation, d, &d.Spec.Template, values, work.Wants)
+			return writeTraits(r.Names.TolerationsAnnotation, d, &d.Spec.Template, values, work.Wants)
 		})
 	}
 	ds := &appsv1.DaemonSet{ObjectMeta: named}
 	return ds, r.patch(ctx, ds, func() error {
-		if err := writeTraits(r.Profile.TolerationsAnnotation, ds, &ds.Spec.Template, values, work.Wants); err != nil || !work.Component.Client {
+		if err := writeTraits(r.Names.TolerationsAnnotation, ds, &ds.Spec.Template, values, work.Wants); err != nil || !work.Component.Client {
 			return err
 		}
 		// Steps of the network restart its pods, each when no RWX volume is attached on its node.

@@ -42,7 +42,7 @@ const (
 )
 
 var (
-	profile = objects.Longhorn
+	names   = objects.Longhorn
 	noon    = testkit.Noon
 	errDown = errors.New("the API server is down")
 
@@ -98,7 +98,7 @@ func inUse() []client.Object {
 func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil, &v1alpha1.NetworkRollout{}, &v1alpha1.Setting{}, &longhorn.Setting{})
-	all := []client.Object{objects.Record(multus.Attachment{}), attacher(), daemonSet(engineImage, "engine-image"), daemonSet(profile.ClientDaemonSet, "csi")}
+	all := []client.Object{objects.Record(multus.Attachment{}), attacher(), daemonSet(engineImage, "engine-image"), daemonSet(names.ClientDaemonSet, "csi")}
 	for _, name := range []string{"node-1", "node-2"} {
 		node := objects.Node(name)
 		node.Labels = map[string]string{"disk": "fast", "zone": ""}
@@ -133,14 +133,14 @@ func changing(t *testing.T) *world {
 
 func attacher() *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: objects.Here("csi-attacher"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
-	d.Labels, d.Generation = maps.Clone(profile.ManagedLabels), 1
+	d.Labels, d.Generation = maps.Clone(names.ManagedLabels), 1
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "csi-attacher"}}
 	return d
 }
 
 func daemonSet(name, container string) *appsv1.DaemonSet {
 	d := &appsv1.DaemonSet{ObjectMeta: objects.Here(name)}
-	d.Labels, d.Generation = maps.Clone(profile.ManagedLabels), 1
+	d.Labels, d.Generation = maps.Clone(names.ManagedLabels), 1
 	d.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: container, LivenessProbe: &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 4, FailureThreshold: 3}}}
 	return d
@@ -182,9 +182,9 @@ func (w *world) restart() {
 	}
 	w.Client.Reading = w.listNetworks
 	w.r = &Reconciler{
-		Profile: profile, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: w.Client, API: w.API,
-		Cached: reads.NewReader(profile, w.Client, w.Client), Live: reads.NewReader(profile, live, live),
-		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry, profile)),
+		Names: names, Applies: true, Policy: rollout.Policy{Settle: time.Second}, Client: w.Client, API: w.API,
+		Cached: reads.NewReader(names, w.Client, w.Client), Live: reads.NewReader(names, live, live),
+		Events: w.Events, Clock: w.Clock, Log: w.Log, metrics: testkit.Value[*metrics](w)(newMetrics(w.Registry, names)),
 	}
 }
 
@@ -274,7 +274,7 @@ func (w *world) goOn() (first error) {
 // stepUntilTemplates lets the controller write all templates, which others then roll.
 func (w *world) stepUntilTemplates() {
 	w.Helper()
-	for w.daemonSet(profile.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
+	for w.daemonSet(names.ClientDaemonSet).Spec.Template.Spec.PriorityClassName != "high" {
 		w.step()
 	}
 	w.others()
@@ -336,8 +336,8 @@ func (w *world) others() (did bool) {
 
 // managerPod is the pod of an instance manager, built with the values in effect.
 func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
-	pod := objects.Pod(profile.Namespace, m.Name, m.Spec.NodeID)
-	pod.UID, pod.Labels, pod.Spec.Containers = "", maps.Clone(profile.InstanceManagerLabels), []corev1.Container{{}}
+	pod := objects.Pod(names.Namespace, m.Name, m.Spec.NodeID)
+	pod.UID, pod.Labels, pod.Spec.Containers = "", maps.Clone(names.InstanceManagerLabels), []corev1.Container{{}}
 	if own := w.own(class); w.outdated != nil {
 		pod.Spec.PriorityClassName = *w.outdated
 	} else if own != nil && own.Value != nil {
@@ -347,7 +347,7 @@ func (w *world) managerPod(m *longhorn.InstanceManager) *corev1.Pod {
 	}
 	if s := w.system(catalog.TaintToleration); s != nil {
 		pod.Spec.Tolerations = testkit.Value[[]corev1.Toleration](w)(catalog.ParseTolerations(s.Value))
-		pod.Annotations = map[string]string{profile.TolerationsAnnotation: string(testkit.Value[[]byte](w)(json.Marshal(pod.Spec.Tolerations)))}
+		pod.Annotations = map[string]string{names.TolerationsAnnotation: string(testkit.Value[[]byte](w)(json.Marshal(pod.Spec.Tolerations)))}
 	}
 	return pod
 }
@@ -362,7 +362,7 @@ func (w *world) builtWith(class string) error {
 	if d := w.deployment(); d.Spec.Template.Spec.PriorityClassName != class || d.Status.ObservedGeneration != d.Generation {
 		return fmt.Errorf("the Deployment is not built with %q and Ready", class)
 	}
-	for _, name := range []string{engineImage, profile.ClientDaemonSet} {
+	for _, name := range []string{engineImage, names.ClientDaemonSet} {
 		if d := w.daemonSet(name); d.Spec.Template.Spec.PriorityClassName != class || d.Status.ObservedGeneration != d.Generation {
 			return fmt.Errorf("DaemonSet %s is not built with %q and Ready", name, class)
 		}
@@ -395,7 +395,7 @@ func get[T any, P interface {
 	*T
 	client.Object
 }](w *world, name string) P {
-	return testkit.Get[T, P](w, w.API, profile.Namespace, name)
+	return testkit.Get[T, P](w, w.API, names.Namespace, name)
 }
 
 // change changes an object with its status, as a user does.
@@ -404,7 +404,7 @@ func change[T any, P interface {
 	client.Object
 }](w *world, name string, change func(P)) {
 	w.Helper()
-	testkit.Change(w.Bench, profile.Namespace, name, change)
+	testkit.Change(w.Bench, names.Namespace, name, change)
 }
 
 func (w *world) create(list ...client.Object) {

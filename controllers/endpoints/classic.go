@@ -147,7 +147,7 @@ func (r *Reconciler) leaveClassic(ctx context.Context, name string) error {
 // classic reads the Endpoints object of a Service, or nil.
 func (r *Reconciler) classic(ctx context.Context, name string) (*corev1.Endpoints, error) {
 	var e corev1.Endpoints
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &e); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Names.Namespace, Name: name}, &e); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

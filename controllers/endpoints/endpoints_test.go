@@ -40,7 +40,7 @@ func TestPublishedObjects(t *testing.T) {
 		got.SetCreationTimestamp(metav1.Time{})
 		must.Check(t, reflect.DeepEqual(got, want), "got  %+v\nwant %+v", got, want)
 	}
-	target := &corev1.ObjectReference{Kind: "Pod", Namespace: profile.Namespace, Name: "share-manager-v", UID: "uid-share-manager-v"}
+	target := &corev1.ObjectReference{Kind: "Pod", Namespace: names.Namespace, Name: "share-manager-v", UID: "uid-share-manager-v"}
 	for family, address := range map[string]string{"ipv4": "192.168.0.3", "ipv6": "fd00::3"} {
 		compare(f.slice(family), &discoveryv1.EndpointSlice{
 			ObjectMeta: meta("v-fairlead-"+family, map[string]string{
@@ -120,7 +120,7 @@ func kubernetesSlice() *discoveryv1.EndpointSlice {
 }
 
 func (f *fixture) hasKubernetesSlice() bool {
-	return testkit.Get[discoveryv1.EndpointSlice](f.TB, f.API, profile.Namespace, "v-x7zq2") != nil
+	return testkit.Get[discoveryv1.EndpointSlice](f.TB, f.API, names.Namespace, "v-x7zq2") != nil
 }
 
 func withClusterIP(s *corev1.Service) { s.Spec.ClusterIP = "10.43.0.1" }

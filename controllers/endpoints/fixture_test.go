@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	profile   = objects.Longhorn
+	names     = objects.Longhorn
 	netOne    = objects.Network("one", "lhnet1")
 	newScheme = sync.OnceValues(reads.NewScheme)
 	noon      = testkit.Noon
@@ -58,13 +58,13 @@ func (f *fixture) restart() {
 	f.NewLeader()
 	f.Client.Cache = f.NewCache()
 	f.r = &Reconciler{
-		Profile: profile, Classic: true, Client: f.Client, Cached: reads.NewReader(profile, f.Client, f.Client), Live: f.API,
+		Names: names, Classic: true, Client: f.Client, Cached: reads.NewReader(names, f.Client, f.Client), Live: f.API,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, overwritten: map[string]*overwritten{},
 	}
 }
 
 func (f *fixture) reconcile() (time.Duration, error) {
-	result, err := f.r.Reconcile(context.Background(), kit.RequestIn(profile.Namespace, "v")[0])
+	result, err := f.r.Reconcile(context.Background(), kit.RequestIn(names.Namespace, "v")[0])
 	return result.RequeueAfter, err
 }
 
@@ -74,15 +74,15 @@ func (f *fixture) mustReconcile() time.Duration {
 }
 
 func (f *fixture) slice(family string) *discoveryv1.EndpointSlice {
-	return testkit.Get[discoveryv1.EndpointSlice](f.TB, f.API, profile.Namespace, "v-fairlead-"+family)
+	return testkit.Get[discoveryv1.EndpointSlice](f.TB, f.API, names.Namespace, "v-fairlead-"+family)
 }
 
 func (f *fixture) classic() *corev1.Endpoints {
-	return testkit.Get[corev1.Endpoints](f.TB, f.API, profile.Namespace, "v")
+	return testkit.Get[corev1.Endpoints](f.TB, f.API, names.Namespace, "v")
 }
 
 func (f *fixture) service() *corev1.Service {
-	return testkit.Get[corev1.Service](f.TB, f.API, profile.Namespace, "v")
+	return testkit.Get[corev1.Service](f.TB, f.API, names.Namespace, "v")
 }
 
 // change changes an object of a type in Longhorn's namespace, as a user does.
@@ -91,7 +91,7 @@ func change[T any, P interface {
 	client.Object
 }](f *fixture, name string, change func(P)) {
 	f.Helper()
-	testkit.Change(f.Bench, profile.Namespace, name, change)
+	testkit.Change(f.Bench, names.Namespace, name, change)
 }
 
 func (f *fixture) remove(o client.Object) {

@@ -33,7 +33,7 @@ import (
 // Reconciler publishes the addresses of one profile's volumes. A request names
 // a Service, which has the name of its volume.
 type Reconciler struct {
-	Profile longhorn.Names
+	Names longhorn.Names
 	// Classic writes an Endpoints object too.
 	Classic bool
 	Client  client.Client
@@ -125,7 +125,7 @@ func (r *Reconciler) release(ctx context.Context, service string) (time.Duration
 }
 
 func (r *Reconciler) releaser() *Releaser {
-	return &Releaser{Profile: r.Profile, Client: r.Client, Live: r.Live, Log: r.Log}
+	return &Releaser{Names: r.Names, Client: r.Client, Live: r.Live, Log: r.Log}
 }
 
 // late is how long Multus may take before an event reports a missing address.

@@ -40,8 +40,8 @@ const (
 // Source: longhorn-manager v1.7.2 to v1.12.0, kubernetes_endpoint_controller.go
 // (reconcile) and share_manager_controller.go (createServiceAndEndpoint).
 type Releaser struct {
-	Profile longhorn.Names
-	Client  client.Writer
+	Names  longhorn.Names
+	Client client.Writer
 	// Live reads from the API server: after a release nothing corrects a mistake.
 	Live client.Reader
 	Log  *slog.Logger
@@ -79,11 +79,11 @@ func (r *Releaser) Once(ctx context.Context) (bool, error) {
 // published are the names of the Services that have objects of Fairlead's.
 func (r *Releaser) published(ctx context.Context) ([]string, error) {
 	var classic corev1.EndpointsList
-	if err := r.Live.List(ctx, &classic, client.InNamespace(r.Profile.Namespace)); err != nil {
+	if err := r.Live.List(ctx, &classic, client.InNamespace(r.Names.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing Endpoints: %w", err)
 	}
 	var own discoveryv1.EndpointSliceList
-	if err := r.Live.List(ctx, &own, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager}); err != nil {
+	if err := r.Live.List(ctx, &own, client.InNamespace(r.Names.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager}); err != nil {
 		return nil, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
 	names := map[string]bool{}
@@ -116,7 +116,7 @@ func (r *Releaser) classic(ctx context.Context, name string, mirror bool) (mirro
 		return false, err
 	}
 	var have corev1.Endpoints
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &have)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: r.Names.Namespace, Name: name}, &have)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -139,7 +139,7 @@ func (r *Releaser) classic(ctx context.Context, name string, mirror bool) (mirro
 // mirrored the Endpoints object.
 func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored bool) (done bool, err error) {
 	var list discoveryv1.EndpointSliceList
-	if err := r.Live.List(ctx, &list, client.InNamespace(r.Profile.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
+	if err := r.Live.List(ctx, &list, client.InNamespace(r.Names.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
 		return false, fmt.Errorf("listing EndpointSlices of Service %s: %w", name, err)
 	}
 	var own []*discoveryv1.EndpointSlice
@@ -168,7 +168,7 @@ func (r *Releaser) releaseSlices(ctx context.Context, name string, whenMirrored 
 // It is nil if Longhorn publishes nothing: Services with a selector or a
 // cluster IP, and volumes without a ShareManager.
 func (r *Releaser) successor(ctx context.Context, name string) (*metav1.OwnerReference, error) {
-	key := client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}
+	key := client.ObjectKey{Namespace: r.Names.Namespace, Name: name}
 	var service corev1.Service
 	if err := r.Live.Get(ctx, key, &service); err != nil {
 		if apierrors.IsNotFound(err) {

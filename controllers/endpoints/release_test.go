@@ -72,7 +72,7 @@ func (f *fixture) kubernetesMirrors() {
 
 // release releases all volumes once.
 func (f *fixture) release() (done bool, err error) {
-	return (&Releaser{Profile: profile, Client: f.Client, Live: f.API, Log: f.Log}).Once(context.Background())
+	return (&Releaser{Names: names, Client: f.Client, Live: f.API, Log: f.Log}).Once(context.Background())
 }
 
 func (f *fixture) wantRelease(want bool) {
@@ -252,7 +252,7 @@ func TestSlicesModeLeavesLonghornItsUnmirroredObject(t *testing.T) {
 
 // Until the record is adopted, only Longhorn knows the network.
 func TestWithoutRecordLonghornsObjectsAreLeftAlone(t *testing.T) {
-	empty := &v1alpha1.NetworkRollout{ObjectMeta: objects.Here(profile.Name), Status: v1alpha1.NetworkRolloutStatus{Recorded: true}}
+	empty := &v1alpha1.NetworkRollout{ObjectMeta: objects.Here(longhorn.Name), Status: v1alpha1.NetworkRolloutStatus{Recorded: true}}
 	for name, record := range map[string][]client.Object{"no record": nil, "record without a network": {empty}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, append(record, shareManager(), longhornsEndpoints("192.168.0.3"), headless(unrecorded), server("share-manager-v", "192.168.0.3"))...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
 // SetupWithManager registers the controller. Published objects are watched too, so that changes by
@@ -25,10 +26,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return kit.RequestIn(o.GetNamespace(), o.GetLabels()[key])
 		})
 	}
-	here := builder.WithPredicates(kit.InNamespace(r.Profile.Namespace))
-	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints-"+r.Profile.Name).
+	here := builder.WithPredicates(kit.InNamespace(r.Names.Namespace))
+	err := ctrl.NewControllerManagedBy(mgr).Named("endpoints-"+longhorn.Name).
 		For(&corev1.Service{}, here).
-		Watches(&corev1.Pod{}, byLabel(r.Profile.VolumeLabel), here).
+		Watches(&corev1.Pod{}, byLabel(r.Names.VolumeLabel), here).
 		Watches(&discoveryv1.EndpointSlice{}, byLabel(discoveryv1.LabelServiceName), here).
 		//lint:ignore SA1019 for the readers of the deprecated API
 		Watches(&corev1.Endpoints{}, &handler.EnqueueRequestForObject{}, here).

@@ -104,5 +104,5 @@ func publishedIn(s *discoveryv1.EndpointSlice) []string {
 
 // ownSlice returns a slice that this controller manages; others are not cached.
 func (r *Reconciler) ownSlice(ctx context.Context, name string) (*discoveryv1.EndpointSlice, error) {
-	return r.writer().Slice(ctx, r.Profile.Namespace, name)
+	return r.writer().Slice(ctx, r.Names.Namespace, name)
 }

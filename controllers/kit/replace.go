@@ -50,7 +50,7 @@ func KeptService(old *corev1.Service) *corev1.Service {
 
 // RenewedService is the Service as the storage system would create it now, shaped by the rule of the
 // webhook, which may be down.
-func RenewedService(profile longhorn.Names, old *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
+func RenewedService(names longhorn.Names, old *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
 	fresh := KeptService(old)
 	if fresh.Annotations == nil {
 		fresh.Annotations = map[string]string{}
@@ -66,10 +66,10 @@ func RenewedService(profile longhorn.Names, old *corev1.Service, record rollout.
 	for _, key := range []string{rwx.SelectorAnnotation, rwx.NetworkAnnotation, rwx.AddressesAnnotation, rwx.MACAnnotation} {
 		delete(fresh.Annotations, key)
 	}
-	return shaped(profile, fresh, record, request)
+	return shaped(names, fresh, record, request)
 }
 
-func shaped(profile longhorn.Names, service *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
+func shaped(names longhorn.Names, service *corev1.Service, record rollout.Record, request rwx.Request) (*corev1.Service, error) {
 	var view mutators.Service
 	var shaped corev1.Service
 	data, err := json.Marshal(service)
@@ -77,7 +77,7 @@ func shaped(profile longhorn.Names, service *corev1.Service, record rollout.Reco
 		err = json.Unmarshal(data, &view)
 	}
 	if err == nil {
-		data, err = mutators.Apply(data, mutators.MutateService(profile, view, nil, record, request).Patch)
+		data, err = mutators.Apply(data, mutators.MutateService(names, view, nil, record, request).Patch)
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &shaped)

@@ -23,10 +23,10 @@ import (
 // The webhook refuses them, except if two are created at the same moment, or while it is away.
 // There is one request.
 type Contests struct {
-	Profile longhorn.Names
-	Cached  *reads.Reader
-	Events  events.EventRecorder
-	Log     *slog.Logger
+	Names  longhorn.Names
+	Cached *reads.Reader
+	Events events.EventRecorder
+	Log    *slog.Logger
 
 	// reported is by object.
 	reported map[rwx.Asker]string
@@ -60,10 +60,10 @@ func asking(a rwx.Asker) client.Object {
 
 // SetupWithManager registers the controller. Few of the claims and PersistentVolumes fix anything.
 func (r *Contests) SetupWithManager(mgr ctrl.Manager) error {
-	one := kit.Always(kit.Request(r.Profile.Name)[0])
-	here := kit.InNamespace(r.Profile.Namespace)
+	one := kit.Always(kit.Request(longhorn.Name)[0])
+	here := kit.InNamespace(r.Names.Namespace)
 	fixing := kit.AnnotationsChanged(fixes)
-	err := ctrl.NewControllerManagedBy(mgr).Named("contests-"+r.Profile.Name).
+	err := ctrl.NewControllerManagedBy(mgr).Named("contests-"+longhorn.Name).
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, one, builder.WithPredicates(fixing)).
 		Watches(&corev1.PersistentVolume{}, one, builder.WithPredicates(fixing)).
 		Watches(&corev1.Service{}, one, builder.WithPredicates(here, fixing)).

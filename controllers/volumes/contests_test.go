@@ -23,7 +23,7 @@ func TestContestedAddressIsReportedOnce(t *testing.T) {
 		}}
 	}
 	f := newFixture(t, claim("old", 2*time.Hour), claim("new", time.Hour))
-	r := &Contests{Profile: profile, Cached: reads.NewReader(profile, f.Client, f.Client), Events: f.Events, Log: f.r.Log}
+	r := &Contests{Names: names, Cached: reads.NewReader(names, f.Client, f.Client), Events: f.Events, Log: f.r.Log}
 	taken := testkit.Event{
 		About: "PersistentVolumeClaim/new", UID: "uid-of-new", Type: "Warning", Reason: "AddressTaken",
 		Note: "address 10.0.0.9 on network kube-system/one is of PersistentVolumeClaim default/old already: choose another",

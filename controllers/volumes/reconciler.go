@@ -33,7 +33,7 @@ import (
 
 // Reconciler keeps the volumes of one profile consistent. A request names a volume.
 type Reconciler struct {
-	Profile       longhorn.Names
+	Names         longhorn.Names
 	ClusterDomain string
 	Client        client.Client
 	Live          *reads.Reader
@@ -100,11 +100,11 @@ func (r *Reconciler) correctEndpoint(ctx context.Context, sm *longhorn.ShareMana
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.repairs = map[string]repair{}
-	here := kit.InNamespace(r.Profile.Namespace)
+	here := kit.InNamespace(r.Names.Namespace)
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return kit.RequestIn(o.GetNamespace(), o.GetLabels()[r.Profile.VolumeLabel])
+		return kit.RequestIn(o.GetNamespace(), o.GetLabels()[r.Names.VolumeLabel])
 	})
-	err := ctrl.NewControllerManagedBy(mgr).Named("volumes-"+r.Profile.Name).
+	err := ctrl.NewControllerManagedBy(mgr).Named("volumes-"+longhorn.Name).
 		For(&longhorn.ShareManager{}, builder.WithPredicates(here)).
 		Watches(&corev1.Service{}, byLabel, builder.WithPredicates(here)).
 		Watches(&corev1.Pod{}, byLabel, builder.WithPredicates(here)).

@@ -23,7 +23,7 @@ func TestRefusedRepairDeletesNothing(t *testing.T) {
 	for _, refused := range []string{"create Service/v", "delete Service/v", "delete Pod/share-manager-v"} {
 		t.Run(refused, func(t *testing.T) {
 			f := newFixture(t, server(), user())
-			change(f, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network, r.Status.Servers.Network = "", "" })
+			change(f, longhorn.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network, r.Status.Servers.Network = "", "" })
 			change(f, "v", func(s *corev1.Service) { s.Annotations = nil })
 			f.refuse(refused)
 			must.Equal(t, f.reconcile(), inUseRetry, "again after")
@@ -43,7 +43,7 @@ func TestRefusedEndpointDoesNotStopTheRepair(t *testing.T) {
 	f := newFixture(t, server(), user())
 	change(f, "v", func(sm *longhorn.ShareManager) { sm.Status.Endpoint = "nfs://10.0.0.1/v" })
 	f.refuse("patch/status ShareManager/v")
-	_, err := f.r.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: profile.Namespace, Name: "v"}})
+	_, err := f.r.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: names.Namespace, Name: "v"}})
 	must.Check(t, apierrors.IsForbidden(err), "got %v", err)
 	must.Equal(t, f.serverUID(), "", "server pod")
 	must.Check(t, slices.ContainsFunc(f.Events.Notes(), func(n string) bool { return strings.Contains(n, "a policy says no") }), "got events %q", f.Events.Notes())

@@ -78,7 +78,7 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 // asCreatedNow is what the webhook would do to the pod on creation.
 func (r *Reconciler) asCreatedNow(ctx context.Context, server *rwx.Server, service *rwx.Service, record rollout.Record) (*corev1.Pod, mutators.Result, error) {
 	var pod corev1.Pod
-	err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: server.Pod}, &pod)
+	err := r.API.Get(ctx, client.ObjectKey{Namespace: r.Names.Namespace, Name: server.Pod}, &pod)
 	if err != nil || string(pod.UID) != server.UID {
 		return nil, mutators.Result{}, client.IgnoreNotFound(err)
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) asCreatedNow(ctx context.Context, server *rwx.Server, servi
 		Networks: pod.Annotations[multus.NetworksAnnotation], OptOut: pod.Annotations[rwx.OptOutAnnotation],
 	}
 	view.Spec.HostNetwork = pod.Spec.HostNetwork
-	return &pod, mutators.MutateServerPod(view, r.Profile, service, record), nil
+	return &pod, mutators.MutateServerPod(view, r.Names, service, record), nil
 }
 
 // waitForWorkload is how long the repair must wait for a started workload; 0 is no wait.
@@ -137,7 +137,7 @@ func (r *Reconciler) startedWorkload(ctx context.Context, volume string, applied
 // runningWorkload names a running pod that uses the volume, as Longhorn reports it.
 func (r *Reconciler) runningWorkload(ctx context.Context, name string) (string, error) {
 	var volume longhorn.Volume
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Profile.Namespace, Name: name}, &volume); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Names.Namespace, Name: name}, &volume); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	status := volume.Status.KubernetesStatus

@@ -31,7 +31,7 @@ func (r *Reconciler) unusable(ctx context.Context, service *rwx.Service, record 
 	}
 	// RWX volumes leave the network. By its values, applied or not, the storage system no longer mounts in CSI plugin pods.
 	_, system, err := r.Live.Values(ctx)
-	if err != nil || !rollout.MountsMiss(service, record.Clients, rollout.MountPlace(system, r.Profile)) {
+	if err != nil || !rollout.MountsMiss(service, record.Clients, rollout.MountPlace(system, r.Names)) {
 		return "", err
 	}
 	return fmt.Sprintf("Service %s is for %s, and volumes are mounted from the node's network", service.Name, network), nil
@@ -54,11 +54,11 @@ func (r *Reconciler) repairService(ctx context.Context, sm *longhorn.ShareManage
 	if err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	successor, err := kit.RenewedService(r.Profile, old, record, rwx.Request{})
+	successor, err := kit.RenewedService(r.Names, old, record, rwx.Request{})
 	if err != nil {
 		return 0, err
 	}
-	pod := podOf(server, r.Profile.Namespace)
+	pod := podOf(server, r.Names.Namespace)
 	if err = kit.CanReplace(ctx, r.Client, old, successor, unchanged); err == nil {
 		err = client.IgnoreNotFound(r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}, client.DryRunAll))
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) repairMissingService(ctx context.Context, sm *longhorn.Shar
 		return wait, err
 	}
 	done := fmt.Sprintf("server pod %s was restarted, so that Longhorn creates the Service with it", server.Pod)
-	return r.restartServer(ctx, sm, podOf(server, r.Profile.Namespace), done, wrong)
+	return r.restartServer(ctx, sm, podOf(server, r.Names.Namespace), done, wrong)
 }
 
 // podOf is the server's pod, to delete it.

@@ -43,7 +43,7 @@ func TestUnpublishedServiceIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, server(), test.user)
-			change(f, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network, r.Status.Servers.Network = "", "" })
+			change(f, longhorn.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Clients.Network, r.Status.Servers.Network = "", "" })
 			change(f, "v", func(s *corev1.Service) {
 				s.Annotations = nil
 				if test.optOut {
@@ -101,7 +101,7 @@ func TestServiceLeftOnNetworkIsReplaced(t *testing.T) {
 					WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-6", PodStatus: "Pending"}, {PodName: "web-7", PodStatus: test.phase}},
 				}
 			})
-			change(f, profile.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Servers.Network = test.servers.String() })
+			change(f, longhorn.Name, func(r *v1alpha1.NetworkRollout) { r.Status.Servers.Network = test.servers.String() })
 			f.r.repairs["v"] = repair{times: 3}
 			after := f.reconcile()
 			if tried := f.r.repairs["v"].times; after != test.after || len(test.want) > 0 && tried < 3 {

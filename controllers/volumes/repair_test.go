@@ -24,9 +24,9 @@ import (
 )
 
 var (
-	profile = objects.Longhorn
-	netOne  = objects.Network("one", "lhnet1")
-	noon    = testkit.Noon
+	names  = objects.Longhorn
+	netOne = objects.Network("one", "lhnet1")
+	noon   = testkit.Noon
 )
 
 const (
@@ -49,11 +49,11 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), indexes, &longhorn.ShareManager{})
 	f := &fixture{Bench: testkit.NewBench(t, api, append([]client.Object{
 		objects.Record(netOne), objects.Headless("v", netOne), objects.LonghornVolume("v", "node-9", objects.RWX),
-		objects.Volume("pv-by-hand", profile.Driver, "v", "data", objects.Shared), objects.Attachment("pv-by-hand", "node-1", profile.Driver),
+		objects.Volume("pv-by-hand", names.Driver, "v", "data", objects.Shared), objects.Attachment("pv-by-hand", "node-1", names.Driver),
 		&longhorn.ShareManager{ObjectMeta: objects.Here("v")},
 	}, more...)...)}
 	f.r = &Reconciler{
-		Profile: profile, ClusterDomain: "cluster.local", Client: f.Client, Live: reads.NewReader(profile, f.Client, f.Client), API: f.Client,
+		Names: names, ClusterDomain: "cluster.local", Client: f.Client, Live: reads.NewReader(names, f.Client, f.Client), API: f.Client,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, repairs: map[string]repair{},
 	}
 	return f
@@ -61,7 +61,7 @@ func newFixture(t *testing.T, more ...client.Object) *fixture {
 
 func (f *fixture) reconcile() time.Duration {
 	f.Helper()
-	return testkit.Value[ctrl.Result](f)(f.r.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: profile.Namespace, Name: "v"}})).RequeueAfter
+	return testkit.Value[ctrl.Result](f)(f.r.Reconcile(f.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: names.Namespace, Name: "v"}})).RequeueAfter
 }
 
 // mustBe reconciles, and compares when to look again, the server pod that is left, and the events.
@@ -80,12 +80,12 @@ func change[T any, P interface {
 	client.Object
 }](f *fixture, name string, how func(P)) {
 	f.Helper()
-	testkit.Change(f.Bench, profile.Namespace, name, how)
+	testkit.Change(f.Bench, names.Namespace, name, how)
 }
 
 func (f *fixture) service() *corev1.Service {
 	f.Helper()
-	return testkit.Get[corev1.Service](f, f.API, profile.Namespace, "v")
+	return testkit.Get[corev1.Service](f, f.API, names.Namespace, "v")
 }
 
 // server is the server pod of volume v.
@@ -113,7 +113,7 @@ func ran(pod *corev1.Pod) {
 // serverUID names the present server pod, "" is none.
 func (f *fixture) serverUID() types.UID {
 	f.Helper()
-	if pod := testkit.Get[corev1.Pod](f, f.API, profile.Namespace, "share-manager-v"); pod != nil {
+	if pod := testkit.Get[corev1.Pod](f, f.API, names.Namespace, "share-manager-v"); pod != nil {
 		return pod.UID
 	}
 	return ""
@@ -221,7 +221,7 @@ func TestCorrectServerIsLeftAlone(t *testing.T) {
 		"without a record": {server: server(), before: func(f *fixture) {
 			f.Must(f.Delete(f.Context(), objects.Record(netOne)))
 		}},
-		"of another volume": {server: server(func(pod *corev1.Pod) { pod.Labels[profile.VolumeLabel], pod.OwnerReferences[0].Name = "w", "w" })},
+		"of another volume": {server: server(func(pod *corev1.Pod) { pod.Labels[names.VolumeLabel], pod.OwnerReferences[0].Name = "w", "w" })},
 		"with its volume's ShareManager gone too": {server: server(), before: func(f *fixture) {
 			f.Must(f.Delete(f.Context(), &longhorn.ShareManager{ObjectMeta: objects.Here("v")}))
 		}},
@@ -279,7 +279,7 @@ func TestReplacedServerIsNotRestarted(t *testing.T) {
 
 func (f *fixture) shareManager() *longhorn.ShareManager {
 	f.Helper()
-	return testkit.Get[longhorn.ShareManager](f, f.API, profile.Namespace, "v")
+	return testkit.Get[longhorn.ShareManager](f, f.API, names.Namespace, "v")
 }
 
 // Longhorn may write the endpoint between the look and the patch.

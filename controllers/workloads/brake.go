@@ -103,7 +103,7 @@ func (r *Reconciler) pause(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pausing restarts: %w", err)
 	}
-	key := reads.RolloutKey(r.Profile)
+	key := reads.RolloutKey(r.Names)
 	rollout := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := r.Client.Patch(ctx, rollout, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("pausing restarts: %w", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// metrics of one profile.
+// metrics of restarts of workloads.
 type metrics struct {
 	restarts, verdicts *prometheus.CounterVec
 	paused             prometheus.Gauge
@@ -23,23 +23,22 @@ type metrics struct {
 	withoutClient map[string]string
 }
 
-func newMetrics(registry prometheus.Registerer, profile string) (*metrics, error) {
-	labels := prometheus.Labels{"profile": profile}
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_workload_restarts_total", Help: "Workload pods evicted so that their volumes are mounted again, by reason.", ConstLabels: labels,
+			Name: "fairlead_workload_restarts_total", Help: "Workload pods evicted so that their volumes are mounted again, by reason.",
 		}, []string{"reason"}),
 		verdicts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fairlead_workload_verdicts_total", Help: "Verdicts on workload pods with volumes of the profile, by state of the mount and reason.", ConstLabels: labels,
+			Name: "fairlead_workload_verdicts_total", Help: "Verdicts on workload pods with volumes of Longhorn, by state of the mount and reason.",
 		}, []string{"state", "reason"}),
 		dead: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "fairlead_dead_mounts", Help: "Workload pods with a dead mount that are not restarted, by the reason why not.", ConstLabels: labels,
+			Name: "fairlead_dead_mounts", Help: "Workload pods with a dead mount that are not restarted, by the reason why not.",
 		}, []string{"reason"}),
 		paused: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "fairlead_workload_restarts_paused", Help: "1 while restarts of workload pods are paused, until an operator continues them.", ConstLabels: labels,
+			Name: "fairlead_workload_restarts_paused", Help: "1 while restarts of workload pods are paused, until an operator continues them.",
 		}),
 		unattended: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "fairlead_nodes_without_client", Help: "Nodes where dead mounts are not detected, since no client pod, or several, could mount there, by reason.", ConstLabels: labels,
+			Name: "fairlead_nodes_without_client", Help: "Nodes where dead mounts are not detected, since no client pod, or several, could mount there, by reason.",
 		}, []string{"reason"}),
 		byNode: map[string]map[string]int{}, withoutClient: map[string]string{},
 	}

@@ -30,13 +30,13 @@ func (r *Reconciler) policy(ctx context.Context) (rwx.Restarts, error) {
 	if err != nil {
 		return rwx.Restarts{}, err
 	}
-	mounting, err := r.mounting(ctx, object, rollout.MountPlace(system, r.Profile))
+	mounting, err := r.mounting(ctx, object, rollout.MountPlace(system, r.Names))
 	if err != nil {
 		return rwx.Restarts{}, err
 	}
-	values := catalog.Resolve(own, system, r.Profile.Name)
+	values := catalog.Resolve(own, system)
 	return rwx.Restarts{
-		Driver: r.Profile.Driver,
+		Driver: r.Names.Driver,
 		// A malformed value is off: a typing error restarts no pod.
 		Enabled:   catalog.IsOn(values[catalog.AutoDeletePod].Text),
 		Blacklist: catalog.Kinds(values[catalog.AutoDeletePodBlacklist].Text),

@@ -23,9 +23,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// Reconciler restarts workloads of one profile. A request names a node.
+// Reconciler restarts workloads. A request names a node.
 type Reconciler struct {
-	Profile longhorn.Names
+	Names longhorn.Names
 	// DeadMounts restarts workloads whose mount has died.
 	DeadMounts bool
 	// OnRequest restarts workloads for whose volume the storage system requests a remount.

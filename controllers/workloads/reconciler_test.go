@@ -109,7 +109,7 @@ func (w *world) wantMetric(want float64, name, reason string) {
 	registry := prometheus.NewRegistry()
 	m := w.reconciler.metrics
 	registry.MustRegister(m.dead, m.unattended, m.paused)
-	labels := []string{objects.Longhorn.Name}
+	var labels []string
 	if reason != "" {
 		labels = append(labels, reason)
 	}
@@ -119,7 +119,7 @@ func (w *world) wantMetric(want float64, name, reason string) {
 
 func TestRestartsAreCountedFromZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m := testkit.Value[*metrics](t)(newMetrics(registry, objects.Longhorn.Name))
+	m := testkit.Value[*metrics](t)(newMetrics(registry))
 	for _, reason := range []string{rwx.ReasonDeadMount, rwx.ReasonRemountRequested} {
 		got, found := testkit.Metric(t, registry, "fairlead_workload_restarts_total", reason)
 		must.True(t, found && got == 0, "%s before the first restart: %v (found: %t)", reason, got, found)
@@ -350,7 +350,7 @@ func TestDeadMountsAreReported(t *testing.T) {
 	w.wantReasons("uid-web", "Remount")
 	w.removeClient(w.clients["node-1"])
 	w.reconcile()
-	w.wantMetric(0, "fairlead_dead_mounts", objects.Longhorn.Name) // of all reasons: the node is gone
+	w.wantMetric(0, "fairlead_dead_mounts", rwx.ReasonBudget) // of all reasons: the node is gone
 }
 
 func TestRequestedRemountRestartsTheWorkload(t *testing.T) {
@@ -379,7 +379,7 @@ func TestRequestedRemountRestartsTheWorkload(t *testing.T) {
 
 func TestNoRestartBeforeTheNetworkIsRecorded(t *testing.T) {
 	w := atRest(t, stateful(1))
-	w.put(&v1alpha1.NetworkRollout{ObjectMeta: objects.Here(objects.Longhorn.Name)})
+	w.put(&v1alpha1.NetworkRollout{ObjectMeta: objects.Here(longhorn.Name)})
 	w.newSandbox("node-1")
 	w.wantRestarted()
 	noted := w.clients["node-1"].annotations[rwx.NamespaceAnnotation]

@@ -28,7 +28,7 @@ func (r *Reconciler) remember(ctx context.Context, c rwx.Client, namespace rwx.N
 	if err != nil {
 		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: c.Pod}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Pod}}
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	if kit.IsStale(err) {
 		return nil // the pod was replaced, which is an event
@@ -94,7 +94,7 @@ func (r *Reconciler) wait(node string, clients []rwx.Client, reason string, poli
 	if reason == rwx.ReasonSeveralClients {
 		event, why = "SeveralClients", "there are several CSI plugin pods: which of them made a mount is unknown"
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Profile.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: clients[0].Pod, UID: types.UID(clients[0].UID)}}
 	r.Log.Warn("node without a client that can mount", "node", node, "reason", reason, "since", w.since)
 	r.Events.Eventf(pod, nil, corev1.EventTypeWarning, event, "Look",
 		"on node %s %s, for more than %s: workloads whose mount died are not restarted there", node, why, patience)

@@ -41,16 +41,16 @@ const workers = 8
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
 	var err error
-	if r.metrics, err = newMetrics(controllermetrics.Registry, r.Profile.Name); err != nil {
+	if r.metrics, err = newMetrics(controllermetrics.Registry); err != nil {
 		return fmt.Errorf("setting up the workloads controller: %w", err)
 	}
-	isClient := labels.SelectorFromSet(r.Profile.ClientLabels)
+	isClient := labels.SelectorFromSet(r.Names.ClientLabels)
 	clients := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == r.Profile.Namespace && isClient.Matches(labels.Set(o.GetLabels()))
+		return o.GetNamespace() == r.Names.Namespace && isClient.Matches(labels.Set(o.GetLabels()))
 	})
-	here := kit.InNamespace(r.Profile.Namespace)
+	here := kit.InNamespace(r.Names.Namespace)
 	everywhere := handler.EnqueueRequestsFromMapFunc(r.allNodes)
-	b := ctrl.NewControllerManagedBy(mgr).Named("workloads-"+r.Profile.Name).
+	b := ctrl.NewControllerManagedBy(mgr).Named("workloads-"+longhorn.Name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			pod, ok := o.(*corev1.Pod)

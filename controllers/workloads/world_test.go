@@ -174,7 +174,7 @@ func (w *world) setting(reader client.Reader, name catalog.Name) string {
 }
 
 func (w *world) rollout() *v1alpha1.NetworkRollout {
-	return testkit.Get[v1alpha1.NetworkRollout](w.TB, w.live.client, objects.Longhorn.Namespace, objects.Longhorn.Name)
+	return testkit.Get[v1alpha1.NetworkRollout](w.TB, w.live.client, objects.Longhorn.Namespace, longhorn.Name)
 }
 
 // recordClients changes the network of clients on the record.
@@ -264,10 +264,10 @@ func (w *world) deliver(n int) {
 // restart starts a new leader with an up-to-date cache and no memory.
 func (w *world) restart() {
 	w.Helper()
-	m, err := newMetrics(prometheus.NewRegistry(), objects.Longhorn.Name)
+	m, err := newMetrics(prometheus.NewRegistry())
 	testkit.Must(w.TB, err)
 	w.reconciler = &Reconciler{
-		Profile: objects.Longhorn, DeadMounts: true, OnRequest: true, Client: w.live.client, Live: w.live.client,
+		Names: objects.Longhorn, DeadMounts: true, OnRequest: true, Client: w.live.client, Live: w.live.client,
 		Cached:     reads.NewReader(objects.Longhorn, w.cached.client, w.cached.client),
 		MaxPercent: 100, Events: w.Events, Clock: w, Log: slog.New(slog.DiscardHandler), metrics: m,
 	}

@@ -12,7 +12,7 @@ type Options struct {
 	Fairlead string
 	// Version of Longhorn; empty is the default.
 	Version string
-	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
+	// Duties for Longhorn, as in the configuration, in one line; empty for the defaults.
 	Duties string
 	// Out gets the progress, in lines.
 	Out io.Writer

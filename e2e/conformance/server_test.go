@@ -60,13 +60,13 @@ func fairlead(t *testing.T) http.Handler {
 	t.Helper()
 	c, err := config.Load("")
 	must.Do(t, err)
-	profile := webhook.Profile{
-		Names: longhorn.DefaultNames(), Duties: c.Profiles[0].Duties,
+	rules := &webhook.Longhorn{
+		Names: longhorn.DefaultNames(), Duties: c.Longhorn.Duties,
 		Record: func(context.Context) (rollout.Record, error) {
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},
 	}
-	return webhook.NewRouter(c, []webhook.Profile{profile}, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	return webhook.NewRouter(c.ClusterDomain, rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
 
 // certificate is a certs.Source that can be replaced.

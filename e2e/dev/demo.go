@@ -178,7 +178,7 @@ var networkSettings = []string{"storage-network", "storage-network-for-rwx-volum
 func (t *tourist) watchRollout(ctx context.Context, s *sandbox.Sandbox) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		out, err := s.Kubectl(ctx, "", "-n="+longhorn.DefaultNames().Namespace, "get", "networkrollouts", longhorn.DefaultNames().Name,
+		out, err := s.Kubectl(ctx, "", "-n="+longhorn.DefaultNames().Namespace, "get", "networkrollouts", longhorn.Name,
 			"-o=jsonpath={.status.phase}: {.status.message}")
 		if err != nil {
 			return false, err

@@ -27,7 +27,7 @@ func (s *state) reported() map[string]bool {
 				continue
 			}
 			for _, a := range addresses {
-				found[server.Labels[profile.VolumeLabel]+" "+a.Unmap().String()] = true
+				found[server.Labels[names.VolumeLabel]+" "+a.Unmap().String()] = true
 			}
 		}
 	}
@@ -87,11 +87,11 @@ func published(s *state, o client.Object) []string {
 		}
 	}
 	object := get[*corev1.Service](s, "/services", service)
-	if o.GetNamespace() != profile.Namespace || object == nil || object.Labels[profile.VolumeLabel] == "" || !headless(object) {
+	if o.GetNamespace() != names.Namespace || object == nil || object.Labels[names.VolumeLabel] == "" || !headless(object) {
 		return nil
 	}
 	for i := range addresses {
-		addresses[i] = object.Labels[profile.VolumeLabel] + " " + addresses[i]
+		addresses[i] = object.Labels[names.VolumeLabel] + " " + addresses[i]
 	}
 	return addresses
 }

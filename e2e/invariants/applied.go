@@ -60,7 +60,7 @@ func (s *state) incomplete(name, value string) []string {
 	case storageNetwork:
 		return s.others(isInstanceManager, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, s.storageNetwork())
 	case endpointNetworkForRWX:
-		return s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, onNetwork(value, profile.EndpointInterface))
+		return s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, name, onNetwork(value, names.EndpointInterface))
 	case storageNetworkForRWX:
 		// Without an applied network to be on, there is nothing to wait for.
 		if _, applied := s.value(storageNetwork); !applied && value == "true" {
@@ -117,7 +117,7 @@ func (s *state) rolloutIncomplete(status v1alpha1.NetworkRolloutStatus) []string
 	if status.Clients.Network != status.Desired || status.Servers.Network != status.Desired {
 		found = append(found, fmt.Sprintf("Applied with %q, and the record says clients %q, servers %q", status.Desired, status.Clients.Network, status.Servers.Network))
 	}
-	if ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", profile.ClientDaemonSet); ds != nil && common(ds.Spec.Template.Annotations) != status.Desired {
+	if ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", names.ClientDaemonSet); ds != nil && common(ds.Spec.Template.Annotations) != status.Desired {
 		found = append(found, fmt.Sprintf("Applied with %q, and the CSI plugin's template is on %q", status.Desired, common(ds.Spec.Template.Annotations)))
 	}
 	return append(found, s.others(isClient, func(pod *corev1.Pod) string { return common(pod.Annotations) }, "the rollout", status.Desired)...)

@@ -20,12 +20,12 @@ const nodeCPU = 16000
 // isManaged: a pod that Longhorn builds by its settings: its own components and the CSI
 // driver's. Pods of a Deployment have no label of Longhorn's (v1.7.2, csi/deployment_util.go).
 func isManaged(pod *corev1.Pod) bool {
-	return pod.Namespace == profile.Namespace && (hasLabels(pod, profile.ManagedLabels) || isClient(pod) || strings.HasPrefix(pod.Name, "csi-"))
+	return pod.Namespace == names.Namespace && (hasLabels(pod, names.ManagedLabels) || isClient(pod) || strings.HasPrefix(pod.Name, "csi-"))
 }
 
 // runsEngine: an instance manager of a data engine.
 func runsEngine(engine string) func(*corev1.Pod) bool {
-	return func(pod *corev1.Pod) bool { return isInstanceManager(pod) && pod.Labels[profile.EngineLabel] == engine }
+	return func(pod *corev1.Pod) bool { return isInstanceManager(pod) && pod.Labels[names.EngineLabel] == engine }
 }
 
 func priorityClass(pod *corev1.Pod) string { return pod.Spec.PriorityClassName }

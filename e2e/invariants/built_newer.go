@@ -33,7 +33,7 @@ var newer = map[string]struct {
 }
 
 func isEngineImage(pod *corev1.Pod) bool {
-	return pod.Namespace == profile.Namespace && strings.HasPrefix(pod.Name, "engine-image-")
+	return pod.Namespace == names.Namespace && strings.HasPrefix(pod.Name, "engine-image-")
 }
 
 func probe(number func(*corev1.Probe) int32) func(*corev1.Pod) string {

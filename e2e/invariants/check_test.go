@@ -21,7 +21,7 @@ func TestViolationsAreFound(t *testing.T) {
 		w.write(lhuser, "update", &longhorn.ShareManager{ObjectMeta: at("v"), Status: longhorn.ShareManagerStatus{Endpoint: text}})
 	}
 	manager := func(w *world) *corev1.Pod {
-		return w.pod("instance-manager-1", "node-1", profile.InstanceManagerLabels, "InstanceManager", onA, "192.168.50.3")
+		return w.pod("instance-manager-1", "node-1", names.InstanceManagerLabels, "InstanceManager", onA, "192.168.50.3")
 	}
 	workload := func(w *world, owned bool) *corev1.Pod {
 		pod := w.pod("web", "node-1", nil, "ReplicaSet", "", "")
@@ -61,7 +61,7 @@ func TestViolationsAreFound(t *testing.T) {
 		"a server on a network without clients":  {1, "", func(w *world) { w.server(onA) }, "client csi-node-1 does not ask for it"},
 		"a client comes up without the network":  {1, onA, func(w *world) { w.server(onA); w.client("late", "node-3", "") }, "client late does not ask"},
 		"a server before a client has its address": {1, onA, func(w *world) {
-			w.write("", "create", w.pod("c", "node-3", profile.ClientLabels, "DaemonSet", onA, ""))
+			w.write("", "create", w.pod("c", "node-3", names.ClientLabels, "DaemonSet", onA, ""))
 			w.server(onA)
 		}, "client c has no address"},
 		"a server on the cluster network of a volume":    {1, "", func(w *world) { w.server("") }, ""},
@@ -307,7 +307,7 @@ func TestNothingIsCheckedWithoutFairlead(t *testing.T) {
 // Longhorn 1.7 has no setting for the timeout of the probe, and builds with a timeout of its own.
 func TestDefaultsOfSettingsThatLonghornLacksAreNotChecked(t *testing.T) {
 	w := newWorld(t, "")
-	pod := w.pod("instance-manager-1", "node-1", profile.InstanceManagerLabels, "", "", "")
+	pod := w.pod("instance-manager-1", "node-1", names.InstanceManagerLabels, "", "", "")
 	pod.Spec.Containers = []corev1.Container{{LivenessProbe: &corev1.Probe{TimeoutSeconds: 4}}}
 	w.write(lhuser, "update", pod)
 	w.ownSetting("instance-manager-pod-liveness-probe-timeout", "10", false)

@@ -29,12 +29,12 @@ func notAuthorised(s *state, e event) []string {
 			return s.clientsMove(before.Status, o.Status)
 		}
 	case *appsv1.DaemonSet:
-		if before, ok := e.before.(*appsv1.DaemonSet); ok && o.Name == profile.ClientDaemonSet {
+		if before, ok := e.before.(*appsv1.DaemonSet); ok && o.Name == names.ClientDaemonSet {
 			return s.templateChanges(before.Spec.Template, o.Spec.Template)
 		}
 	}
 	// What Fairlead repairs is restarted for no setting: see restartedInUse.
-	if pod, ok := e.before.(*corev1.Pod); ok && e.removed() && pod.Namespace == profile.Namespace && !isServer(pod) {
+	if pod, ok := e.before.(*corev1.Pod); ok && e.removed() && pod.Namespace == names.Namespace && !isServer(pod) {
 		return s.unasked(pod)
 	}
 	return nil
@@ -80,7 +80,7 @@ func (s *state) templateChanges(before, after corev1.PodTemplateSpec) []string {
 
 // unasked: a restart of a pod that no setting asks for.
 func (s *state) unasked(pod *corev1.Pod) []string {
-	ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", profile.ClientDaemonSet)
+	ds := get[*appsv1.DaemonSet](s, "apps/daemonsets", names.ClientDaemonSet)
 	if isClient(pod) && ds != nil {
 		if !slices.Equal(requests(pod.Annotations), requests(ds.Spec.Template.Annotations)) || !s.isCurrent(pod, ds) {
 			return nil
@@ -131,7 +131,7 @@ const (
 // wanted is the network for RWX volumes that the settings name; "" is the cluster network.
 func (s *state) wanted() string {
 	if value, _ := s.value(endpointNetworkForRWX); value != "" {
-		return onNetwork(value, profile.EndpointInterface)
+		return onNetwork(value, names.EndpointInterface)
 	}
 	if enabled, _ := s.value(storageNetworkForRWX); enabled != "true" {
 		return ""
@@ -141,7 +141,7 @@ func (s *state) wanted() string {
 
 func (s *state) storageNetwork() string {
 	value, _ := s.value(storageNetwork)
-	return onNetwork(value, profile.StorageInterface)
+	return onNetwork(value, names.StorageInterface)
 }
 
 // onNetwork is the attachment to the network that a value names, as annotations ask for it; "" is none.

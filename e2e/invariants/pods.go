@@ -13,13 +13,13 @@ import (
 // isClient: a pod of the CSI plugin's DaemonSet.
 func isClient(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
-	return pod.Namespace == profile.Namespace && owner != nil && owner.Kind == "DaemonSet" && owner.Name == profile.ClientDaemonSet
+	return pod.Namespace == names.Namespace && owner != nil && owner.Kind == "DaemonSet" && owner.Name == names.ClientDaemonSet
 }
 
 // isServer: a share manager's pod.
-func isServer(pod *corev1.Pod) bool { return hasLabels(pod, profile.ServerLabels) }
+func isServer(pod *corev1.Pod) bool { return hasLabels(pod, names.ServerLabels) }
 
-func isInstanceManager(pod *corev1.Pod) bool { return hasLabels(pod, profile.InstanceManagerLabels) }
+func isInstanceManager(pod *corev1.Pod) bool { return hasLabels(pod, names.InstanceManagerLabels) }
 
 func hasLabels(pod *corev1.Pod, labels map[string]string) bool {
 	for key, value := range labels {
@@ -27,7 +27,7 @@ func hasLabels(pod *corev1.Pod, labels map[string]string) bool {
 			return false
 		}
 	}
-	return pod.Namespace == profile.Namespace
+	return pod.Namespace == names.Namespace
 }
 
 // staying are the pods that are to stay, by name.
@@ -44,12 +44,12 @@ func (s *state) staying(is func(*corev1.Pod) bool) []*corev1.Pod {
 
 // requests are the attachments on Longhorn's interfaces, and on those of volumes, that annotations ask for.
 func requests(annotations map[string]string) []multus.Attachment {
-	selections, err := multus.ParseSelections(annotations[multus.NetworksAnnotation], profile.Namespace)
+	selections, err := multus.ParseSelections(annotations[multus.NetworksAnnotation], names.Namespace)
 	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(selections, func(a multus.Attachment) bool {
-		return !slices.Contains(profile.Interfaces(), a.Interface) && !a.ForVolumes()
+		return !slices.Contains(names.Interfaces(), a.Interface) && !a.ForVolumes()
 	})
 }
 

@@ -76,7 +76,7 @@ func Early(name string, progress []Progress, issued bool) (early time.Duration, 
 		}
 		before := progress[i-1]
 		turned := p.Applied && !before.Applied && p.Value == before.Value
-		if turned && issued && p.By == profile.ServiceAccount {
+		if turned && issued && p.By == names.ServiceAccount {
 			early = max(early, completed(progress[i:]).Sub(p.At))
 		} else if turned || p.Reported && !before.Reported {
 			wrong = append(wrong, fmt.Sprintf("%s: %s wrote that %s=%q is applied, but %v", p.At.Format("15:04:05.000"), p.By, name, p.Value, p.Missing))

@@ -51,8 +51,8 @@ const priorityClassName = "priority-class"
 func TestMissingPodsOfEachSetting(t *testing.T) {
 	built := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: at("instance-manager-1")}
-		pod.Labels = map[string]string{profile.EngineLabel: "v1"}
-		for key, value := range profile.InstanceManagerLabels {
+		pod.Labels = map[string]string{names.EngineLabel: "v1"}
+		for key, value := range names.InstanceManagerLabels {
 			pod.Labels[key] = value
 		}
 		pod.Spec.Containers = make([]corev1.Container, 1)
@@ -63,7 +63,7 @@ func TestMissingPodsOfEachSetting(t *testing.T) {
 	cpu := func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1920m")}
 	}
-	v2 := func(pod *corev1.Pod) { pod.Labels[profile.EngineLabel] = "v2" }
+	v2 := func(pod *corev1.Pod) { pod.Labels[names.EngineLabel] = "v2" }
 	args := func(list ...string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { v2(pod); pod.Spec.Containers[0].Args = list }
 	}
@@ -80,10 +80,10 @@ func TestMissingPodsOfEachSetting(t *testing.T) {
 		"system-managed-components-node-selector": {"a:b;c:d", bare, func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"c": "d", "a": "b"} }},
 		"guaranteed-instance-manager-cpu":         {"12", bare, cpu},
 		"v1-data-engine":                          {"true", nil, bare},
-		"v2-data-engine":                          {"false", func(pod *corev1.Pod) { pod.Labels[profile.EngineLabel] = "v2" }, nil},
+		"v2-data-engine":                          {"false", func(pod *corev1.Pod) { pod.Labels[names.EngineLabel] = "v2" }, nil},
 		"v2-data-engine-guaranteed-instance-manager-cpu": {"1920",
-			func(pod *corev1.Pod) { pod.Labels[profile.EngineLabel] = "v2" },
-			func(pod *corev1.Pod) { cpu(pod); pod.Labels[profile.EngineLabel] = "v2" }},
+			func(pod *corev1.Pod) { pod.Labels[names.EngineLabel] = "v2" },
+			func(pod *corev1.Pod) { cpu(pod); pod.Labels[names.EngineLabel] = "v2" }},
 		"instance-manager-pod-liveness-probe-timeout": {"20", bare, func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{TimeoutSeconds: 20}
 		}},

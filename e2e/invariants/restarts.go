@@ -32,7 +32,7 @@ const (
 func CountRestarts(writes []sandbox.Write) (Restarts, error) {
 	pods := map[[2]string]int{}
 	for _, w := range writes {
-		if w.Verb != "create" || w.Resource != "pods" || w.Namespace != profile.Namespace || w.Code >= 300 {
+		if w.Verb != "create" || w.Resource != "pods" || w.Namespace != names.Namespace || w.Code >= 300 {
 			continue
 		}
 		var pod corev1.Pod
@@ -68,7 +68,7 @@ func ComponentOf(pod *corev1.Pod) (kind, name string) {
 		return "backing image manager", pod.Name
 	case strings.HasPrefix(pod.Name, "share-manager-"):
 		return ShareManager, pod.Name
-	case owner != nil && owner.Kind == "DaemonSet" && owner.Name == profile.ClientDaemonSet:
+	case owner != nil && owner.Kind == "DaemonSet" && owner.Name == names.ClientDaemonSet:
 		return "CSI plugin", nodeOf(pod)
 	case owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.Name, "engine-image-"):
 		return "engine image", nodeOf(pod)

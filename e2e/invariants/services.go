@@ -22,7 +22,7 @@ func halvesDiffer(s *state, e event) []string {
 		}
 		var found []string
 		for _, server := range s.staying(isServer) {
-			if server.Labels[profile.VolumeLabel] == o.Name && o.Namespace == profile.Namespace {
+			if server.Labels[names.VolumeLabel] == o.Name && o.Namespace == names.Namespace {
 				found = append(found, serverDiffers(o, server)...)
 			}
 		}
@@ -36,7 +36,7 @@ func halvesDiffer(s *state, e event) []string {
 }
 
 func (s *state) service(server *corev1.Pod) *corev1.Service {
-	return get[*corev1.Service](s, "/services", server.Labels[profile.VolumeLabel])
+	return get[*corev1.Service](s, "/services", server.Labels[names.VolumeLabel])
 }
 
 func headless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
-var profile = longhorn.DefaultNames()
+var names = longhorn.DefaultNames()
 
 // kinds that the checks need, by group and resource.
 var kinds = map[string]func() client.Object{
@@ -225,12 +225,12 @@ func all[T client.Object](s *state) func(func(T) bool) {
 
 // get finds an object in Longhorn's namespace; nil is none.
 func get[T client.Object](s *state, resource, name string) T {
-	o, _ := s.objects[resource][profile.Namespace+"/"+name].(T)
+	o, _ := s.objects[resource][names.Namespace+"/"+name].(T)
 	return o
 }
 
 func (s *state) rollout() *v1alpha1.NetworkRollout {
-	return get[*v1alpha1.NetworkRollout](s, v1alpha1.GroupVersion.Group+"/networkrollouts", profile.Name)
+	return get[*v1alpha1.NetworkRollout](s, v1alpha1.GroupVersion.Group+"/networkrollouts", longhorn.Name)
 }
 
 // value of a setting of Longhorn's, and whether it is applied.
@@ -245,7 +245,7 @@ func (s *state) value(name string) (value string, applied bool) {
 func (s *state) nodesOf(volume string) []string {
 	var nodes []string
 	for a := range all[*storagev1.VolumeAttachment](s) {
-		if a.DeletionTimestamp == nil && a.Spec.Attacher == profile.Driver && ptr.Deref(a.Spec.Source.PersistentVolumeName, "") == volume {
+		if a.DeletionTimestamp == nil && a.Spec.Attacher == names.Driver && ptr.Deref(a.Spec.Source.PersistentVolumeName, "") == volume {
 			nodes = append(nodes, a.Spec.NodeName)
 		}
 	}

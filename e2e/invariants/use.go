@@ -21,7 +21,7 @@ func restartedInUse(s *state, e event) []string {
 	case *corev1.Pod:
 		return s.podInUse(o, e)
 	case *corev1.Service:
-		if v := o.Labels[profile.VolumeLabel]; o.Namespace == profile.Namespace && s.inUse(v) && s.served(v) && !s.repairs(e, v) {
+		if v := o.Labels[names.VolumeLabel]; o.Namespace == names.Namespace && s.inUse(v) && s.served(v) && !s.repairs(e, v) {
 			return []string{fmt.Sprintf("the Service of attached volume %s is deleted", v)}
 		}
 	}
@@ -35,7 +35,7 @@ func (s *state) podInUse(pod *corev1.Pod, e event) []string {
 	case isInstanceManager(pod):
 		users = s.runsIn(pod.Name)
 	case isServer(pod) && sandbox.IsReady(pod) && s.now.Sub(pod.CreationTimestamp.Time) > inFlight: // Longhorn replaces a server that does not start
-		if v := pod.Labels[profile.VolumeLabel]; s.inUse(v) && !s.repairs(e, v) {
+		if v := pod.Labels[names.VolumeLabel]; s.inUse(v) && !s.repairs(e, v) {
 			users = []string{v}
 		}
 	case isClient(pod) && !collected:

@@ -57,7 +57,7 @@ func newWorld(t *testing.T, network string) *world {
 }
 
 func at(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: profile.Namespace, Name: name, UID: types.UID(name)}
+	return metav1.ObjectMeta{Namespace: names.Namespace, Name: name, UID: types.UID(name)}
 }
 
 var resources = map[string][2]string{
@@ -97,7 +97,7 @@ func (w *world) ownSetting(name, value string, applied bool) {
 }
 
 func (w *world) rollout(clients, servers, phase string) {
-	r := &v1alpha1.NetworkRollout{ObjectMeta: at(profile.Name)}
+	r := &v1alpha1.NetworkRollout{ObjectMeta: at(longhorn.Name)}
 	r.Status = v1alpha1.NetworkRolloutStatus{Recorded: true, Phase: phase, Desired: clients}
 	r.Status.Clients.Network, r.Status.Servers.Network = clients, servers
 	w.write(fairlead, "update", r)
@@ -107,7 +107,7 @@ func (w *world) pod(name, node string, labels map[string]string, owner, network,
 	w.uids++
 	pod := &corev1.Pod{ObjectMeta: at(name)}
 	pod.UID, pod.Labels, pod.CreationTimestamp = types.UID(fmt.Sprint(w.uids)), labels, metav1.NewTime(w.at)
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: profile.ClientDaemonSet, Controller: ptr.To(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: names.ClientDaemonSet, Controller: ptr.To(true)}}
 	pod.Spec.NodeName = node
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	if network != "" {
@@ -126,7 +126,7 @@ func (w *world) client(name, node, network string) *corev1.Pod {
 	if network != "" {
 		ip = "192.168.50.1"
 	}
-	pod := w.pod(name, node, profile.ClientLabels, "DaemonSet", network, ip)
+	pod := w.pod(name, node, names.ClientLabels, "DaemonSet", network, ip)
 	w.write("daemon-set-controller", "create", pod)
 	return pod
 }
@@ -137,8 +137,8 @@ func (w *world) server(network string) *corev1.Pod {
 	if network != "" {
 		ip = address
 	}
-	labels := map[string]string{profile.VolumeLabel: "v"}
-	for key, value := range profile.ServerLabels {
+	labels := map[string]string{names.VolumeLabel: "v"}
+	for key, value := range names.ServerLabels {
 		labels[key] = value
 	}
 	pod := w.pod("share-manager-v", "node-1", labels, "ShareManager", network, ip)
@@ -159,12 +159,12 @@ func (w *world) attach() {
 
 func attachment() *storagev1.VolumeAttachment {
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-v", UID: "csi-v"}}
-	a.Spec = storagev1.VolumeAttachmentSpec{Attacher: profile.Driver, NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}}
+	a.Spec = storagev1.VolumeAttachmentSpec{Attacher: names.Driver, NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}}
 	return a
 }
 
 func plugin(network string) *appsv1.DaemonSet {
-	ds := &appsv1.DaemonSet{ObjectMeta: at(profile.ClientDaemonSet)}
+	ds := &appsv1.DaemonSet{ObjectMeta: at(names.ClientDaemonSet)}
 	if network != "" {
 		ds.Spec.Template.Annotations = map[string]string{multus.NetworksAnnotation: network}
 	}
@@ -173,7 +173,7 @@ func plugin(network string) *appsv1.DaemonSet {
 
 func service(network string) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: at("v"), Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9"}}
-	s.Labels = map[string]string{profile.VolumeLabel: "v"}
+	s.Labels = map[string]string{names.VolumeLabel: "v"}
 	if network != "" {
 		s.Spec.ClusterIP = corev1.ClusterIPNone
 	}

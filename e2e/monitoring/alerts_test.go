@@ -29,16 +29,16 @@ const healthy = `
 	fairlead_admission_requests_total{rule="longhorn/settings",outcome="error",reason="bad review"} 0+1x2000
 	fairlead_admission_requests_total{rule="longhorn/settings",outcome="allowed",reason="accepted"} 0+5x2000
 	controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="apply-longhorn"} 0x2000
-	fairlead_setting_pending_since_timestamp_seconds{profile="longhorn",setting="priority-class",pod="controller-0"} 0x2000
-	fairlead_settings_unknown{profile="longhorn"} 0x2000
-	fairlead_rollout_phase{profile="longhorn",phase="Applied",pod="controller-0"} 1x2000
-	fairlead_rollout_phase{profile="longhorn",phase="Invalid",pod="controller-0"} 0x2000
+	fairlead_setting_pending_since_timestamp_seconds{setting="priority-class",pod="controller-0"} 0x2000
+	fairlead_settings_unknown 0x2000
+	fairlead_rollout_phase{phase="Applied",pod="controller-0"} 1x2000
+	fairlead_rollout_phase{phase="Invalid",pod="controller-0"} 0x2000
 	fairlead_webhook_certificate_expiry_timestamp_seconds{pod="webhook-0"} 7776000x2000
 	fairlead_build_info{version="v1.0.0",pod="webhook-0"} 1x2000
 	fairlead_build_info{version="v1.0.0",pod="controller-0"} 1x2000
-	fairlead_dead_mounts{profile="longhorn",reason="OptedOut"} 0x2000
-	fairlead_workload_restarts_paused{profile="longhorn"} 0x2000
-	fairlead_nodes_without_client{profile="longhorn",reason="Missing"} 0x2000
+	fairlead_dead_mounts{reason="OptedOut"} 0x2000
+	fairlead_workload_restarts_paused 0x2000
+	fairlead_nodes_without_client{reason="Missing"} 0x2000
 	fairlead_nfs_backend_health{namespace="storage",service="pool",backend="10.0.0.1",health="Healthy",pod="controller-0"} 1x2000
 	fairlead_nfs_backend_health{namespace="storage",service="pool",backend="10.0.0.2",health="Healthy",pod="controller-0"} 1x2000
 	fairlead_nfs_backend_health{namespace="storage",service="single",backend="10.0.0.9",health="Healthy",pod="controller-0"} 1x2000
@@ -66,14 +66,14 @@ var trouble = map[string]struct {
 	"FairleadControllerDown":     {`leader_election_master_status{job="fairlead-system/fairlead",pod="controller-0"} 1x10 0x1990`, 30 * time.Minute},
 	"FairleadWebhookErrors":      {`fairlead_admission_requests_total{rule="longhorn/settings",outcome="error",reason="facts unavailable"} 0x5 1x1990`, 10 * time.Minute},
 	"FairleadReconcileErrors":    {`controller_runtime_reconcile_errors_total{job="fairlead-system/fairlead",controller="apply-longhorn"} 0+2x2000`, 40 * time.Minute},
-	"FairleadSettingPending":     {`fairlead_setting_pending_since_timestamp_seconds{profile="longhorn",setting="priority-class",pod="controller-0"} 60x2000`, 24*time.Hour + 3*time.Minute},
-	"FairleadRolloutInvalid":     {`fairlead_rollout_phase{profile="longhorn",phase="Invalid",pod="controller-0"} 1x2000`, 15 * time.Minute},
+	"FairleadSettingPending":     {`fairlead_setting_pending_since_timestamp_seconds{setting="priority-class",pod="controller-0"} 60x2000`, 24*time.Hour + 3*time.Minute},
+	"FairleadRolloutInvalid":     {`fairlead_rollout_phase{phase="Invalid",pod="controller-0"} 1x2000`, 15 * time.Minute},
 	"FairleadCertificateExpires": {`fairlead_webhook_certificate_expiry_timestamp_seconds{pod="webhook-0"} 100000x2000`, 20 * time.Minute},
 	"FairleadVersionsDiffer":     {`fairlead_build_info{version="v1.1.0",pod="controller-0"} 1x2000`, 70 * time.Minute},
-	"FairleadSettingsUnknown":    {`fairlead_settings_unknown{profile="longhorn"} 2x2000`, 70 * time.Minute},
-	"FairleadDeadMounts":         {`fairlead_dead_mounts{profile="longhorn",reason="OptedOut"} 1x2000`, 10 * time.Minute},
-	"FairleadRestartsPaused":     {`fairlead_workload_restarts_paused{profile="longhorn"} 1x2000`, 10 * time.Minute},
-	"FairleadNodesWithoutClient": {`fairlead_nodes_without_client{profile="longhorn",reason="Missing"} 1x2000`, 15 * time.Minute},
+	"FairleadSettingsUnknown":    {`fairlead_settings_unknown 2x2000`, 70 * time.Minute},
+	"FairleadDeadMounts":         {`fairlead_dead_mounts{reason="OptedOut"} 1x2000`, 10 * time.Minute},
+	"FairleadRestartsPaused":     {`fairlead_workload_restarts_paused 1x2000`, 10 * time.Minute},
+	"FairleadNodesWithoutClient": {`fairlead_nodes_without_client{reason="Missing"} 1x2000`, 15 * time.Minute},
 	"FairleadNFSServerDown":      {`fairlead_nfs_backend_health{namespace="storage",service="pool",backend="10.0.0.2",health="Down",pod="controller-0"} 1x2000`, 10 * time.Minute},
 	"FairleadNFSServerFailing":   {`fairlead_nfs_backend_health{namespace="storage",service="pool",backend="10.0.0.2",health="Failing",pod="controller-0"} 1x2000`, 10 * time.Minute},
 	"FairleadNFSNoSpareServer":   {`fairlead_nfs_backend_health{namespace="storage",service="pool",backend="10.0.0.2",health="Down",pod="controller-0"} 1x2000`, 20 * time.Minute},

@@ -20,7 +20,7 @@ type Installation struct {
 	Patches []string
 }
 
-// Configure is a patch for Fairlead's configuration: that of its manifests, and fields in YAML, a line each.
+// Configure is a patch for Fairlead's configuration: fields in YAML, a line each.
 func Configure(fields ...string) string {
 	return fmt.Sprintf(configuration, strings.Join(fields, "\n          "))
 }
@@ -35,7 +35,6 @@ const configuration = `  - target: {kind: ConfigMap, name: fairlead}
           apiVersion: config.fairlead.io/v1alpha1
           kind: Configuration
           clusterDomain: cluster.local
-          profiles: [{name: longhorn}]
           %s
 `
 

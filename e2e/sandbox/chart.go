@@ -30,7 +30,7 @@ func (s *Sandbox) InstallChart(ctx context.Context, edit func(path, text string)
 		return fmt.Errorf("copying the chart: %w", err)
 	}
 	_, err := s.Helm(ctx, "upgrade", "--install", "--create-namespace", ChartRelease, chart, "--set=tls.source=selfSigned",
-		"--set=webhook.extraArgs={--serving-name=localhost}", "--set=configuration.networks.settle=8s")
+		"--set=webhook.extraArgs={--serving-name=localhost}", "--set=configuration.longhorn.networks.settle=8s")
 	return err
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/fairlead-io/fairlead/e2e/sandbox/forwarder"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
@@ -146,9 +145,9 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 }
 
 func (s *Sandbox) configurationPatch() string {
-	domain, profiles, fencing := cmp.Or(s.ClusterDomain, "cluster.local"), "", "{}"
+	domain, longhorn, fencing := cmp.Or(s.ClusterDomain, "cluster.local"), "", "{}"
 	if s.longhorn() {
-		profiles = fmt.Sprintf("{name: longhorn, duties: {%s}}", s.Duties)
+		longhorn = fmt.Sprintf("longhorn: {duties: {%s}, networks: {settle: 8s, perVolume: [kube-system/backup-net, team-x/nfs], %s}, maintenanceWindows: [%s]}", s.Duties, s.Networks, s.Windows)
 	}
 	if s.fences() {
 		fencing = cmp.Or(s.Fencing, "{profiles: [{name: rook-ceph}]}")
@@ -164,11 +163,9 @@ func (s *Sandbox) configurationPatch() string {
           apiVersion: config.fairlead.io/v1alpha1
           kind: Configuration
           clusterDomain: %s
-          networks: {settle: 8s, perVolume: [kube-system/backup-net, team-x/nfs], %s}
-          maintenanceWindows: [%s]
-          profiles: [%s]
+          %s
           fencing: %s
-`, domain, s.Networks, s.Windows, profiles, fencing)
+`, domain, longhorn, fencing)
 }
 
 // ondatPatch has the credentials where the volume of the first controller is.
@@ -191,7 +188,7 @@ func (s *Sandbox) ondatPatch() string {
 func (s *Sandbox) urlPatches() string {
 	var entries []registration.Entry
 	if s.longhorn() {
-		entries = append(entries, registration.Entries(builtin.Profiles())...)
+		entries = append(entries, registration.Entries(longhorn.DefaultNames())...)
 	}
 	if s.fences() {
 		entries = append(entries, registration.FencingEntries(profiles.All())...)

@@ -30,7 +30,7 @@ type Options struct {
 	ClusterDomain string
 	// Fairlead is the binary to run.
 	Fairlead string
-	// Duties of the profile, as in the configuration, in one line; empty for the defaults.
+	// Duties for Longhorn, as in the configuration, in one line; empty for the defaults.
 	Duties string
 	// Networks and Windows are networks and maintenanceWindows of the configuration,
 	// in one line without their brackets, like gate: node; empty for the defaults.
@@ -145,11 +145,11 @@ func (s *Sandbox) connect() error {
 		return fmt.Errorf("building the client: %w", err)
 	}
 	asLonghorn := rest.CopyConfig(config)
-	profile := longhorn.DefaultNames()
+	names := longhorn.DefaultNames()
 	accounts := "system:serviceaccounts"
 	asLonghorn.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + profile.Namespace + ":" + profile.ServiceAccount,
-		Groups:   []string{"system:authenticated", accounts, accounts + ":" + profile.Namespace},
+		UserName: "system:serviceaccount:" + names.Namespace + ":" + names.ServiceAccount,
+		Groups:   []string{"system:authenticated", accounts, accounts + ":" + names.Namespace},
 	}
 	if s.longhornClient, err = client.NewWithWatch(asLonghorn, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("building Longhorn's client: %w", err)

@@ -35,14 +35,14 @@ func newFollower(ctx context.Context, config *rest.Config) (*follower, error) {
 		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	f := &follower{workloads: map[string]*life{}, clients: map[string]*life{}}
-	profile := longhorn.DefaultNames()
+	names := longhorn.DefaultNames()
 	for _, watch := range []struct {
 		namespace string
 		labels    map[string]string
 		lives     map[string]*life
 	}{
 		{metav1.NamespaceDefault, workloadLabels(), f.workloads},
-		{profile.Namespace, profile.ClientLabels, f.clients},
+		{names.Namespace, names.ClientLabels, f.clients},
 	} {
 		factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(watch.namespace),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = labels.FormatLabels(watch.labels) }))

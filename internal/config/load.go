@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -57,6 +56,9 @@ func Parse(data []byte) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
+	if err := checkForm(document); err != nil {
+		return nil, err
+	}
 	// All unknown fields at once, with their paths. Values are read by the types: YAML's 42 may be a name.
 	unknown, _ := json.UnmarshalStrict(document, &Configuration{})
 	malformed := errors.Join(unknown...)
@@ -69,6 +71,9 @@ func Parse(data []byte) (*Configuration, error) {
 	if c.APIVersion != APIVersion || c.Kind != Kind {
 		return nil, errors.Join(malformed, fmt.Errorf("got apiVersion %q, kind %q: want apiVersion: %s, kind: %s", c.APIVersion, c.Kind, APIVersion, Kind))
 	}
+	if c.Longhorn == nil && hasSection(document, "longhorn") {
+		c.Longhorn = &Longhorn{} // longhorn: without a value
+	}
 	c.setDefaults()
 	if problems := c.validate(); len(problems) > 0 || malformed != nil {
 		return nil, errors.Join(malformed, problems.ToAggregate())
@@ -76,41 +81,51 @@ func Parse(data []byte) (*Configuration, error) {
 	return &c, nil
 }
 
+// hasSection reports whether the document has the field, perhaps without a value.
+func hasSection(document []byte, name string) bool {
+	var fields map[string]any
+	_ = json.UnmarshalCaseSensitivePreserveInts(document, &fields) // has been read before
+	_, has := fields[name]
+	return has
+}
+
 func (c *Configuration) setDefaults() {
 	or(&c.ClusterDomain, "cluster.local")
-	or(&c.Networks.Missing, settings.Warn)
-	or(&c.Networks.InUse, settings.Warn)
-	or(&c.Networks.Gate, rollout.GateCluster)
-	or(&c.Networks.Settle.Duration, rollout.DefaultSettle)
-	or(&c.Workloads.MaxPercent, DefaultMaxPercent)
 	other := len(c.Fencing.Profiles) > 0 || len(c.NFS.Drivers) > 0 || c.Ondat != nil
 	c.Fencing.setDefaults()
 	c.NFS.setDefaults()
 	c.Ondat.setDefaults()
-	if len(c.Profiles) == 0 && !other {
-		c.Profiles = []Profile{{Name: builtin.Profiles()[0].Name}}
+	if c.Longhorn == nil && !other {
+		c.Longhorn = &Longhorn{}
 	}
-	permitted := c.Networks.perVolume(&problems{})
-	for i := range c.Profiles {
-		p := &c.Profiles[i]
-		p.perVolume = permitted
-		if builtIn, ok := builtInProfile(p.Name); ok {
-			or(&p.Namespace, builtIn.Namespace)
-		}
-		or(&p.Duties.Settings, Apply)
-		or(&p.Duties.Pods, On)
-		or(&p.Duties.Services, On)
-		or(&p.Duties.Networks, On)
-		or(&p.Duties.VolumeNetworks, On)
-		// The duties below need the record of networks, which the settings duty keeps.
-		recorded := On
-		if p.Duties.Settings == Off {
-			recorded = Off
-		}
-		or(&p.Duties.Endpoints, recorded)
-		or(&p.Duties.Workloads, recorded)
-		or(&p.Duties.Remount, Off)
+	c.Longhorn.setDefaults()
+}
+
+func (l *Longhorn) setDefaults() {
+	if l == nil {
+		return
 	}
+	or(&l.Namespace, longhorn.DefaultNames().Namespace)
+	or(&l.Networks.Missing, settings.Warn)
+	or(&l.Networks.InUse, settings.Warn)
+	or(&l.Networks.Gate, rollout.GateCluster)
+	or(&l.Networks.Settle.Duration, rollout.DefaultSettle)
+	or(&l.Workloads.MaxPercent, DefaultMaxPercent)
+	l.perVolume = l.Networks.perVolume(&problems{}, nil)
+	d := &l.Duties
+	or(&d.Settings, Apply)
+	or(&d.Pods, On)
+	or(&d.Services, On)
+	or(&d.Networks, On)
+	or(&d.VolumeNetworks, On)
+	// The duties below need the record of networks, which the settings duty keeps.
+	recorded := On
+	if d.Settings == Off {
+		recorded = Off
+	}
+	or(&d.Endpoints, recorded)
+	or(&d.Workloads, recorded)
+	or(&d.Remount, Off)
 }
 
 // or sets a default.
@@ -118,26 +133,10 @@ func or[T comparable](target *T, value T) {
 	*target = cmp.Or(*target, value)
 }
 
-// builtInProfile finds a built-in profile by name.
-func builtInProfile(name string) (longhorn.Names, bool) {
-	i := slices.IndexFunc(builtin.Profiles(), func(p longhorn.Names) bool { return p.Name == name })
-	if i < 0 {
-		return longhorn.Names{}, false
-	}
-	return builtin.Profiles()[i], true
-}
-
-// Storage returns the built-in profile, in the configured namespace.
-func (p Profile) Storage() longhorn.Names {
-	profile, _ := builtInProfile(p.Name)
-	profile.Namespace, profile.VolumeNetworks = p.Namespace, p.perVolume
-	return profile
-}
-
 // perVolume are the parsed networks of PerVolume.
-func (n Networks) perVolume(p *problems) (permitted []multus.Network) {
+func (n Networks) perVolume(p *problems, path *field.Path) (permitted []multus.Network) {
 	for i, text := range n.PerVolume {
-		path := field.NewPath("networks", "perVolume").Index(i)
+		path := path.Child("perVolume").Index(i)
 		network, err := multus.ParseNetwork(text)
 		p.parsed(path, text, err)
 		p.unless(err != nil || !network.IsZero(), field.Required(path, "name a network"))
@@ -149,38 +148,34 @@ func (n Networks) perVolume(p *problems) (permitted []multus.Network) {
 }
 
 func (c *Configuration) validate() field.ErrorList {
-	p, networks := &problems{}, field.NewPath("networks")
+	p := &problems{}
 	p.invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, "."))...)
-	oneOf(p, networks.Child("missing"), c.Networks.Missing, settings.Warn, settings.Refuse)
-	oneOf(p, networks.Child("inUse"), c.Networks.InUse, settings.Warn, settings.Refuse)
-	p.atLeast(networks.Child("settle"), c.Networks.Settle, 0)
-	p.number(field.NewPath("workloads", "maxPercent"), c.Workloads.MaxPercent, 1, 100, "must be from 1 to 100")
-	oneOf(p, networks.Child("gate"), c.Networks.Gate, rollout.GateCluster, rollout.GateNode)
-	c.Networks.perVolume(p)
-	for i, w := range c.MaintenanceWindows {
-		w.window(p, field.NewPath("maintenanceWindows").Index(i))
-	}
+	c.Longhorn.validate(p, field.NewPath("longhorn"))
 	c.Fencing.validate(p, field.NewPath("fencing"))
 	c.NFS.validate(p, field.NewPath("nfs"))
 	c.Ondat.validate(p, field.NewPath("ondat"))
-	earlier := map[string]bool{}
-	for i, profile := range c.Profiles {
-		profile.validate(p, field.NewPath("profiles").Index(i), earlier)
-	}
 	return p.list
 }
 
-func (profile Profile) validate(p *problems, path *field.Path, earlier map[string]bool) {
-	var names []string
-	for _, b := range builtin.Profiles() {
-		names = append(names, b.Name)
+func (l *Longhorn) validate(p *problems, path *field.Path) {
+	if l == nil {
+		return
 	}
-	oneOf(p, path.Child("name"), profile.Name, names...)
-	p.once(path.Child("name"), profile.Name, earlier)
-	if profile.Namespace != "" || slices.Contains(names, profile.Name) { // an unknown profile has no default
-		p.namespace(path.Child("namespace"), profile.Namespace)
+	p.namespace(path.Child("namespace"), l.Namespace)
+	l.Duties.validate(p, path.Child("duties"))
+	networks := path.Child("networks")
+	oneOf(p, networks.Child("missing"), l.Networks.Missing, settings.Warn, settings.Refuse)
+	oneOf(p, networks.Child("inUse"), l.Networks.InUse, settings.Warn, settings.Refuse)
+	p.atLeast(networks.Child("settle"), l.Networks.Settle, 0)
+	oneOf(p, networks.Child("gate"), l.Networks.Gate, rollout.GateCluster, rollout.GateNode)
+	l.Networks.perVolume(p, networks)
+	for i, w := range l.MaintenanceWindows {
+		w.window(p, path.Child("maintenanceWindows").Index(i))
 	}
-	d, path := profile.Duties, path.Child("duties")
+	p.number(path.Child("workloads", "maxPercent"), l.Workloads.MaxPercent, 1, 100, "must be from 1 to 100")
+}
+
+func (d Duties) validate(p *problems, path *field.Path) {
 	p.unless(d.Settings != Apply || d.Pods != Off && d.Services != Off, field.Invalid(path.Child("settings"), d.Settings,
 		"settings: apply needs pods: on and services: on; switch them on, or write settings: guard"))
 	for _, duty := range []struct {

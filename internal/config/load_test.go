@@ -29,11 +29,14 @@ func defaults() *Configuration {
 	return &Configuration{
 		APIVersion: "config.fairlead.io/v1alpha1", Kind: "Configuration",
 		ClusterDomain: "cluster.local",
-		Networks:      Networks{Missing: settings.Warn, InUse: settings.Warn, Settle: settle, Gate: rollout.GateCluster},
-		Workloads:     Workloads{MaxPercent: 100},
-		Fencing:       noFencing(),
-		NFS:           NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
-		Profiles:      []Profile{{Name: "longhorn", Namespace: "longhorn-system", Duties: Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}}},
+		Longhorn: &Longhorn{
+			Namespace: "longhorn-system",
+			Duties:    Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off},
+			Networks:  Networks{Missing: settings.Warn, InUse: settings.Warn, Settle: settle, Gate: rollout.GateCluster},
+			Workloads: Workloads{MaxPercent: 100},
+		},
+		Fencing: noFencing(),
+		NFS:     NFS{Mode: On, Statd: Off, Drivers: []NFSDriver{{Name: "nfs.fairlead.io", NodeAnnotations: NodeAnnotationsOff}}},
 	}
 }
 
@@ -78,8 +81,8 @@ func TestParse(t *testing.T) {
 		change(c)
 		return c
 	}
-	duties := func(d Duties) *Configuration { return with(func(c *Configuration) { c.Profiles[0].Duties = d }) }
-	profile := func(lines string) string { return head + "profiles:\n- name: longhorn\n" + lines }
+	duties := func(d Duties) *Configuration { return with(func(c *Configuration) { c.Longhorn.Duties = d }) }
+	section := func(lines string) string { return head + "longhorn:\n" + lines }
 	for name, test := range map[string]struct {
 		file    string
 		want    *Configuration
@@ -87,63 +90,63 @@ func TestParse(t *testing.T) {
 	}{
 		"nothing but its kind": {file: head, want: defaults()},
 		"JSON is YAML":         {file: `{"apiVersion": "config.fairlead.io/v1alpha1", "kind": "Configuration"}`, want: defaults()},
-		"another namespace":    {file: profile("  namespace: storage\n"), want: with(func(c *Configuration) { c.Profiles[0].Namespace = "storage" })},
+		"another namespace":    {file: section("  namespace: storage\n"), want: with(func(c *Configuration) { c.Longhorn.Namespace = "storage" })},
 		"strict about networks": {
-			file: head + "networks: {missing: Refuse, inUse: Refuse}\n",
+			file: section("  networks: {missing: Refuse, inUse: Refuse}\n"),
 			want: with(func(c *Configuration) {
-				c.Networks = Networks{Missing: settings.Refuse, InUse: settings.Refuse, Settle: settle, Gate: rollout.GateCluster}
+				c.Longhorn.Networks = Networks{Missing: settings.Refuse, InUse: settings.Refuse, Settle: settle, Gate: rollout.GateCluster}
 			}),
 		},
 		"some duties": {
-			file: profile("  duties: {settings: guard, services: \"off\"}\n"),
+			file: section("  duties: {settings: guard, services: \"off\"}\n"),
 			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"bare on and off, which YAML reads as booleans": {
-			file: profile("  duties:\n    settings: off\n    pods: on\n    services: off\n    networks: off\n    volumeNetworks: off\n"),
+			file: section("  duties:\n    settings: off\n    pods: on\n    services: off\n    networks: off\n    volumeNetworks: off\n"),
 			want: duties(Duties{Settings: Off, Pods: On, Services: Off, Networks: Off, VolumeNetworks: Off, Endpoints: Off, Workloads: Off, Remount: Off}),
 		},
 		"true and false": {
-			file: profile("  duties: {settings: guard, pods: true, services: false}\n"),
+			file: section("  duties: {settings: guard, pods: true, services: false}\n"),
 			want: duties(Duties{Settings: Guard, Pods: On, Services: Off, Networks: On, VolumeNetworks: On, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"settings apply needs pods and services": {
-			file:    profile("  duties: {pods: off}\n"),
-			problem: `profiles[0].duties.settings: Invalid value: "apply": settings: apply needs pods: on and services: on; switch them on, or write settings: guard`,
+			file:    section("  duties: {pods: off}\n"),
+			problem: `longhorn.duties.settings: Invalid value: "apply": settings: apply needs pods: on and services: on; switch them on, or write settings: guard`,
 		},
 		"no networks of single volumes": {
-			file: profile("  duties: {volumeNetworks: off}\n"),
+			file: section("  duties: {volumeNetworks: off}\n"),
 			want: duties(Duties{Settings: Apply, Pods: On, Services: On, Networks: On, VolumeNetworks: Off, Endpoints: On, Workloads: On, Remount: Off}),
 		},
 		"a settle time of its own": {
-			file: head + "networks: {settle: 2m}\n",
-			want: with(func(c *Configuration) { c.Networks.Settle = metav1.Duration{Duration: 2 * time.Minute} }),
+			file: section("  networks: {settle: 2m}\n"),
+			want: with(func(c *Configuration) { c.Longhorn.Networks.Settle = metav1.Duration{Duration: 2 * time.Minute} }),
 		},
-		"the gate of nodes": {file: head + "networks: {gate: node}\n", want: with(func(c *Configuration) { c.Networks.Gate = rollout.GateNode })},
-		"no other gate":     {file: head + "networks: {gate: none}\n", problem: `networks.gate: Unsupported value: "none": supported values: "cluster", "node"`},
+		"the gate of nodes": {file: section("  networks: {gate: node}\n"), want: with(func(c *Configuration) { c.Longhorn.Networks.Gate = rollout.GateNode })},
+		"no other gate":     {file: section("  networks: {gate: none}\n"), problem: `longhorn.networks.gate: Unsupported value: "none": supported values: "cluster", "node"`},
 		"maintenance windows": {
-			file: head + "maintenanceWindows:\n- days: [Sat, sun]\n  start: \"22:00\"\n  length: 4h\n  timeZone: Europe/Berlin\n",
+			file: section("  maintenanceWindows:\n  - days: [Sat, sun]\n    start: \"22:00\"\n    length: 4h\n    timeZone: Europe/Berlin\n"),
 			want: with(func(c *Configuration) {
-				c.MaintenanceWindows = []MaintenanceWindow{{Days: []string{"Sat", "sun"}, Start: "22:00", Length: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "Europe/Berlin"}}
+				c.Longhorn.MaintenanceWindows = []MaintenanceWindow{{Days: []string{"Sat", "sun"}, Start: "22:00", Length: metav1.Duration{Duration: 4 * time.Hour}, TimeZone: "Europe/Berlin"}}
 			}),
 		},
 		"maintenance windows that never open": {
-			file: head + "maintenanceWindows:\n- days: [Someday]\n  start: \"25:00\"\n  length: 0s\n  timeZone: Nowhere\n",
-			problem: `[maintenanceWindows[0].days[0]: Unsupported value: "Someday": supported values: "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", ` +
-				`maintenanceWindows[0].start: Invalid value: "25:00": must be a time of day, for example 22:00, ` +
-				`maintenanceWindows[0].length: Invalid value: "0s": must be from 1m to 168h, ` +
-				`maintenanceWindows[0].timeZone: Invalid value: "Nowhere": must be a name of the IANA time zone database, for example Europe/Berlin: unknown time zone Nowhere]`,
+			file: section("  maintenanceWindows:\n  - days: [Someday]\n    start: \"25:00\"\n    length: 0s\n    timeZone: Nowhere\n"),
+			problem: `[longhorn.maintenanceWindows[0].days[0]: Unsupported value: "Someday": supported values: "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", ` +
+				`longhorn.maintenanceWindows[0].start: Invalid value: "25:00": must be a time of day, for example 22:00, ` +
+				`longhorn.maintenanceWindows[0].length: Invalid value: "0s": must be from 1m to 168h, ` +
+				`longhorn.maintenanceWindows[0].timeZone: Invalid value: "Nowhere": must be a name of the IANA time zone database, for example Europe/Berlin: unknown time zone Nowhere]`,
 		},
-		"a share of workloads of its own":  {file: head + "workloads: {maxPercent: 20}\n", want: with(func(c *Configuration) { c.Workloads.MaxPercent = 20 })},
-		"no share below one percent":       {file: head + "workloads: {maxPercent: -1}\n", problem: "workloads.maxPercent: Invalid value: -1: must be from 1 to 100"},
-		"no share above all":               {file: head + "workloads: {maxPercent: 101}\n", problem: "workloads.maxPercent: Invalid value: 101: must be from 1 to 100"},
-		"no negative settle time":          {file: head + "networks: {settle: -1s}\n", problem: `networks.settle: Invalid value: "-1s": must not be negative`},
-		"a duty left empty is the default": {file: profile("  duties:\n    settings:\n    pods: null\n"), want: defaults()},
+		"a share of workloads of its own":  {file: section("  workloads: {maxPercent: 20}\n"), want: with(func(c *Configuration) { c.Longhorn.Workloads.MaxPercent = 20 })},
+		"no share below one percent":       {file: section("  workloads: {maxPercent: -1}\n"), problem: "longhorn.workloads.maxPercent: Invalid value: -1: must be from 1 to 100"},
+		"no share above all":               {file: section("  workloads: {maxPercent: 101}\n"), problem: "longhorn.workloads.maxPercent: Invalid value: 101: must be from 1 to 100"},
+		"no negative settle time":          {file: section("  networks: {settle: -1s}\n"), problem: `longhorn.networks.settle: Invalid value: "-1s": must not be negative`},
+		"a duty left empty is the default": {file: section("  duties:\n    settings:\n    pods: null\n"), want: defaults()},
 		"a bare on is no way to judge settings": {
-			file:    profile("  duties: {settings: on}\n"),
-			problem: `profiles[0].duties.settings: Unsupported value: "on": supported values: "apply", "guard", "off"`,
+			file:    section("  duties: {settings: on}\n"),
+			problem: `longhorn.duties.settings: Unsupported value: "on": supported values: "apply", "guard", "off"`,
 		},
 		"a switch of another type": {
-			file:    profile("  duties: {pods: 1}\n"),
+			file:    section("  duties: {pods: 1}\n"),
 			problem: "reading YAML: error unmarshaling JSON: while decoding JSON: a switch is a word: json: cannot unmarshal number into Go value of type string",
 		},
 		"empty file":      {problem: `got apiVersion "", kind "": want apiVersion: config.fairlead.io/v1alpha1, kind: Configuration`},
@@ -151,7 +154,7 @@ func TestParse(t *testing.T) {
 		"fencing alone needs no Longhorn": {
 			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    mode: guard\n    clientRanges: [192.168.20.0/24]\n  cephClients: {mode: off}\n",
 			want: with(func(c *Configuration) {
-				c.Profiles = nil
+				c.Longhorn = nil
 				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Guard, ClientRanges: []string{"192.168.20.0/24"}}}
 			}),
 		},
@@ -169,7 +172,7 @@ func TestParse(t *testing.T) {
 		"asking Ceph": {
 			file: head + "fencing:\n  cephClients: {mode: crossCheck}\n  profiles:\n  - {name: rook-ceph, namespace: storage}\n",
 			want: with(func(c *Configuration) {
-				c.Profiles = nil
+				c.Longhorn = nil
 				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "storage", Mode: Fence}}
 				c.Fencing.CephClients = CephClients{Mode: CrossCheck, ClusterID: "storage", URL: "https://fairlead-ceph-clients.fairlead-system.svc:9445"}
 			}),
@@ -177,7 +180,7 @@ func TestParse(t *testing.T) {
 		"asking another Ceph elsewhere": {
 			file: head + "fencing:\n  cephClients: {mode: crossCheck, clusterID: 4b7f, url: \"https://ceph.example:1\"}\n  profiles:\n  - name: rook-ceph\n",
 			want: with(func(c *Configuration) {
-				c.Profiles = nil
+				c.Longhorn = nil
 				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence}}
 				c.Fencing.CephClients = CephClients{Mode: CrossCheck, ClusterID: "4b7f", URL: "https://ceph.example:1"}
 			}),
@@ -190,7 +193,7 @@ func TestParse(t *testing.T) {
 		"ranges of one storage cluster": {
 			file: head + "fencing:\n  profiles:\n  - name: rook-ceph\n    clusters:\n    - {clusterID: external, clientRanges: [10.1.0.0/16, \"fd00::/8\"]}\n",
 			want: with(func(c *Configuration) {
-				c.Profiles = nil
+				c.Longhorn = nil
 				c.Fencing.Profiles = []FencingProfile{{Name: "rook-ceph", Namespace: "rook-ceph", Mode: Fence,
 					Clusters: []FencingCluster{{ClusterID: "external", ClientRanges: []string{"10.1.0.0/16", "fd00::/8"}}}}}
 			}),
@@ -203,21 +206,18 @@ func TestParse(t *testing.T) {
 				`fencing.profiles[0].clusters[2].clientRanges: Required value: the ranges of the addresses of this Kubernetes cluster's clients in the storage cluster]`,
 		},
 		"an unknown field": {file: head + "clusterDomian: x\n", problem: `reading YAML: unknown field "clusterDomian"`},
-		"an unknown field and wrong values": {file: head + "networks: {gate: nod, setle: 3s}\nprofiles: [{name: ceph}]\n", problem: "reading YAML: unknown field \"networks.setle\"\n" +
-			`[networks.gate: Unsupported value: "nod": supported values: "cluster", "node", profiles[0].name: Unsupported value: "ceph": supported values: "longhorn"]`},
-		"an unknown duty": {file: profile("  duties: {pod: on}\n"), problem: `reading YAML: unknown field "profiles[0].duties.pod"`},
+		"an unknown field and wrong values": {file: section("  networks: {gate: nod, setle: 3s}\n"), problem: "reading YAML: unknown field \"longhorn.networks.setle\"\n" +
+			`longhorn.networks.gate: Unsupported value: "nod": supported values: "cluster", "node"`},
+		"an unknown duty": {file: section("  duties: {pod: on}\n"), problem: `reading YAML: unknown field "longhorn.duties.pod"`},
 		"a field twice":   {file: head + "kind: Configuration\n", problem: "reading YAML: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"},
 		"all problems at once, with their paths": {
-			file: head + "clusterDomain: Not_A_Domain\nnetworks: {missing: warn, inUse: Never}\n" +
-				"profiles:\n- name: longhorn\n  namespace: A B\n- name: ceph\n  namespace: rook\n  duties: {settings: maybe, pods: apply}\n- name: longhorn\n",
+			file: head + "clusterDomain: Not_A_Domain\nlonghorn:\n  namespace: A B\n  networks: {missing: warn, inUse: Never}\n  duties: {settings: maybe, pods: apply}\n",
 			problem: `[clusterDomain: Invalid value: "Not_A_Domain": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'), ` +
-				`networks.missing: Unsupported value: "warn": supported values: "Warn", "Refuse", ` +
-				`networks.inUse: Unsupported value: "Never": supported values: "Warn", "Refuse", ` +
-				`profiles[0].namespace: Invalid value: "A B": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), ` +
-				`profiles[1].name: Unsupported value: "ceph": supported values: "longhorn", ` +
-				`profiles[1].duties.settings: Unsupported value: "maybe": supported values: "apply", "guard", "off", ` +
-				`profiles[1].duties.pods: Unsupported value: "apply": supported values: "on", "off", ` +
-				`profiles[2].name: Duplicate value: "longhorn"]`,
+				`longhorn.namespace: Invalid value: "A B": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), ` +
+				`longhorn.duties.settings: Unsupported value: "maybe": supported values: "apply", "guard", "off", ` +
+				`longhorn.duties.pods: Unsupported value: "apply": supported values: "on", "off", ` +
+				`longhorn.networks.missing: Unsupported value: "warn": supported values: "Warn", "Refuse", ` +
+				`longhorn.networks.inUse: Unsupported value: "Never": supported values: "Warn", "Refuse"]`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,26 +232,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestStorageUsesConfiguredNamespace(t *testing.T) {
+func TestNamesAreInConfiguredNamespace(t *testing.T) {
 	want := longhorn.DefaultNames()
 	want.Namespace = "storage"
-	must.Equal(t, (Profile{Name: "longhorn", Namespace: "storage"}).Storage(), want)
+	must.Equal(t, (&Longhorn{Namespace: "storage"}).Names(), want)
 }
 
 func TestPerVolumeNetworksAreListed(t *testing.T) {
-	c, err := Parse([]byte(head + "networks: {perVolume: [team-x/nfs]}\n"))
+	c, err := Parse([]byte(head + "longhorn: {networks: {perVolume: [team-x/nfs]}}\n"))
 	must.Do(t, err)
-	must.Equal(t, c.Profiles[0].Storage().VolumeNetworks, []multus.Network{{Namespace: "team-x", Name: "nfs"}})
-	must.Equal(t, len(defaults().Profiles[0].Storage().VolumeNetworks), 0)
-	_, err = Parse([]byte(head + "networks: {perVolume: [nfs, '']}\n"))
-	must.True(t, err != nil && strings.Contains(err.Error(), `networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "networks.perVolume[1]: Required value"), "got %v", err)
+	must.Equal(t, c.Longhorn.Names().VolumeNetworks, []multus.Network{{Namespace: "team-x", Name: "nfs"}})
+	must.Equal(t, len(defaults().Longhorn.Names().VolumeNetworks), 0)
+	_, err = Parse([]byte(head + "longhorn: {networks: {perVolume: [nfs, '']}}\n"))
+	must.True(t, err != nil && strings.Contains(err.Error(), `longhorn.networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "longhorn.networks.perVolume[1]: Required value"), "got %v", err)
 }
 
 // An accepted configuration is complete, and reads back the same.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"", head, head + "clusterDomain: corp.example.\n", head + "profiles: [{name: longhorn, duties: {pods: off, settings: guard}}]\n",
-		head + "networks: {missing: Refuse}\n", head + "profiles: [null]\n", "a: &a [*a]", "\xff", head + "profiles:\n- name: longhorn\n  duties:\n",
+		"", head, head + "clusterDomain: corp.example.\n", head + "longhorn: {duties: {pods: off, settings: guard}}\n",
+		head + "longhorn: {networks: {missing: Refuse}}\n", head + "profiles: [null]\n", head + "longhorn:\n", "a: &a [*a]", "\xff", head + "longhorn:\n  duties:\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -260,9 +260,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		must.True(t, c.ClusterDomain != "" && len(c.Profiles) != 0 && c.Networks.Missing != "" && c.Networks.InUse != "", "incomplete: %+v", c)
-		for _, p := range c.Profiles {
-			must.True(t, p.Name != "" && p.Namespace != "" && p.Duties.Settings != "" && p.Duties.Pods != "" && p.Storage().Namespace == p.Namespace, "incomplete: %+v", p)
+		must.True(t, c.ClusterDomain != "", "incomplete: %+v", c)
+		if l := c.Longhorn; l != nil {
+			must.True(t, l.Namespace != "" && l.Duties.Settings != "" && l.Duties.Pods != "" && l.Networks.Missing != "" && l.Networks.InUse != "" && l.Names().Namespace == l.Namespace, "incomplete: %+v", l)
 		}
 		written, err := yaml.Marshal(c)
 		must.Do(t, err)
@@ -272,12 +272,12 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestLonghornIsDefaultOnlyAlone(t *testing.T) {
-	for text, want := range map[string]int{
-		"": 1, "nfs: {statd: on}": 1, "nfs: {drivers: [{name: nfs.fairlead.io}]}": 0, "fencing: {profiles: [{name: rook-ceph}]}": 0,
-		"nfs: {drivers: [{name: nfs.fairlead.io}]}\nprofiles: [{name: longhorn}]": 1,
+	for text, want := range map[string]bool{
+		"": true, "nfs: {statd: on}": true, "nfs: {drivers: [{name: nfs.fairlead.io}]}": false, "fencing: {profiles: [{name: rook-ceph}]}": false,
+		"nfs: {drivers: [{name: nfs.fairlead.io}]}\nlonghorn: {}": true, "nfs: {drivers: [{name: nfs.fairlead.io}]}\nlonghorn:": true,
 	} {
-		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\n" + text))
-		must.True(t, err == nil && len(c.Profiles) == want, "%q: %v, %v; want %d profiles", text, c, err, want)
+		c, err := Parse([]byte(head + text))
+		must.True(t, err == nil && (c.Longhorn != nil) == want, "%q: %v, %v; want Longhorn: %t", text, c, err, want)
 	}
 }
 

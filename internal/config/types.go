@@ -1,5 +1,5 @@
-// Package config is Fairlead's component configuration: the profiles and their
-// duties. The configuration is a versioned file with strict parsing. Without a
+// Package config is Fairlead's component configuration: what Fairlead works for, and its
+// duties there. The configuration is a versioned file with strict parsing. Without a
 // file, the defaults are in effect.
 package config
 
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -30,16 +31,9 @@ type Configuration struct {
 	Kind       string `json:"kind"`
 	// ClusterDomain is the DNS domain of the cluster, for NFS endpoints. Default cluster.local.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
-	// Networks says how changes of networks are judged and rolled out.
-	Networks Networks `json:"networks,omitempty"`
-	// MaintenanceWindows are the times in which restarts of storage components may begin. See
-	// docs/rwx-network.md#maintenance-windows. Default: any time.
-	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// Workloads limits restarts of workloads.
-	Workloads Workloads `json:"workloads,omitempty"`
-	// Profiles are the storage systems that Fairlead manages. Default: longhorn, unless
-	// fencing, nfs.drivers or ondat is set.
-	Profiles []Profile `json:"profiles,omitempty"`
+	// Longhorn is what Fairlead does for Longhorn; longhorn: {} takes all defaults. Default: all defaults, unless fencing,
+	// nfs.drivers or ondat is set.
+	Longhorn *Longhorn `json:"longhorn,omitempty"`
 	// Fencing of lost nodes. See docs/fencing.md.
 	Fencing Fencing `json:"fencing,omitempty"`
 	// NFS configures NFS services. See docs/nfs.md.
@@ -78,17 +72,29 @@ type Workloads struct {
 	MaxPercent int `json:"maxPercent,omitempty"`
 }
 
-// Profile is one storage system in the cluster.
-type Profile struct {
-	// Name of a built-in profile: longhorn.
-	Name string `json:"name"`
-	// Namespace of the storage system. Default longhorn-system.
+// Longhorn is what Fairlead does for Longhorn.
+type Longhorn struct {
+	// Namespace of Longhorn. Default longhorn-system.
 	Namespace string `json:"namespace,omitempty"`
-	// Duties of Fairlead for the storage system. See docs/reference/duties.md.
+	// Duties of Fairlead for Longhorn. See docs/reference/duties.md.
 	Duties Duties `json:"duties,omitempty"`
+	// Networks says how changes of networks are judged and rolled out.
+	Networks Networks `json:"networks,omitempty"`
+	// MaintenanceWindows are the times in which restarts of storage components may begin. See
+	// docs/rwx-network.md#maintenance-windows. Default: any time.
+	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+	// Workloads limits restarts of workloads.
+	Workloads Workloads `json:"workloads,omitempty"`
 
 	// perVolume is Networks.PerVolume.
 	perVolume []multus.Network
+}
+
+// Names are Longhorn's names, in the configured namespace.
+func (l *Longhorn) Names() longhorn.Names {
+	names := longhorn.DefaultNames()
+	names.Namespace, names.VolumeNetworks = l.Namespace, l.perVolume
+	return names
 }
 
 // Duties are tasks that can be switched off where another controller does them.
@@ -165,9 +171,9 @@ type MaintenanceWindow struct {
 }
 
 // Policy returns the roll-out policy of a validated configuration.
-func (c *Configuration) Policy() rollout.Policy {
-	p := rollout.Policy{Settle: c.Networks.Settle.Duration, Gate: c.Networks.Gate}
-	for _, w := range c.MaintenanceWindows {
+func (l *Longhorn) Policy() rollout.Policy {
+	p := rollout.Policy{Settle: l.Networks.Settle.Duration, Gate: l.Networks.Gate}
+	for _, w := range l.MaintenanceWindows {
 		p.Windows = append(p.Windows, w.window(&problems{}, nil))
 	}
 	return p

@@ -69,7 +69,7 @@ func (x index) client(node string, network, wanted multus.Attachment, volume str
 }
 
 func (x index) showClients(node string) string {
-	return fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Profile.Namespace, labels(x.Profile.ClientLabels), node)
+	return fmt.Sprintf("kubectl -n %s get pods -l %s --field-selector spec.nodeName=%s -o wide", x.Names.Namespace, labels(x.Names.ClientLabels), node)
 }
 
 // notRolledOut says what the roll-out on a node waits for, while its only client is Ready: volumes on the cluster network are
@@ -144,7 +144,7 @@ func (x index) addresses(s rwx.Service, v rwx.Volume) Hop {
 
 // noService is the hop of a volume that a pod uses, before the storage system has created its Service.
 func (x index) noService(v rwx.Volume) Hop {
-	h, command := hop(Service, "", multus.Attachment{}), fmt.Sprintf("kubectl -n %s get services", x.Profile.Namespace)
+	h, command := hop(Service, "", multus.Attachment{}), fmt.Sprintf("kubectl -n %s get services", x.Names.Namespace)
 	if x.mayStart(v.Name, v.Since) {
 		return h.waiting(fmt.Sprintf("the server of volume %s is starting: no Service yet", v.Name), command)
 	}
@@ -159,7 +159,7 @@ func (x index) serverHops(v rwx.Volume) []Hop {
 		}
 		h := hop(Server, s.Pod, s.Network)
 		h.Node = s.Node
-		show := fmt.Sprintf("kubectl -n %s describe pod %s", x.Profile.Namespace, s.Pod)
+		show := fmt.Sprintf("kubectl -n %s describe pod %s", x.Names.Namespace, s.Pod)
 		if addresses, err := multus.AddressesOn(s.Reported, s.Network); err == nil {
 			for _, a := range addresses {
 				h.Addresses = append(h.Addresses, a.String())
@@ -215,7 +215,7 @@ func startingServer(s rwx.Server) string {
 }
 
 func (x index) showServers(volume string) string {
-	return fmt.Sprintf("kubectl -n %s get pods -l %s=%s -o wide", x.Profile.Namespace, x.Profile.VolumeLabel, volume)
+	return fmt.Sprintf("kubectl -n %s get pods -l %s=%s -o wide", x.Names.Namespace, x.Names.VolumeLabel, volume)
 }
 
 func (x index) outOfLineHop(h Hop, kind catalog.BlockerKind, command string) Hop {

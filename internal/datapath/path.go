@@ -18,7 +18,7 @@ import (
 
 // Facts of one profile.
 type Facts struct {
-	Profile longhorn.Names
+	Names   longhorn.Names
 	Rollout rollout.Rollout
 	// Published are the addresses in Fairlead's EndpointSlices, by Service.
 	Published map[string][]netip.Addr
@@ -178,7 +178,7 @@ func (x index) path(v rwx.Volume) Path {
 		for _, node := range v.Nodes {
 			h := x.client(node, network, wanted, v.Name)
 			if created && h.State == OK && rollout.MountsMiss(&service, x.Rollout.Record.Clients, x.Place) {
-				h = h.waiting(fmt.Sprintf("%s mounts over the node's network by now: pods that start on %s can't mount volume %s until all its workloads are stopped", x.Profile.Name, node, v.Name),
+				h = h.waiting(fmt.Sprintf("Longhorn mounts over the node's network by now: pods that start on %s can't mount volume %s until all its workloads are stopped", node, v.Name),
 					cmp.Or(catalog.ScaleDown(v.Owners), x.showClients(node)))
 			}
 			p.Hops = append(p.Hops, h)

@@ -21,7 +21,7 @@ var (
 // attached has volume pvc-a, in use on node-1 and served on node-2, all on the network.
 func attached() Facts {
 	return Facts{
-		Profile: longhorn.DefaultNames(), ClusterDomain: "cluster.local",
+		Names: longhorn.DefaultNames(), ClusterDomain: "cluster.local",
 		Rollout: rollout.Rollout{
 			Desired:   onNetwork,
 			Record:    rollout.Record{Clients: onNetwork, Servers: onNetwork},
@@ -83,7 +83,7 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		}, OK, "", "", ""},
 		"pods that start can't mount": {func(f *Facts) {
 			f.Place, f.Rollout.Desired, f.Rollout.Volumes[0].Owners = rwx.InHost, multus.Attachment{}, []string{"default/statefulset/web"}
-		}, Waiting, Client, "longhorn mounts over the node's network by now: pods that start on node-1 can't mount volume pvc-a until all its workloads are stopped", "kubectl -n default scale --replicas=0 statefulset/web"},
+		}, Waiting, Client, "Longhorn mounts over the node's network by now: pods that start on node-1 can't mount volume pvc-a until all its workloads are stopped", "kubectl -n default scale --replicas=0 statefulset/web"},
 		"mounts in clients": {func(f *Facts) { f.Place = rwx.InClient }, OK, "", "", ""},
 		"endpoint": {func(f *Facts) { f.Endpoints["pvc-a"] = "nfs://10.43.0.9/pvc-a" }, Wrong, Endpoint,
 			"the storage system gives clients nfs://10.43.0.9/pvc-a, and Service pvc-a has nfs://pvc-a.longhorn-system.svc.cluster.local/pvc-a", "kubectl -n longhorn-system get service pvc-a -o wide"},

@@ -7,6 +7,8 @@ import (
 
 // VersionDuties says which duties suit a range of versions of a storage system, and why.
 // docs/reference/duties.md shows the same table.
+//
+// +kubebuilder:object:generate=false
 type VersionDuties struct {
 	// From is the first minor version of the range, Before the first version after the
 	// range. Empty: the range has no such end.

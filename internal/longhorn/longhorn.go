@@ -9,12 +9,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Profile of Longhorn 1.7 and later. Names are those of
-// longhorn-manager: types/types.go for labels, csi/deployment.go for the plugin.
+// DefaultNames are the names of Longhorn 1.7 and later:
+// longhorn-manager, types/types.go for labels, csi/deployment.go for the plugin.
 func DefaultNames() Names {
 	const managedBy, component = "longhorn.io/managed-by", "longhorn.io/component"
 	return Names{
-		Name:           "longhorn",
 		Driver:         "driver.longhorn.io",
 		Namespace:      "longhorn-system",
 		ServiceAccount: "longhorn-service-account", // of its manifests and chart; --service-account of longhorn-manager

@@ -5,10 +5,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// Profile is how one storage system looks in a cluster.
+// Name of Longhorn: in the paths of webhooks, as the source of values, and as the name of the NetworkRollout.
+const Name = "longhorn"
+
+// Names are how Longhorn looks in a cluster.
+//
+// +kubebuilder:object:generate=false
 type Names struct {
-	// Name of the profile, as in the configuration and in webhook paths.
-	Name string
 	// Driver is the name of the CSI driver.
 	Driver string
 	// Namespace that the storage system runs in.
@@ -59,30 +62,30 @@ type Names struct {
 	EndpointInterface string
 }
 
-// Interfaces are the interface names that belong to the profile.
-func (p Names) Interfaces() []string {
-	return []string{p.StorageInterface, p.EndpointInterface}
+// Interfaces are the interface names that belong to Longhorn.
+func (n Names) Interfaces() []string {
+	return []string{n.StorageInterface, n.EndpointInterface}
 }
 
 // OwnsClient reports whether a pod with the controller is a client. Labels alone are
 // no proof, since any user may write them.
-func (p Names) OwnsClient(controller rwx.Owner) bool {
-	return controller.GroupKind() == "apps/DaemonSet" && controller.Name == p.ClientDaemonSet
+func (n Names) OwnsClient(controller rwx.Owner) bool {
+	return controller.GroupKind() == "apps/DaemonSet" && controller.Name == n.ClientDaemonSet
 }
 
 // OwnsServer reports whether the controller of a pod makes it a server of the volume.
-func (p Names) OwnsServer(controller rwx.Owner, volume string) bool {
-	return controller.GroupKind() == p.ServerController && controller.Name == volume
+func (n Names) OwnsServer(controller rwx.Owner, volume string) bool {
+	return controller.GroupKind() == n.ServerController && controller.Name == volume
 }
 
 // ServiceSelector is the selector of a volume's Service with a cluster IP: of the Service's labels, those
 // of the storage system. Server pods lack labels that users or policies add to Services.
 //
 // Source: longhorn-manager v1.7.2 types/types.go, GetShareManagerInstanceLabel.
-func (p Names) ServiceSelector(labels map[string]string) map[string]string {
+func (n Names) ServiceSelector(labels map[string]string) map[string]string {
 	selector := map[string]string{}
 	for key, value := range labels {
-		if _, managed := p.ManagedLabels[key]; managed || key == p.VolumeLabel {
+		if _, managed := n.ManagedLabels[key]; managed || key == n.VolumeLabel {
 			selector[key] = value
 		}
 	}
@@ -91,6 +94,6 @@ func (p Names) ServiceSelector(labels map[string]string) map[string]string {
 
 // OtherNetworkLabels select the other pods that the storage system itself puts
 // on the storage network.
-func (p Names) OtherNetworkLabels() []map[string]string {
-	return []map[string]string{p.InstanceManagerLabels, p.BackingImageManagerLabels}
+func (n Names) OtherNetworkLabels() []map[string]string {
+	return []map[string]string{n.InstanceManagerLabels, n.BackingImageManagerLabels}
 }

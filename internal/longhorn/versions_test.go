@@ -35,7 +35,7 @@ func versionRange(d VersionDuties) string {
 
 // The documentation shows the table that the code goes by.
 func TestTheTableOfVersionsIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../../docs/reference/duties.md")
+	docs, err := os.ReadFile("../../docs/reference/duties.md")
 	must.Do(t, err)
 	for _, row := range versions() {
 		want := fmt.Sprintf("- **%s**: Longhorn %s.\n  Set `settings: %s`, `pods: %s`, `services: %s`, `endpoints: %s`, `workloads: %s`, `remount: %s`.", versionRange(row), row.Does,

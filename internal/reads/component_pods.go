@@ -56,13 +56,13 @@ func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, detache
 		}
 		delete(byName, pod.Name)
 		c := r.podComponent(catalog.InstanceManager, pod, pods.classes)
-		c.Engine = pod.Labels[r.profile.EngineLabel]
+		c.Engine = pod.Labels[r.names.EngineLabel]
 		if c.Engine == "" {
 			c.Engine = manager.Spec.Engine()
 		}
 		c.ManagerUID, c.ManagerVersion = string(manager.UID), manager.ResourceVersion
 		c.Uses = uses(manager, c.Name, c.Node, c.Engine)
-		c.OtherTolerations = otherTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
+		c.OtherTolerations = otherTolerations(pod.Annotations[r.names.TolerationsAnnotation], pod.Spec.Tolerations)
 		r.builtOnNetwork(c.Built, pod)
 		components.AddBuilt(c, pod, manager)
 		built = append(built, c)
@@ -96,7 +96,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, pods storagePods) ([]
 			c.Uses = components.FilesInUse(manager)
 			delete(byName, c.Name)
 		}
-		c.OtherTolerations = otherTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
+		c.OtherTolerations = otherTolerations(pod.Annotations[r.names.TolerationsAnnotation], pod.Spec.Tolerations)
 		r.builtOnNetwork(c.Built, pod)
 		built = append(built, c)
 	}
@@ -110,7 +110,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, pods storagePods) ([]
 
 // podComponent has the traits of all pods of the storage system.
 func (r *Reader) podComponent(kind catalog.ComponentKind, pod *corev1.Pod, classes podClasses) catalog.Component {
-	tolerations := builtTolerations(pod.Annotations[r.profile.TolerationsAnnotation], pod.Spec.Tolerations)
+	tolerations := builtTolerations(pod.Annotations[r.names.TolerationsAnnotation], pod.Spec.Tolerations)
 	return catalog.Component{
 		Kind: kind, Name: pod.Name, UID: string(pod.UID), Version: pod.ResourceVersion, Node: pod.Spec.NodeName,
 		OptOut:      pod.Annotations[rwx.OptOutAnnotation] == "true",
@@ -131,7 +131,7 @@ func (r *Reader) builtOnNetwork(built map[catalog.Trait]string, pod *corev1.Pod)
 	if pod.Spec.HostNetwork {
 		return
 	}
-	network, err := multus.ManagedAttachment(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, []string{r.profile.StorageInterface})
+	network, err := multus.ManagedAttachment(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, []string{r.names.StorageInterface})
 	built[catalog.StorageAttachment] = network.String()
 	if err != nil {
 		built[catalog.StorageAttachment] = unreadable
@@ -178,7 +178,7 @@ func (r *Reader) InstanceManagerUses(ctx context.Context, c catalog.Component) (
 // isDetached reads a volume. known is false if there is none.
 func (r *Reader) isDetached(ctx context.Context, name string) (detached, known bool, err error) {
 	var v longhorn.Volume
-	err = r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &v)
+	err = r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: name}, &v)
 	if apierrors.IsNotFound(err) {
 		return false, false, nil
 	}
@@ -193,7 +193,7 @@ func (r *Reader) isDetached(ctx context.Context, name string) (detached, known b
 func (r *Reader) InstanceManagerFacts(ctx context.Context, name, node string) (planner.InstanceManagerFacts, error) {
 	var facts planner.InstanceManagerFacts
 	var manager longhorn.InstanceManager
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &manager)
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: name}, &manager)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return facts, nil
 	}

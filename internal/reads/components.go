@@ -57,7 +57,7 @@ func (r *Reader) components(ctx context.Context, pods storagePods, volumes []rwx
 // listHere lists objects in the profile's namespace, for reading only: the cache owns them.
 // A kind that is not installed has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
-	if err := r.objects.List(ctx, list, client.InNamespace(r.profile.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
+	if err := r.objects.List(ctx, list, client.InNamespace(r.names.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil
@@ -65,7 +65,7 @@ func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what stri
 
 // eachHere visits the objects that listHere would list.
 func eachHere[T client.Object](ctx context.Context, r *Reader, list client.ObjectList, what string, take func(T)) error {
-	if err := lists.ForEach(ctx, r.objects, list, take, client.InNamespace(r.profile.Namespace)); err != nil && !meta.IsNoMatchError(err) {
+	if err := lists.ForEach(ctx, r.objects, list, take, client.InNamespace(r.names.Namespace)); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing %s: %w", what, err)
 	}
 	return nil
@@ -75,17 +75,17 @@ func eachHere[T client.Object](ctx context.Context, r *Reader, list client.Objec
 // itself. Those of its installation belong to the installer.
 func (r *Reader) templates(ctx context.Context, pods storagePods, nodes catalog.Nodes) ([]catalog.Component, error) {
 	var deployments appsv1.DeploymentList
-	if err := r.objects.List(ctx, &deployments, client.InNamespace(r.profile.Namespace), client.MatchingLabels(r.profile.ManagedLabels)); err != nil {
+	if err := r.objects.List(ctx, &deployments, client.InNamespace(r.names.Namespace), client.MatchingLabels(r.names.ManagedLabels)); err != nil {
 		return nil, fmt.Errorf("listing Deployments: %w", err)
 	}
 	var templates []catalog.Component
 	for i := range deployments.Items {
 		templates = append(templates, r.deployment(&deployments.Items[i]))
 	}
-	managed := labels.SelectorFromSet(r.profile.ManagedLabels)
+	managed := labels.SelectorFromSet(r.names.ManagedLabels)
 	for i := range pods.daemonSets {
 		ds := &pods.daemonSets[i]
-		if ds.Name != r.profile.ClientDaemonSet && !managed.Matches(labels.Set(ds.Labels)) {
+		if ds.Name != r.names.ClientDaemonSet && !managed.Matches(labels.Set(ds.Labels)) {
 			continue
 		}
 		c := r.daemonSet(ds)
@@ -112,7 +112,7 @@ func (r *Reader) deployment(d *appsv1.Deployment) catalog.Component {
 
 func (r *Reader) daemonSet(ds *appsv1.DaemonSet) catalog.Component {
 	c := r.templateComponent(catalog.DaemonSetComponent, &ds.ObjectMeta, &ds.Spec.Template)
-	c.Client = ds.Name == r.profile.ClientDaemonSet
+	c.Client = ds.Name == r.names.ClientDaemonSet
 	s := ds.Status
 	c.Total = int(s.DesiredNumberScheduled)
 	// Misscheduled pods run, but the DaemonSet controller does not count them as ready.
@@ -137,7 +137,7 @@ func (r *Reader) templateComponent(kind catalog.ComponentKind, meta *metav1.Obje
 	for _, c := range template.Spec.Containers {
 		resources[c.Name] = c.Resources
 	}
-	applied := meta.Annotations[r.profile.TolerationsAnnotation]
+	applied := meta.Annotations[r.names.TolerationsAnnotation]
 	return catalog.Component{
 		Kind: kind, Name: meta.Name, UID: string(meta.UID), Version: meta.ResourceVersion,
 		OptOut:      template.Annotations[rwx.OptOutAnnotation] == "true",

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
 	"github.com/fairlead-io/fairlead/internal/rwx"
@@ -167,7 +166,7 @@ func TestTraitsOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := managerPod(test.engine, test.pod)
-			slim, err := caches.SlimPods(builtin.Profiles())(pod.DeepCopy())
+			slim, err := caches.SlimPods(&objects.Longhorn)(pod.DeepCopy())
 			must.Do(t, err)
 			for how, pod := range map[string]client.Object{"whole": pod, "slim": slim.(client.Object)} {
 				stored := []client.Object{pod}

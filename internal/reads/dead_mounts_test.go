@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
@@ -15,7 +16,7 @@ import (
 
 // Deleting a pod as told must not have its healthy successor reported, also while Fairlead is down.
 func TestDeadMountsOfReplacedPodsAreLeftOut(t *testing.T) {
-	object := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: objects.Longhorn.Namespace, Name: objects.Longhorn.Name}}
+	object := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Namespace: objects.Longhorn.Namespace, Name: longhorn.Name}}
 	for _, pod := range []string{"there", "replaced", "gone"} {
 		object.Status.DeadMounts = append(object.Status.DeadMounts, v1alpha1.DeadMount{Pod: "default/" + pod, UID: "old", Node: "node-1", Volumes: []string{"v"}})
 	}

@@ -40,7 +40,7 @@ type FactsOptions struct {
 // Facts gathers all facts of a plan, each list once. A cluster without a network record counts as
 // on the cluster network.
 func (r *Reader) Facts(ctx context.Context, o FactsOptions) (planner.Facts, error) {
-	f := planner.Facts{Profile: r.profile, Now: o.Now}
+	f := planner.Facts{Names: r.names, Now: o.Now}
 	if err := r.addSettings(ctx, &f); err != nil {
 		return f, err
 	}
@@ -84,7 +84,7 @@ func (r *Reader) addSettings(ctx context.Context, f *planner.Facts) error {
 		f.Reported[catalog.Name(ours[i].Name)] = Reported(&ours[i])
 	}
 	f.OwnValues, f.SystemValues = describe.Values(ours, theirs)
-	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, r.profile.Name)
+	f.Values = catalog.Resolve(f.OwnValues, f.SystemValues)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, c
 	if err != nil {
 		return rollout.Rollout{}, nil, err
 	}
-	values := catalog.Resolve(own, system, r.profile.Name)
+	values := catalog.Resolve(own, system)
 	f, _, err := r.rollout(ctx, podClasses{}, values, now)
 	return f, values, err
 }
@@ -107,8 +107,8 @@ func (r *Reader) Rollout(ctx context.Context, now time.Time) (rollout.Rollout, c
 // rollout reads the record before the pods, as it is the precondition of steps. It reads volumes after the pods: a volume that
 // is attached meanwhile counts as attached.
 func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog.Values, now time.Time) (f rollout.Rollout, pods storagePods, err error) {
-	f.Now, f.MountsFromHost = now, r.profile.MountsFromHost
-	f.Desired, f.Invalid = catalog.SharedVolumeNetwork(values, r.profile)
+	f.Now, f.MountsFromHost = now, r.names.MountsFromHost
+	f.Desired, f.Invalid = catalog.SharedVolumeNetwork(values, r.names)
 	if f.Record, err = r.Record(ctx); IgnoreNoRecord(err) != nil {
 		return f, pods, err
 	}
@@ -129,7 +129,7 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 // DataPaths gathers the facts of the data paths of all shared volumes. A value in effect that is not well
 // formed counts as the recorded network.
 func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.Time) (datapath.Facts, error) {
-	f := datapath.Facts{Profile: r.profile, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
+	f := datapath.Facts{Names: r.names, ClusterDomain: clusterDomain, Published: map[string][]netip.Addr{}, Endpoints: map[string]string{}, Failed: map[string]bool{}}
 	var err error
 	if f.Rollout, _, err = r.Rollout(ctx, now); err != nil {
 		return f, err
@@ -147,7 +147,7 @@ func (r *Reader) DataPaths(ctx context.Context, clusterDomain string, now time.T
 	if err != nil {
 		return f, err
 	}
-	f.Place = rollout.MountPlace(system, r.profile)
+	f.Place = rollout.MountPlace(system, r.names)
 	if f.Dead, err = r.deadMounts(ctx); err != nil {
 		return f, err
 	}
@@ -191,7 +191,7 @@ func (r *Reader) addPublished(ctx context.Context, published map[string][]netip.
 				}
 			}
 		}
-	}, client.InNamespace(r.profile.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager})
+	}, client.InNamespace(r.names.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager})
 	if err != nil {
 		return fmt.Errorf("listing EndpointSlices: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
 	"github.com/fairlead-io/fairlead/internal/rwx"
@@ -111,7 +110,7 @@ func TestSlimPodsKeepFieldsOfClients(t *testing.T) {
 		Sandbox:  rwx.Sandbox{Identity: identity(pod, reportedBy(pod)), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
 		Recorded: rwx.NetworkNamespace{Identity: "0123", Since: at(5).Time},
 	}}
-	slim, err := caches.SlimPods(builtin.Profiles())(pod.DeepCopy())
+	slim, err := caches.SlimPods(&objects.Longhorn)(pod.DeepCopy())
 	must.Do(t, err)
 	for name, pod := range map[string]*corev1.Pod{"whole": pod, "slim": slim.(*corev1.Pod)} {
 		got, err := readerOver(t, pod).ClientsOn(t.Context(), "node-1")

@@ -47,7 +47,7 @@ func hugepagesOf(node *corev1.Node) *resource.Quantity {
 func (r *Reader) nodeOf(node *corev1.Node, theirs *longhorn.Node) catalog.Node {
 	n := catalog.Node{
 		AllocatableMilliCPU: node.Status.Allocatable.Cpu().MilliValue(), AllocatableHugepagesMiB: hugepagesOf(node).Value() >> 20,
-		DisabledV2: node.Labels[r.profile.DisableV2Label] == "true",
+		DisabledV2: node.Labels[r.names.DisableV2Label] == "true",
 		Ready:      nodeReady(node),
 		Cordoned:   node.Spec.Unschedulable,
 		Labels:     node.Labels,

@@ -23,8 +23,8 @@ const templateGenerationLabel = "pod-template-generation"
 // Clients gathers the pods that the clients' DaemonSet owns.
 func (r *Reader) Clients(ctx context.Context, options ...client.ListOption) ([]rwx.Client, error) {
 	var clients []rwx.Client
-	err := r.eachPod(ctx, r.profile.ClientLabels, func(pod *corev1.Pod) {
-		if r.profile.OwnsClient(controllerOf(pod)) {
+	err := r.eachPod(ctx, r.names.ClientLabels, func(pod *corev1.Pod) {
+		if r.names.OwnsClient(controllerOf(pod)) {
 			clients = append(clients, r.clientOf(pod))
 		}
 	}, options...)
@@ -58,11 +58,11 @@ func (r *Reader) clientOf(pod *corev1.Pod) rwx.Client {
 
 // ServersOf gathers the pods that serve one volume.
 func (r *Reader) ServersOf(ctx context.Context, volume string) ([]rwx.Server, error) {
-	labels := map[string]string{r.profile.VolumeLabel: volume}
-	maps.Copy(labels, r.profile.ServerLabels)
+	labels := map[string]string{r.names.VolumeLabel: volume}
+	maps.Copy(labels, r.names.ServerLabels)
 	var servers []rwx.Server
 	err := r.eachPod(ctx, labels, func(pod *corev1.Pod) {
-		if r.profile.OwnsServer(controllerOf(pod), volume) {
+		if r.names.OwnsServer(controllerOf(pod), volume) {
 			servers = append(servers, r.serverOf(pod))
 		}
 	})
@@ -86,7 +86,7 @@ func (r *Reader) RunningServer(ctx context.Context, volume string) (*rwx.Server,
 func (r *Reader) serverOf(pod *corev1.Pod) rwx.Server {
 	server := rwx.Server{
 		Pod: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Volume: pod.Labels[r.profile.VolumeLabel],
+		Volume: pod.Labels[r.names.VolumeLabel],
 		// The per-volume network comes first: the storage system may have added the default network by itself.
 		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
 		Reported: reportedBy(pod), Fixed: multus.FixedAddresses(pod.Annotations[multus.NetworksAnnotation]),
@@ -137,7 +137,7 @@ func (r *Reader) managedNetworks(pod *corev1.Pod) []multus.Attachment {
 	if pod.Spec.HostNetwork {
 		return nil
 	}
-	networks, err := multus.ManagedAttachments(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, r.profile.Interfaces())
+	networks, err := multus.ManagedAttachments(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, r.names.Interfaces())
 	if err != nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take fun
 			take(pod)
 		}
 	}
-	if err := lists.ForEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.profile.Namespace), client.MatchingLabels(labels))...); err != nil {
+	if err := lists.ForEach(ctx, r.objects, &corev1.PodList{}, running, append(options, client.InNamespace(r.names.Namespace), client.MatchingLabels(labels))...); err != nil {
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	return nil

@@ -37,7 +37,7 @@ import (
 
 // Reader gathers facts on one profile.
 type Reader struct {
-	profile longhorn.Names
+	names   longhorn.Names
 	objects client.Reader
 	// provisioned may be a cache even if objects is live: the fields that gates read of a
 	// PersistentVolume (driver, handle, access modes) never change, and no gate depends
@@ -47,8 +47,8 @@ type Reader struct {
 
 // NewReader returns a reader over a cache or, for decisions that deny or
 // disrupt, over the API server.
-func NewReader(profile longhorn.Names, objects, provisioned client.Reader) *Reader {
-	return &Reader{profile, objects, provisioned}
+func NewReader(names longhorn.Names, objects, provisioned client.Reader) *Reader {
+	return &Reader{names, objects, provisioned}
 }
 
 // Values reads the values of Fairlead's own settings and of the storage system's
@@ -69,7 +69,7 @@ func (r *Reader) SettingStates(ctx context.Context) ([]describe.State, []catalog
 	if err != nil {
 		return nil, nil, err
 	}
-	states, unknown := describe.States(r.profile.Name, ours, theirs)
+	states, unknown := describe.States(ours, theirs)
 	return states, unknown, nil
 }
 
@@ -118,7 +118,7 @@ func NetworkConfig(definition *unstructured.Unstructured) string {
 // Version returns the version that the storage system reports; "" if none.
 func (r *Reader) Version(ctx context.Context) (string, error) {
 	var s longhorn.Setting
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: string(catalog.SystemVersion)}, &s)
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: string(catalog.SystemVersion)}, &s)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return "", nil
 	}
@@ -132,7 +132,7 @@ func (r *Reader) Version(ctx context.Context) (string, error) {
 // ConfigMap, or the right to read it, there are none: they are for warnings only.
 func (r *Reader) DefaultSettings(ctx context.Context) map[string]string {
 	var given corev1.ConfigMap
-	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: r.profile.DefaultSettings}, &given); err != nil {
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: r.names.DefaultSettings}, &given); err != nil {
 		return nil
 	}
 	return longhorn.ParseDefaultSettings(given.Data[longhorn.DefaultSettingsKey])

@@ -20,8 +20,8 @@ import (
 )
 
 // RolloutKey is the namespace and name of a profile's record.
-func RolloutKey(p longhorn.Names) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
+func RolloutKey(names longhorn.Names) client.ObjectKey {
+	return client.ObjectKey{Namespace: names.Namespace, Name: longhorn.Name}
 }
 
 // ErrNotRecorded is returned until the controller has recorded the network of the cluster.
@@ -54,7 +54,7 @@ func (r *Reader) Record(ctx context.Context) (rollout.Record, error) {
 // RolloutObject reads the object of the record, to change it.
 func (r *Reader) RolloutObject(ctx context.Context) (*v1alpha1.NetworkRollout, error) {
 	var object v1alpha1.NetworkRollout
-	if err := r.objects.Get(ctx, RolloutKey(r.profile), &object); err != nil {
+	if err := r.objects.Get(ctx, RolloutKey(r.names), &object); err != nil {
 		return nil, fmt.Errorf("reading the network record: %w", err)
 	}
 	return &object, nil

@@ -30,10 +30,10 @@ func (r *Reader) Request(ctx context.Context, volume string) (rwx.Request, error
 	if err != nil {
 		return rwx.Request{}, err
 	}
-	if provisioner != r.profile.Driver {
+	if provisioner != r.names.Driver {
 		class = rwx.RequestSource{}
 	}
-	request := rwx.Resolve(r.profile.VolumeNetworks, claim, SourceOf(rwx.VolumeKind, pv), class)
+	request := rwx.Resolve(r.names.VolumeNetworks, claim, SourceOf(rwx.VolumeKind, pv), class)
 	if request.Identity.IsZero() {
 		return request, nil
 	}
@@ -46,7 +46,7 @@ func (r *Reader) Request(ctx context.Context, volume string) (rwx.Request, error
 // both the same name; a manually created PersistentVolume may have any name.
 func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1.PersistentVolume, error) {
 	ours := func(pv *corev1.PersistentVolume) bool {
-		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver && pv.Spec.CSI.VolumeHandle == volume
+		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.names.Driver && pv.Spec.CSI.VolumeHandle == volume
 	}
 	pv, err := r.PersistentVolume(ctx, volume)
 	if err != nil || pv != nil && ours(pv) {

@@ -42,7 +42,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		return all, err
 	}
 	for name, source := range classes {
-		if request := rwx.Resolve(r.profile.VolumeNetworks, rwx.RequestSource{}, rwx.RequestSource{}, source); !request.Network.IsZero() {
+		if request := rwx.Resolve(r.names.VolumeNetworks, rwx.RequestSource{}, rwx.RequestSource{}, source); !request.Network.IsZero() {
 			all.Classes[name] = request.Network
 		}
 	}
@@ -53,7 +53,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 	err = lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		claim := claims.of(pv)
 		delete(claims, claim.Namespace+"/"+claim.Name)
-		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.profile.Driver || !slimVolume(pv).shared {
+		if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != r.names.Driver || !slimVolume(pv).shared {
 			return
 		}
 		// Several PersistentVolumes may have the same volume handle: the first with a request counts.
@@ -62,7 +62,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 			return
 		}
 		all.ClassOf[handle] = pv.Spec.StorageClassName
-		if request := rwx.Resolve(r.profile.VolumeNetworks, claim, SourceOf(rwx.VolumeKind, pv), classes[pv.Spec.StorageClassName]); request != (rwx.Request{}) {
+		if request := rwx.Resolve(r.names.VolumeNetworks, claim, SourceOf(rwx.VolumeKind, pv), classes[pv.Spec.StorageClassName]); request != (rwx.Request{}) {
 			all.ByVolume[handle] = request
 		}
 	})
@@ -70,7 +70,7 @@ func (r *Reader) Requests(ctx context.Context) (Requests, error) {
 		return all, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	for key, claim := range claims {
-		all.Unbound[key] = rwx.Resolve(r.profile.VolumeNetworks, claim, rwx.RequestSource{}, rwx.RequestSource{})
+		all.Unbound[key] = rwx.Resolve(r.names.VolumeNetworks, claim, rwx.RequestSource{}, rwx.RequestSource{})
 	}
 	return all, r.contest(ctx, &all)
 }
@@ -94,7 +94,7 @@ func (r *Reader) addRequests(ctx context.Context, facts *rollout.Rollout) error 
 func (r *Reader) classes(ctx context.Context) (map[string]rwx.RequestSource, error) {
 	byName := map[string]rwx.RequestSource{}
 	err := lists.ForEach(ctx, r.provisioned, &storagev1.StorageClassList{}, func(class *storagev1.StorageClass) {
-		if class.Provisioner == r.profile.Driver {
+		if class.Provisioner == r.names.Driver {
 			byName[class.Name] = SourceOf(rwx.ClassKind, class)
 		}
 	})

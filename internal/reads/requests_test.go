@@ -101,8 +101,8 @@ func TestRequests(t *testing.T) {
 // Users who may annotate a claim cannot move CSI plugin pods onto a network that no administrator listed.
 func TestUnlistedNetworksAreNotRequested(t *testing.T) {
 	c := indexed(t, requesting()...).Build()
-	profile := longhorn.DefaultNames()
-	r := NewReader(profile, c, c)
+	names := longhorn.DefaultNames()
+	r := NewReader(names, c, c)
 	got, err := r.Requests(t.Context())
 	must.Do(t, err)
 	must.Equal(t, len(got.Classes), 0)

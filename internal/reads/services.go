@@ -18,7 +18,7 @@ func (r *Reader) Services(ctx context.Context) ([]rwx.Service, error) {
 	var services []rwx.Service
 	err := lists.ForEach(ctx, r.objects, &corev1.ServiceList{}, func(s *corev1.Service) {
 		services = append(services, r.ServiceOf(s))
-	}, client.InNamespace(r.profile.Namespace), client.HasLabels{r.profile.VolumeLabel})
+	}, client.InNamespace(r.names.Namespace), client.HasLabels{r.names.VolumeLabel})
 	if err != nil {
 		return nil, fmt.Errorf("listing Services: %w", err)
 	}
@@ -41,7 +41,7 @@ func (r *Reader) Service(ctx context.Context, volume string) (*rwx.Service, erro
 // ServiceObject reads a Service, for replacing it.
 func (r *Reader) ServiceObject(ctx context.Context, name string) (*corev1.Service, error) {
 	var object corev1.Service
-	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: name}, &object); err != nil {
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: name}, &object); err != nil {
 		return nil, fmt.Errorf("reading Service %s: %w", name, err)
 	}
 	return &object, nil
@@ -54,7 +54,7 @@ func (r *Reader) ServiceOf(s *corev1.Service) rwx.Service {
 		recorded = multus.Attachment{} // counts as not recorded
 	}
 	return rwx.Service{
-		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.profile.VolumeLabel],
+		Namespace: s.Namespace, Name: s.Name, Volume: s.Labels[r.names.VolumeLabel],
 		UID: string(s.UID), ResourceVersion: s.ResourceVersion, Created: s.CreationTimestamp.Time,
 		ClusterIP: s.Spec.ClusterIP, Recorded: recorded, Identity: identityOf(s),
 		OptOut:  s.Annotations[rwx.OptOutAnnotation] == "true",

@@ -63,7 +63,7 @@ func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
 // storagePods reads DaemonSets and pods page by page: there may be as many pods as volumes.
 func (r *Reader) storagePods(ctx context.Context, classes podClasses) (storagePods, error) {
 	pods := storagePods{classes: classes, daemonPods: map[types.UID][]daemonPod{}}
-	here := client.InNamespace(r.profile.Namespace)
+	here := client.InNamespace(r.names.Namespace)
 	var daemonSets appsv1.DaemonSetList
 	if err := r.objects.List(ctx, &daemonSets, here, client.UnsafeDisableDeepCopy); err != nil {
 		return pods, fmt.Errorf("listing DaemonSets: %w", err)
@@ -88,14 +88,14 @@ func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
 		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready(pod), pod.DeletionTimestamp != nil})
 	}
 	switch {
-	case is(r.profile.ClientLabels) && r.profile.OwnsClient(owner):
+	case is(r.names.ClientLabels) && r.names.OwnsClient(owner):
 		pods.clients = append(pods.clients, r.clientOf(pod))
-	case is(r.profile.ServerLabels) && r.profile.OwnsServer(owner, pod.Labels[r.profile.VolumeLabel]):
+	case is(r.names.ServerLabels) && r.names.OwnsServer(owner, pod.Labels[r.names.VolumeLabel]):
 		pods.servers = append(pods.servers, r.serverOf(pod))
 		pods.shareManagers = append(pods.shareManagers, r.shareManager(pod, pods.classes))
-	case is(r.profile.InstanceManagerLabels):
+	case is(r.names.InstanceManagerLabels):
 		pods.instanceManagers = append(pods.instanceManagers, *pod)
-	case is(r.profile.BackingImageManagerLabels):
+	case is(r.names.BackingImageManagerLabels):
 		pods.backingImageManagers = append(pods.backingImageManagers, *pod)
 	}
 }
@@ -104,7 +104,7 @@ func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
 func (r *Reader) shareManager(pod *corev1.Pod, classes podClasses) catalog.Component {
 	c := r.podComponent(catalog.ShareManager, pod, classes)
 	delete(c.Built, catalog.NodeSelector) // a StorageClass may add to it (shareManagerNodeSelector)
-	c.Uses = []string{pod.Labels[r.profile.VolumeLabel]}
+	c.Uses = []string{pod.Labels[r.names.VolumeLabel]}
 	return c
 }
 
@@ -148,14 +148,14 @@ func markLost(clients []rwx.Client, nodes catalog.Nodes) {
 
 // daemonSetFacts are the facts on the clients' DaemonSet, which may not exist.
 func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet, pods map[types.UID][]daemonPod) rollout.DaemonSet {
-	facts := rollout.DaemonSet{Name: r.profile.ClientDaemonSet}
+	facts := rollout.DaemonSet{Name: r.names.ClientDaemonSet}
 	i := slices.IndexFunc(all, func(ds appsv1.DaemonSet) bool { return ds.Name == facts.Name })
 	if i < 0 {
 		return facts
 	}
 	ds := &all[i]
 	template := ds.Spec.Template
-	networks, err := multus.ManagedAttachments(template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.profile.Interfaces())
+	networks, err := multus.ManagedAttachments(template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.names.Interfaces())
 	facts.Found, facts.Networks, facts.Unreadable = true, networks, err != nil
 	if len(networks) > 0 {
 		facts.Network = networks[0]

@@ -32,7 +32,7 @@ func (r *Reader) Volumes(ctx context.Context) ([]rwx.Volume, error) {
 			byPV[pv] = len(volumes)
 		}
 		volumes = append(volumes, volumeOf(v))
-	}, client.InNamespace(r.profile.Namespace))
+	}, client.InNamespace(r.names.Namespace))
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing volumes: %w", err)
 	}
@@ -139,7 +139,7 @@ func (a attachment) with(since time.Time, nodes ...string) attachment {
 func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error) {
 	attached := map[string]attachment{}
 	err := lists.ForEach(ctx, r.objects, &storagev1.VolumeAttachmentList{}, func(va *storagev1.VolumeAttachment) {
-		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.profile.Driver && pv != nil {
+		if pv := va.Spec.Source.PersistentVolumeName; va.Spec.Attacher == r.names.Driver && pv != nil {
 			attached[*pv] = attached[*pv].with(va.CreationTimestamp.Time, va.Spec.NodeName)
 		}
 	})
@@ -189,7 +189,7 @@ const oneByOne = 100
 func (r *Reader) persistentVolumes(ctx context.Context, names []string) (map[string]persistentVolume, error) {
 	found := make(map[string]persistentVolume, len(names))
 	take := func(pv *corev1.PersistentVolume) {
-		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.profile.Driver {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.names.Driver {
 			found[pv.Name] = slimVolume(pv)
 		}
 	}

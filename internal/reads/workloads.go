@@ -132,7 +132,7 @@ func (r *Reader) mount(ctx context.Context, namespace, claim string, applied mul
 	}
 	pv := slimVolume(&volumes[0])
 	m := rwx.Mount{Volume: pv.handle, Driver: volumes[0].Spec.CSI.Driver, Shared: pv.shared, Migratable: pv.migratable}
-	if m.Driver != r.profile.Driver {
+	if m.Driver != r.names.Driver {
 		return m, nil
 	}
 	if err := r.storageSide(ctx, &m); err != nil {
@@ -152,7 +152,7 @@ func (r *Reader) mount(ctx context.Context, namespace, claim string, applied mul
 // correct if the PersistentVolume was created manually.
 func (r *Reader) storageSide(ctx context.Context, m *rwx.Mount) error {
 	var v longhorn.Volume
-	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.profile.Namespace, Name: m.Volume}, &v)
+	err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: m.Volume}, &v)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}

@@ -1,12 +1,10 @@
 package rwx
 
 import (
-	"github.com/fairlead-io/fairlead/internal/multus"
-)
-
-import (
 	"fmt"
 	"slices"
+
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Annotations that ask for a network for one volume, on its PersistentVolumeClaim,
@@ -58,7 +56,7 @@ const (
 )
 
 // NotPermitted says why a network is not in Profile.VolumeNetworks, and what to do.
-const NotPermitted = "no volume may use the network: an administrator lists it in networks.perVolume of Fairlead's configuration"
+const NotPermitted = "no volume may use the network: an administrator lists it in longhorn.networks.perVolume of Fairlead's configuration"
 
 // Resolve returns the request for a volume of its claim, its PersistentVolume and its StorageClass,
 // in this order: the first that names a network wins. permitted are the networks that volumes may use:

@@ -1,7 +1,6 @@
 package settingsapi
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,9 +15,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads"
 )
 
-// caller is the user of a request, on one profile.
+// caller is the user of a request.
 type caller struct {
-	profile longhorn.Names
+	names longhorn.Names
 	// client has the caller's token.
 	client client.Client
 	// warnings of the API server and of the webhooks.
@@ -32,10 +31,7 @@ func (a *api) caller(w http.ResponseWriter, r *http.Request) (c caller, ok bool)
 		refuseToken(w, `Bearer realm="fairlead"`, howToAuthenticate)
 		return c, false
 	}
-	if c.profile, ok = a.profile(w, r); !ok {
-		return c, false
-	}
-	c.warnings = &collector{}
+	c.names, c.warnings = a.Names, &collector{}
 	own := rest.CopyConfig(a.Cluster)
 	own.BearerToken, own.WarningHandler = token, c.warnings
 	var err error
@@ -49,8 +45,8 @@ func (a *api) caller(w http.ResponseWriter, r *http.Request) (c caller, ok bool)
 	return c, err == nil
 }
 
-// reader reads the profile as the caller.
-func (c caller) reader() *reads.Reader { return reads.NewReader(c.profile, c.client, c.client) }
+// reader reads as the caller.
+func (c caller) reader() *reads.Reader { return reads.NewReader(c.names, c.client, c.client) }
 
 // anonymous has the API server's address and its CA, and no credentials. The clients of all callers share connections.
 func anonymous(c *rest.Config) *rest.Config {
@@ -83,24 +79,6 @@ const howToAuthenticate = "send a token of the cluster as Authorization: Bearer 
 func refuseToken(w http.ResponseWriter, challenge, message string) {
 	w.Header().Set("WWW-Authenticate", challenge)
 	refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, message)
-}
-
-// profile returns the profile that the query names, else the first.
-func (a *api) profile(w http.ResponseWriter, r *http.Request) (longhorn.Names, bool) {
-	query := r.URL.Query()
-	if !query.Has("profile") {
-		return a.Profiles[0], true
-	}
-	var names []string
-	for _, p := range a.Profiles {
-		if p.Name == query.Get("profile") {
-			return p, true
-		}
-		names = append(names, p.Name)
-	}
-	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
-		fmt.Sprintf("there is no profile %q: there is %s", query.Get("profile"), strings.Join(names, ", ")))
-	return longhorn.Names{}, false
 }
 
 // collector keeps warnings, each once.

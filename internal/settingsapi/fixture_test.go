@@ -135,7 +135,7 @@ func newFixture(t *testing.T, stored ...client.Object) *fixture {
 	mapper.Add(longhorn.GroupVersion.WithKind("Setting"), meta.RESTScopeNamespace)
 	f := &fixture{apiServer: server, log: &strings.Builder{}}
 	f.handler = NewRouter(Options{
-		Profiles: []longhorn.Names{objects.Longhorn}, Mapper: mapper, Scheme: scheme,
+		Names: objects.Longhorn, Mapper: mapper, Scheme: scheme,
 		Cluster: &rest.Config{Host: listening.URL, BearerToken: ownToken},
 		Log:     slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

@@ -25,8 +25,7 @@ import (
 
 // Options of the API.
 type Options struct {
-	// Profiles has at least one profile. The first is the default of requests.
-	Profiles []longhorn.Names
+	Names longhorn.Names
 	// Cluster has the address and the CA of the API server. Its credentials are not used.
 	Cluster *rest.Config
 	Mapper  meta.RESTMapper

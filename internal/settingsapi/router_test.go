@@ -30,7 +30,6 @@ func TestStatusCodes(t *testing.T) {
 	}{
 		{name: "list", method: "GET", path: "/v1/settings", code: 200},
 		{name: "list with a slash", method: "GET", path: "/v1/settings/", code: 200},
-		{name: "list of a profile", method: "GET", path: "/v1/settings?profile=longhorn", code: 200},
 		{name: "get", method: "GET", path: one, code: 200},
 		{name: "head", method: "HEAD", path: one, code: 200},
 		{name: "put", method: "PUT", path: one, body: set, code: 200},
@@ -52,7 +51,6 @@ func TestStatusCodes(t *testing.T) {
 
 		{name: "unknown setting", method: "GET", path: "/v1/settings/priority-class-of-nobody", code: 404, reason: "NotFound", says: "GET /v1/settings lists"},
 		{name: "unknown setting changed", method: "PUT", path: "/v1/settings/nobody", body: set, code: 404, reason: "NotFound"},
-		{name: "unknown profile", method: "GET", path: one + "?profile=ceph", code: 404, reason: "NotFound", says: "there is longhorn"},
 		{name: "elsewhere", method: "GET", path: "/v2/settings", code: 404, reason: "NotFound"},
 		{name: "below", method: "GET", path: one + "/status", code: 404, reason: "NotFound"},
 
@@ -101,7 +99,7 @@ func TestEverySettingIsListed(t *testing.T) {
 	must.Do(t, json.Unmarshal(f.do("GET", "/v1/settings", "").Body.Bytes(), &list))
 	must.True(t, len(list.Data) == len(catalog.All()) && slices.Equal(list.Unknown, []string{later}), "got %d settings, unknown %q", len(list.Data), list.Unknown)
 	got := list.Data[0]
-	must.Check(t, got.Name == settingName && got.Value == value && got.Source == "longhorn" && !got.Applied && got.Profile == "longhorn" && got.Namespace == "longhorn-system",
+	must.Check(t, got.Name == settingName && got.Value == value && got.Source == "longhorn" && !got.Applied && got.Namespace == "longhorn-system",
 		"got %+v", got)
 }
 

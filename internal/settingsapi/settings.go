@@ -32,14 +32,14 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 		a.refuseReading(w, err)
 		return
 	}
-	answer(w, http.StatusOK, describe.List(states, unknown, c.profile))
+	answer(w, http.StatusOK, describe.List(states, unknown, c.names))
 }
 
 // get answers GET /v1/settings/{name}.
 func (a *api) get(w http.ResponseWriter, r *http.Request) {
 	if c, s, ok := a.named(w, r); ok {
 		w.Header().Set("ETag", etag(s))
-		answer(w, http.StatusOK, describe.Setting(s, c.profile))
+		answer(w, http.StatusOK, describe.Setting(s, c.names))
 	}
 }
 
@@ -71,7 +71,7 @@ func (a *api) put(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.Log.Info("a setting was changed", "setting", s.Name)
 		if s, ok = a.state(w, r.Context(), c, string(s.Name)); ok {
-			shown := describe.Setting(s, c.profile)
+			shown := describe.Setting(s, c.names)
 			shown.Warnings = c.warnings.texts
 			w.Header().Set("ETag", etag(s))
 			answer(w, http.StatusOK, shown)
@@ -118,7 +118,7 @@ func (a *api) refuseReading(w http.ResponseWriter, err error) {
 func (c caller) change(ctx context.Context, s describe.State, value string, conditional bool) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Setting"))
-	object.SetNamespace(c.profile.Namespace)
+	object.SetNamespace(c.names.Namespace)
 	object.SetName(string(s.Name))
 	revision := ""
 	switch {

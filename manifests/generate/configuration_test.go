@@ -31,7 +31,7 @@ func TestDefaultsOnThePageAreThoseOfTheCode(t *testing.T) {
 	c, err := config.Parse([]byte(`
 apiVersion: config.fairlead.io/v1alpha1
 kind: Configuration
-profiles: [{name: longhorn}]
+longhorn: {}
 fencing: {profiles: [{name: rook-ceph}]}
 ondat: {}
 `))

@@ -27,7 +27,7 @@ type Query struct{ Expr, Legend string }
 func Rows() []Row {
 	return []Row{
 		{"At a glance", []Panel{
-			now("Settings not applied", "Values in effect that are not rolled out everywhere. fairlead status says what each waits for.", `sum(max by (profile, setting) (fairlead_setting_pending))`),
+			now("Settings not applied", "Values in effect that are not rolled out everywhere. fairlead status says what each waits for.", `sum(max by (setting) (fairlead_setting_pending))`),
 			now("Dead mounts", "Workload pods with a dead mount that are not restarted.", `sum(fairlead_dead_mounts)`),
 			now("Lost nodes not fenced", "Their volumes are held.", `sum(fairlead_unfenced_nodes)`),
 			now("NFS servers not healthy", "Of all NFSServices.", "sum("+servers+" - ("+healthyServers+" or 0 * "+servers+"))"),
@@ -35,13 +35,13 @@ func Rows() []Row {
 			{Title: "Processes", Help: "Webhooks and controllers that Prometheus reaches.", Now: true, ZeroIsBad: true, Queries: []Query{{`sum(up{` + own + `}) or vector(0)`, ""}}},
 		}},
 		{"Settings", []Panel{
-			{Title: "Waiting since", Help: "How long a value in effect has not been applied.", Unit: "s", Queries: []Query{{`max by (profile, setting) (time() - (fairlead_setting_pending_since_timestamp_seconds > 0))`, "{{setting}}"}}},
-			{Title: "Blockers", Help: "Number of objects that a setting waits for.", Queries: []Query{{`max by (profile, setting) (fairlead_setting_blockers) > 0`, "{{setting}}"}}},
+			{Title: "Waiting since", Help: "How long a value in effect has not been applied.", Unit: "s", Queries: []Query{{`max by (setting) (time() - (fairlead_setting_pending_since_timestamp_seconds > 0))`, "{{setting}}"}}},
+			{Title: "Blockers", Help: "Number of objects that a setting waits for.", Queries: []Query{{`max by (setting) (fairlead_setting_blockers) > 0`, "{{setting}}"}}},
 			{Title: "Restarts of components", Help: "By setting and kind of component; one restart for several settings counts for each.", Queries: []Query{{`sum by (setting, kind) (increase(fairlead_component_restarts_total[$__rate_interval])) > 0`, "{{setting}}: {{kind}}"}}},
 		}},
 		{"Network for RWX volumes", []Panel{
-			{Title: "Phase", Help: "Of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.", Queries: []Query{{`max by (profile, phase) (fairlead_rollout_phase) > 0`, "{{phase}}"}}},
-			{Title: "RWX volumes", Help: "ToMove: the volume moves to its network once it is detached.", Queries: []Query{{`max by (profile, state) (fairlead_rwx_volumes)`, "{{state}}"}}},
+			{Title: "Phase", Help: "Of the roll-out: Applied, Waiting, RollingClients, SwitchingServers or Invalid.", Queries: []Query{{`max by (phase) (fairlead_rollout_phase) > 0`, "{{phase}}"}}},
+			{Title: "RWX volumes", Help: "ToMove: the volume moves to its network once it is detached.", Queries: []Query{{`max by (state) (fairlead_rwx_volumes)`, "{{state}}"}}},
 			{Title: "Certificate", Help: "Time until the webhook's certificate expires.", Unit: "s", Queries: []Query{{`min(fairlead_webhook_certificate_expiry_timestamp_seconds > 0) - time()`, "left"}}},
 			{Title: "Versions", Help: "Processes by version.", Queries: []Query{{`count by (version) (fairlead_build_info)`, "{{version}}"}}},
 		}},

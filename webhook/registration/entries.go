@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ const (
 
 // Entry is one entry of a webhook configuration: for what, and when, the API server asks a rule.
 type Entry struct {
-	// Path of the rule: /mutate/<entry>, /validate/<entry>, or with a profile /mutate/<profile>/<entry>.
+	// Path of the rule: /mutate/<entry>, /validate/<entry>, or in Longhorn's namespace /mutate/longhorn/<entry>.
 	Path  string
 	Rules []admissionregistrationv1.RuleWithOperations
 	// FailClosed: without an answer the API server refuses the request.
@@ -43,7 +44,7 @@ type Entry struct {
 	Once bool
 }
 
-// Name of the webhook in its configuration: <entry>.fairlead.io or <entry>.<profile>.fairlead.io.
+// Name of the webhook in its configuration: <entry>.fairlead.io or <entry>.longhorn.fairlead.io.
 func (e Entry) Name() string {
 	parts := strings.Split(e.Path, "/")[2:]
 	slices.Reverse(parts)
@@ -164,7 +165,7 @@ func notInNamespaces(names ...string) *metav1.LabelSelector {
 	}}
 }
 
-// Entries of a profile: the last names of their paths.
+// Entries in Longhorn's namespace: the last names of their paths.
 const (
 	EntryClientPods               = "client-pods"
 	EntryServerPods               = "server-pods"
@@ -176,13 +177,13 @@ const (
 	EntryInstanceManagerDeletions = "instance-manager-deletions"
 )
 
-// MutatePath is the path of a mutating entry of a profile.
-func MutatePath(profile, entry string) string { return "/mutate/" + profile + "/" + entry }
+// MutatePath is the path of a mutating entry in Longhorn's namespace.
+func MutatePath(entry string) string { return "/mutate/" + longhorn.Name + "/" + entry }
 
-// ValidatePath is the path of a validating entry of a profile.
-func ValidatePath(profile, entry string) string { return "/validate/" + profile + "/" + entry }
+// ValidatePath is the path of a validating entry in Longhorn's namespace.
+func ValidatePath(entry string) string { return "/validate/" + longhorn.Name + "/" + entry }
 
-// Paths of entries without a profile: several profiles may use a network, and a claim does not name its profile.
+// Paths of entries in all namespaces.
 const (
 	NetworksPath       = "/validate/networks"
 	VolumeNetworksPath = "/validate/volume-networks"

@@ -17,15 +17,9 @@ import (
 	"github.com/fairlead-io/fairlead/validators"
 )
 
-// Entries of the profiles, and of networks, volumes and settings of all profiles.
-func Entries(profiles []longhorn.Names) []Entry {
-	var all []Entry
-	outside := []string{Namespace, metav1.NamespaceSystem}
-	for _, p := range profiles {
-		all = append(all, entriesOf(p)...)
-		outside = append(outside, p.Namespace)
-	}
-	return append(all, Entry{
+// Entries are what the API server asks for Longhorn: those in its namespace, and those of networks, volumes and stray settings.
+func Entries(n longhorn.Names) []Entry {
+	return append(entriesIn(n), Entry{
 		Path: NetworksPath, Namespaces: notInNamespaces(Namespace),
 		Rules: rules(on("k8s.cni.cncf.io", "v1", "network-attachment-definitions", admissionregistrationv1.Update, admissionregistrationv1.Delete)),
 		Conditions: conditions(
@@ -43,7 +37,7 @@ func Entries(profiles []longhorn.Names) []Entry {
 		Conditions: conditions(condition("annotation-of-fairlead-changed", annotationChanged)),
 	}, Entry{
 		// A stray setting is useless, and does no harm.
-		Path: StraySettingsPath, Namespaces: notInNamespaces(outside...),
+		Path: StraySettingsPath, Namespaces: notInNamespaces(Namespace, metav1.NamespaceSystem, n.Namespace),
 		Rules:      rules(written(own.Group, own.Version, "settings")),
 		Conditions: conditions(condition("created-or-value-changed", "request.operation == 'CREATE' || object.?value != oldObject.?value")),
 	})
@@ -52,21 +46,21 @@ func Entries(profiles []longhorn.Names) []Entry {
 // Groups of settings: of the storage system, and Fairlead's own.
 var system, own = longhorn.GroupVersion, v1alpha1.GroupVersion
 
-// entriesOf one profile. The mutating ones fail open: the controller repairs.
-func entriesOf(p longhorn.Names) []Entry {
-	here := inNamespace(p.Namespace)
+// entriesIn are the entries in Longhorn's namespace. The mutating ones fail open: the controller repairs.
+func entriesIn(n longhorn.Names) []Entry {
+	here := inNamespace(n.Namespace)
 	mutate := func(entry string, rule admissionregistrationv1.RuleWithOperations, objects *metav1.LabelSelector, conditions ...admissionregistrationv1.MatchCondition) Entry {
-		return Entry{Path: MutatePath(p.Name, entry), Rules: rules(rule), Namespaces: here, Objects: objects, Conditions: conditions}
+		return Entry{Path: MutatePath(entry), Rules: rules(rule), Namespaces: here, Objects: objects, Conditions: conditions}
 	}
 	notFairlead := condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", ControllerUser))
 	return []Entry{
-		mutate(EntryClientPods, created("", "v1", "pods"), labels(p.ClientLabels)),
-		mutate(EntryServerPods, created("", "v1", "pods"), labels(p.ServerLabels)),
+		mutate(EntryClientPods, created("", "v1", "pods"), labels(n.ClientLabels)),
+		mutate(EntryServerPods, created("", "v1", "pods"), labels(n.ServerLabels)),
 		// Longhorn gives this DaemonSet no label: only its name identifies it.
 		mutate(EntryClientTemplate, written("apps", "v1", "daemonsets"), nil,
-			condition("the-client-daemonset", fmt.Sprintf("request.name == %q", p.ClientDaemonSet)), notFairlead),
+			condition("the-client-daemonset", fmt.Sprintf("request.name == %q", n.ClientDaemonSet)), notFairlead),
 		mutate(EntryServices, created("", "v1", "services"), &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: p.VolumeLabel, Operator: metav1.LabelSelectorOpExists}},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: n.VolumeLabel, Operator: metav1.LabelSelectorOpExists}},
 		}),
 		mutate(EntryShareManagers, on(system.Group, system.Version, "sharemanagers/status", admissionregistrationv1.Update), nil,
 			condition("has-an-endpoint", "has(object.status) && has(object.status.endpoint) && object.status.endpoint != ''")),
@@ -74,26 +68,26 @@ func entriesOf(p longhorn.Names) []Entry {
 			condition("chooses-the-network-for-rwx-volumes", "object.metadata.name in "+names(catalog.ChooseSharedNetwork())),
 			condition("turns-applied", "has(object.status) && object.status.applied && !(has(oldObject.status) && has(oldObject.status.applied) && oldObject.status.applied)"),
 			notFairlead),
-		settingsOf(p),
+		settingsOf(n),
 		{
 			// For deletions of Ready pods by the storage system itself: evictions are no deletions, and administrators and
 			// Kubernetes' controllers have other accounts. A pod must never wait for Fairlead, so the entry fails open.
-			Path: ValidatePath(p.Name, EntryInstanceManagerDeletions), Timeout: deleteTimeout,
-			Rules: rules(on("", "v1", "pods", admissionregistrationv1.Delete)), Namespaces: here, Objects: labels(p.InstanceManagerLabels),
+			Path: ValidatePath(EntryInstanceManagerDeletions), Timeout: deleteTimeout,
+			Rules: rules(on("", "v1", "pods", admissionregistrationv1.Delete)), Namespaces: here, Objects: labels(n.InstanceManagerLabels),
 			Conditions: conditions(
-				condition("by-the-storage-system", fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s'", p.ServiceAccount)),
+				condition("by-the-storage-system", fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s'", n.ServiceAccount)),
 				condition("of-a-pod-that-works", "!has(oldObject.metadata.deletionTimestamp) && oldObject.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"),
 			),
 		},
 	}
 }
 
-// settingsOf a profile. The entry fails closed: an unchecked setting can do harm.
-func settingsOf(p longhorn.Names) Entry {
+// settingsOf is the entry of settings. It fails closed: an unchecked setting can do harm.
+func settingsOf(n longhorn.Names) Entry {
 	// AutoCleanup may contradict a setting of the danger zone.
 	all, judged := names(catalog.All()), names(append(catalog.DangerZone(), catalog.Definition{Name: catalog.AutoCleanup}))
 	return Entry{
-		Path: ValidatePath(p.Name, EntrySettings), Namespaces: inNamespace(p.Namespace), FailClosed: true,
+		Path: ValidatePath(EntrySettings), Namespaces: inNamespace(n.Namespace), FailClosed: true,
 		Rules: rules(changed(system.Group, system.Version, "settings"), changed(own.Group, own.Version, "settings")),
 		Conditions: conditions(
 			// The object's name: the request of a deletecollection has none.
@@ -113,7 +107,7 @@ func settingsOf(p longhorn.Names) Entry {
 			// from 1.11) and of its ConfigMap of default settings. It does not start if it can't. Changes made in its UI are
 			// updates by the same account, and are checked.
 			condition("not-created-by-the-storage-system", fmt.Sprintf(
-				"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s')", p.ServiceAccount)),
+				"!(request.operation == 'CREATE' && request.resource.group != 'fairlead.io' && request.userInfo.username == 'system:serviceaccount:' + request.namespace + ':%s')", n.ServiceAccount)),
 		),
 	}
 }

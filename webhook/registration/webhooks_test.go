@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -28,7 +27,7 @@ type entry struct {
 
 func entries() []entry {
 	var all []entry
-	for _, e := range slices.Concat(Entries(builtin.Profiles()), FencingEntries(profiles.All()), NFSEntries(NFSDrivers())) {
+	for _, e := range slices.Concat(Entries(longhorn.DefaultNames()), FencingEntries(profiles.All()), NFSEntries(NFSDrivers())) {
 		all = append(all, entry{e.webhook(), e.IsMutating()})
 	}
 	return all
@@ -134,20 +133,19 @@ func TestDangerZoneSettingsAreChecked(t *testing.T) {
 // Regression: while Fairlead was down, all longhorn-managers crashed after an upgrade, since at their start they
 // create settings with values of older settings.
 func TestStorageSystemMayCreateItsSettings(t *testing.T) {
-	for _, p := range builtin.Profiles() {
-		conditions := settingsOf(p).Conditions
-		i := slices.IndexFunc(conditions, func(c admissionregistrationv1.MatchCondition) bool {
-			return c.Name == "not-created-by-the-storage-system"
-		})
-		must.True(t, i >= 0 && p.ServiceAccount != "", "%s: %q is not exempt in %+v", p.Name, p.ServiceAccount, conditions)
-		for _, part := range []string{
-			"request.operation == 'CREATE'",                // not what its UI changes
-			"request.resource.group != 'fairlead.io'",      // not Fairlead's own settings
-			"':" + p.ServiceAccount + "'",                  // no other account
-			"'system:serviceaccount:' + request.namespace", // nor an account of that name elsewhere
-		} {
-			must.Check(t, strings.Contains(conditions[i].Expression, part), "%s: %q is not in %s", p.Name, part, conditions[i].Expression)
-		}
+	p := longhorn.DefaultNames()
+	conditions := settingsOf(p).Conditions
+	i := slices.IndexFunc(conditions, func(c admissionregistrationv1.MatchCondition) bool {
+		return c.Name == "not-created-by-the-storage-system"
+	})
+	must.True(t, i >= 0 && p.ServiceAccount != "", "%q is not exempt in %+v", p.ServiceAccount, conditions)
+	for _, part := range []string{
+		"request.operation == 'CREATE'",                // not what its UI changes
+		"request.resource.group != 'fairlead.io'",      // not Fairlead's own settings
+		"':" + p.ServiceAccount + "'",                  // no other account
+		"'system:serviceaccount:' + request.namespace", // nor an account of that name elsewhere
+	} {
+		must.Check(t, strings.Contains(conditions[i].Expression, part), "%q is not in %s", part, conditions[i].Expression)
 	}
 }
 
@@ -159,7 +157,7 @@ func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
 }
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
-	entries := entriesOf(longhorn.DefaultNames())
+	entries := entriesIn(longhorn.DefaultNames())
 	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
 	must.Check(t, *w.FailurePolicy == admissionregistrationv1.Ignore && *w.TimeoutSeconds <= 3, "policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	if len(w.Rules) != 1 || len(w.Rules[0].Operations) != 1 || w.Rules[0].Operations[0] != admissionregistrationv1.Delete || strings.Join(w.Rules[0].Resources, " ") != "pods" {
@@ -174,7 +172,7 @@ func TestInstanceManagerDeletionsEntry(t *testing.T) {
 }
 
 func TestStraySettingsEntryIsForUserNamespaces(t *testing.T) {
-	entries := Entries(builtin.Profiles())
+	entries := Entries(longhorn.DefaultNames())
 	stray := slices.IndexFunc(entries, func(e Entry) bool { return e.Path == StraySettingsPath })
 	selector, err := metav1.LabelSelectorAsSelector(entries[stray].Namespaces)
 	must.Do(t, err)

@@ -4,7 +4,7 @@ package v1
 
 import "time"
 
-// Setting is one setting of a profile. Applied, Name and Value are as in the API of
+// Setting is one setting. Applied, Name and Value are as in the API of
 // Longhorn's proposal "Support non-disruptive volume-related setting updates".
 type Setting struct {
 	// Applied: all components of the storage system are built with the value.
@@ -30,8 +30,7 @@ type Setting struct {
 	Gate string `json:"gate"`
 	// Affects says which components are restarted or recreated when the setting is applied.
 	Affects string `json:"affects"`
-	// Profile of the setting, and the Namespace of its objects.
-	Profile   string `json:"profile"`
+	// Namespace of its objects.
 	Namespace string `json:"namespace"`
 	// Warnings about a change; only in the answer to the change.
 	Warnings []string `json:"warnings,omitempty"`

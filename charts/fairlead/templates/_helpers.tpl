@@ -31,9 +31,9 @@
 {{- define "fairlead.configuration" -}}
 {{- $c := dict "apiVersion" "config.fairlead.io/v1alpha1" "kind" "Configuration" }}
 {{- if .Values.longhorn.enabled }}
-{{- $profile := dict "name" "longhorn" }}
-{{- if ne .Values.longhorn.namespace "longhorn-system" }}{{ $_ := set $profile "namespace" .Values.longhorn.namespace }}{{ end }}
-{{- $_ := set $c "profiles" (list $profile) }}
+{{- $longhorn := dict }}
+{{- if ne .Values.longhorn.namespace "longhorn-system" }}{{ $_ := set $longhorn "namespace" .Values.longhorn.namespace }}{{ end }}
+{{- $_ := set $c "longhorn" $longhorn }}
 {{- end }}
 {{- if .Values.fencing.enabled }}
 {{- $profile := dict "name" "rook-ceph" }}

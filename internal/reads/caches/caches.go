@@ -22,7 +22,7 @@ import (
 // ControllerCache holds the objects of the storage systems, in their namespaces, and
 // the few fields in use of the cluster's volumes and nodes. The cache grows with
 // nodes and storage objects, not with pods.
-func ControllerCache(profiles []longhorn.Names, fencing config.Fencing) (cache.Options, error) {
+func ControllerCache(names *longhorn.Names, fencing config.Fencing) (cache.Options, error) {
 	options := cache.Options{
 		ReaderFailOnMissingInformer: false,
 		DefaultTransform:            cache.TransformStripManagedFields(),
@@ -32,8 +32,8 @@ func ControllerCache(profiles []longhorn.Names, fencing config.Fencing) (cache.O
 		},
 	}
 	pods := map[string]cache.Config{}
-	if len(profiles) > 0 {
-		if err := cacheProfiles(options.ByObject, pods, profiles); err != nil {
+	if names != nil {
+		if err := cacheLonghorn(options.ByObject, pods, *names); err != nil {
 			return options, err
 		}
 	}
@@ -41,25 +41,23 @@ func ControllerCache(profiles []longhorn.Names, fencing config.Fencing) (cache.O
 		cacheFencing(options.ByObject, pods, fencing)
 	}
 	if len(pods) > 0 { // an empty map would select all namespaces
-		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods, Transform: SlimPods(profiles)}
+		options.ByObject[&corev1.Pod{}] = cache.ByObject{Namespaces: pods, Transform: SlimPods(names)}
 	}
 	return options, nil
 }
 
-// cacheProfiles adds the objects that the duties of shared volumes read.
-func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, profiles []longhorn.Names) error {
-	services, deployments := map[string]cache.Config{}, map[string]cache.Config{}
-	for _, p := range profiles {
-		labelled, err := labels.NewRequirement(p.VolumeLabel, selection.Exists, nil)
-		if err != nil {
-			return err
-		}
-		services[p.Namespace] = cache.Config{LabelSelector: labels.NewSelector().Add(*labelled)}
-		deployments[p.Namespace] = cache.Config{LabelSelector: labels.SelectorFromSet(p.ManagedLabels)}
-		pods[p.Namespace] = cache.Config{}
+// cacheLonghorn adds the objects that the duties for Longhorn read.
+func cacheLonghorn(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, names longhorn.Names) error {
+	labelled, err := labels.NewRequirement(names.VolumeLabel, selection.Exists, nil)
+	if err != nil {
+		return err
 	}
-	here := cache.ByObject{Namespaces: inNamespaces(profiles)}
-	slim := cache.ByObject{Namespaces: inNamespaces(profiles), Transform: slimObject}
+	pods[names.Namespace] = cache.Config{}
+	only := func(selector labels.Selector) map[string]cache.Config {
+		return map[string]cache.Config{names.Namespace: {LabelSelector: selector}}
+	}
+	here := cache.ByObject{Namespaces: only(nil)}
+	slim := cache.ByObject{Namespaces: only(nil), Transform: slimObject}
 	maps.Copy(kinds, map[client.Object]cache.ByObject{
 		&corev1.PersistentVolume{}:    {Transform: SlimPersistentVolume},
 		&storagev1.VolumeAttachment{}: {Transform: SlimVolumeAttachment},
@@ -71,23 +69,15 @@ func cacheProfiles(kinds map[client.Object]cache.ByObject, pods map[string]cache
 		&longhorn.ShareManager{}:      here,
 		&longhorn.InstanceManager{}:   slim, &longhorn.BackingImageManager{}: slim,
 		&longhorn.Engine{}: slim, &longhorn.Replica{}: slim, &longhorn.Node{}: slim,
-		&corev1.Service{}: {Namespaces: services},
+		&corev1.Service{}: {Namespaces: only(labels.NewSelector().Add(*labelled))},
 		//lint:ignore SA1019 for the readers of the deprecated API
 		&corev1.Endpoints{}:          here,
-		&discoveryv1.EndpointSlice{}: {Namespaces: inNamespaces(profiles), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: rwx.SliceManager})},
+		&discoveryv1.EndpointSlice{}: {Namespaces: only(nil), Label: labels.SelectorFromSet(labels.Set{discoveryv1.LabelManagedBy: rwx.SliceManager})},
 		// There are few. That of the client pods is known by name, the others by label.
 		&appsv1.DaemonSet{}:           here,
-		&appsv1.Deployment{}:          {Namespaces: deployments},
+		&appsv1.Deployment{}:          {Namespaces: only(labels.SelectorFromSet(names.ManagedLabels))},
 		&schedulingv1.PriorityClass{}: {Transform: slimPriorityClass},
 		ClaimMetadata():               {Transform: SlimMetadata},
 	})
 	return nil
-}
-
-func inNamespaces(profiles []longhorn.Names) map[string]cache.Config {
-	namespaces := map[string]cache.Config{}
-	for _, p := range profiles {
-		namespaces[p.Namespace] = cache.Config{}
-	}
-	return namespaces
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/longhorn/builtin"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
 	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
@@ -39,18 +38,19 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 		}
 	}
 	var fenced config.Fencing
+	names := longhorn.DefaultNames()
 	for _, s := range profiles.All() {
 		fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: s.Namespace})
 	}
 	for name, test := range map[string]struct {
-		profiles []longhorn.Names
-		fencing  config.Fencing
+		names   *longhorn.Names
+		fencing config.Fencing
 	}{
-		"shared volumes": {builtin.Profiles(), config.Fencing{}},
+		"shared volumes": {&names, config.Fencing{}},
 		"fencing":        {nil, fenced},
-		"both":           {builtin.Profiles(), fenced},
+		"both":           {&names, fenced},
 	} {
-		options, err := caches.ControllerCache(test.profiles, test.fencing)
+		options, err := caches.ControllerCache(test.names, test.fencing)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -63,12 +63,13 @@ func TestControllerCacheFitsItsKinds(t *testing.T) {
 
 // The controller may not list ConfigMaps, nor CSIAddonsNodes of all namespaces.
 func TestFencingCachesOnlyListableKinds(t *testing.T) {
+	names := longhorn.DefaultNames()
 	for _, mode := range []config.Switch{config.Fence, config.Guard, config.Off} {
 		var fenced config.Fencing
 		for _, s := range profiles.All() {
 			fenced.Profiles = append(fenced.Profiles, config.FencingProfile{Name: s.Name, Namespace: "of-" + s.Name, Mode: mode})
 		}
-		for _, served := range [][]longhorn.Names{nil, builtin.Profiles()} {
+		for _, served := range []*longhorn.Names{nil, &names} {
 			options, err := caches.ControllerCache(served, fenced)
 			if err != nil {
 				t.Fatal(mode, err)

@@ -12,11 +12,11 @@ import (
 )
 
 // SlimPods returns a transform that keeps the fields of storage pods that are in use. Of pods whose build depends on settings,
-// it also keeps the fields of the build.
-func SlimPods(profiles []longhorn.Names) func(any) (any, error) {
+// it also keeps the fields of the build. names is nil without Longhorn.
+func SlimPods(names *longhorn.Names) func(any) (any, error) {
 	var components []labels.Selector
-	for _, p := range profiles {
-		for _, set := range append(p.OtherNetworkLabels(), p.ServerLabels) {
+	if names != nil {
+		for _, set := range append(names.OtherNetworkLabels(), names.ServerLabels) {
 			components = append(components, labels.SelectorFromSet(set))
 		}
 	}
@@ -31,7 +31,7 @@ func SlimPods(profiles []longhorn.Names) func(any) (any, error) {
 			}
 			pod.Spec = spec
 			var statuses []corev1.ContainerStatus // of some 400 bytes each
-			if slices.ContainsFunc(profiles, func(p longhorn.Names) bool { return p.Namespace == pod.Namespace }) {
+			if names != nil && names.Namespace == pod.Namespace {
 				statuses = slimStatuses(pod.Status.ContainerStatuses)
 			}
 			pod.Status = corev1.PodStatus{

@@ -48,7 +48,7 @@ func Unknown(system map[Name]string) []Name {
 }
 
 // UnknownMessage names the unknown settings, and says what to do.
-func UnknownMessage(systemName string, unknown []Name) string {
-	return fmt.Sprintf("%s has settings that this Fairlead does not know, perhaps of the danger zone: %s. Upgrade Fairlead: until then %[1]s alone judges and applies them",
-		systemName, FirstOf(Texts(unknown)))
+func UnknownMessage(unknown []Name) string {
+	return fmt.Sprintf("Longhorn has settings that this Fairlead does not know, perhaps of the danger zone: %s. Upgrade Fairlead: until then Longhorn alone judges and applies them",
+		FirstOf(Texts(unknown)))
 }

@@ -43,7 +43,7 @@ func TestNetworkMatrix(t *testing.T) {
 				system = map[Name]string{StorageNetwork: own[StorageNetwork]}
 			}
 			delete(own, StorageNetwork)
-			got, err := SharedVolumeNetwork(Resolve(own, system, "longhorn"), longhorn.DefaultNames())
+			got, err := SharedVolumeNetwork(Resolve(own, system), longhorn.DefaultNames())
 			must.Check(t, err == nil && got == test.want, "%s, set in %s: got %q, %v; want %q", name, source, got, err, test.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestSharedVolumeNetworkNamesTheInvalidSetting(t *testing.T) {
 		`storage-network-for-rwx-volume-enabled: value "yes" must be "true" or "false"`:                                             {StorageNetworkForRWX: "yes"},
 		`storage-network: value "nad" must be <namespace>/<NetworkAttachmentDefinition>`:                                            {StorageNetwork: "nad", StorageNetworkForRWX: "true"},
 	} {
-		got, err := SharedVolumeNetwork(Resolve(nil, values, "longhorn"), longhorn.DefaultNames())
+		got, err := SharedVolumeNetwork(Resolve(nil, values), longhorn.DefaultNames())
 		must.Check(t, errors.Is(err, ErrInvalidValue) && err.Error() == "invalid value of setting "+want && got.IsZero(), "got %q, %v; want %s", got, err, want)
 	}
 }

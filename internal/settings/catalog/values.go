@@ -1,13 +1,17 @@
 package catalog
 
-import "fmt"
+import (
+	"fmt"
 
-// Source of a value in effect: SourceFairlead, SourceDefault or the name
-// of the profile whose storage system has the setting.
+	"github.com/fairlead-io/fairlead/internal/longhorn"
+)
+
+// Source of a value in effect.
 type Source string
 
-// Sources other than a storage system.
+// Sources: Longhorn's own setting, Fairlead's, or neither.
 const (
+	SourceLonghorn Source = longhorn.Name
 	SourceFairlead Source = "fairlead"
 	SourceDefault  Source = "default"
 )
@@ -20,7 +24,7 @@ func (s Source) Explain() string {
 	case SourceDefault:
 		return "the default"
 	}
-	return "as the setting of " + string(s) + " says"
+	return "as Longhorn's setting says"
 }
 
 // Value in effect, and its source.
@@ -60,16 +64,16 @@ func (d Definition) Same(a, b string) bool {
 
 // Resolve returns the values in effect. A setting has one home: the storage system's
 // group if it has the setting, else Fairlead's own group; see NotAtHome.
-func Resolve(own, system map[Name]string, systemName string) Values {
+func Resolve(own, system map[Name]string) Values {
 	values := make(Values, len(all))
 	for _, d := range all {
 		ours, set := own[d.Name]
 		theirs, has := system[d.Name]
 		v := Value{Text: d.Default, Source: SourceDefault}
-		why := d.NotAtHome(system, systemName)
+		why := d.NotAtHome(system)
 		switch {
 		case has:
-			v = Value{Text: theirs, Source: Source(systemName)}
+			v = Value{Text: theirs, Source: SourceLonghorn}
 		case set && why == "":
 			v = Value{Text: ours, Source: SourceFairlead}
 		}
@@ -83,18 +87,18 @@ func Resolve(own, system map[Name]string, systemName string) Values {
 
 // NotAtHome says why the setting cannot be set in Fairlead's own group, and what to do; "" if it can.
 // The storage system builds components only by its own value, so a second value would have no effect.
-func (d Definition) NotAtHome(system map[Name]string, systemName string) string {
+func (d Definition) NotAtHome(system map[Name]string) string {
 	if _, has := system[d.Name]; has {
-		return fmt.Sprintf("%s has this setting itself: set it in settings.%[1]s.io", systemName)
+		return "Longhorn has this setting itself: set it in settings.longhorn.io"
 	}
 	if _, has := system[d.ReplacedBy]; has {
-		return fmt.Sprintf("%s has setting %s instead: set %[2]s in settings.%[1]s.io", systemName, d.ReplacedBy)
+		return fmt.Sprintf("Longhorn has setting %s instead: set %[1]s in settings.longhorn.io", d.ReplacedBy)
 	}
 	switch {
 	case d.ByFairlead:
 		return ""
 	case d.Until != "":
-		return fmt.Sprintf("only %s uses the setting, and the installed version does not have it (versions from %s, before %s, have it)", systemName, d.Since, d.Until)
+		return fmt.Sprintf("only Longhorn uses the setting, and the installed version does not have it (versions from %s, before %s, have it)", d.Since, d.Until)
 	}
-	return fmt.Sprintf("only %s uses the setting, and the installed version does not have it (versions from %s have it): upgrade %[1]s first", systemName, d.Since)
+	return fmt.Sprintf("only Longhorn uses the setting, and the installed version does not have it (versions from %s have it): upgrade Longhorn first", d.Since)
 }

@@ -23,10 +23,10 @@ func TestResolvePrecedence(t *testing.T) {
 		"empty value of Fairlead":      {own: value(""), want: Value{Text: "", Source: SourceFairlead}},
 		"equal values":                 {own: value("1"), system: value("true"), want: Value{Text: "true", Source: "longhorn"}},
 		"values of other settings":     {own: map[Name]string{EngineImageProbePeriod: "7"}, system: map[Name]string{StorageNetwork: "a/b"}, want: Value{Text: "false", Source: SourceDefault}},
-		"conflicting values":           {value("false"), value("true"), Value{"true", "longhorn", prefix + `"false", but longhorn has this setting itself: set it in settings.longhorn.io` + suffix}},
-		"replaced in a later Longhorn": {value("true"), map[Name]string{EndpointNetworkForRWX: ""}, Value{"false", SourceDefault, prefix + `"true", but longhorn has setting endpoint-network-for-rwx-volume instead: set endpoint-network-for-rwx-volume in settings.longhorn.io` + suffix}},
+		"conflicting values":           {value("false"), value("true"), Value{"true", "longhorn", prefix + `"false", but Longhorn has this setting itself: set it in settings.longhorn.io` + suffix}},
+		"replaced in a later Longhorn": {value("true"), map[Name]string{EndpointNetworkForRWX: ""}, Value{"false", SourceDefault, prefix + `"true", but Longhorn has setting endpoint-network-for-rwx-volume instead: set endpoint-network-for-rwx-volume in settings.longhorn.io` + suffix}},
 	} {
-		must.Equal(t, Resolve(test.own, test.system, "longhorn")[name], test.want, "%s", what)
+		must.Equal(t, Resolve(test.own, test.system)[name], test.want, "%s", what)
 	}
 }
 
@@ -35,5 +35,5 @@ func TestResolveHasEverySettingAndNoOther(t *testing.T) {
 	for _, d := range All() {
 		want[d.Name] = Value{Text: d.Default, Source: SourceDefault}
 	}
-	must.Equal(t, Resolve(map[Name]string{"unknown": "x"}, map[Name]string{"log-level": "y"}, "longhorn"), want)
+	must.Equal(t, Resolve(map[Name]string{"unknown": "x"}, map[Name]string{"log-level": "y"}), want)
 }

@@ -43,8 +43,8 @@ const (
 )
 
 // States are the states of the catalog's settings, in the catalog's order, and the names of the storage system's settings that
-// Fairlead does not know. profile is the source of the storage system's values.
-func States(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]State, []catalog.Name) {
+// Fairlead does not know.
+func States(ours []v1alpha1.Setting, theirs []longhorn.Setting) ([]State, []catalog.Name) {
 	own, system := map[catalog.Name]*v1alpha1.Setting{}, map[catalog.Name]*longhorn.Setting{}
 	for i := range ours {
 		own[catalog.Name(ours[i].Name)] = &ours[i]
@@ -53,7 +53,7 @@ func States(profile string, ours []v1alpha1.Setting, theirs []longhorn.Setting) 
 		system[catalog.Name(theirs[i].Name)] = &theirs[i]
 	}
 	ownValues, systemValues := Values(ours, theirs)
-	values := catalog.Resolve(ownValues, systemValues, profile)
+	values := catalog.Resolve(ownValues, systemValues)
 	var states []State
 	for _, d := range catalog.All() {
 		s := State{Definition: d, Value: values[d.Name], Own: own[d.Name], System: system[d.Name]}

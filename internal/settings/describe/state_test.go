@@ -62,10 +62,10 @@ func TestStateOfASetting(t *testing.T) {
 		"Longhorn's, just changed":  {own(nil, "true", "longhorn", true), system(no), "false", "longhorn", false, reasonNotReported},
 		"Longhorn's, no controller": {nil, system(yes), "true", "longhorn", false, reasonNotReported},
 		"different values in both kinds": {own(&yes, "true", "fairlead", true), system(no), "false", "longhorn", false,
-			`settings.fairlead.io storage-network-for-rwx-volume-enabled has value "true", but longhorn has this setting itself: set it in settings.longhorn.io. Clear the value in settings.fairlead.io`},
+			`settings.fairlead.io storage-network-for-rwx-volume-enabled has value "true", but Longhorn has this setting itself: set it in settings.longhorn.io. Clear the value in settings.fairlead.io`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			states, unknown := States("longhorn", test.own, test.system)
+			states, unknown := States(test.own, test.system)
 			must.True(t, len(unknown) == 0, "unknown: %q", unknown)
 			for _, s := range states {
 				if s.Name != catalog.StorageNetworkForRWX {
@@ -79,7 +79,7 @@ func TestStateOfASetting(t *testing.T) {
 }
 
 func TestEverySettingHasAState(t *testing.T) {
-	states, _ := States("longhorn", nil, nil)
+	states, _ := States(nil, nil)
 	must.True(t, len(states) == len(catalog.All()), "got %d states of %d settings", len(states), len(catalog.All()))
 	for _, s := range states {
 		must.True(t, s.Applied && s.Reason != "" && s.Value.Text == s.Default, "%s: got %+v", s.Name, s)

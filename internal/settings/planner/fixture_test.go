@@ -35,7 +35,7 @@ func settled(on multus.Attachment) rollout.Rollout {
 // fleet is a settled cluster of three nodes. All components have the defaults, and no setting is set.
 func fleet(changes ...change) Facts {
 	f := Facts{
-		Profile: longhorn.DefaultNames(), SystemValues: map[catalog.Name]string{}, Values: catalog.Resolve(nil, nil, "longhorn"), Reported: map[catalog.Name]Reported{}, Now: midday,
+		Names: longhorn.DefaultNames(), SystemValues: map[catalog.Name]string{}, Values: catalog.Resolve(nil, nil), Reported: map[catalog.Name]Reported{}, Now: midday,
 		Held: map[string]Hold{}, Nodes: catalog.Nodes{}, Rollout: settled(multus.Attachment{}),
 	}
 	for i := 1; i <= 3; i++ {
@@ -98,14 +98,14 @@ type change = func(*Facts)
 func set(name catalog.Name, value string) change {
 	return func(f *Facts) {
 		f.SystemValues[name] = value
-		f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, "longhorn")
+		f.Values = catalog.Resolve(f.OwnValues, f.SystemValues)
 	}
 }
 
 func setOwn(name catalog.Name, value string) change {
 	return func(f *Facts) {
 		f.OwnValues = map[catalog.Name]string{name: value}
-		f.Values = catalog.Resolve(f.OwnValues, f.SystemValues, "longhorn")
+		f.Values = catalog.Resolve(f.OwnValues, f.SystemValues)
 	}
 }
 

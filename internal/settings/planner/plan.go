@@ -111,7 +111,7 @@ func newMaker(f Facts) *maker {
 		m.byVolume[v.Name] = len(m.attached)
 		m.attached = append(m.attached, v)
 	}
-	m.Rollout.Desired, m.Rollout.Invalid = catalog.SharedVolumeNetwork(f.Values, f.Profile)
+	m.Rollout.Desired, m.Rollout.Invalid = catalog.SharedVolumeNetwork(f.Values, f.Names)
 	m.plan.Network = rollout.Next(m.Rollout)
 	m.plan.After = m.plan.Network.After
 	return m

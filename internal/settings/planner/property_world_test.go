@@ -236,7 +236,7 @@ var byItself = map[catalog.Trait]string{catalog.LivenessTimeout: "4", catalog.Lo
 
 // installed returns the traits that the storage system gives a component, by its own settings only.
 func (m *fleetModel) installed(c catalog.Component) map[catalog.Trait]string {
-	built := builtBy(catalog.Resolve(nil, nil, "longhorn"), c, m.nodes)
+	built := builtBy(catalog.Resolve(nil, nil), c, m.nodes)
 	for trait, text := range byItself {
 		if _, exists := built[trait]; exists {
 			built[trait] = text
@@ -485,7 +485,7 @@ func (m *fleetModel) isExcluded(c catalog.Component) bool {
 // facts returns the live state of the cluster.
 func (m *fleetModel) facts() Facts {
 	f := Facts{
-		Profile: longhorn.DefaultNames(), Values: m.values(), Reported: maps.Clone(m.reported), Now: m.now, Nodes: maps.Clone(m.nodes),
+		Names: longhorn.DefaultNames(), Values: m.values(), Reported: maps.Clone(m.reported), Now: m.now, Nodes: maps.Clone(m.nodes),
 		OwnValues: maps.Clone(m.own), SystemValues: maps.Clone(m.system),
 		Rollout: settled(m.network), Held: maps.Clone(m.held), Components: m.components(),
 	}
@@ -502,7 +502,7 @@ func (m *fleetModel) facts() Facts {
 	return f
 }
 
-func (m *fleetModel) values() catalog.Values { return catalog.Resolve(m.own, m.system, "longhorn") }
+func (m *fleetModel) values() catalog.Values { return catalog.Resolve(m.own, m.system) }
 
 func (m *fleetModel) components() []catalog.Component {
 	var components []catalog.Component

@@ -195,12 +195,12 @@ func (m *maker) choosesNetwork(name catalog.Name) bool {
 	}
 	switch name {
 	case catalog.EndpointNetworkForRWX:
-		return endpoint || chose(m.Profile.EndpointInterface) || m.tracks[m.index[name]].rolling
+		return endpoint || chose(m.Names.EndpointInterface) || m.tracks[m.index[name]].rolling
 	case catalog.StorageNetworkForRWX:
 		return !endpoint
 	case catalog.StorageNetwork:
 		follows, err := catalog.BoolValue(m.Values[catalog.StorageNetworkForRWX].Text)
-		return err == nil && follows && !endpoint || chose(m.Profile.StorageInterface)
+		return err == nil && follows && !endpoint || chose(m.Names.StorageInterface)
 	}
 	return false
 }

@@ -10,7 +10,7 @@ import (
 
 // Facts are the input of a plan.
 type Facts struct {
-	Profile longhorn.Names
+	Names longhorn.Names
 	// Values in effect.
 	Values catalog.Values
 	// OwnValues are set in Fairlead's group, SystemValues in the storage system's. Values follows from both.

@@ -52,7 +52,7 @@ func quoted(list []string) string {
 
 // Record of a roll-out with clients and servers on a network.
 func Record(on multus.Attachment) *v1alpha1.NetworkRollout {
-	r := &v1alpha1.NetworkRollout{ObjectMeta: Here(Longhorn.Name)}
+	r := &v1alpha1.NetworkRollout{ObjectMeta: Here(longhorn.Name)}
 	r.Status.Recorded, r.Status.Clients.Network, r.Status.Servers.Network = true, on.String(), on.String()
 	return r
 }
