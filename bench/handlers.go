@@ -60,7 +60,7 @@ func newRouter(network multus.Attachment, log *slog.Logger) (http.Handler, error
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},
 	}
-	return webhook.NewRouter(configuration.ClusterDomain, rules, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
+	return webhook.NewRouter(rules, nil, nil, fairleadadmission.NewMetrics(prometheus.NewRegistry()), log), nil
 }
 
 // defaulter is Fairlead's rule in the style of controller-runtime: it changes the

@@ -49,7 +49,7 @@ func TestA12KBPodCostsAtMost64Allocations(t *testing.T) {
 		Record: func(context.Context) (rollout.Record, error) { return rollout.Record{Clients: network}, nil },
 	}
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil)) // info, as in production
-	router := webhook.NewRouter(configuration.ClusterDomain, rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)
+	router := webhook.NewRouter(rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), log)
 	review, err := sample.ClientPodReview(12_400, nil)
 	must.Do(t, err)
 	request := httptest.NewRequest(http.MethodPost, "/mutate/longhorn/client-pods?timeout=5s", nil)

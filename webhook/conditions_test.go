@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fairlead-io/fairlead/internal/fence/profiles"
-	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/reviews"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -98,5 +96,5 @@ func conditionalPaths() []string {
 
 // allEntries of the webhook configurations.
 func allEntries() []registration.Entry {
-	return slices.Concat(registration.Entries(longhorn.DefaultNames()), registration.FencingEntries(profiles.All()), registration.NFSEntries(registration.NFSDrivers()))
+	return Entries(Installed(), PartLonghorn, PartFencing, PartGates, PartNFS)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/mutators"
-	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // Fencing has what the rules of fencing need.
@@ -32,21 +31,6 @@ type Fencing struct {
 
 // maxWaits bounds the waiting requests: each costs a connection and a few reads a second.
 const maxWaits = 64
-
-// routes of fencing. If fencing is off, they allow everything. Attachments are still marked: without the mark, the
-// admission policies would decide.
-func (f *Fencing) routes(r routes) {
-	on := f != nil && f.On()
-	if on {
-		f.waits = make(chan struct{}, maxWaits)
-	}
-	serve(r, registration.AttachmentMarksPath, true, attachmentMarks())
-	serve(r, registration.AttachmentsPath, on, f.attachments())
-	serve(r, registration.NodesPath, on, f.nodes())
-	serve(r, registration.NodeFenceOverridesPath, on, nodeFenceOverrides())
-	serve(r, registration.NodeFencesPath, on, f.nodeFences())
-	serve(r, registration.WorkloadPodsPath, on, f.workloadPods())
-}
 
 // Reasons why a rule allows an object.
 const (

@@ -133,14 +133,14 @@ func newRig(t testing.TB, live client.Reader, change ...func(*Longhorn)) rig {
 	c, err := config.Load("")
 	must.Do(t, err)
 	reader := reads.NewReader(objects.Longhorn, live, live)
-	l := NewLonghorn(c.Longhorn, reader)
+	l := NewLonghorn(c, reader)
 	l.Names = objects.Longhorn
 	for _, f := range change {
 		f(l)
 	}
 	panics := &atomic.Int32{}
 	log := slog.New(panicCounter{slog.NewTextHandler(io.Discard, nil), panics})
-	return rig{NewRouter(c.ClusterDomain, l, newFencing(t, live), newNFS(live), admission.NewMetrics(prometheus.NewRegistry()), log), panics}
+	return rig{NewRouter(l, newFencing(t, live), newNFS(live), admission.NewMetrics(prometheus.NewRegistry()), log), panics}
 }
 
 // newFencing protects Rook-Ceph's volumes; alice may override gates.
@@ -207,7 +207,5 @@ func settingReview(kind, operation, name, object string) string {
 
 // newRoutes serves the rules of fencing alone.
 func newRoutes(f *Fencing) rig {
-	r := routes{}
-	f.routes(r)
-	return rig{Handler: serveRoutes(r, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))}
+	return rig{Handler: NewRouter(nil, f, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))}
 }

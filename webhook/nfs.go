@@ -17,7 +17,6 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 	"github.com/fairlead-io/fairlead/validators"
 	"github.com/fairlead-io/fairlead/webhook/admission"
-	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // NFS has what the rules of NFS services need.
@@ -26,14 +25,6 @@ type NFS struct {
 	Live *nfsreads.Reader
 	// Statd: the nodes run rpc.statd (configuration: nfs.statd).
 	Statd bool
-}
-
-// routes of NFS services. Without a driver, they allow everything.
-func (n *NFS) routes(r routes) {
-	on := n != nil && len(n.Live.Drivers) > 0
-	serve(r, registration.NFSServicesPath, on, n.services())
-	serve(r, registration.NFSVolumesPath, on, n.volumes())
-	serve(r, registration.NFSVolumeOptionsPath, on, n.volumeOptions())
 }
 
 const reasonNotServed = "driver is not served"

@@ -88,7 +88,7 @@ func TestNFSServices(t *testing.T) {
 
 func TestNFSRulesAreOffWithoutDrivers(t *testing.T) {
 	for _, nfs := range []*NFS{nil, {Live: &nfsreads.Reader{}}} {
-		h := rig{NewRouter("", nil, nil, nfs, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
+		h := rig{NewRouter(nil, nil, nfs, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		for path, review := range reviewsOfEveryPath() {
 			if !slices.Contains(nfsPaths, path) {
 				continue
@@ -137,7 +137,7 @@ func TestStatdOfTheConfigurationAllowsLocks(t *testing.T) {
 	for statd, allowed := range map[bool]bool{true: true, false: false} {
 		n := newNFS(fakeClient(t, service))
 		n.Statd = statd
-		h := rig{NewRouter("", nil, nil, n, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
+		h := rig{NewRouter(nil, nil, n, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)), &atomic.Int32{}}
 		response := h.ask(t, registration.NFSVolumesPath, nfsVolumeReview(volume.GKEDriver, `{"share":"/a"}`, `,"mountOptions":["vers=3"]`))
 		must.Equal(t, response.Allowed, allowed, "statd %t: %+v", statd, response.Result)
 	}

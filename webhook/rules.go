@@ -24,6 +24,8 @@ import (
 type Longhorn struct {
 	longhorn.Names
 	Duties config.Duties
+	// ClusterDomain is the DNS domain of the cluster.
+	ClusterDomain string
 	// Missing: what to do about a network that does not exist; InUse: about a change of a network in use.
 	Missing, InUse settings.Strictness
 	// Policy of rollouts.
@@ -36,13 +38,23 @@ type Longhorn struct {
 	OmitEffect bool
 }
 
-// NewLonghorn serves the rules by the configuration, with live reads.
-func NewLonghorn(c *config.Longhorn, live *reads.Reader) *Longhorn {
+// NewLonghorn serves the rules by the configuration, with live reads. The configuration has Longhorn.
+func NewLonghorn(c *config.Configuration, live *reads.Reader) *Longhorn {
+	l := c.Longhorn
 	return &Longhorn{
-		Names: c.Names(), Duties: c.Duties, Missing: c.Networks.Missing, InUse: c.Networks.InUse, Policy: c.Policy(),
+		Names: l.Names(), Duties: l.Duties, ClusterDomain: c.ClusterDomain, Missing: l.Networks.Missing, InUse: l.Networks.InUse, Policy: l.Policy(),
 		Record: live.Record, Live: live,
 	}
 }
+
+func (l *Longhorn) shapesPods() bool { return l.Duties.Pods == config.On }
+
+// shapesClients: if Longhorn rolls out by itself, clients stay as it builds them.
+func (l *Longhorn) shapesClients() bool { return l.shapesPods() && l.Duties.Settings == config.Apply }
+
+func (l *Longhorn) shapesServices() bool { return l.Duties.Services == config.On }
+
+func (l *Longhorn) checksSettings() bool { return l.Duties.Settings != config.Off }
 
 // clientPods adds the recorded network. A pod passes without the network if the record can't be read: the template has the
 // network too, and the controller restarts a pod without it.
@@ -120,7 +132,7 @@ func (l *Longhorn) services() admission.Rule[mutators.Service] {
 	}
 }
 
-func (l *Longhorn) shareManagers(clusterDomain string) admission.Rule[mutators.ShareManager] {
+func (l *Longhorn) shareManagers() admission.Rule[mutators.ShareManager] {
 	return admission.Rule[mutators.ShareManager]{
 		Kinds: []metav1.GroupVersionKind{metav1.GroupVersionKind(longhorn.GroupVersion.WithKind(longhorn.ShareManagerKind))},
 		Decide: func(ctx context.Context, r *admission.Request[mutators.ShareManager]) (admission.Decision, error) {
@@ -128,7 +140,7 @@ func (l *Longhorn) shareManagers(clusterDomain string) admission.Rule[mutators.S
 			if err != nil {
 				return admission.Decision{}, err
 			}
-			return admission.FromMutation(mutators.MutateShareManager(*r.Object, r.Namespace, service, clusterDomain)), nil
+			return admission.FromMutation(mutators.MutateShareManager(*r.Object, r.Namespace, service, l.ClusterDomain)), nil
 		},
 	}
 }

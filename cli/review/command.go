@@ -176,11 +176,11 @@ func (o *options) reviewer(cmd *cobra.Command) (*reviewer, error) {
 func newReviewer(ctx context.Context, c *config.Configuration, f *facts, offline bool, namespace string) (*reviewer, error) {
 	var served *webhook.Longhorn
 	if c.Longhorn != nil {
-		served = webhook.NewLonghorn(c.Longhorn, reads.NewReader(c.Longhorn.Names(), f, f))
+		served = webhook.NewLonghorn(c, reads.NewReader(c.Longhorn.Names(), f, f))
 		served.OmitEffect = offline
 	}
 	reader := &nfsreads.Reader{Objects: f, Drivers: c.NFS.DefaultServices()}
-	rules := webhook.Rules(c.ClusterDomain, served, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
+	rules := webhook.Rules(served, nil, &webhook.NFS{Live: reader, Statd: c.NFS.Statd == config.On})
 	entries, err := entriesOf(served, reader.Drivers.Names(), rules)
 	return &reviewer{entries, f, namespace}, err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/admission"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -32,13 +33,15 @@ type entry struct {
 // attachments, which no manifest creates. Mutating entries come first, as in the API server. Match conditions are left
 // out: they save calls, and the rules allow what the conditions exclude.
 func entriesOf(served *webhook.Longhorn, nfsDrivers []string, rules map[string]admission.Entry) ([]entry, error) {
-	var installed []registration.Entry
+	var names longhorn.Names
+	var parts []webhook.Part
 	if served != nil {
-		installed = registration.Entries(served.Names)
+		names, parts = served.Names, append(parts, webhook.PartLonghorn)
 	}
 	if len(nfsDrivers) > 0 {
-		installed = append(installed, registration.NFSEntries(nfsDrivers)...)
+		parts = append(parts, webhook.PartNFS)
 	}
+	installed := webhook.Entries(webhook.Routes(names, nil, nfsDrivers), parts...)
 	var mutating, validating []entry
 	for _, i := range installed {
 		e := entry{Entry: i, operations: operationsOf(i.Rules), decide: rules[i.Path]}

@@ -128,7 +128,7 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 	registry.MustRegister(goCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo(), certificateExpiry(source))
 	server := &admission.Server{Address: o.listen, Source: source, ClientCAFile: o.clientCAFile, DrainDelay: o.drainDelay, Log: log}
 	fencing := webhookFencing(configuration, live, server)
-	server.Handler = webhook.NewRouter(configuration.ClusterDomain, webhookLonghorn(configuration.Longhorn, lists), fencing, &webhook.NFS{Live: &nfsreads.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
+	server.Handler = webhook.NewRouter(webhookLonghorn(configuration, lists), fencing, &webhook.NFS{Live: &nfsreads.Reader{Objects: lists, Drivers: configuration.NFS.DefaultServices()}, Statd: configuration.NFS.Statd == config.On}, admission.NewMetrics(registry), log)
 	readiness := &admission.Readiness{
 		Source: source, ServingName: o.servingName, Now: time.Now,
 		Synced:   func() bool { return fencing == nil || fencing.Live.Held.Synced() },
@@ -154,11 +154,11 @@ func (o *webhookOptions) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // webhookLonghorn returns the dependencies of the rules for Longhorn; nil without Longhorn.
-func webhookLonghorn(c *config.Longhorn, lists *lists.Live) *webhook.Longhorn {
-	if c == nil {
+func webhookLonghorn(c *config.Configuration, lists *lists.Live) *webhook.Longhorn {
+	if c.Longhorn == nil {
 		return nil
 	}
-	return webhook.NewLonghorn(c, reads.NewReader(c.Names(), lists, lists))
+	return webhook.NewLonghorn(c, reads.NewReader(c.Longhorn.Names(), lists, lists))
 }
 
 // webhookFencing returns the dependencies of the fencing gates; nil if fencing is off.

@@ -66,7 +66,7 @@ func fairlead(t *testing.T) http.Handler {
 			return rollout.Record{Clients: network, Servers: network}, nil
 		},
 	}
-	return webhook.NewRouter(c.ClusterDomain, rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	return webhook.NewRouter(rules, nil, nil, admission.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 }
 
 // certificate is a certs.Source that can be replaced.

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
+	"github.com/fairlead-io/fairlead/webhook"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
@@ -186,16 +187,17 @@ func (s *Sandbox) ondatPatch() string {
 
 // urlPatches are by name: components put their webhooks where they like.
 func (s *Sandbox) urlPatches() string {
-	var entries []registration.Entry
+	var parts []webhook.Part
 	if s.longhorn() {
-		entries = append(entries, registration.Entries(longhorn.DefaultNames())...)
+		parts = append(parts, webhook.PartLonghorn)
 	}
 	if s.fences() {
-		entries = append(entries, registration.FencingEntries(profiles.All())...)
+		parts = append(parts, webhook.PartFencing, webhook.PartGates)
 	}
 	if s.overlay == NFS {
-		entries = append(entries, registration.NFSEntries(registration.NFSDrivers())...)
+		parts = append(parts, webhook.PartNFS)
 	}
+	entries := webhook.Entries(webhook.Installed(), parts...)
 	var mutating, validating []namedPath
 	for _, e := range entries {
 		if e.IsMutating() {

@@ -48,8 +48,8 @@ func TestComponentsMayBeRead(t *testing.T) {
 		}
 	}
 	for file, verb := range map[string]string{
-		"../profiles/longhorn/webhook-rbac.yaml":    "list",
-		"../profiles/longhorn/controller-rbac.yaml": "watch",
+		"../longhorn/webhook-rbac.yaml":    "list",
+		"../longhorn/controller-rbac.yaml": "watch",
 	} {
 		rules := namespacedRules(t, file)
 		for _, resource := range []string{
@@ -63,11 +63,11 @@ func TestComponentsMayBeRead(t *testing.T) {
 	}
 	// The rule on deletions of instance managers reads these one by one.
 	for _, resource := range []string{"longhorn.io/instancemanagers", "longhorn.io/volumes"} {
-		if got := granted(namespacedRules(t, "../profiles/longhorn/webhook-rbac.yaml"), resource); !slices.Contains(got, "get") {
+		if got := granted(namespacedRules(t, "../longhorn/webhook-rbac.yaml"), resource); !slices.Contains(got, "get") {
 			t.Errorf("the webhook may %v %s, want get", got, resource)
 		}
 	}
-	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
+	rules := namespacedRules(t, "../longhorn/controller-rbac.yaml")
 	for resource, verb := range map[string]string{
 		"/pods": "delete", "apps/daemonsets": "patch", "apps/deployments": "patch", "longhorn.io/instancemanagers": "delete",
 	} {
@@ -125,8 +125,12 @@ func namespacedRules(t *testing.T, file string) []rbacv1.PolicyRule {
 	data, err := os.ReadFile(file)
 	must.Do(t, err)
 	var role rbacv1.Role
-	document, _, _ := bytes.Cut(data, []byte("---\n"))
-	must.Do(t, yaml.Unmarshal(document, &role))
+	for document := range bytes.SplitSeq(data, []byte("---\n")) {
+		if bytes.Contains(document, []byte("kind: Role\n")) {
+			must.Do(t, yaml.Unmarshal(document, &role))
+			break
+		}
+	}
 	return role.Rules
 }
 
@@ -159,7 +163,7 @@ func granted(rules []rbacv1.PolicyRule, resource string) (verbs []string) {
 
 // Without these rights, the controller would restart workloads forever.
 func TestRestartsMayBePaused(t *testing.T) {
-	rules := namespacedRules(t, "../profiles/longhorn/controller-rbac.yaml")
+	rules := namespacedRules(t, "../longhorn/controller-rbac.yaml")
 	for resource, verb := range map[string]string{"fairlead.io/networkrollouts": "patch", "fairlead.io/networkrollouts/status": "update"} {
 		if got := granted(rules, resource); !slices.Contains(got, verb) {
 			t.Errorf("the controller may %v %s, want %s", got, resource, verb)

@@ -23,9 +23,9 @@ const (
 
 // Pods, Services and statuses wait for Fairlead at most as long as these timeouts, in seconds.
 const (
-	mutateTimeout   int32 = 5
+	MutateTimeout   int32 = 5
 	validateTimeout int32 = 10
-	deleteTimeout   int32 = 3
+	DeleteTimeout   int32 = 3
 )
 
 // Entry is one entry of a webhook configuration: for what, and when, the API server asks a rule.
@@ -65,7 +65,7 @@ func Configurations(entries []Entry) (*admissionregistrationv1.MutatingWebhookCo
 		ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
 	}
 	for _, e := range entries {
-		if w := e.webhook(); !e.IsMutating() {
+		if w := e.Webhook(); !e.IsMutating() {
 			validating.Webhooks = append(validating.Webhooks, w)
 		} else {
 			again := admissionregistrationv1.IfNeededReinvocationPolicy
@@ -82,14 +82,15 @@ func Configurations(entries []Entry) (*admissionregistrationv1.MutatingWebhookCo
 	return mutating, validating
 }
 
-func (e Entry) webhook() admissionregistrationv1.ValidatingWebhook {
+// Webhook is the entry in a configuration.
+func (e Entry) Webhook() admissionregistrationv1.ValidatingWebhook {
 	failure, timeout := admissionregistrationv1.Ignore, e.Timeout
 	if e.FailClosed {
 		failure = admissionregistrationv1.Fail
 	}
 	switch {
 	case timeout == 0 && e.IsMutating():
-		timeout = mutateTimeout
+		timeout = MutateTimeout
 	case timeout == 0:
 		timeout = validateTimeout
 	}
@@ -110,19 +111,19 @@ func (e Entry) webhook() admissionregistrationv1.ValidatingWebhook {
 	}
 }
 
-func created(group, version, resource string) admissionregistrationv1.RuleWithOperations {
-	return on(group, version, resource, admissionregistrationv1.Create)
+func Created(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return On(group, version, resource, admissionregistrationv1.Create)
 }
 
-func written(group, version, resource string) admissionregistrationv1.RuleWithOperations {
-	return on(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update)
+func Written(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return On(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update)
 }
 
-func changed(group, version, resource string) admissionregistrationv1.RuleWithOperations {
-	return on(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
+func Changed(group, version, resource string) admissionregistrationv1.RuleWithOperations {
+	return On(group, version, resource, admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete)
 }
 
-func on(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+func On(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
 		Rule: admissionregistrationv1.Rule{
@@ -133,33 +134,33 @@ func on(group, version, resource string, operations ...admissionregistrationv1.O
 }
 
 // ofCluster is for kinds that have no namespace.
-func ofCluster(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.RuleWithOperations {
+func OfCluster(rule admissionregistrationv1.RuleWithOperations) admissionregistrationv1.RuleWithOperations {
 	rule.Scope = ptr.To(admissionregistrationv1.ClusterScope)
 	return rule
 }
 
-func rules(r ...admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
+func Rules(r ...admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
 	return r
 }
 
-func conditions(c ...admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
+func Conditions(c ...admissionregistrationv1.MatchCondition) []admissionregistrationv1.MatchCondition {
 	return c
 }
 
-func condition(name, expression string) admissionregistrationv1.MatchCondition {
+func Condition(name, expression string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: name, Expression: expression}
 }
 
-func labels(match map[string]string) *metav1.LabelSelector {
+func Labels(match map[string]string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: match}
 }
 
 // inNamespace selects one namespace, by the label that the API server keeps.
-func inNamespace(name string) *metav1.LabelSelector {
-	return labels(map[string]string{corev1.LabelMetadataName: name})
+func InNamespace(name string) *metav1.LabelSelector {
+	return Labels(map[string]string{corev1.LabelMetadataName: name})
 }
 
-func notInNamespaces(names ...string) *metav1.LabelSelector {
+func NotInNamespaces(names ...string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: names},
 	}}

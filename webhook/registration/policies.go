@@ -38,7 +38,7 @@ func FencingPolicies(storages []profiles.Profile) []Policy {
 		unwatched(UnwatchedAttachments, storages, admissionregistrationv1.Fail,
 			admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Node"}, &metav1.LabelSelector{},
 			admissionregistrationv1.Validation{
-				Expression: fmt.Sprintf("%s || (%s && !%s) || %s || !%s", sameNode, ready, outOfService("params"), lossOnRecord, hasVolumes),
+				Expression: fmt.Sprintf("%s || (%s && !%s) || %s || !%s", sameNode, ready, OutOfService("params"), lossOnRecord, hasVolumes),
 				MessageExpression: "'Fairlead is not answering, and node ' + params.metadata.name + ' is lost with volumes of ' + object.spec.attacher + " +
 					"': attached elsewhere now, one of them could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
@@ -90,7 +90,7 @@ const advice = "Bring Fairlead back (kubectl -n " + Namespace + " get pods) or t
 	"kubectl delete validatingadmissionpolicybinding " + UnwatchedAttachments + " " + UnwatchedVolumes + ". Kubernetes tries again by itself"
 
 func unwatched(name string, storages []profiles.Profile, failure admissionregistrationv1.FailurePolicyType, params admissionregistrationv1.ParamKind, selector *metav1.LabelSelector, validation admissionregistrationv1.Validation) Policy {
-	p := policy(name, failure, rules(ofCluster(created("storage.k8s.io", "v1", "volumeattachments"))), condition("of-a-protected-driver", protectedAttacher(storages)), validation)
+	p := policy(name, failure, Rules(OfCluster(Created("storage.k8s.io", "v1", "volumeattachments"))), Condition("of-a-protected-driver", ProtectedAttacher(storages)), validation)
 	p.Policy.Spec.ParamKind = &params
 	// By label: conditions would be evaluated once for each node.
 	p.Policy.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -112,7 +112,7 @@ func policy(name string, failure admissionregistrationv1.FailurePolicyType, rule
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: named, MatchPolicy: ptr.To(admissionregistrationv1.Equivalent)},
-				MatchConditions:  conditions(when),
+				MatchConditions:  Conditions(when),
 				Validations:      validations,
 				FailurePolicy:    &failure,
 			},

@@ -25,7 +25,7 @@ const csiControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-
 // PodRights: the controller records a network namespace on a CSI plugin pod, and removes Fairlead's scheduling gate with
 // its label. Without the policy, "patch pods" also changes images, labels and annotations.
 func PodRights() Policy {
-	return bound("fairlead-controller-pods", ControllerUser, rules(on("", "v1", "pods", admissionregistrationv1.Update)),
+	return bound("fairlead-controller-pods", ControllerUser, Rules(On("", "v1", "pods", admissionregistrationv1.Update)),
 		may(sameBut("metadata", "labels", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			sameBut("metadata.labels", fence.GatedLabel)+" && "+sameBut("metadata.annotations", rwx.NamespaceAnnotation)+" && "+sameBut("spec", "schedulingGates")+" && "+
 			// A gated pod gets no other gate, and loses no gate of others.
@@ -42,7 +42,7 @@ func NodeRights() Policy {
 	others := func(node string) string {
 		return fmt.Sprintf("%s.?spec.?taints.orValue([]).filter(t, t.key != '%s')", node, fence.OutOfServiceTaint)
 	}
-	return bound("fairlead-controller-nodes", ControllerUser, rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))),
+	return bound("fairlead-controller-nodes", ControllerUser, Rules(OfCluster(On("", "v1", "nodes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			sameBut("metadata.annotations", fence.RecordedLossAnnotation)+" && "+sameBut("spec", "taints")+" && "+others("object")+" == "+others("oldObject"),
 			"of a node, Fairlead may change the taint "+fence.OutOfServiceTaint+" and the annotation "+fence.RecordedLossAnnotation+"; nothing else"),
@@ -51,7 +51,7 @@ func NodeRights() Policy {
 
 // NodeAnnotationRights: the CSI controller annotates nodes with the server that they use.
 func NodeAnnotationRights() Policy {
-	return bound("fairlead-csi-controller-nodes", csiControllerUser, rules(ofCluster(on("", "v1", "nodes", admissionregistrationv1.Update))),
+	return bound("fairlead-csi-controller-nodes", csiControllerUser, Rules(OfCluster(On("", "v1", "nodes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
 			same("metadata.annotations", "k.endsWith('"+csi.AddressKey("")+"')")+" && "+sameBut("spec"),
 			"of a node, Fairlead may change the annotations DRIVER"+csi.AddressKey("")+"; nothing else"),
@@ -64,7 +64,7 @@ const sidecarFinalizers = "external-attacher/"
 // VolumeRights: the CSI controller removes the finalizer that the sidecar external-attacher has left on a PersistentVolume.
 func VolumeRights() Policy {
 	finalizers := func(object string) string { return object + ".metadata.?finalizers.orValue([])" }
-	return bound("fairlead-csi-controller-volumes", csiControllerUser, rules(ofCluster(on("", "v1", "persistentvolumes", admissionregistrationv1.Update))),
+	return bound("fairlead-csi-controller-volumes", csiControllerUser, Rules(OfCluster(On("", "v1", "persistentvolumes", admissionregistrationv1.Update))),
 		may(sameBut("metadata", "finalizers", "managedFields", "resourceVersion", "generation")+" && "+sameBut("spec")+" && "+
 			fmt.Sprintf("%[1]s.all(f, f in %[2]s) && %[2]s.all(f, f.startsWith('%[3]s') || f in %[1]s)", finalizers("object"), finalizers("oldObject"), sidecarFinalizers),
 			"of a PersistentVolume, Fairlead may remove finalizers "+sidecarFinalizers+"DRIVER; nothing else"),
@@ -84,10 +84,10 @@ func ServiceRights() Policy {
 		return fmt.Sprintf("'%s' in %s.metadata.?labels.orValue({})", publish.ServiceLabel, object)
 	}
 	ownedBy := func(kinds ...string) string {
-		return "oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind in " + quoted(kinds...) + ")"
+		return "oldObject.metadata.?ownerReferences.orValue([]).exists(o, o.kind in " + Quoted(kinds...) + ")"
 	}
 	return bound("fairlead-csi-controller-services", csiControllerUser,
-		rules(on("", "v1", "services", write...), on("", "v1", "endpoints", admissionregistrationv1.Delete), on("discovery.k8s.io", "v1", "endpointslices", write...)),
+		Rules(On("", "v1", "services", write...), On("", "v1", "endpoints", admissionregistrationv1.Delete), On("discovery.k8s.io", "v1", "endpointslices", write...)),
 		may("request.namespace != '"+metav1.NamespaceSystem+"'", "Fairlead publishes nothing in namespace "+metav1.NamespaceSystem+": move the NFSService or the claim to another namespace"),
 		may(fmt.Sprintf("request.namespace != '%s' || request.name != 'kubernetes' && %s.metadata.?labels[?'%s'].orValue('') != 'kubernetes'", metav1.NamespaceDefault, written, discoveryv1.LabelServiceName),
 			"Service default/kubernetes is the API server, and not Fairlead's"),
@@ -105,7 +105,7 @@ func ServiceRights() Policy {
 
 // bound is a policy for one account of Fairlead. It fails closed: only Fairlead waits.
 func bound(name, user string, rules []admissionregistrationv1.RuleWithOperations, validations ...admissionregistrationv1.Validation) Policy {
-	return policy(name, admissionregistrationv1.Fail, rules, condition("by-fairlead", fmt.Sprintf("request.userInfo.username == %q", user)), validations...)
+	return policy(name, admissionregistrationv1.Fail, rules, Condition("by-fairlead", fmt.Sprintf("request.userInfo.username == %q", user)), validations...)
 }
 
 func may(expression, message string) admissionregistrationv1.Validation {
@@ -113,7 +113,7 @@ func may(expression, message string) admissionregistrationv1.Validation {
 }
 
 // sameBut, in CEL: a map of the object, at a path such as metadata.labels, has changed in these keys at most.
-func sameBut(path string, keys ...string) string { return same(path, "k in "+quoted(keys...)) }
+func sameBut(path string, keys ...string) string { return same(path, "k in "+Quoted(keys...)) }
 
 // same, in CEL, leaves out the keys k for which the condition holds. dyn: the API server's type check takes an object with
 // known fields for no map.

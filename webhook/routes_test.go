@@ -1,4 +1,4 @@
-package registration
+package webhook
 
 import (
 	"slices"
@@ -12,11 +12,11 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
-	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/webhook/registration"
 )
 
 // entry is an installed entry.
@@ -27,8 +27,8 @@ type entry struct {
 
 func entries() []entry {
 	var all []entry
-	for _, e := range slices.Concat(Entries(longhorn.DefaultNames()), FencingEntries(profiles.All()), NFSEntries(NFSDrivers())) {
-		all = append(all, entry{e.webhook(), e.IsMutating()})
+	for _, e := range allEntries() {
+		all = append(all, entry{e.Webhook(), e.IsMutating()})
 	}
 	return all
 }
@@ -115,7 +115,7 @@ func TestFairleadIsOutsideEveryEntry(t *testing.T) {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(e.NamespaceSelector)
 		must.Do(t, err)
-		must.Check(t, !selector.Matches(k8slabels.Set{corev1.LabelMetadataName: Namespace}), "%s is for %s", e.Name, Namespace)
+		must.Check(t, !selector.Matches(k8slabels.Set{corev1.LabelMetadataName: registration.Namespace}), "%s is for %s", e.Name, registration.Namespace)
 		// Networks are often kept in kube-system; nothing else there is Fairlead's business.
 		if !strings.HasPrefix(e.Name, "networks.") && selector.Matches(k8slabels.Set{corev1.LabelMetadataName: "kube-system"}) {
 			t.Errorf("%s is for kube-system", e.Name)
@@ -157,8 +157,8 @@ func TestSettleTimeIsLongerThanRequestTimeout(t *testing.T) {
 }
 
 func TestInstanceManagerDeletionsEntry(t *testing.T) {
-	entries := entriesIn(longhorn.DefaultNames())
-	w := entries[slices.IndexFunc(entries, func(e Entry) bool { return e.Name() == deletionsEntry })].webhook()
+	entries := allEntries()
+	w := entries[slices.IndexFunc(entries, func(e registration.Entry) bool { return e.Name() == deletionsEntry })].Webhook()
 	must.Check(t, *w.FailurePolicy == admissionregistrationv1.Ignore && *w.TimeoutSeconds <= 3, "policy %s, timeout %d s", *w.FailurePolicy, *w.TimeoutSeconds)
 	if len(w.Rules) != 1 || len(w.Rules[0].Operations) != 1 || w.Rules[0].Operations[0] != admissionregistrationv1.Delete || strings.Join(w.Rules[0].Resources, " ") != "pods" {
 		t.Errorf("rules %+v", w.Rules) // evictions are pods/eviction
@@ -172,11 +172,11 @@ func TestInstanceManagerDeletionsEntry(t *testing.T) {
 }
 
 func TestStraySettingsEntryIsForUserNamespaces(t *testing.T) {
-	entries := Entries(longhorn.DefaultNames())
-	stray := slices.IndexFunc(entries, func(e Entry) bool { return e.Path == StraySettingsPath })
+	entries := allEntries()
+	stray := slices.IndexFunc(entries, func(e registration.Entry) bool { return e.Path == registration.StraySettingsPath })
 	selector, err := metav1.LabelSelectorAsSelector(entries[stray].Namespaces)
 	must.Do(t, err)
-	for namespace, want := range map[string]bool{"default": true, Namespace: false, "kube-system": false, "longhorn-system": false} {
+	for namespace, want := range map[string]bool{"default": true, registration.Namespace: false, "kube-system": false, "longhorn-system": false} {
 		if got := selector.Matches(k8slabels.Set{corev1.LabelMetadataName: namespace}); got != want {
 			t.Errorf("%s: seen %v", namespace, got)
 		}
