@@ -15,7 +15,7 @@ type ClientPod struct {
 // MutateClientPod gives a new client pod the networks that are recorded for clients: the default network and per-volume
 // networks. The rule removes a network that the storage system added by a value that is not applied yet.
 //
-// Objects: pods with the profile's client labels, in its namespace.
+// Objects: pods with Longhorn's client labels, in its namespace.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#13695.
 func MutateClientPod(pod ClientPod, names longhorn.Names, record rollout.Record) Result {

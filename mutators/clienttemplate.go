@@ -25,7 +25,7 @@ type ClientTemplate struct {
 // A new template, from an installer or an upgrade, gets the recorded networks. An updated template keeps its networks.
 // While mounts may live in clients, the controller restarts the clients, not Kubernetes: see pauseClients.
 //
-// Objects: the profile's client DaemonSet; writes by Fairlead's own controller are not sent here.
+// Objects: Longhorn's client DaemonSet; writes by Fairlead's own controller are not sent here.
 // Condition: a record exists, and Fairlead applies settings.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn-manager
 // v1.7.2 controller/setting_controller.go updateCNI, csi/deployment.go NewPluginDeployment.
@@ -46,7 +46,7 @@ func MutateClientTemplate(ds ClientTemplate, old *ClientTemplate, names longhorn
 	return result.and(pauseClients(ds, old, len(clientNetworks(record)) > 0 || record.MountsInClients))
 }
 
-// networksOf are the attachments on the profile's interfaces and on those of per-volume networks.
+// networksOf are the attachments on Longhorn's interfaces and on those of per-volume networks.
 func networksOf(meta Metadata, names longhorn.Names) (places []multus.Placement, readable bool) {
 	if meta.Annotations == nil {
 		return nil, true

@@ -33,8 +33,8 @@ type PodSpec struct {
 	HostNetwork bool `json:"hostNetwork"`
 }
 
-// setNetworks sets the networks annotation of a pod in the profile's namespace, under the metadata at path, to exactly
-// these places. Networks on interface names that are not the profile's stay. If a place can't be added, the others are:
+// setNetworks sets the networks annotation of a pod in Longhorn's namespace, under the metadata at path, to exactly
+// these places. Networks on interface names that are not Longhorn's stay. If a place can't be added, the others are:
 // warnings say which could not.
 func setNetworks(path string, meta Metadata, spec PodSpec, names longhorn.Names, places []multus.Placement, why string) Result {
 	annotations := PodAnnotations{}

@@ -24,7 +24,7 @@ type ServerMetadata struct {
 // MutateServerPod gives the new server pod of a volume the network and the fixed addresses that the volume's Service
 // records, so that the two agree. Without a Service, the pod gets the network recorded for servers.
 //
-// Objects: pods with the profile's server labels, in its namespace.
+// Objects: pods with Longhorn's server labels, in its namespace.
 // Condition: a record or a network recorded on the Service exists, and the Service does not opt out.
 // Source: proposal "Storage Network For RWX Volume", CNI annotation; longhorn#9272,
 // harvester#10047; longhorn-manager v1.7.2 controller/share_manager_controller.go createShareManagerPod.

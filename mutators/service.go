@@ -32,7 +32,7 @@ type Service struct {
 // storage network (kube-proxy and selectors ignore Multus networks), with a cluster IP and a selector on the cluster
 // network. The Service records the network and the fixed addresses. Server pod, endpoint and slices derive from them.
 //
-// Objects: Services with the profile's volume label, in its namespace.
+// Objects: Services with Longhorn's volume label, in its namespace.
 // Condition: a record exists. The network is the volume's own or the default of servers; a volume keeps the network of a
 // server that runs already.
 // Source: proposal "Storage Network For RWX Volume", Service; longhorn#13695;

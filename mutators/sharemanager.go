@@ -21,7 +21,7 @@ type ShareManager struct {
 // MutateShareManager derives the endpoint from the volume's Service: the Service's name if it is headless, else its
 // address. So `nfs://None/…` (longhorn#9272) is impossible, and so is an FQDN without published addresses.
 //
-// Objects: sharemanagers.longhorn.io/status, in the profile's namespace.
+// Objects: sharemanagers.longhorn.io/status, in Longhorn's namespace.
 // Condition: the endpoint is set; Longhorn empties it while the share is down.
 // Source: proposal "Storage Network For RWX Volume", Service.
 func MutateShareManager(sm ShareManager, namespace string, service *rwx.Service, clusterDomain string) Result {

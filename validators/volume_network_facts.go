@@ -51,7 +51,7 @@ type VolumeNetworkFacts struct {
 	MissingPolicy settings.Strictness
 	// Permitted are the networks that volumes may request, by the configuration.
 	Permitted []multus.Network
-	// Rollout of the volume's profile.
+	// Rollout of the network for RWX volumes.
 	Rollout rollout.Rollout
 	// Concerned are the volumes that the change concerns.
 	Concerned []rwx.Volume

@@ -80,7 +80,7 @@ func TestDeletionsDoNotPanic(t *testing.T) {
 func TestOtherMethodsAndPathsAreNotServed(t *testing.T) {
 	h := newRig(t, fakeClient(t))
 	status, _ := h.post("/mutate/rook-ceph/client-pods", podReview("{}"))
-	must.Check(t, status == http.StatusNotFound, "unknown profile: got %d", status)
+	must.Check(t, status == http.StatusNotFound, "unknown storage system: got %d", status)
 	response := httptest.NewRecorder()
 	h.ServeHTTP(response, httptest.NewRequest(http.MethodGet, clientPodsPath, nil))
 	must.Equal(t, response.Code, http.StatusMethodNotAllowed, "GET")

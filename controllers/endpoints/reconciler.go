@@ -30,7 +30,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// Reconciler publishes the addresses of one profile's volumes. A request names
+// Reconciler publishes the addresses of volumes. A request names
 // a Service, which has the name of its volume.
 type Reconciler struct {
 	Names longhorn.Names

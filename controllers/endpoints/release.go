@@ -47,7 +47,7 @@ type Releaser struct {
 	Log  *slog.Logger
 }
 
-// Start releases all volumes of the profile, and ends when that is done.
+// Start releases all volumes, and ends when that is done.
 func (r *Releaser) Start(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, releaseRetry, true, func(ctx context.Context) (bool, error) {
 		done, err := r.Once(ctx)
@@ -59,7 +59,7 @@ func (r *Releaser) Start(ctx context.Context) error {
 	return nil // the manager stops, or all is released
 }
 
-// Once releases all volumes of the profile. It returns false while work is left, and must then be
+// Once releases all volumes. It returns false while work is left, and must then be
 // called again.
 func (r *Releaser) Once(ctx context.Context) (bool, error) {
 	names, err := r.published(ctx)

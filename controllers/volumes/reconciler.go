@@ -31,7 +31,7 @@ import (
 	"github.com/fairlead-io/fairlead/mutators"
 )
 
-// Reconciler keeps the volumes of one profile consistent. A request names a volume.
+// Reconciler keeps volumes consistent. A request names a volume.
 type Reconciler struct {
 	Names         longhorn.Names
 	ClusterDomain string

@@ -214,7 +214,7 @@ func TestCorrectServerIsLeftAlone(t *testing.T) {
 	}{
 		"on the network":                         {server: server(asksFor(netOne.String()))},
 		"on the network, among others":           {server: server(asksFor("kube-system/x@net1," + netOne.String()))},
-		"on two networks of the profile":         {server: server(asksFor("kube-system/two@lhnet2," + netOne.String()))},
+		"on two networks of Longhorn":            {server: server(asksFor("kube-system/two@lhnet2," + netOne.String()))},
 		"on the cluster network, as its Service": {server: server(), before: cluster},
 		"terminating":                            {server: server(func(pod *corev1.Pod) { pod.Finalizers = []string{"x/y"} }), before: func(f *fixture) { f.Must(f.Delete(f.Context(), server())) }},
 		"ended":                                  {server: server(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })},

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// Facts of one profile.
+// Facts about the data paths of volumes.
 type Facts struct {
 	Names   longhorn.Names
 	Rollout rollout.Rollout

@@ -149,7 +149,7 @@ func selectionJSON(a Attachment) string {
 }
 
 // ManagedAttachments returns the attachments asked for on the interface names
-// that belong to the profile, in the order of the annotation.
+// that belong to Longhorn, in the order of the annotation.
 func ManagedAttachments(annotation, podNamespace string, interfaces []string) ([]Attachment, error) {
 	selections, err := ParseSelections(annotation, podNamespace)
 	if err != nil {
@@ -174,7 +174,7 @@ func ManagedAttachment(annotation, podNamespace string, interfaces []string) (At
 }
 
 // SetManaged returns the annotation with exactly these attachments on the
-// interface names that belong to the profile and on those of per-volume
+// interface names that belong to Longhorn and on those of per-volume
 // networks. Other selections stay, though their spacing may not. An attachment
 // that is added comes before those that follow it here: a template that is
 // changed back is then as it was, and no pod restarts.
@@ -214,7 +214,7 @@ func addBefore(annotation, podNamespace string, a Attachment, following []Attach
 }
 
 // KeepManaged returns the annotation without the attachments on the interface
-// names that belong to the profile, and on those of per-volume networks, except
+// names that belong to Longhorn, and on those of per-volume networks, except
 // the given ones. It adds none.
 func KeepManaged(annotation, podNamespace string, interfaces []string, keep ...Attachment) (string, error) {
 	selections, err := ParseSelections(annotation, podNamespace)

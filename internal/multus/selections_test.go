@@ -18,7 +18,7 @@ var (
 	netB = Attachment{Network{"kube-system", "b"}, "lhnet2"}
 )
 
-// interfaces of the profile.
+// interfaces of Longhorn.
 var interfaces = []string{"lhnet1", "lhnet2"}
 
 func TestParseSelections(t *testing.T) {

@@ -54,7 +54,7 @@ func (r *Reader) components(ctx context.Context, pods storagePods, volumes []rwx
 	return all, nil
 }
 
-// listHere lists objects in the profile's namespace, for reading only: the cache owns them.
+// listHere lists objects in Longhorn's namespace, for reading only: the cache owns them.
 // A kind that is not installed has none.
 func (r *Reader) listHere(ctx context.Context, list client.ObjectList, what string) error {
 	if err := r.objects.List(ctx, list, client.InNamespace(r.names.Namespace), client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {

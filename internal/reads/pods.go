@@ -131,7 +131,7 @@ func addressed(attachments []multus.Attachment, reported []multus.Reported) []mu
 	return found
 }
 
-// managedNetworks are the networks that the pod requests on the profile's interfaces. A pod on the
+// managedNetworks are the networks that the pod requests on Longhorn's interfaces. A pod on the
 // host network, or with an annotation that can't be parsed, gets no such interface.
 func (r *Reader) managedNetworks(pod *corev1.Pod) []multus.Attachment {
 	if pod.Spec.HostNetwork {

@@ -35,7 +35,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/describe"
 )
 
-// Reader gathers facts on one profile.
+// Reader gathers facts about Longhorn.
 type Reader struct {
 	names   longhorn.Names
 	objects client.Reader

@@ -19,13 +19,13 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// RolloutKey is the namespace and name of a profile's record.
+// RolloutKey is the namespace and name of the record.
 func RolloutKey(names longhorn.Names) client.ObjectKey {
 	return client.ObjectKey{Namespace: names.Namespace, Name: longhorn.Name}
 }
 
 // ErrNotRecorded is returned until the controller has recorded the network of the cluster.
-var ErrNotRecorded = errors.New("the network of this profile is not recorded yet")
+var ErrNotRecorded = errors.New("the network for RWX volumes is not recorded yet")
 
 // ErrMalformedRecord is returned for a record that can't be read.
 var ErrMalformedRecord = errors.New("the network record can't be read")

@@ -17,7 +17,7 @@ import (
 )
 
 // Requests are the networks and identities that annotations request for RWX volumes of
-// the profile. Annotations of other volumes have no effect: no server pod serves them.
+// Longhorn. Annotations of other volumes have no effect: no server pod serves them.
 type Requests struct {
 	// ByVolume has the requests of RWX volumes, by volume.
 	ByVolume map[string]rwx.Request
@@ -25,7 +25,7 @@ type Requests struct {
 	ClassOf map[string]string
 	// Unbound has the requests of unbound claims, by namespace/name. Their driver is not known yet.
 	Unbound map[string]rwx.Request
-	// Classes has the networks that StorageClasses of the profile's driver name.
+	// Classes has the networks that StorageClasses of Longhorn's driver name.
 	Classes map[string]multus.Network
 	// Contested says, by object, which identity another volume has. The identity is dropped from the request.
 	Contested map[rwx.Asker]string

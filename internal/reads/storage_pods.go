@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
 
-// storagePods are the profile's DaemonSets and running pods, each list read once.
+// storagePods are Longhorn's DaemonSets and running pods, each list read once.
 type storagePods struct {
 	classes    podClasses
 	daemonSets []appsv1.DaemonSet

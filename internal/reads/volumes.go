@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// Volumes gathers the volumes of the profile from the storage system's volumes and tickets, and
+// Volumes gathers volumes from Longhorn's volumes and tickets, and
 // from Kubernetes' VolumeAttachments. A volume counts as attached if either side says so; at
 // worst a gate then waits too long.
 func (r *Reader) Volumes(ctx context.Context) ([]rwx.Volume, error) {

@@ -85,7 +85,7 @@ func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod,
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
 }
 
-// Workload gathers the facts on a pod that may use volumes of the profile.
+// Workload gathers the facts on a pod that may use volumes of Longhorn.
 // applied is the network that clients are on. The reader's provisioned needs the index of IndexClaims.
 func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied multus.Attachment) (rwx.Workload, error) {
 	w := rwx.Workload{

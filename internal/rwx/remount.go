@@ -13,7 +13,7 @@ import (
 
 // Restarts says which workloads may be restarted.
 type Restarts struct {
-	// Driver is the CSI driver of the profile.
+	// Driver is the CSI driver of Longhorn.
 	Driver string
 	// Enabled: the setting auto-delete-pod-when-volume-detached-unexpectedly is on.
 	Enabled bool

@@ -55,7 +55,7 @@ const (
 	ClassKind  = "StorageClass"
 )
 
-// NotPermitted says why a network is not in Profile.VolumeNetworks, and what to do.
+// NotPermitted says why a network is not in longhorn.Names.VolumeNetworks, and what to do.
 const NotPermitted = "no volume may use the network: an administrator lists it in longhorn.networks.perVolume of Fairlead's configuration"
 
 // Resolve returns the request for a volume of its claim, its PersistentVolume and its StorageClass,

@@ -97,7 +97,7 @@ type Server struct {
 	// Network that the pod asks for: the first of Networks.
 	Network multus.Attachment
 	// Networks are all that the pod asks for: its volume's own, then those on the
-	// profile's interfaces, of which there may be two.
+	// interfaces of Longhorn, of which there may be two.
 	Networks []multus.Attachment
 	// Reported are the pod's interfaces, as Multus reports them.
 	Reported []multus.Reported
@@ -115,7 +115,7 @@ type Client struct {
 	Node     string
 	// Network that the pod asks for: the first of Networks.
 	Network multus.Attachment
-	// Networks are all networks that the pod asks for on the profile's interfaces.
+	// Networks are all networks that the pod asks for on Longhorn's interfaces.
 	// For NetworksReported, Multus reports an address. There are two after an upgrade
 	// of the storage system that changes the interface.
 	Networks, NetworksReported []multus.Attachment

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Workload is a pod that uses volumes of a profile.
+// Workload is a pod that uses volumes of Longhorn.
 type Workload struct {
 	Namespace, Name, UID string
 	// Owner is the pod's controller.

@@ -23,7 +23,7 @@ import (
 
 // Rule decides the reviews of one entry of a webhook configuration.
 type Rule[V any] struct {
-	// Name is <profile>/<entry>, as in metrics and logs.
+	// Name is <entry>, or longhorn/<entry>, as in metrics and logs.
 	Name string
 	// Kinds that the entry is for.
 	Kinds []metav1.GroupVersionKind

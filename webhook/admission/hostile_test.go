@@ -38,12 +38,12 @@ type taintedNode struct {
 
 func hostileReviews() map[string]hostileReview {
 	on := multus.Attachment{Network: multus.Network{Namespace: "kube-system", Name: "storage-net"}, Interface: "lhnet1"}
-	record, profile := rollout.Record{Clients: on, Servers: on}, longhorn.DefaultNames()
+	record, names := rollout.Record{Clients: on, Servers: on}, longhorn.DefaultNames()
 	clientPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ClientPod]) Decision {
-		return FromMutation(mutators.MutateClientPod(*r.Object, profile, record))
+		return FromMutation(mutators.MutateClientPod(*r.Object, names, record))
 	})
 	serverPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
-		return FromMutation(mutators.MutateServerPod(*r.Object, profile, nil, record))
+		return FromMutation(mutators.MutateServerPod(*r.Object, names, nil, record))
 	})
 	workloadPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
 		r.Object.Claims()

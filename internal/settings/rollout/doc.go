@@ -1,7 +1,7 @@
 // Package rollout decides the next step of bringing clients and servers of RWX volumes onto
 // another network: clients first when the network is enabled, servers first when it is disabled.
 //
-// The record (NetworkRollout, one per profile) has the network that clients (CSI plugin pods) are
+// The record (NetworkRollout) has the network that clients (CSI plugin pods) are
 // built with, and the network that new servers (share-manager pods and their Services) are built
 // with. A client on the network reaches a server on the cluster network, but not the reverse. So a
 // server is on a network only while every client that may mount it is.

@@ -54,7 +54,7 @@ type Rollout struct {
 	Services  []rwx.Service
 	Servers   []rwx.Server
 
-	// MountsFromHost, of the profile: without a default network, clients reach no per-volume network.
+	// MountsFromHost, of longhorn.Names: without a default network, clients reach no per-volume network.
 	MountsFromHost bool
 	// ClassNetworks are the networks of StorageClasses.
 	ClassNetworks []multus.Network
@@ -98,7 +98,7 @@ func (r Rollout) exists(n multus.Network) bool {
 type DaemonSet struct {
 	Name  string
 	Found bool
-	// Network of its template on the profile's interfaces: the first of Networks.
+	// Network of its template on Longhorn's interfaces: the first of Networks.
 	Network multus.Attachment
 	// Networks are all networks of its template on these interfaces.
 	Networks []multus.Attachment

@@ -35,7 +35,7 @@ func TestMountPlace(t *testing.T) {
 	}
 	always := longhorn.DefaultNames()
 	always.MountsFromHost = false
-	must.Equal(t, MountPlace(none, always), rwx.InClient, "a profile that never mounts from the host")
+	must.Equal(t, MountPlace(none, always), rwx.InClient, "a Longhorn that never mounts from the host")
 }
 
 func TestMountsMissServers(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
-// Longhorn is the profile of the objects below.
+// Longhorn has the names of the objects below.
 var Longhorn = permitting(longhorn.DefaultNames(), "team-x/nfs", "team-y/nfs", "kube-system/backup-net")
 
 func permitting(p longhorn.Names, networks ...string) longhorn.Names {
