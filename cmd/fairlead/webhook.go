@@ -172,15 +172,14 @@ func webhookFencing(c *config.Configuration, live client.WithWatch, server *admi
 	}
 }
 
-var errNoSettings = errors.New("--api-listen serves the settings of Longhorn, and the configuration has no section longhorn: add the section, or remove the flag")
-
-// apiServer returns the server of the REST API; nil if address is empty.
+// apiServer returns the server of the REST API; nil if address is empty, or without Longhorn, which has the settings.
 func apiServer(address string, c *config.Configuration, restConfig *rest.Config, mapper meta.RESTMapper, source certs.Source, scheme *runtime.Scheme, log *slog.Logger) (*manager.Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
 	}
 	if c.Longhorn == nil {
-		return nil, errNoSettings
+		log.Info("the API of settings is not served: the configuration has no section longhorn")
+		return nil, nil
 	}
 	tlsConfig := &tls.Config{} // callers authenticate with tokens, not certificates
 	admission.ServingTLS(source)(tlsConfig)
