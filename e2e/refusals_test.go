@@ -56,7 +56,7 @@ func TestSettingsAreJudged(t *testing.T) {
 	}
 	const setting = "apiVersion: fairlead.io/v1alpha1\nkind: Setting\nvalue: x\nmetadata: "
 	creates(false, setting+"{name: storage-netwrok, namespace: longhorn-system}", `metadata.name: Unsupported value: "storage-netwrok"`)
-	creates(false, setting+"{name: priority-class, namespace: default}", `set priority-class in namespace "longhorn-system" (longhorn)`)
+	creates(false, setting+"{name: priority-class, namespace: default}", `set priority-class in namespace "longhorn-system"`)
 	creates(true, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: misspelled, namespace: default, annotations: {fairlead.io/volume-netwrok: x/y}}\n"+
 		"spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}, storageClassName: none}\n",
 		"annotation fairlead.io/volume-netwrok is unknown to Fairlead and has no effect: did you mean fairlead.io/volume-network?")
@@ -132,7 +132,7 @@ func TestNetworkInUse(t *testing.T) {
 	c.waitApplied(netA + "@lhnet2")
 	c.attachNew("node-1", standin.Volume{Name: "pvc-1", Shared: true})
 	const nad = "network-attachment-definitions"
-	const uses = "Warning: network kube-system/storage-net is in use by longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
+	const uses = "Warning: network kube-system/storage-net is in use by Longhorn: setting endpoint-network-for-rwx-volume, 3 CSI plugin pods, 1 RWX volume (pvc-1)"
 	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{\"type\":\"bridge\"}"}}`, "--dry-run=server"), uses+"; pods keep the old configuration until they restart")
 	c.has(c.kubectl("-n", "kube-system", "patch", nad, "storage-net", "--type=merge", "-p", `{"spec":{"config":"{}"}}`, "--dry-run=server"), uses+"; the config is no CNI configuration, so pods that request the network do not start until it is corrected")
 	c.has(c.kubectl("-n", "kube-system", "delete", nad, "storage-net", "--dry-run=server"), uses+"; pods that request the network do not start until it is created again")
