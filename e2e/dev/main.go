@@ -9,6 +9,9 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 const usage = `usage: dev COMMAND
@@ -22,6 +25,7 @@ const usage = `usage: dev COMMAND
 `
 
 func main() {
+	ctrl.SetLogger(logr.Discard()) // the clients of the sandbox have nothing to say
 	if len(os.Args) == 2 && os.Args[1] == "nfs" {
 		os.Exit(demoNFS())
 	}

@@ -27,7 +27,7 @@ var Longhorn = []Page{
 	{Name: "docs/rwx-network.md"},
 	{Name: "docs/trouble.md"},
 	{Name: "docs/remove.md", Before: `kubectl -n fairlead-system scale deployment/fairlead-controller --replicas=2
-sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' docs/examples/configuration-volume-networks.yaml | kubectl apply --server-side --force-conflicts -f -`},
+sed 's/^    longhorn:$/&\n      duties: {endpoints: "off"}/' docs/examples/configuration-volume-networks.yaml | kubectl apply --server-side --force-conflicts -f -`},
 }
 
 // Fencing lists the pages for make up FENCING=1.
@@ -40,5 +40,5 @@ var Nodes = []Page{
 	{Name: "docs/install.md"},
 	{Name: "docs/upgrade.md"},
 	{Name: "docs/remove.md", Before: `kubectl -n fairlead-system get configmap fairlead -o yaml |
-  sed 's/- name: longhorn/- {name: longhorn, duties: {endpoints: "off"}}/' | kubectl replace -f -`},
+  sed 's/longhorn: {}/longhorn: {duties: {endpoints: "off"}}/' | kubectl replace -f -`},
 }
