@@ -23,8 +23,7 @@ type Metadata struct {
 type PodAnnotations struct {
 	Networks string `json:"k8s.v1.cni.cncf.io/networks"`
 	OptOut   string `json:"fairlead.io/opt-out"`
-	// Others are read only for misspelled keys.
-	//lint:ignore SA5008 "embed" is an option of go-json-experiment/json, which decodes reviews
+	// Others are read only for misspelled keys. The option "embed" is of go-json-experiment/json, which decodes reviews.
 	Others map[string]string `json:",embed"`
 }
 

@@ -15,7 +15,6 @@ import (
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/cli"
@@ -291,7 +290,7 @@ func TestEmptyPlanIsNoError(t *testing.T) {
 func TestValuesAreSuggested(t *testing.T) {
 	s := trouble(t)
 	must.Equal(t, s.suggest(t.Context(), "v2-data-engine"), []string{"false", "true"})
-	must.Do(t, s.target.Live.(client.Client).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}}))
+	must.Do(t, s.target.Live.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}}))
 	must.Equal(t, s.suggest(t.Context(), "priority-class"), []string{"urgent"})
 	must.Check(t, s.suggest(t.Context(), "unknown") == nil, "an unknown setting has values")
 }
