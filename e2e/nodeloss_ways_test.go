@@ -157,8 +157,9 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.waitBlocked(csi, 0)
 }
 
-// attachedAtOnce wants the attachment elsewhere within about a second of its last precondition: the fence, the end of
-// the old attachment, the node of the next pod.
+// attachedAtOnce wants the attachment elsewhere soon after its last precondition: the fence, the end of the old attachment, the
+// node of the next pod. Usually that takes about a second. On a busy machine the fence may be recorded after the request has
+// waited for it, and Kubernetes tries again some seconds later.
 func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pulse) {
 	c.t.Helper()
 	var free time.Time
@@ -172,7 +173,7 @@ func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pul
 	}
 	late := f.wait(c, "attached elsewhere", 20*time.Second, attachedTo(d.volume(), d.other(node))).at.Sub(free)
 	c.t.Logf("attached %s after the last precondition (%s); %s", late.Round(time.Millisecond), last, meanwhile)
-	if late > 2*time.Second+meanwhile.slowest {
+	if late > 6*time.Second+meanwhile.slowest {
 		c.t.Errorf("attached only %s after the last precondition (%s)", late, last)
 	}
 }
