@@ -76,6 +76,10 @@ soak: ## Random runs of the models that nobody has seen yet, CHECKS (20000) of t
 	go test -timeout 60m ./internal/settings/... -run 'Invariants$$' $(SOAK)
 	go test -timeout 60m ./controllers/workloads -run '^TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts$$' $(SOAK)
 
+.PHONY: explore
+explore: ## Every reachable state of fencing in a small world, each world for EXPLORE_FOR (20m) at most; 8 GiB of memory
+	go test ./internal/fence -run '^TestExplore$$' -v -timeout 6h -explore $(or $(EXPLORE_FOR),20m)
+
 BENCHMARKS = $$(git grep --untracked -l '^func Benchmark' -- '*_test.go' ':!e2e' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
 .PHONY: bench

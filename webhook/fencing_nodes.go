@@ -39,13 +39,17 @@ func (n *node) outOfService() bool {
 }
 
 // nodes refuses to add the out-of-service taint to a Ready node, and to remove it from a fenced node that has not
-// rebooted. It fails open.
+// rebooted. It warns whoever deletes the Node of a machine that works. It fails open.
 //
-// Objects: Nodes whose out-of-service taint is added or removed.
+// Objects: Nodes whose out-of-service taint is added or removed, or that are deleted.
 func (f *Fencing) nodes() admission.Rule[node] {
 	return admission.Rule[node]{
-		Kinds: []metav1.GroupVersionKind{{Version: "v1", Kind: "Node"}},
+		Deletes: true,
+		Kinds:   []metav1.GroupVersionKind{{Version: "v1", Kind: "Node"}},
 		Decide: func(ctx context.Context, r *admission.Request[node]) (admission.Decision, error) {
+			if r.Operation == admissionv1.Delete {
+				return f.nodeDeletion(ctx, r.OldObject.Metadata.Name)
+			}
 			is, was := r.Object.outOfService(), r.OldObject.outOfService()
 			if is == was {
 				return admission.Allowed("taint unchanged"), nil
@@ -71,6 +75,22 @@ func (f *Fencing) nodes() admission.Rule[node] {
 			return admission.Allowed(reason), nil
 		},
 	}
+}
+
+// nodeDeletion is allowed: the volumes of a machine without a Node are held, and the machine is fenced unless it registers again.
+func (f *Fencing) nodeDeletion(ctx context.Context, name string) (admission.Decision, error) {
+	d := admission.Allowed("a Node may be deleted")
+	if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
+		return d, nil
+	}
+	node, record, err := f.Live.Present(ctx, name)
+	if err != nil {
+		return admission.Decision{}, err
+	}
+	if warning := fence.DeletesWorkingNode(node, record); warning != "" {
+		d.Warnings = []string{"fairlead: " + warning}
+	}
+	return d, nil
 }
 
 var nodeFenceKinds = []metav1.GroupVersionKind{{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeFence"}}

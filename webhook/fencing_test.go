@@ -314,6 +314,25 @@ func TestOutOfServiceTaint(t *testing.T) {
 	}
 }
 
+func TestDeletionOfWorkingNodeIsWarnedOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		objects []client.Object
+		warns   string
+	}{
+		"Ready, with volumes":    {[]client.Object{readyNode("node-1"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, "fairlead: node node-1 is Ready and has volumes (pv-a)"},
+		"Ready, without volumes": {[]client.Object{readyNode("node-1"), nodeFence("node-1", v1alpha1.NodeHealthy)}, ""},
+		"lost":                   {[]client.Object{lostNode("node-1"), nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, ""},
+		"no record":              {[]client.Object{readyNode("node-1")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			review := reviews.Of(reviews.Node, `"resource":{"group":"","version":"v1","resource":"nodes"},"name":"node-1","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"node-1"}}`)
+			response := newRig(t, fakeClient(t, test.objects...)).ask(t, registration.NodesPath, review)
+			must.True(t, response.Allowed, "got %+v", response)
+			must.Check(t, strings.HasPrefix(strings.Join(response.Warnings, ""), test.warns) && (test.warns == "") == (len(response.Warnings) == 0), "got %q", response.Warnings)
+		})
+	}
+}
+
 func TestNodeFenceOverrides(t *testing.T) {
 	const status = `"status":{"phase":"Lost","incident":"node-1-1"}`
 	review := func(user, operation, annotations, old string) string {

@@ -46,11 +46,11 @@ func fencingRoutes(storages []profiles.Profile) []Route {
 		{
 			// Only for changes of the out-of-service taint: heartbeats are nodes/status, and the API server compares the
 			// taints of other updates. A node must never wait for Fairlead.
-			Part: PartFencing, For: "Node update, when the out-of-service taint is added or removed, other than by the controller", Down: "allowed",
+			Part: PartFencing, For: "Node update, when the out-of-service taint is added or removed, other than by the controller; Node delete, while the node uses volumes: a warning", Down: "allowed",
 			Entry: registration.Entry{
-				Path: registration.NodesPath, Rules: registration.Rules(registration.OfCluster(registration.On("", "v1", "nodes", admissionregistrationv1.Update))), Timeout: registration.MutateTimeout,
+				Path: registration.NodesPath, Rules: registration.Rules(registration.OfCluster(registration.On("", "v1", "nodes", admissionregistrationv1.Update, admissionregistrationv1.Delete))), Timeout: registration.MutateTimeout,
 				Conditions: registration.Conditions(
-					registration.Condition("the-taint-comes-or-goes", registration.OutOfService("object")+" != "+registration.OutOfService("oldObject")),
+					registration.Condition("the-taint-comes-or-goes-or-the-node-with-its-volumes", "request.operation == 'DELETE' ? oldObject.?status.?volumesInUse.orValue([]).size() > 0 : "+registration.OutOfService("object")+" != "+registration.OutOfService("oldObject")),
 					registration.Condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", registration.ControllerUser)),
 				),
 			},

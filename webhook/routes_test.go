@@ -80,7 +80,7 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 				must.Check(t, !strings.Contains(word, "*"), "%s has a wildcard: %v", e.Name, r.Rule)
 			}
 			// Nodes: only what the out-of-service taint does to them, and never in the way.
-			if slices.Contains(r.Resources, "nodes") && (*e.FailurePolicy != admissionregistrationv1.Ignore || !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Update}) ||
+			if slices.Contains(r.Resources, "nodes") && (*e.FailurePolicy != admissionregistrationv1.Ignore || slices.Contains(r.Operations, admissionregistrationv1.Create) ||
 				!strings.Contains(e.MatchConditions[0].Expression, fence.OutOfServiceTaint)) || slices.Contains(r.Resources, "namespaces") {
 				t.Errorf("%s: %v may keep a cluster from booting", e.Name, r.Resources)
 			}

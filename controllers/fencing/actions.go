@@ -51,7 +51,29 @@ func joinProblems(problems []error) error {
 	return nil
 }
 
+// isAsJudged reads the Node before anything is taken from it or given back to it: a round takes a while, and the node may be back,
+// or lost again.
+func (r *Reconciler) isAsJudged(ctx context.Context, d decision) error {
+	var node corev1.Node
+	now, was := fence.Node{Name: d.Facts.Node.Name}, d.Facts.Node
+	if err := r.API.Get(ctx, client.ObjectKey{Name: was.Name}, &node); err == nil {
+		now = fencingreads.FenceNode(&node)
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading node %s: %w", was.Name, err)
+	}
+	if d.Facts.Replaced {
+		was = now // another machine has the name, and may come and go
+	}
+	if now.Exists != was.Exists || now.Machine != was.Machine || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
+		return fmt.Errorf("node %s has changed since it was judged: %w", was.Name, errBehind)
+	}
+	return nil
+}
+
 func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFence) error {
+	if err := r.isAsJudged(ctx, d); err != nil {
+		return err
+	}
 	if err := r.Client.Create(ctx, fencingreads.NetworkFenceObject(n)); err != nil {
 		return fmt.Errorf("creating NetworkFence %s: %w", n.Name, err)
 	}
@@ -61,6 +83,9 @@ func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFenc
 
 // unfence asks csi-addons to unfence. Deleting the NetworkFence would not.
 func (r *Reconciler) unfence(ctx context.Context, d decision, n fence.NetworkFence) error {
+	if err := r.isAsJudged(ctx, d); err != nil {
+		return err
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
 		"spec":     map[string]any{"fenceState": csiaddons.Unfenced},

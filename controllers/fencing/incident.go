@@ -203,7 +203,7 @@ func (r *Reconciler) act(ctx context.Context, d decision, alone bool) outcome {
 // isOvertaken reports whether another write came first. An existing object is no success either:
 // it may say the contrary.
 func isOvertaken(err error) bool {
-	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errBehind)
 }
 
 // mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.

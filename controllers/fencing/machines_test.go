@@ -59,7 +59,7 @@ func TestEachMachineOfANameHasItsOwnRecordAndFence(t *testing.T) {
 
 func TestVolumeOfAnUnseenMachineIsHeld(t *testing.T) {
 	w := newWorld(t, volume("pvc-b")).look()
-	w.delete(w.node("node-1")).look().lookAfterCSI().create(attachment("pvc-b", "node-1")).look().look()
+	w.delete(w.node("node-1")).look().pass(time.Minute).look().lookAfterCSI().create(attachment("pvc-b", "node-1")).look().pass(time.Minute).look()
 	records := w.records(2)
 	w.recordMustBe(records[1].Name, v1alpha1.NodeFencing, fence.ReasonNoIdentity).mustHold("pvc-a")
 	s := records[1].Status

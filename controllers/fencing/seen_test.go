@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -28,7 +29,7 @@ func TestLastBootOfDeletedNodeIsOnRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).look()
 			c.happens(w)
-			w.look().lookAfterCSI().mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+			w.look().mustBe(v1alpha1.NodeLost, fence.ReasonNodeDeleted).pass(time.Minute).look().lookAfterCSI().mustBe(v1alpha1.NodeFenced, fence.ReasonFenced)
 			must.Equal(t, w.status().Node.BootID, c.want)
 		})
 	}
@@ -38,7 +39,7 @@ func TestLastBootOfDeletedNodeIsOnRecord(t *testing.T) {
 func TestNodeSeenInAnotherBootIsNotFencedByFormerAddresses(t *testing.T) {
 	w := newWorld(t).look()
 	w.change("node-1", func(n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }).watch("node-1")
-	w.delete(w.node("node-1")).look().lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
+	w.delete(w.node("node-1")).look().pass(time.Minute).look().lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity)
 }
 
 // A live read may be ahead of the watch, which has the last boot.
@@ -47,5 +48,5 @@ func TestDeletionIsDecidedOnceTheWatchHasShownIt(t *testing.T) {
 	w.delete(w.node("node-1"))
 	result, err := w.r.Reconcile(t.Context(), kit.Request("node-1")[0])
 	must.True(t, err == nil && result.RequeueAfter == behind, "got %+v, %v", result, err)
-	w.mustBeHealthy().look().mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
+	w.mustBeHealthy().look().mustBe(v1alpha1.NodeLost, fence.ReasonNodeDeleted)
 }

@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -37,4 +38,34 @@ func ParseClientCIDR(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%s is not an address of one host", a)
 	}
 	return prefix, nil
+}
+
+// cephAddresses are the addresses that an entry of a NetworkFence means to Ceph: a range; or one client, also with the type of its
+// address, a port or a nonce (ceph: src/msg/msg_types.cc, entity_addr_t::parse), as Rook 1.12 wrote it: 10.0.0.1:0/32.
+func cephAddresses(text string) (netip.Prefix, bool) {
+	text = strings.TrimSpace(text)
+	for _, kind := range []string{"v1:", "v2:", "any:"} {
+		text = strings.TrimPrefix(text, kind)
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+		}
+		return p.Masked(), true
+	}
+	host, nonce, has := strings.Cut(text, "/")
+	if _, err := strconv.ParseUint(nonce, 10, 64); has && err != nil {
+		return netip.Prefix{}, false
+	}
+	if a, err := netip.ParseAddrPort(host); err == nil {
+		return HostPrefix(a.Addr()), true
+	}
+	if inside, closed := strings.CutSuffix(host, "]"); closed {
+		host = strings.TrimPrefix(inside, "[")
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	return HostPrefix(a), true
 }

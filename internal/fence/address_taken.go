@@ -49,7 +49,7 @@ func (f Facts) sayBlocked(step *Step) {
 		}
 		for _, i := range f.Ledger {
 			for _, c := range i.Addresses {
-				if prefix, err := ParseClientCIDR(c.CIDR); err == nil && n.lists(prefix.Addr()) {
+				if prefix, err := ParseClientCIDR(c.CIDR); err == nil && n.lists(prefix.Addr()) && !f.isForeign(n, key{i.Driver, i.ClusterID}) {
 					step.warn(v1alpha1.NodeHealthy, ReasonAddressInUse, fmt.Sprintf("the storage refuses the node: its address %s is blocked by NetworkFence %s%s", prefix.Addr(), n.Name, f.madeFor(n)))
 					step.lookAgain(lookForFences)
 					return

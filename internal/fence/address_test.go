@@ -50,6 +50,27 @@ func TestParseClientCIDR(t *testing.T) {
 	}
 }
 
+// Ceph takes each of these for 10.0.0.1 or fd00::1 (src/msg/msg_types.cc; 10.0.0.1:0/32 is what Rook 1.12 wrote, rook#12286).
+func TestNetworkFenceListsAddressInEveryFormOfCeph(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.0.0.1": "10.0.0.1/32", "10.0.0.1/32": "10.0.0.1/32", "10.0.0.1:0/32": "10.0.0.1/32", "10.0.0.1:0/3710147553": "10.0.0.1/32",
+		"10.0.0.1:6789": "10.0.0.1/32", "10.0.0.1/0": "0.0.0.0/0", "10.0.0.9/24": "10.0.0.0/24", "v1:10.0.0.1:0/1": "10.0.0.1/32", "any:10.0.0.1:0/0": "10.0.0.1/32",
+		"::ffff:10.0.0.1": "10.0.0.1/32", "::ffff:10.0.0.1/128": "10.0.0.1/32", "::ffff:10.0.0.0/120": "10.0.0.0/24", " 10.0.0.1/32 ": "10.0.0.1/32",
+		"fd00::1": "fd00::1/128", "fd00::1/128": "fd00::1/128", "[fd00::1]": "fd00::1/128", "[fd00::1]:0/17": "fd00::1/128", "v2:[fd00::1]:3300/0": "fd00::1/128", "fd00::/64": "fd00::/64",
+		"10.0.0.1:x": "", "10.0.0.1:0/x": "", "10.0.0.1/": "", "node-1": "", "": "", "10.0.0.1-10.0.0.9": "",
+	} {
+		t.Run(text, func(t *testing.T) {
+			got, ok := cephAddresses(text)
+			if !ok {
+				must.Equal(t, "", want)
+				must.Equal(t, NetworkFence{CIDRs: []string{"10.0.0.1/32", text}}.unreadable(), text)
+				return
+			}
+			must.Equal(t, got.String(), want)
+		})
+	}
+}
+
 func TestHostPrefix(t *testing.T) {
 	for text, want := range map[string]string{"10.0.0.1": "10.0.0.1/32", "fd00::1": "fd00::1/128", "::ffff:10.0.0.1": "10.0.0.1/32", "fe80::1%eth0": "fe80::1/128"} {
 		must.Equal(t, HostPrefix(addr(text)).String(), want)

@@ -34,8 +34,7 @@ func (f Facts) ownGracePeriods() []v1alpha1.HeldVolume {
 		}
 		begun := v.Until.Add(-endsWithin)
 		if begun.Before(f.Started.Truncate(time.Second)) || begun.After(f.Now) {
-			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
-			volumes[i].Until = &until
+			volumes[i].Until = f.graceEnds()
 		}
 	}
 	return volumes

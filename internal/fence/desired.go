@@ -73,6 +73,7 @@ func isUnfencing(r v1alpha1.Fence) bool {
 func (f Facts) follow(step *Step) (refused []Refusal) {
 	var left []v1alpha1.Fence
 	for _, r := range step.Status.Fences {
+		f.resolveClass(&r)
 		n, there := f.object(r.Name)
 		if r.Since.After(f.Now) { // by another leader's clock
 			r.Since = f.now()
@@ -97,6 +98,25 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 	}
 	step.Status.Fences = left
 	return refused
+}
+
+// resolveClass looks for the class of a fence anew where that is gone, as when an operator brings its own. Without its class
+// csi-addons neither acts on a NetworkFence nor lets it be deleted (v0.14.0: networkfence_controller.go, getNetworkFenceInstance), so
+// the fence gets a NetworkFence of another name. What is confirmed stays as it is.
+func (f Facts) resolveClass(r *v1alpha1.Fence) {
+	if r.State == v1alpha1.FenceFenced || !f.classIsGone(*r) {
+		return
+	}
+	i := slices.IndexFunc(f.Classes, func(c Class) bool { return keyOfFence(*r) == key{c.Driver, c.ClusterID} })
+	if i < 0 {
+		return
+	}
+	r.Class, r.Message, r.Since = f.Classes[i].Name, "", f.now()
+	r.Name = fenceName(f.Node.Name, r.Incident, r.Driver, r.ClusterID) + "-" + short(r.Class)
+}
+
+func (f Facts) classIsGone(r v1alpha1.Fence) bool {
+	return r.Class != "" && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Name == r.Class })
 }
 
 // block compares a fence with its NetworkFence. A doubt may have come up since the fence was requested.

@@ -25,7 +25,8 @@ func TestRecordedFenceIsWithdrawnFromReadyNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := requested(t).do(how).returnSameBoot().taint(false).look().want(v1alpha1.NodeUnfencing, ReasonUnfencing, backAgain)
-			s.wantHeld(false).withdraw().wantHealthy().wantHeld(false)
+			s.wantHeld(true).withdraw().wantHealthy().wantHeld(true) // old containers have a grace period
+			s.pass(endsWithin + time.Second).look().wantHealthy().wantHeld(false)
 		})
 	}
 }

@@ -72,6 +72,8 @@ type Facts struct {
 	OldPods []string
 	// Ledger is what the sources report of the node now. It is only read while the node is Ready.
 	Ledger []v1alpha1.StorageIdentity
+	// Classes are all NetworkFenceClasses of the cluster.
+	Classes []Class
 	// Fences are all NetworkFences of the cluster, Fairlead's and others'.
 	Fences []NetworkFence
 	// SelfFencing names, by profile, a pod by which the CSI driver fences and unfences nodes itself.
@@ -120,6 +122,9 @@ type VolumeClients struct {
 	Addresses []netip.Addr
 }
 
+// Class is a NetworkFenceClass object.
+type Class struct{ Name, Driver, ClusterID string }
+
 // NetworkFence is a NetworkFence object (csi-addons v1alpha1), as far as it is read and written.
 type NetworkFence struct {
 	Name            string
@@ -129,10 +134,11 @@ type NetworkFence struct {
 	Created         time.Time
 	Deleting        bool
 
-	Class, Driver string
-	Secret        *v1alpha1.SecretReference
-	Parameters    map[string]string
-	CIDRs         []string
+	// Class or Driver to fence with. Provisioner is the driver that its class names; empty if there is no such class.
+	Class, Driver, Provisioner string
+	Secret                     *v1alpha1.SecretReference
+	Parameters                 map[string]string
+	CIDRs                      []string
 	// Unfenced is the desired state; else it is Fenced.
 	Unfenced bool
 

@@ -80,7 +80,7 @@ type story struct {
 // healthy is a node with a volume of RBD, whose ledger has been recorded.
 func healthy(t *testing.T) *story {
 	s := &story{T: t, Facts: Facts{
-		Now: noon, Record: "node-1", Node: readyNamed("node-1", "boot-1"), Policy: allFenced(),
+		Now: noon, Record: "node-1", Node: readyNamed("node-1", "boot-1"), Policy: allFenced(), Classes: classes("fence-"),
 		Ledger:  []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")},
 		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
 	}}
@@ -148,13 +148,16 @@ func (s *story) store(p StoragePolicy) *story       { s.Policy = with(s.Policy, 
 func (s *story) mode(m Mode) *story                 { return s.store(StoragePolicy{Mode: m}) }
 
 // dropNode: Fairlead sees the Node until its deletion.
-func (s *story) dropNode() *story {
-	s.LastBoot, s.Node = s.Node.Machine.BootID, Node{Name: "node-1"}
-	return s
-}
+func (s *story) dropNode() *story { return s.drop(s.Node.Machine.BootID).look().pass(deletedFor) }
 
 // dropNodeUnseen: Fairlead was away until after the deletion.
-func (s *story) dropNodeUnseen() *story { s.dropNode().LastBoot = ""; return s }
+func (s *story) dropNodeUnseen() *story { return s.drop("").look().pass(deletedFor) }
+
+// drop the Node a moment ago.
+func (s *story) drop(lastBoot string) *story {
+	s.LastBoot, s.Node = lastBoot, Node{Name: "node-1"}
+	return s
+}
 
 // deleteNode: the Node and what the cluster shows on it go.
 func (s *story) deleteNode() *story { return s.dropNode().hold() }
@@ -387,5 +390,15 @@ func (s *story) take(machine, address string) *story {
 	n.Machine.UID, n.Machine.SystemUUID = "uid-of-"+n.Machine.UID, machine
 	n.ReadyChanged, n.Addresses[0] = s.Now, addr(address)
 	s.Replaced, s.Machines = true, append(s.Machines, Other{Record: "node-1-0", Node: n})
-	return s.deleteNode().report()
+	return s.drop(s.Node.Machine.BootID).hold().report()
+}
+
+// classes of the drivers of the stories and of the models.
+func classes(prefix string) (all []Class) {
+	for _, driver := range []string{rbd, cephFS, other} {
+		for _, cluster := range []string{"a", "b"} {
+			all = append(all, Class{prefix + driver, driver, cluster})
+		}
+	}
+	return all
 }

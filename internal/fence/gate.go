@@ -77,7 +77,7 @@ func (h Holder) keeps(volume Volume, node string) *Held {
 	if !h.lost(volume.HasManyWriters()) {
 		// The volume was detached by force while the node was silent. The node
 		// writes to its old mount until its kubelet unmounts the volume.
-		if (volume.exclusive() || volume.sharedBlock()) && h.mayHaveMounted(volume) {
+		if !volume.HasManyWriters() && h.mayHaveMounted(volume) {
 			return h.stillMounted(volume, node)
 		}
 		return nil
@@ -116,7 +116,7 @@ func (h Holder) mayHaveMounted(v Volume) bool {
 	if i >= 0 && wasAway(h.Status, h.Node) {
 		return true // the node or its taint has changed, and Fairlead has not recorded that yet
 	}
-	if v.sharedBlock() {
+	if !v.exclusive() { // Kubernetes attaches it to several nodes, so a healthy one is no reason
 		return h.InUse && i >= 0 && h.Status.Volumes[i].Detached
 	}
 	waits := i >= 0 && h.Status.Volumes[i].Waiting && h.Status.Node.BootID == h.Node.Machine.BootID
@@ -187,4 +187,14 @@ func RemoveTaint(n Node, r Record) *Refusal {
 	}
 	return Refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",
 		n.Name, s.Node.BootID, f.command(GateTaint))
+}
+
+// DeletesWorkingNode warns whoever deletes the Node of a machine that works: nobody can tell it from one that is lost. "" is no
+// warning.
+func DeletesWorkingNode(n Node, r Record) string {
+	if !n.Ready || len(r.Status.Volumes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("node %s is Ready and has volumes (%s). Without its Node they are held, and after %s the storage blocks the machine, whose pods may still run: cordon and drain a node before you delete it, or restart its kubelet now, which registers it again",
+		n.Name, Few(VolumeNames(r.Status.Volumes)), deletedFor)
 }

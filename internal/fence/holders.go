@@ -28,12 +28,10 @@ type Volume struct {
 // Shared volumes may be written to from several nodes at once.
 func (v Volume) Shared() bool { return slices.Contains(v.AccessModes, "ReadWriteMany") }
 
-// HasManyWriters reports whether a volume is a shared file system.
+// HasManyWriters reports whether a volume is a shared file system: the only kind of volume that two nodes may write to at once.
+// A shared block device is attached to two nodes while a virtual machine migrates, and nothing but that machine keeps two writers
+// apart; a volume of ReadWriteOnce and ReadOnlyMany may be attached to many, and Kubernetes does not see to it that one writes.
 func (v Volume) HasManyWriters() bool { return v.Shared() && !v.Block }
-
-// sharedBlock devices are attached to two nodes while a virtual machine migrates between them. Nothing but that machine
-// keeps two writers apart, so a lost node holds the device like an exclusive volume.
-func (v Volume) sharedBlock() bool { return v.Block && v.Shared() }
 
 // exclusive volumes are attached to one node at a time: Kubernetes sees to it
 // (k8s.io/kubernetes/pkg/volume/util.IsMultiAttachAllowed).
@@ -79,46 +77,82 @@ type Use struct {
 
 // Holding lists the volumes of protected drivers that a node holds. Each source alone has gaps: the kubelet's list is
 // as old as its last report, an attachment ends before the mount does, and drivers without attachment are in neither.
-func Holding(use Use, volumes []Volume, protected func(driver string) bool) []v1alpha1.HeldVolume {
+//
+// volumes are the PersistentVolumes that were found. One that was deleted under a running pod is still held: it is known by driver
+// and handle, or from the records of the machines.
+func Holding(use Use, volumes []Volume, recorded []v1alpha1.HeldVolume, protected func(driver string) bool) []v1alpha1.HeldVolume {
 	var held []v1alpha1.HeldVolume
+	known := map[string]bool{}
 	for _, v := range volumes {
-		if v.Driver == "" || !protected(v.Driver) || v.ReadOnly() {
+		if known[UniqueName(v.Driver, v.Handle)] = true; v.ReadOnly() {
 			continue
 		}
-		unique := UniqueName(v.Driver, v.Handle)
-		attached := slices.Contains(use.Attached, v.Name) || slices.Contains(use.AttachedNames, unique)
-		claimed, inUse := slices.Contains(use.Claimed, v.Name), slices.Contains(use.InUse, unique)
-		if attached || claimed || inUse {
-			h := v.Held()
-			h.Waiting, h.Detached = !attached && !claimed, !attached && inUse
-			held = append(held, h)
+		held = use.add(held, v.Held(), protected)
+	}
+	for _, v := range recorded {
+		if unique := UniqueName(v.Driver, v.VolumeHandle); !known[unique] && find(v, held) < 0 {
+			v.Until, known[unique] = nil, true
+			held = use.add(held, v, protected)
+		}
+	}
+	for _, unique := range slices.Concat(use.AttachedNames, use.InUse) {
+		if driver, handle, ok := ParseUniqueName(unique); ok && !known[unique] {
+			known[unique] = true
+			held = use.add(held, v1alpha1.HeldVolume{PersistentVolume: handle, Driver: driver, VolumeHandle: handle}, protected)
 		}
 	}
 	return sorted(held)
 }
 
+// add a volume if the node shows it.
+func (use Use) add(held []v1alpha1.HeldVolume, v v1alpha1.HeldVolume, protected func(driver string) bool) []v1alpha1.HeldVolume {
+	if v.Driver == "" || !protected(v.Driver) {
+		return held
+	}
+	unique := UniqueName(v.Driver, v.VolumeHandle)
+	attached := slices.Contains(use.Attached, v.PersistentVolume) || slices.Contains(use.AttachedNames, unique)
+	claimed, inUse := slices.Contains(use.Claimed, v.PersistentVolume), slices.Contains(use.InUse, unique)
+	if !attached && !claimed && !inUse {
+		return held
+	}
+	v.Waiting, v.Detached = !attached && !claimed, !attached && inUse
+	return append(held, v)
+}
+
+// Recorded are the volumes on the records of a node name.
+func (n Namesakes) Recorded() (volumes []v1alpha1.HeldVolume) {
+	for _, r := range n.Records {
+		volumes = append(volumes, r.Status.Volumes...)
+	}
+	return volumes
+}
+
 // remembered joins what the cluster shows now with the record of the same volumes. A volume only waits if Fairlead has
 // watched it from the start and it was never attached: a volume in use that was once attached may be mounted.
+//
+// After a return every volume has a grace period, shown or not: the first status of a kubelet that has started again still has
+// the lists of before (kubernetes#33203), so that what the node shows now proves nothing.
 func (f Facts) remembered() []v1alpha1.HeldVolume {
-	now, away := slices.Clone(f.Holding), wasAway(f.Status, f.Node)
+	now, away := slices.Clone(f.Holding), wasAway(f.Status, f.Node) && !f.otherBoot()
 	for i := range now {
 		v := &now[i]
 		was := find(*v, f.Status.Volumes)
 		v.Waiting = v.Waiting && !away && f.watched() && (was < 0 || f.Status.Volumes[was].Waiting)
 		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
-		if was < 0 || f.Status.Volumes[was].Waiting && !away {
-			continue
-		}
-		// It may have been detached by force and attached again: the next detach may come at once.
-		switch missed := f.Status.Phase == v1alpha1.NodeHealthy && MissedLoss(f.Status, f.Node); {
-		case f.inGrace(f.Status.Volumes[was]):
+		switch {
+		case away && !f.overridden():
+			v.Until = f.graceEnds()
+		case was >= 0 && f.inGrace(f.Status.Volumes[was]):
 			v.Until = f.Status.Volumes[was].Until
-		case missed:
-			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
-			v.Until = &until
 		}
 	}
 	return now
+}
+
+// graceEnds is when a grace period that begins now ends.
+func (f Facts) graceEnds() *metav1.Time {
+	until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
+	return &until
 }
 
 // watched reports whether Fairlead has observed the node without a gap lately.

@@ -32,6 +32,7 @@ func TestHolding(t *testing.T) {
 		{Name: "nfs", AccessModes: []string{"ReadWriteMany"}}, // not a CSI volume
 		{Name: "local"},
 	}
+	recorded := []v1alpha1.HeldVolume{{PersistentVolume: "deleted", Driver: rbd, VolumeHandle: "0001-d", ClusterID: "a"}}
 	protected := func(driver string) bool { return driver == rbd || driver == cephFS }
 	for name, test := range map[string]struct {
 		use  Use
@@ -47,16 +48,18 @@ func TestHolding(t *testing.T) {
 		"read only":                            {Use{Attached: []string{"rox"}}, ""},
 		"read only too":                        {Use{Attached: []string{"rwo-and-rox"}}, "rwo-and-rox"},
 		"a handle with a caret":                {Use{InUse: []string{UniqueName(rbd, "a^b")}}, "caret"},
-		"half of a handle":                     {Use{InUse: []string{UniqueName(rbd, "a")}}, ""},
-		"a handle that begins alike":           {Use{InUse: []string{UniqueName(rbd, "0001-ab")}}, ""},
-		"the handle of another driver":         {Use{InUse: []string{UniqueName(cephFS, "0001-a")}}, ""},
+		"half of a handle":                     {Use{InUse: []string{UniqueName(rbd, "a")}}, "a"},
+		"a handle that begins alike":           {Use{InUse: []string{UniqueName(rbd, "0001-ab")}}, "0001-ab"},
+		"the handle of another driver":         {Use{InUse: []string{UniqueName(cephFS, "0001-a")}}, "0001-a"},
 		"another driver's":                     {Use{Attached: []string{"elsewhere"}, InUse: []string{UniqueName("ebs.csi.aws.com", "vol-1")}}, ""},
 		"not CSI":                              {Use{Attached: []string{"nfs", "local"}, InUse: []string{"kubernetes.io/nfs/nfs", "kubernetes.io/csi/", "kubernetes.io/csi/^", ""}}, ""},
-		"unknown":                              {Use{Attached: []string{"gone"}, InUse: []string{UniqueName(rbd, "gone")}}, ""},
+		"its PersistentVolume is gone":         {Use{Attached: []string{"gone"}, InUse: []string{UniqueName(rbd, "gone")}}, "gone"},
+		"and on record, attached":              {Use{Attached: []string{"deleted"}}, "deleted"},
+		"and on record, in use":                {Use{InUse: []string{UniqueName(rbd, "0001-d")}}, "deleted"},
 		"a volume is not named by its handle":  {Use{Attached: []string{"0001-a"}}, ""},
 		"nor does its name look like a handle": {Use{Attached: []string{rbd + "^0001-b"}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) { must.Equal(t, names(Holding(test.use, volumes, protected)), test.want) })
+		t.Run(name, func(t *testing.T) { must.Equal(t, names(Holding(test.use, volumes, recorded, protected)), test.want) })
 	}
 }
 
@@ -110,7 +113,7 @@ func FuzzParseUniqueName(f *testing.F) {
 		if d, h, ok := ParseUniqueName(UniqueName("d.example.com", text)); ok != (text != "") || ok && (d != "d.example.com" || h != text) {
 			t.Fatalf("%q reads back as %q and %q, %t", text, d, h, ok)
 		}
-		Holding(Use{Attached: []string{text}, InUse: []string{text}}, []Volume{{Name: text}, {Name: "v", Driver: driver, Handle: handle}}, func(string) bool { return true })
+		Holding(Use{Attached: []string{text}, InUse: []string{text}}, []Volume{{Name: text}, {Name: "v", Driver: driver, Handle: handle}}, nil, func(string) bool { return true })
 	})
 }
 

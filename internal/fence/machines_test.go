@@ -99,7 +99,7 @@ func TestShownVolumesAreAssignedToMachines(t *testing.T) {
 // The volumes of an unseen machine are held: its addresses are unknown, so it is not fenced.
 func TestVolumesOfUnseenMachineAreHeld(t *testing.T) {
 	s := &story{T: t, Facts: Facts{Now: noon, Record: "node-1-2", Node: Node{Name: "node-1"}, Policy: allFenced(), Holding: shown("pv-1")}}
-	s.look().want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
+	s.look().pass(deletedFor).look().want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: kubectl annotate --overwrite nodefence node-1-2 'fairlead.io/override-gate=attach: <why>'")
 	must.True(t, s.Status.Node.UID == unknownMachine && s.Status.Gone && s.Status.NodeName == "node-1", "got %+v", s.Status)
 	s.wantHeld(true)
 	sakes := Namesakes{Node: readyNamed("node-1", "boot-2"), Records: []Record{{Name: "node-1-2", Status: s.Status}}}

@@ -44,13 +44,15 @@ func unique(v Volume) string { return "kubernetes.io/csi/" + v.Driver + "^" + v.
 // machine is a computer. While it is on, it writes to what it has mounted unless the storage blocks it, whatever
 // Kubernetes thinks of it.
 type machine struct {
-	node    string // whose name it runs under
-	was     string // whose name it ran under before
-	uuid    string
-	boot    int
-	on      bool
-	reaches bool // the API server
-	scrap   bool // another machine has its name: it is never heard of again
+	// firstStatus: its kubelet has started again, and its first status keeps the lists that the API server has (kubernetes#33203).
+	firstStatus bool
+	node        string // whose name it runs under
+	was         string // whose name it ran under before
+	uuid        string
+	boot        int
+	on          bool
+	reaches     bool // the API server
+	scrap       bool // another machine has its name: it is never heard of again
 	// address of its client pods at each storage cluster, and since which step.
 	address map[string]netip.Addr
 	since   int
@@ -295,12 +297,16 @@ func (w *world) heartbeat(m *machine) {
 	if w.noUUIDs {
 		n.uuid = ""
 	}
-	n.inUse, n.clients = nil, m.address
-	for _, v := range worldVolumes {
-		if mounted := m.mounts[v.Name]; mounted != nil && !mounted.hidden || m.waits[v.Name] {
-			n.inUse = append(n.inUse, unique(v))
+	n.clients = m.address
+	if !m.firstStatus || !there {
+		n.inUse = nil
+		for _, v := range worldVolumes {
+			if mounted := m.mounts[v.Name]; mounted != nil && !mounted.hidden || m.waits[v.Name] {
+				n.inUse = append(n.inUse, unique(v))
+			}
 		}
 	}
+	m.firstStatus = false
 	w.nodes[m.node] = n
 	if n.taint {
 		m.suspect = true
@@ -447,6 +453,7 @@ func (w *world) startKubelet(m *machine) {
 			delete(w.noticed, forgivenKey(m, v))
 		}
 	}
+	m.firstStatus = true
 	w.heartbeat(m)
 }
 
@@ -822,7 +829,7 @@ func (w *world) namesakes(v view, node string) Namesakes {
 	}
 	policy := w.policy()
 	n := v.records.of(node, w.node(node, v.nodes[node]))
-	n.Shown = Holding(use, worldVolumes, func(driver string) bool { return policy.Mode(driver) != ModeOff })
+	n.Shown = Holding(use, worldVolumes, n.Recorded(), func(driver string) bool { return policy.Mode(driver) != ModeOff })
 	return n
 }
 
@@ -862,7 +869,7 @@ func (w *world) facts(v view, node, name string, now time.Time) (Facts, bool) {
 		return Facts{}, false
 	}
 	f := sakes.Of(i)
-	f.Now, f.Started, f.Policy = now, v.leader.started, w.policy()
+	f.Now, f.Started, f.Policy, f.Classes = now, v.leader.started, w.policy(), classes("class-")
 	if !f.Node.Exists && !f.Replaced {
 		f.LastBoot = v.leader.lastBoot[node]
 	}

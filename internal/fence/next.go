@@ -100,7 +100,7 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	s.Volumes, s.Tainted = union(f.volumesInGrace(step), f.Holding), nil
-	if orphans := f.orphanedFences(); len(orphans) > 0 {
+	if orphans := f.orphanedFences(step); len(orphans) > 0 {
 		s.Fences = orphans
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
@@ -129,8 +129,7 @@ func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
 			continue
 		}
 		if returned && !f.overridden() {
-			until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
-			v.Until = &until
+			v.Until = f.graceEnds()
 		}
 		if v.Until != nil && f.Now.Before(v.Until.Time) {
 			step.lookAgain(v.Until.Sub(f.Now))
@@ -140,10 +139,11 @@ func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
 	return list
 }
 
-// overridden: an operator released the volumes of a lost node. The override ends when the node returns, since the node
-// may be lost again unseen.
+// overridden: an operator released the volumes of a lost node, which is back since. Only the first look after the return counts:
+// the node may be lost again unseen, and an override is for what was on record when it was given.
 func (f Facts) overridden() bool {
-	lost := f.Status.Phase == v1alpha1.NodeLost || isFencing(f.Status.Phase)
+	s := f.Status
+	lost := s.Phase == v1alpha1.NodeLost || isFencing(s.Phase) || s.Phase == v1alpha1.NodeUnfencing && s.LostSince != nil
 	return lost && (f.Override.Gate == GateAttach || f.Override.Gate == GateUnfence)
 }
 
@@ -245,6 +245,9 @@ func (f Facts) lost(step *Step) {
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
 		step.warn(v1alpha1.NodeLost, ReasonReleased, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted", what, f.Override.By, f.Override.Reason))
+	case f.gone() && !f.Replaced && !f.wasRequested() && f.justDeleted(s.LostSince):
+		step.lookAgain(deletedFor)
+		step.say(v1alpha1.NodeLost, reason, fmt.Sprintf("%s; its volumes are held (%s), and it is fenced unless it registers again within %s", what, Few(VolumeNames(f.protected(s.Volumes))), deletedFor))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
 			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(f.protected(s.Volumes)), f.Node.Name, OutOfServiceTaint))
@@ -255,6 +258,20 @@ func (f Facts) lost(step *Step) {
 			f.fencing(step)
 		}
 	}
+}
+
+// deletedFor is how long a machine without a Node is held before it is fenced: as long as Kubernetes waits for a silent node
+// (kube-controller-manager, --node-monitor-grace-period was 40s for years). A healthy machine whose Node somebody deletes registers
+// again when its kubelet starts.
+const deletedFor = 40 * time.Second
+
+// justDeleted reports whether the Node may come back at any moment.
+func (f Facts) justDeleted(since *metav1.Time) bool {
+	age, known := f.elapsed(since)
+	if !known {
+		age = f.Now.Sub(f.Started)
+	}
+	return age < deletedFor
 }
 
 // heldUntainted says which volumes a lost node holds before it is tainted. The gate releases shared file systems until then.

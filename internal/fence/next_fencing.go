@@ -100,6 +100,16 @@ const editedMessage = ": the NetworkFence was changed; Fairlead recreates it"
 // noAnswer says what to check while csi-addons does nothing.
 const noAnswer = "csi-addons has not answered; is its controller manager running, and is the driver's leader connected?"
 
+// whyNoAnswer says what was looked at and found.
+func (f Facts) whyNoAnswer(fences []v1alpha1.Fence) string {
+	for _, r := range fences {
+		if f.notAnswered(r) && f.classIsGone(r) {
+			return fmt.Sprintf("NetworkFenceClass %s is gone, and there is no other for %s: create one; csi-addons does nothing without it", r.Class, keyOfFence(r))
+		}
+	}
+	return noAnswer
+}
+
 // notAnswered reports whether csi-addons has long ignored a NetworkFence.
 func (f Facts) notAnswered(r v1alpha1.Fence) bool {
 	n, there := f.object(r.Name)
@@ -125,9 +135,9 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 	}
 	switch {
 	case slices.ContainsFunc(waiting, f.notAnswered):
-		step.warn(v1alpha1.NodeFencing, ReasonUnanswered, message+": "+noAnswer)
+		step.warn(v1alpha1.NodeFencing, ReasonUnanswered, message+": "+f.whyNoAnswer(waiting))
 	case len(refused) > 0 && slices.ContainsFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return isUnfencing(r) && f.notAnswered(r) }):
-		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+noAnswer)
+		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+f.whyNoAnswer(step.Status.Fences))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, message)
 	}
@@ -170,7 +180,7 @@ func (f Facts) hindrance(fences []v1alpha1.Fence) (reason, message string) {
 	}
 	for _, r := range fences {
 		if f.notAnswered(r) {
-			return ReasonUnanswered, "waiting for NetworkFence " + r.Name + ": " + noAnswer
+			return ReasonUnanswered, "waiting for NetworkFence " + r.Name + ": " + f.whyNoAnswer(fences)
 		}
 	}
 	return "", ""

@@ -126,11 +126,15 @@ func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 
 // orphanedFences are NetworkFences of an earlier boot or of an ended incident of this node that are on no record: a leader hung
 // while it created one, or the record was deleted.
-func (f Facts) orphanedFences() []v1alpha1.Fence {
+func (f Facts) orphanedFences(step *Step) []v1alpha1.Fence {
 	var orphans []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
 		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || f.namedBy(n) != nil {
+			continue
+		}
+		if f.classIsGone(v1alpha1.Fence{Class: n.Class}) {
+			f.remove(step, n) // csi-addons does nothing for it, but to let it end once the class is back
 			continue
 		}
 		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {
@@ -155,8 +159,8 @@ func (f Facts) startUnfencing(step *Step) {
 	for i := range step.Status.Fences {
 		f.markUnfencing(&step.Status.Fences[i])
 	}
-	if f.gone() && f.Override.Gate == GateUnfence {
-		step.Status.Volumes = f.Holding // they are free at once, however long unfencing takes
+	if f.Override.Gate == GateUnfence && (f.gone() || f.Node.Ready) {
+		step.Status.Volumes = f.Holding // what was on record is free at once, and nothing later is
 	}
 	f.sayUnfencing(step)
 }
@@ -192,7 +196,7 @@ func (f Facts) unfencing(step *Step) {
 	}
 	// No fence is left: the next phase follows as for any other node.
 	s.Phase = v1alpha1.NodeLost
-	if f.Override.Gate == GateUnfence && f.Node.Ready || f.Override.givesUp(f.Node) {
+	if f.Override.givesUp(f.Node) {
 		s.Volumes = f.Holding // what was lost is given up
 	}
 	if s.Incident == "" || !f.Override.givesUp(f.Node) {

@@ -154,6 +154,17 @@ func TestDeletedNodeStaysFenced(t *testing.T) {
 	s.wantObjects(unfencedOf1).answers(2).wantForgotten()
 }
 
+// kubectl delete node, or a cloud controller that can't reach its API: the machine may be well.
+func TestDeletedNodeIsHeldAndNotFencedAtOnce(t *testing.T) {
+	held := "the node's object was deleted; its volumes are held (pv-1), and it is fenced unless it registers again within 40s"
+	s := healthy(t).drop("boot-1").look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantHeld(true).wantObjects().wantAfter(deletedFor)
+	s.pass(deletedFor-time.Second).look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantObjects()
+	back := readyNamed("node-1", "boot-1")
+	back.Machine.UID = "another object"
+	s.Node = back
+	s.report(identity(rbd, "a", "10.0.0.1/32")).look().wantHealthy().wantObjects()
+}
+
 // An attachment is left. The machine is given up, and not fenced again.
 func TestDeletedNodeWithAttachmentIsGivenUp(t *testing.T) {
 	s := healthy(t).dropNode().report().look().answer().override(GateUnfence).look().answers(2)

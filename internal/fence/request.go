@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -122,6 +123,12 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 	k := keyOfFence(r)
 	for _, n := range f.Fences {
+		if f.isForeign(n, k) {
+			continue
+		}
+		if text := n.unreadable(); n.Unfenced && text != "" && !f.ours(n) {
+			return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced, and what it unblocks is not understood (%q): csi-addons could unblock the node; delete it", k, n.Name, Clip(text, 100))
+		}
 		own := slices.IndexFunc(f.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == n.Name })
 		unfences := n.Unfenced || !stands && own >= 0 && isUnfencing(f.Status.Fences[own])
 		for _, text := range r.CIDRs {
@@ -214,10 +221,32 @@ func listed(ledger []v1alpha1.StorageIdentity, a netip.Addr) bool {
 // lists reports whether a fence is about an address, however it is written.
 func (n NetworkFence) lists(a netip.Addr) bool {
 	return slices.ContainsFunc(n.CIDRs, func(text string) bool {
-		if p, err := netip.ParsePrefix(text); err == nil {
-			return p.Masked().Contains(a)
-		}
-		one, err := netip.ParseAddr(text)
-		return err == nil && one.Unmap() == a
+		p, ok := cephAddresses(text)
+		return ok && p.Contains(a.Unmap().WithZone(""))
 	})
+}
+
+// unreadable is an entry of a fence of which nobody here knows what it means; "" if there is none.
+func (n NetworkFence) unreadable() string {
+	i := slices.IndexFunc(n.CIDRs, func(text string) bool { _, ok := cephAddresses(text); return !ok })
+	if i < 0 {
+		return ""
+	}
+	return n.CIDRs[i]
+}
+
+// isForeign reports whether a fence is of another vendor's storage, which has a block list of its own. Drivers are named after their
+// vendor's domain. A fence of an unknown driver is none: its class may come back.
+func (f Facts) isForeign(n NetworkFence, k key) bool {
+	driver := cmp.Or(n.Driver, n.Provisioner)
+	if _, protected := f.Policy.Storages(driver); protected || driver == "" {
+		return false
+	}
+	return vendor(driver) != vendor(k.driver)
+}
+
+// vendor's domain, in the name of a driver.
+func vendor(driver string) string {
+	labels := strings.Split(driver, ".")
+	return strings.Join(labels[max(0, len(labels)-2):], ".")
 }

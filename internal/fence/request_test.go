@@ -136,13 +136,26 @@ func TestRequestIsRefused(t *testing.T) {
 		"an object that unfences it":       {object("10.0.0.9/32", "10.0.0.1/32"), ReasonLeftoverUnfenced, leftover},
 		"a deleted one":                    {func(s *story) { object("10.0.0.1")(s); s.Fences[0].Deleting = true }, ReasonLeftoverUnfenced, leftover},
 		"one with a wide mask":             {object("10.0.0.77/24"), ReasonLeftoverUnfenced, leftover},
-		"one for other addresses":          {object("10.0.0.11/32", "", "node-1", "10.0.0.1/x"), "", ""},
-		"a Fenced one":                     {func(s *story) { object("10.0.0.1/32")(s); s.Fences[0].Unfenced = false }, "", ""},
-		"the next machine's":               {replaced("machine-2", "10.0.0.1"), ReasonAddressInUse, ofNext},
-		"the next machine's client":        {replaced("machine-2", "192.168.1.2", "10.0.0.1/32"), ReasonAddressInUse, ofNext},
-		"another than the next machine's":  {replaced("machine-2", "192.168.1.2"), "", ""},
-		"an unknown next machine":          {replaced("", "192.168.1.2"), ReasonAddressInUse, maybeSame},
-		"the next machine, known":          {replaced("", "192.168.1.2", "10.0.0.2/32"), "", ""},
+		"one with a port":                  {object("10.0.0.1:0/32"), ReasonLeftoverUnfenced, leftover},
+		"one with a nonce, of IPv6":        {object("[fd00::7]:0/12"), "", ""},
+		"one that can't be read":           {object("10.0.0.11/32", "10.0.0.1-10.0.0.9"), ReasonLeftoverUnfenced, k + "NetworkFence by-hand is Unfenced, and what it unblocks is not understood (\"10.0.0.1-10.0.0.9\"): csi-addons could unblock the node; delete it"},
+		"one for other addresses":          {object("10.0.0.11/32"), "", ""},
+		"one of another vendor's storage":  {func(s *story) { object("10.0.0.1/32", "?")(s); s.Fences[0].Driver = "block.csi.ibm.com" }, "", ""},
+		"one of its class": {func(s *story) {
+			object("10.0.0.1/32")(s)
+			s.Fences[0].Driver, s.Fences[0].Class, s.Fences[0].Provisioner = "", "ibm", "block.csi.ibm.com"
+		}, "", ""},
+		"one of another Ceph driver": {func(s *story) { object("10.0.0.1/32")(s); s.Fences[0].Driver = "ext.rbd.csi.ceph.com" }, ReasonLeftoverUnfenced, leftover},
+		"one of a class that is gone": {func(s *story) {
+			object("10.0.0.1/32")(s)
+			s.Fences[0].Driver, s.Fences[0].Class = "", "gone"
+		}, ReasonLeftoverUnfenced, leftover},
+		"a Fenced one":                    {func(s *story) { object("10.0.0.1/32")(s); s.Fences[0].Unfenced = false }, "", ""},
+		"the next machine's":              {replaced("machine-2", "10.0.0.1"), ReasonAddressInUse, ofNext},
+		"the next machine's client":       {replaced("machine-2", "192.168.1.2", "10.0.0.1/32"), ReasonAddressInUse, ofNext},
+		"another than the next machine's": {replaced("machine-2", "192.168.1.2"), "", ""},
+		"an unknown next machine":         {replaced("", "192.168.1.2"), ReasonAddressInUse, maybeSame},
+		"the next machine, known":         {replaced("", "192.168.1.2", "10.0.0.2/32"), "", ""},
 		"the driver fences by itself": {func(s *story) {
 			s.store(StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}).SelfFencing = map[string]string{"rook-ceph": "csi-1"}
 		}, ReasonDriverFences, byDriver},

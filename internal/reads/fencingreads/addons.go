@@ -41,6 +41,16 @@ func (c fenceClasses) class(id identityKey) string {
 	return ""
 }
 
+// of a driver: the names of its classes.
+func (c fenceClasses) of(driver string) (names []string) {
+	for i := range c {
+		if c[i].Spec.Provisioner == driver {
+			names = append(names, c[i].Name)
+		}
+	}
+	return names
+}
+
 func (c fenceClasses) identityOf(class string) (identityKey, bool) {
 	i := slices.IndexFunc(c, func(c csiaddons.NetworkFenceClass) bool { return c.Name == class })
 	if i < 0 {
@@ -144,6 +154,15 @@ func owners(pods []corev1.Pod) map[types.UID]bool {
 	return uids
 }
 
+// facts of the classes.
+func (c fenceClasses) facts() (classes []fence.Class) {
+	for i := range c {
+		id := classIdentity(&c[i])
+		classes = append(classes, fence.Class{Name: c[i].Name, Driver: id.driver, ClusterID: id.clusterID})
+	}
+	return classes
+}
+
 // networkFences lists the cluster's NetworkFences, Fairlead's and others', unless a snapshot has them. missing reports
 // that the kind does not exist, so that no fence can be requested. Versions of csi-addons
 // without NetworkFenceClasses fence by driver and Secret.
@@ -157,9 +176,17 @@ func (r *FenceReader) networkFences(ctx context.Context, from client.Reader) (al
 	} else if err != nil {
 		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)
 	}
+	classes, err := r.fenceClasses(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	fences := make([]fence.NetworkFence, 0, len(list.Items))
 	for i := range list.Items {
-		fences = append(fences, FenceObject(&list.Items[i]))
+		f := FenceObject(&list.Items[i])
+		if id, known := classes.identityOf(f.Class); known {
+			f.Provisioner = id.driver
+		}
+		fences = append(fences, f)
 	}
 	return fences, false, nil
 }

@@ -125,7 +125,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attach
 		}
 		use.Claimed = append(use.Claimed, names...)
 	}
-	sakes.Shown = fence.Holding(use, slices.Collect(maps.Values(found)), r.Protects)
+	sakes.Shown = fence.Holding(use, slices.Collect(maps.Values(found)), sakes.Recorded(), r.Protects)
 	return s, nil
 }
 

@@ -97,9 +97,15 @@ func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identity
 		cidrs, i.Problem = profileAddresses(p, id.driver, s.view.Node, s.pods[p.Namespace])
 	case i.Class == "":
 		i.Problem = fmt.Sprintf("no NetworkFenceClass is for %s and clusterID %q: create one, so that csi-addons reports by which addresses the storage knows the node; if those are the Node object's own, set fencing.profiles[%s].addresses to node", id.driver, id.clusterID, p.Name)
+		if others := s.addons.of(id.driver); len(others) > 0 {
+			i.Problem += fmt.Sprintf(". The driver's classes are for other clusterIDs (%s): if ceph-csi maps this one to another (cluster-mapping.json), as for volumes that disaster recovery has restored, the new class needs this clusterID and a Secret of the cluster that it is mapped to", fence.Few(others))
+		}
 	default:
 		if i.ClientID, cidrs, err = r.clients(ctx, s, id, p.Namespace); err == nil && len(cidrs) == 0 {
 			i.Problem = fmt.Sprintf("csi-addons has reported no address of the node since it booted for NetworkFenceClass %s: csi-addons' controller manager must run, its sidecar in the plugin pod of %s on the node, and the CSIAddonsNode be Connected: kubectl -n %s get csiaddonsnodes -o yaml", i.Class, id.driver, p.Namespace)
+			if others := s.addons.of(id.driver); len(others) > 1 {
+				i.Problem += fmt.Sprintf("; and a class of the driver that is broken, of a wrong Secret or a cluster that is gone, silences them all (%s): csi-addons' log names it; repair or delete it", fence.Few(others))
+			}
 		}
 	}
 	i.Addresses = clientAddresses(p.Source(), cidrs)

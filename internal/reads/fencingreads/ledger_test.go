@@ -148,7 +148,7 @@ func TestSecretsToFenceWith(t *testing.T) {
 }
 
 // Objects without a known volume do not hide the other volumes.
-func TestHoldingSkipsUnknownVolumes(t *testing.T) {
+func TestHoldingNamesVolumesThatAreGoneByHandle(t *testing.T) {
 	static := func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = nil
 		pv.Spec.CSI.VolumeAttributes["staticVolume"] = "true"
@@ -182,7 +182,7 @@ func TestHoldingSkipsUnknownVolumes(t *testing.T) {
 		attachedAt("deleted", rbd, "node-1", fenceNoon), inline,
 		objects.CephVolume("lh", "driver.longhorn.io", ""), attachedAt("lh", "driver.longhorn.io", "node-1", fenceNoon),
 	}}.facts(t, "node-1")
-	if got, want := fence.VolumeNames(view.Facts.Holding), []string{"files", "pvc-a", "released", "shared", "static"}; !slices.Equal(got, want) {
+	if got, want := fence.VolumeNames(view.Facts.Holding), []string{"files", "gone", "pvc-a", "released", "shared", "static"}; !slices.Equal(got, want) {
 		t.Errorf("holds %v, want %v", got, want)
 	}
 	want := []string{

@@ -103,10 +103,14 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
+	classes, err := r.fenceClasses(ctx)
+	if err != nil {
+		return nil, err
+	}
 	named := slices.ContainsFunc(fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
 	for _, v := range views {
 		f := &v.Facts
-		f.Now, f.Policy, f.Fences, f.NoCSIAddons = now, policy, fences, noCSIAddons
+		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, classes.facts()
 		v.Unresolved, v.named, v.Unattached = seen.unresolved, named, seen.unattached
 		if f.Node.Exists {
 			v.Node = node

@@ -1,0 +1,327 @@
+package fence
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// memory is what Fairlead has written, and what its leader knows.
+type memory struct {
+	records []smallRecord
+	started time.Time
+	// lastBoot of Nodes that the leader saw deleted.
+	lastBoot [machines]string
+	// saw is what a round is decided on that is still carried out, and todo for which nodes.
+	saw  *small
+	todo [machines]bool
+}
+
+type smallRecord struct {
+	name        string
+	node        int
+	version     int
+	status      v1alpha1.NodeFenceStatus
+	annotations map[string]string
+}
+
+func (r smallRecord) read() Record {
+	return Record{Name: r.name, Status: r.status, Override: ReadOverride(r.annotations, r.status)}
+}
+
+// stateMachine is Next and Attach, or a broken version of them.
+type stateMachine struct {
+	// holders are changed before the gate judges by them, and facts before Next does.
+	holders func(*Holder)
+	facts   func(s *small, node int, f *Facts)
+	// forgets volumes of which the PersistentVolume is gone.
+	forgets bool
+	// hasty: the Node is not read again before a fence is requested.
+	hasty bool
+}
+
+func (stateMachine) policy() Policy {
+	return Policy{
+		MaxAge: time.Hour, ReadyFor: modelReadyFor,
+		Storages: func(driver string) (StoragePolicy, bool) { return StoragePolicy{Mode: ModeFence}, driver == rbd },
+	}
+}
+
+func (y stateMachine) namesakes(s *small, i int) Namesakes {
+	n := Namesakes{Node: s.apiNode(i)}
+	for _, r := range s.fairlead.records {
+		if r.node == i {
+			n.Records = append(n.Records, r.read())
+		}
+	}
+	var use Use
+	use.InUse = n.Node.InUse
+	if s.nodes[i].attached > 0 {
+		use.Attached, use.AttachedNames = []string{s.world.volume.Name}, n.Node.Attached
+	}
+	var volumes []Volume
+	if s.volume {
+		volumes = append(volumes, s.world.volume)
+	}
+	protected, recorded := func(string) bool { return true }, n.Recorded()
+	if y.forgets {
+		known := s.volume
+		protected, recorded = func(string) bool { return known }, nil
+	}
+	n.Shown = Holding(use, volumes, recorded, protected)
+	return n
+}
+
+func (y stateMachine) gate(s *small, to int) bool {
+	var holders []Holder
+	for i := range s.nodes {
+		holders = append(holders, y.namesakes(s, i).Holders(s.world.volume)...)
+	}
+	for i := range holders {
+		if y.holders != nil {
+			y.holders(&holders[i])
+		}
+	}
+	return Attach(s.world.volume, nodeName(to), holders, y.policy()) == nil
+}
+
+func (y stateMachine) mayUntaint(s *small, i int) bool {
+	r, _ := y.namesakes(s, i).Present()
+	return RemoveTaint(s.apiNode(i), r) == nil
+}
+
+func (stateMachine) showsLoss(s *small, i int) bool {
+	for _, r := range s.fairlead.records {
+		if r.status.Node.BootID == bootID(i, s.machines[i].boot) {
+			n := s.apiNode(i)
+			return r.status.Phase == v1alpha1.NodeLost || isFencing(r.status.Phase) || !n.Ready || MissedLoss(r.status, n)
+		}
+	}
+	return false
+}
+
+func (y stateMachine) read(s *small, i int, name string, now time.Time, m memory) (Facts, bool) {
+	sakes := y.namesakes(s, i)
+	at := slices.IndexFunc(sakes.Records, func(r Record) bool { return r.Name == name })
+	if at < 0 {
+		return Facts{}, false
+	}
+	f := sakes.Of(at)
+	f.Now, f.Started, f.Policy, f.Classes = now, m.started, y.policy(), classes("class-")
+	if !f.Node.Exists && !f.Replaced {
+		f.LastBoot = m.lastBoot[i]
+	}
+	if f.Node.Ready {
+		f.Ledger = []v1alpha1.StorageIdentity{{Driver: rbd, ClusterID: "a", Class: "class-" + rbd, Addresses: []v1alpha1.ClientAddress{{CIDR: cidrOf(i), Source: SourceCSIAddonsNode}}}}
+	}
+	if n := s.nodes[i]; n.attached > 0 && !f.Replaced {
+		f.Left = []string{"attachment"}
+		if n.attached != 1+n.boot {
+			f.OldAttachments = f.Left
+		}
+	}
+	for _, fence := range s.fences {
+		f.Fences = append(f.Fences, fence.NetworkFence)
+	}
+	var nodes []Node
+	var all []Record
+	for o := range s.nodes {
+		if s.nodes[o].exists {
+			nodes = append(nodes, s.apiNode(o))
+		}
+	}
+	for _, r := range s.fairlead.records {
+		all = append(all, r.read())
+	}
+	f.Machines = Machines(ByName(nodes, all))
+	for o, other := range f.Machines {
+		if other.Node.Exists {
+			f.Machines[o].ClientAddresses = []netip.Addr{addressOf(slices.IndexFunc([]string{nodeName(0), nodeName(1)}, func(n string) bool { return n == other.Node.Name }))}
+		}
+	}
+	if y.facts != nil {
+		y.facts(s, i, &f)
+	}
+	return f, true
+}
+
+func (s *small) record(name string) *smallRecord {
+	s.fairlead.records = slices.Clone(s.fairlead.records)
+	for at := range s.fairlead.records {
+		if s.fairlead.records[at].name == name {
+			return &s.fairlead.records[at]
+		}
+	}
+	return nil
+}
+
+func (y stateMachine) look(s, saw *small, i, writes int) {
+	live := saw.fairlead.saw == nil && s.fairlead.saw == nil
+	for _, r := range saw.fairlead.records {
+		if r.node == i && y.lookAt(s, saw, i, r.name, &writes, live) {
+			return
+		}
+	}
+	if f, missing := y.namesakes(saw, i).Missing(y.policy()); missing {
+		if s.record(f.Record) == nil && writes > 0 {
+			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, node: i})
+			slices.SortFunc(s.fairlead.records, func(a, b smallRecord) int { return strings.Compare(a.name, b.name) })
+		}
+		return
+	}
+	if live && writes >= 0 && s.sameBoot(i) && s.machines[i].mount == isMounted {
+		s.machines[i].noticed = true // Fairlead has looked, and had nothing to do
+	}
+}
+
+func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, live bool) (wrote bool) {
+	view := *saw
+	f, there := y.read(&view, i, name, s.now, s.fairlead)
+	if !there {
+		return true
+	}
+	step := Next(f)
+	if !live && Forgets(f.Status, step.Status) && routine(f, step) {
+		view.nodes = s.nodes // read live before anything is forgotten
+		f, _ = y.read(&view, i, name, s.now, s.fairlead)
+		step = Next(f)
+	}
+	current := s.record(name)
+	asRead := current != nil && slices.ContainsFunc(saw.fairlead.records, func(r smallRecord) bool { return r.name == name && r.version == current.version })
+	differs := func() bool { return !equality.Semantic.DeepEqual(step.Status, f.Status) }
+	if differs() {
+		if *writes <= 0 || !asRead {
+			return true
+		}
+		*writes--
+		current.status, current.version = step.Status, current.version+1
+		s.notice(i, step.Status)
+		view.fairlead.records = slices.Clone(view.fairlead.records)
+		for at := range view.fairlead.records {
+			if view.fairlead.records[at].name == name {
+				view.fairlead.records[at] = *current
+			}
+		}
+		if f, _ = y.read(&view, i, name, s.now, s.fairlead); *writes <= 0 {
+			return true
+		}
+		if step = Next(f); differs() {
+			return true
+		}
+	}
+	did := func() bool { *writes--; return *writes >= 0 }
+	if step.Forget && asRead && did() {
+		s.fairlead.records = slices.DeleteFunc(slices.Clone(s.fairlead.records), func(r smallRecord) bool { return r.name == name })
+	}
+	for _, n := range step.Create {
+		if now := s.apiNode(i); !y.hasty && (now.Ready != f.Node.Ready || now.Machine != f.Node.Machine || now.OutOfService != f.Node.OutOfService) {
+			break // as controllers/fencing, which reads the Node before it takes anything from it
+		}
+		if !slices.ContainsFunc(s.fences, func(f smallFence) bool { return f.Name == n.Name }) && did() {
+			s.create(i, f, n)
+		}
+	}
+	change := func(n NetworkFence, do func(*smallFence)) {
+		for at, have := range s.fences {
+			if have.Name == n.Name && have.ResourceVersion == n.ResourceVersion && did() {
+				s.fences = slices.Clone(s.fences)
+				do(&s.fences[at])
+				s.fences[at].bump()
+			}
+		}
+	}
+	for _, n := range step.Unfence {
+		change(n, func(f *smallFence) { f.Unfenced, f.due = true, true })
+	}
+	for _, n := range step.Delete {
+		change(n, func(f *smallFence) { f.Deleting = true })
+	}
+	return step.Forget || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+}
+
+func (s *small) create(i int, f Facts, n NetworkFence) {
+	m, node := s.machines[i], s.nodes[i]
+	if !n.Unfenced && node.exists && node.ready && !node.taint && f.Status.Node.BootID == bootID(i, node.boot) && m.on && m.reaches && m.boot == node.boot && !m.forgiven {
+		s.fail("healthy node fenced: %s is requested for %s, which is Ready in the same boot", n.Name, nodeName(i))
+	}
+	if !n.Unfenced && !node.exists && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
+		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and nobody waits", n.Name, nodeName(i))
+	}
+	n.ResourceVersion = "1"
+	boot := m.boot
+	if f.Status.Node.BootID == bootID(i, 0) {
+		boot = 0
+	}
+	s.fences = append(slices.Clone(s.fences), smallFence{NetworkFence: n, due: true, machine: byte(i), boot: boot})
+	slices.SortFunc(s.fences, func(a, b smallFence) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// notice what is on record from here on.
+func (s *small) notice(i int, is v1alpha1.NodeFenceStatus) {
+	m := &s.machines[i]
+	if m.mount == isMounted && is.Node.BootID == bootID(i, m.boot) && find(s.world.volume.Held(), is.Volumes) >= 0 {
+		m.noticed = true
+	}
+	for _, r := range is.Fences {
+		if r.State == v1alpha1.FenceFenced {
+			s.fences = slices.Clone(s.fences)
+			for at := range s.fences {
+				if s.fences[at].Name == r.Name {
+					s.fences[at].relied = true
+				}
+			}
+		}
+	}
+}
+
+func (y stateMachine) override(s *small, name, gate string) {
+	r := s.record(name)
+	o := Override{Gate: gate, By: "alice", Reason: "I know", Scope: Scope(r.status), At: s.now}
+	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
+	r.version++
+	if m := &s.machines[r.node]; gate != GateTaint && r.status.Incident != "" && (r.status.Node.BootID == bootID(r.node, m.boot) || r.status.Node.BootID == "") {
+		m.forgiven = true
+	}
+}
+
+func (y stateMachine) actions(s *small) (list []action) {
+	add := func(name string, do func(*small)) { list = append(list, action{name, do}) }
+	if s.fairlead.saw == nil && s.left.slow > 0 {
+		add("Fairlead begins a round", func(s *small) {
+			saw := *s
+			s.fairlead.saw, s.fairlead.todo = &saw, [machines]bool{true, true}
+			s.left.slow--
+		})
+	}
+	if s.fairlead.saw != nil {
+		for i, todo := range s.fairlead.todo {
+			if todo {
+				add("Fairlead goes on with its round for "+nodeName(i), func(s *small) {
+					saw := s.fairlead.saw
+					y.look(s, saw, i, 9)
+					if s.fairlead.todo[i] = false; s.fairlead.todo == [machines]bool{} {
+						s.fairlead.saw = nil
+					}
+				})
+			}
+		}
+		add("Fairlead crashes in its round", func(s *small) {
+			s.fairlead.saw, s.fairlead.todo, s.fairlead.started = nil, [machines]bool{}, s.now
+		})
+	}
+	if s.left.acts > 0 {
+		for _, r := range s.fairlead.records {
+			for _, gate := range Gates() {
+				if r.status.Incident != "" || gate == GateTaint {
+					add("somebody overrides "+gate+" of "+r.name, func(s *small) { y.override(s, r.name, gate); s.left.acts-- })
+				}
+			}
+		}
+	}
+	return list
+}

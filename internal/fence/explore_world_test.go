@@ -1,0 +1,481 @@
+package fence
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
+)
+
+// The small world of TestExplore: two machines of two boots each, a volume of a storage cluster that knows each machine
+// by one address, and everybody who acts on them. Only machines and blocks are the truth. Unlike the world of the random
+// model it is small enough to visit every state of it: whatever is rare has a budget, which is part of the state.
+
+const (
+	machines = 2
+	boots    = 2
+)
+
+// mounted is what a machine has of the volume.
+type mounted byte
+
+const (
+	notMounted mounted = iota
+	// isMounted, and in the kubelet's lists.
+	isMounted
+	// isHidden: detached by force before the kubelet started again. The old container writes on, and the kubelet does not
+	// list the volume. It ends within five minutes of reaching the API server.
+	isHidden
+)
+
+// computer runs and writes whatever Kubernetes thinks of it.
+type computer struct {
+	on, reaches bool
+	boot        byte
+	mount       mounted
+	// waits: a pod waits for the volume, and the kubelet lists that.
+	waits bool
+	// firstStatus of a kubelet that has started again keeps the lists that the API server has (kubernetes#33203).
+	firstStatus bool
+
+	// What must hold depends on these; nobody in the world reads them.
+
+	// noticed: the mount is on record, or was there when Fairlead looked and had nothing to do.
+	noticed bool
+	// forgiven: a person has answered for this boot's attachment of the volume.
+	forgiven bool
+	// lost in this boot: there was a reason to fence it.
+	lost bool
+}
+
+// kubeNode is the Node object of a machine.
+type kubeNode struct {
+	exists         bool
+	uid            byte
+	boot           byte
+	ready, unknown bool
+	changed        time.Time
+	taint          bool
+	inUse          bool
+	// attached is the VolumeAttachment: 0, or 1 and the boot that it was made in.
+	attached byte
+	// gone since; only for nodes that do not exist.
+	gone time.Time
+}
+
+// smallFence is a NetworkFence, and how csi-addons stands with it.
+type smallFence struct {
+	NetworkFence
+	// due: csi-addons has not looked at it since its last change.
+	due bool
+	// of the machine and boot that it was made for.
+	machine, boot byte
+	// relied: it was confirmed once, so volumes may have been released.
+	relied bool
+}
+
+// late is a command that the storage runs after csi-addons has given it up.
+type late struct {
+	machine byte
+	unblock bool
+}
+
+// budgets bound what is rare.
+type budgets struct {
+	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times byte
+}
+
+type small struct {
+	world *exploredWorld
+
+	now      time.Time
+	machines [machines]computer
+	nodes    [machines]kubeNode
+	// volume: the PersistentVolume exists.
+	volume  bool
+	blocked [machines]bool
+	fences  []smallFence
+	late    []late
+	uids    byte
+	left    budgets
+
+	fairlead memory
+	// found is what must not be.
+	found string
+}
+
+// exploredWorld is what does not change.
+type exploredWorld struct {
+	name   string
+	volume Volume
+	left   budgets
+	// system under test.
+	system system
+	// large: exploring all of it takes minutes or more.
+	large bool
+	// bothFail: else the first machine only.
+	bothFail bool
+	// begins with this; its budgets are for what follows.
+	begins func(*small)
+}
+
+// system is Fairlead, as the small world sees it.
+type system interface {
+	// gate reports whether the volume may be attached to a node now, on live reads.
+	gate(s *small, to int) bool
+	// look decides on a node by what it saw then, and carries out what follows now, up to some writes.
+	look(s *small, saw *small, node int, writes int)
+	// mayUntaint reports whether the taint may be taken off a node.
+	mayUntaint(s *small, node int) bool
+	// showsLoss: what Fairlead knows shows that a machine was lost in this boot.
+	showsLoss(s *small, node int) bool
+	// actions of Fairlead beside its looks, and of people at its records.
+	actions(s *small) []action
+}
+
+func newSmall(w *exploredWorld) small {
+	s := small{world: w, fairlead: memory{started: time.Unix(990_000, 0)}, now: time.Unix(1_000_000, 0), volume: true, left: w.left}
+	for i := range s.machines {
+		s.machines[i] = computer{on: true, reaches: true}
+		s.heartbeat(i)
+		for range 4 {
+			saw := s
+			w.system.look(&s, &saw, i, 9)
+		}
+	}
+	s.attach(0)
+	s.mountVolume(0)
+	saw := s
+	w.system.look(&s, &saw, 0, 9)
+	if w.begins != nil {
+		w.begins(&s)
+		s.left = w.left
+	}
+	return s
+}
+
+func (s *small) fail(format string, args ...any) {
+	if s.found == "" {
+		s.found = fmt.Sprintf(format, args...)
+	}
+}
+
+func nodeName(i int) string          { return fmt.Sprintf("node-%d", i+1) }
+func bootID(i int, boot byte) string { return fmt.Sprintf("uuid-%d-boot-%d", i+1, boot) }
+func addressOf(i int) netip.Addr     { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
+func cidrOf(i int) string            { return HostPrefix(addressOf(i)).String() }
+func (s *small) writes(i int) bool {
+	return s.machines[i].on && s.machines[i].mount != notMounted && !s.blocked[i]
+}
+func (s *small) sameBoot(i int) bool {
+	return s.nodes[i].exists && s.nodes[i].boot == s.machines[i].boot
+}
+func (s *small) transition() time.Time { s.now = s.now.Add(time.Second); return s.now }
+
+// apiNode is the Node as it is read.
+func (s *small) apiNode(i int) Node {
+	n := s.nodes[i]
+	if !n.exists {
+		return Node{Name: nodeName(i)}
+	}
+	node := Node{
+		Name: nodeName(i), Exists: true, Ready: n.ready, ReadyChanged: n.changed, Unknown: n.unknown,
+		OutOfService: n.taint, OthersTaint: n.taint, Addresses: []netip.Addr{addressOf(i)},
+		Machine: v1alpha1.MachineIdentity{UID: types.UID(fmt.Sprint("uid-", n.uid)), SystemUUID: fmt.Sprintf("uuid-%d", i+1), BootID: bootID(i, n.boot)},
+	}
+	if n.inUse {
+		node.InUse = []string{unique(s.world.volume)}
+	}
+	if n.attached > 0 {
+		node.Attached = []string{unique(s.world.volume)}
+	}
+	return node
+}
+
+// --- machines
+
+func (s *small) heartbeat(i int) {
+	m, n := &s.machines[i], &s.nodes[i]
+	if !m.on || !m.reaches {
+		return
+	}
+	if !n.exists {
+		s.uids++
+		*n = kubeNode{exists: true, uid: s.uids, attached: n.attached}
+		m.firstStatus = false // there is no list to keep
+	}
+	if !n.ready {
+		n.ready, n.unknown, n.changed = true, false, s.transition()
+	}
+	if n.boot = m.boot; !m.firstStatus {
+		n.inUse = m.mount == isMounted || m.waits
+	}
+	m.firstStatus = false
+	if n.taint {
+		m.lost = true
+	}
+}
+
+func (s *small) stop(i int) {
+	m := &s.machines[i]
+	m.on, m.mount, m.waits, m.firstStatus = false, notMounted, false, false
+	m.noticed, m.forgiven = false, false
+}
+
+func (s *small) boot(i int) {
+	s.stop(i)
+	m := &s.machines[i]
+	m.on, m.reaches, m.lost = true, true, false
+	m.boot++
+}
+
+// startKubelet again. A mount without attachment is not found again.
+func (s *small) startKubelet(i int) {
+	m := &s.machines[i]
+	if m.mount == isMounted && s.nodes[i].attached == 0 {
+		m.mount = isHidden
+		if !s.world.system.showsLoss(s, i) {
+			m.noticed = false // detached by force and back, all unseen: it looks like a volume that was given back
+		}
+	}
+	m.firstStatus = true
+}
+
+// passTime lets every period end.
+func (s *small) passTime() {
+	s.now = s.now.Add(10 * time.Minute)
+	for i := range s.machines {
+		if m := &s.machines[i]; m.mount == isHidden && m.reaches {
+			m.mount, m.noticed = notMounted, false
+		}
+	}
+}
+
+// --- Kubernetes
+
+func (s *small) nodeController(i int) {
+	n, m := &s.nodes[i], &s.machines[i]
+	n.ready, n.unknown, n.changed = false, true, s.transition()
+	m.lost = true
+}
+
+func (s *small) attachable(to int) bool {
+	n := s.nodes[to]
+	if !n.exists || !n.ready || n.taint || n.attached > 0 || !s.volume {
+		return false
+	}
+	return !s.world.volume.exclusive() || s.nodes[1-to].attached == 0
+}
+
+func (s *small) attach(to int) {
+	from := 1 - to
+	if m := s.machines[from]; s.writes(from) && m.noticed && !m.forgiven {
+		healthy := s.sameBoot(from) && s.nodes[from].ready && !s.nodes[from].taint && s.nodes[from].attached > 0
+		shared := s.world.volume.HasManyWriters() && s.nodes[from].exists && !s.nodes[from].taint
+		if !healthy && !shared { // else Kubernetes sees to it
+			s.fail("two writers: the volume is attached to %s while %s writes to it", nodeName(to), nodeName(from))
+		}
+	}
+	s.nodes[to].attached = 1 + s.nodes[to].boot
+	if m := &s.machines[to]; m.mount == notMounted {
+		m.forgiven = false // people have answered for what was attached before
+	}
+}
+
+func (s *small) forced(i int) bool {
+	n := s.nodes[i]
+	return !n.exists || n.taint || !n.ready && s.now.Sub(n.changed) >= 6*time.Minute
+}
+
+func (s *small) mountVolume(i int) {
+	m := &s.machines[i]
+	m.mount, m.waits, m.noticed = isMounted, false, false
+	s.nodes[i].inUse = true // the kubelet reports a volume before it mounts it
+}
+
+func (s *small) deleteNode(i int) {
+	s.nodes[i] = kubeNode{attached: s.nodes[i].attached, gone: s.now}
+}
+
+// --- csi-addons
+
+func (s *small) machineOf(f smallFence) int {
+	return slices.IndexFunc([]string{cidrOf(0), cidrOf(1)}, func(c string) bool { return slices.Contains(f.CIDRs, c) })
+}
+
+func (s *small) block(f *smallFence) {
+	i := s.machineOf(*f)
+	if i < 0 {
+		return
+	}
+	if m := s.machines[i]; !s.blocked[i] && m.on && m.reaches && !m.lost && s.sameBoot(i) && s.nodes[i].ready && byte(i) == f.machine && m.boot == f.boot {
+		s.fail("healthy node fenced: %s is blocked", nodeName(i))
+	}
+	s.blocked[i] = true
+}
+
+func (s *small) unblock(f smallFence) {
+	i := s.machineOf(f)
+	if i < 0 {
+		return
+	}
+	if m := s.machines[i]; s.blocked[i] && m.on && m.mount != notMounted && !m.forgiven && f.relied && m.boot == f.boot {
+		s.fail("fence lifted: %s is unblocked with its old mount", nodeName(i))
+	}
+	s.blocked[i] = false
+}
+
+func (s *small) csiAddons(at int) {
+	s.fences = slices.Clone(s.fences)
+	f := &s.fences[at]
+	switch {
+	case f.Deleting:
+		s.fences = slices.Delete(s.fences, at, at+1)
+		return
+	case f.Unfenced:
+		s.unblock(*f)
+		f.Message = unfencedMessage
+	default:
+		s.block(f)
+		f.Message = fencedMessage
+	}
+	f.Result, f.due = resultSucceeded, false
+	f.bump()
+}
+
+// csiAddonsSilently does what is asked, and has yet to write that.
+func (s *small) csiAddonsSilently(at int) {
+	was := s.fences[at].NetworkFence
+	s.csiAddons(at)
+	s.fences[at].NetworkFence, s.fences[at].due = was, true
+}
+
+// csiAddonsTimesOut: the command runs later.
+func (s *small) csiAddonsTimesOut(at int) {
+	s.fences = slices.Clone(s.fences)
+	f := &s.fences[at]
+	f.Result, f.Message, f.due = resultFailed, "rpc error: code = DeadlineExceeded", false
+	f.bump()
+	s.late = append(slices.Clone(s.late), late{byte(s.machineOf(*f)), f.Unfenced})
+}
+
+func (s *small) runLate() {
+	l := s.late[0]
+	s.late = slices.Clone(s.late[1:])
+	s.blocked[l.machine] = !l.unblock
+}
+
+func (f *smallFence) bump() { f.ResourceVersion += "'" }
+
+// --- actions
+
+// action is one thing that one party does.
+type action struct {
+	name string
+	do   func(*small)
+}
+
+// actions that are possible in a state.
+func (s *small) actions() (list []action) {
+	add := func(name string, do func(*small)) { list = append(list, action{name, do}) }
+	for i := range s.machines {
+		m, n, name := s.machines[i], s.nodes[i], nodeName(i)
+		fails := i == 0 || s.world.bothFail
+		if m.on && m.reaches {
+			add(name+": its kubelet reports", func(s *small) { s.heartbeat(i) })
+			if fails && s.left.freezes > 0 {
+				add(name+" is cut off", func(s *small) { s.machines[i].reaches = false; s.left.freezes-- })
+			}
+			if fails && s.left.restarts > 0 {
+				add(name+": its kubelet starts again", func(s *small) { s.startKubelet(i); s.left.restarts-- })
+			}
+			if m.mount != notMounted || m.waits {
+				add(name+": the pod ends", func(s *small) {
+					c := &s.machines[i]
+					c.mount, c.waits, c.noticed = notMounted, false, false
+				})
+			}
+			if m.mount == notMounted && !m.waits && s.left.waits > 0 {
+				add(name+": a pod waits for the volume", func(s *small) { s.machines[i].waits = true; s.left.waits-- })
+			}
+			if n.attached > 0 && m.mount != isMounted && s.sameBoot(i) && !s.blocked[i] && s.volume {
+				add(name+": its kubelet mounts the volume", func(s *small) { s.mountVolume(i) })
+			}
+		}
+		if m.on && !m.reaches {
+			add(name+" is reached again", func(s *small) { s.machines[i].reaches = true })
+		}
+		if fails && m.on && s.left.powers > 0 {
+			add(name+" loses power", func(s *small) { s.stop(i); s.left.powers-- })
+		}
+		if m.boot+1 < boots && !m.on {
+			add(name+" boots", func(s *small) { s.boot(i) })
+		}
+		if n.ready && (!m.on || !m.reaches || n.boot != m.boot) {
+			add("the node controller finds "+name+" silent", func(s *small) { s.nodeController(i) })
+		}
+		if s.attachable(i) && s.world.system.gate(s, i) {
+			add("Kubernetes attaches the volume to "+name, func(s *small) { s.attach(i) })
+		}
+		if n.attached > 0 && (s.forced(i) || !n.inUse && m.mount == notMounted && !m.waits) {
+			add("Kubernetes detaches the volume from "+name, func(s *small) { s.nodes[i].attached = 0 })
+		}
+		if fails && n.exists && s.left.deletions > 0 {
+			add("somebody deletes Node "+name, func(s *small) { s.deleteNode(i); s.left.deletions-- })
+		}
+		if n.exists && !n.taint && !n.ready && s.left.taints > 0 {
+			add("somebody taints "+name+" as out of service", func(s *small) { s.nodes[i].taint = true; s.left.taints-- })
+		}
+		if n.taint && s.world.system.mayUntaint(s, i) {
+			add("somebody takes the taint off "+name, func(s *small) { s.nodes[i].taint = false })
+		}
+		add("Fairlead looks at "+name, func(s *small) { saw := *s; s.world.system.look(s, &saw, i, 9) })
+	}
+	if s.left.volumes > 0 || !s.volume {
+		if s.volume {
+			add("somebody deletes the PersistentVolume", func(s *small) { s.volume = false; s.left.volumes-- })
+		} else {
+			add("somebody makes the PersistentVolume anew", func(s *small) { s.volume = true })
+		}
+	}
+	for at, f := range s.fences {
+		if f.due || f.Deleting {
+			add("csi-addons carries out "+f.Name, func(s *small) { s.csiAddons(at) })
+			if s.left.failures > 0 && !f.Deleting {
+				add("csi-addons times out for "+f.Name, func(s *small) { s.csiAddonsTimesOut(at); s.left.failures-- })
+				add("csi-addons carries out "+f.Name+", and has yet to say so", func(s *small) { s.csiAddonsSilently(at); s.left.failures-- })
+			}
+		}
+	}
+	if len(s.late) > 0 {
+		add("the storage runs a late command", func(s *small) { s.runLate() })
+	}
+	if s.left.replays > 0 && len(s.fences) > 0 {
+		add("csi-addons starts again", func(s *small) {
+			s.fences = slices.Clone(s.fences)
+			for at := range s.fences {
+				s.fences[at].due = true
+			}
+			s.left.replays--
+		})
+	}
+	if s.left.times > 0 {
+		add("ten minutes pass", func(s *small) { s.passTime(); s.left.times-- })
+	}
+	list = append(list, s.world.system.actions(s)...)
+	return list
+}
+
+func (s *small) String() string {
+	var b strings.Builder
+	for i := range s.machines {
+		fmt.Fprintf(&b, "%s: machine %+v\n  object %+v blocked %t\n", nodeName(i), s.machines[i], s.nodes[i], s.blocked[i])
+	}
+	fmt.Fprintf(&b, "fences %+v late %v\n", s.fences, s.late)
+	return b.String()
+}
