@@ -124,13 +124,13 @@ func TestDeletedStorageClusterLeavesNoFence(t *testing.T) {
 	}
 }
 
-// Both records name the conflict, the healthy node's without a list of all nodes.
+// Both records name the conflict, the healthy node's without a list of all nodes: csi-addons' lease is looked for, once a minute.
 func TestAddressOfGoneMachineIsReportedOnItsNextOwner(t *testing.T) {
 	w := newWorld(t).drain().delete(node("node-1", "")).look().mustWait(0, unwatched)
 	w.create(node("node-7", "192.168.1.1")).create(clientPod("node-7"))
 	lists := w.countLiveLists()
 	w.look("node-7").recordMustBe("node-7", v1alpha1.NodeHealthy, fence.ReasonAddressInUse, "nodefence node-1")
-	must.True(t, *lists == 0, "%d lists", *lists)
+	must.True(t, *lists <= 1, "%d lists", *lists)
 	w.look().mustBe(v1alpha1.NodeDrained, fence.ReasonAddressInUse, "node node-7", "unfence")
 	w.mustHaveEvent("Warning AddressInUse", "Node/node-7")
 }

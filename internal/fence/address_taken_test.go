@@ -30,13 +30,17 @@ func TestBlockedHealthyNodeIsReported(t *testing.T) {
 	s.beside(Other{Record: "node-7-0a1b", Node: Node{Name: "node-7"}, Status: v1alpha1.NodeFenceStatus{Fences: []v1alpha1.Fence{{Name: "theirs"}}}}).look()
 	s.want(v1alpha1.NodeHealthy, ReasonAddressInUse, "the storage refuses the node: its address 10.0.0.1 is blocked by NetworkFence theirs, made for node node-7; "+
 		"when you know that the machine it was made for is off and stays off: kubectl annotate --overwrite nodefence node-7-0a1b 'fairlead.io/override-gate=unfence: <why>'")
-	for name, how := range map[string]func(*NetworkFence){
-		"of another address": func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} },
-		"not confirmed":      func(n *NetworkFence) { n.Result, n.Message = "", "" },
-		"that is taken back": func(n *NetworkFence) { n.Unfenced, n.Message = true, unfencedMessage },
+	for name, test := range map[string]struct {
+		how    func(*NetworkFence)
+		reason string
+	}{
+		"of another address": {func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} }, ReasonReady},
+		"not confirmed":      {func(n *NetworkFence) { n.Result, n.Message = "", "" }, ReasonReady},
+		// As a drill says: a fence would be unblocked again.
+		"that is taken back": {func(n *NetworkFence) { n.Unfenced, n.Message = true, unfencedMessage }, ReasonNotFenceable},
 	} {
 		n := block
-		how(&n)
-		must.True(t, s.beside().objects(n).look().Status.Reason == ReasonReady, "one %s: %s", name, s.Status.Message)
+		test.how(&n)
+		must.True(t, s.beside().objects(n).look().Status.Reason == test.reason, "one %s: %s", name, s.Status.Message)
 	}
 }

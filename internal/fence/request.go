@@ -23,15 +23,19 @@ func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
 		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
 		Incident: f.Status.Incident, Driver: k.driver, ClusterID: k.clusterID,
 		Class: identity.Class, Secret: identity.Secret,
-		State: v1alpha1.FenceRequested, Since: f.now(),
+		CIDRs: clientCIDRs(identity), State: v1alpha1.FenceRequested, Since: f.now(),
 	}
+	return fence, cmp.Or(f.besideDriver(k), f.stale(k, identity), f.doubt(fence, false), f.contradicted(k, identity))
+}
+
+// clientCIDRs are the addresses of an identity. One that can't be parsed makes it unfit.
+func clientCIDRs(identity v1alpha1.StorageIdentity) (cidrs []string) {
 	for _, a := range identity.Addresses {
-		if prefix, err := ParseClientCIDR(a.CIDR); err == nil { // else it is unfit
-			fence.CIDRs = append(fence.CIDRs, prefix.String())
+		if prefix, err := ParseClientCIDR(a.CIDR); err == nil {
+			cidrs = append(cidrs, prefix.String())
 		}
 	}
-	fence.CIDRs = sortedSet(fence.CIDRs)
-	return fence, cmp.Or(f.besideDriver(k), f.stale(k, identity), f.doubt(fence, false), f.contradicted(k, identity))
+	return sortedSet(cidrs)
 }
 
 // doubt is what speaks against a fence. Before the fence is in effect, anything that would block others or miss the

@@ -3,11 +3,12 @@ package fence
 // Unfenceable returns why a node could not be fenced if it were tainted now; nil if it could.
 func Unfenceable(f Facts) *Refusal {
 	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
-	if f.NoCSIAddons {
-		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons"))
-	}
-	if f.SilentManager != "" {
-		refused = append(refused, *Refuse(ReasonUnanswered, "%s", f.SilentManager))
+	for _, problem := range f.withoutManager() {
+		reason := ReasonUnanswered
+		if f.NoCSIAddons {
+			reason = ReasonNoCSIAddons
+		}
+		refused = append(refused, *Refuse(reason, "%s", problem))
 	}
 	if len(refused) == 0 {
 		return nil

@@ -60,23 +60,35 @@ func (f Facts) outside(k key, a netip.Addr) *Refusal {
 	return Refuse(ReasonOutsideRange, "%s: %s is outside this cluster's clientRanges: it may be another cluster's", k, a)
 }
 
-// sayNotFenceable warns of a healthy node that could not be fenced: after the loss it is too late to find out its
-// storage addresses.
+// sayNotFenceable warns of a healthy node that could not be fenced, for every reason that a drill has: after the loss it is too late
+// to find out its storage addresses.
 func (f Facts) sayNotFenceable(step *Step) {
 	var problems []string
+	f.Status.Identities = step.Status.Identities
 	for _, i := range step.Status.Identities {
-		k := key{i.Driver, i.ClusterID}
 		if f.Policy.Mode(i.Driver) != ModeFence {
 			continue
 		}
-		for _, r := range []*Refusal{f.besideDriver(k), f.unfit(k, i)} {
-			if r != nil {
-				problems = append(problems, r.Message)
-				break
-			}
+		fence := v1alpha1.Fence{Driver: i.Driver, ClusterID: i.ClusterID, CIDRs: clientCIDRs(i)}
+		if r := f.doubt(fence, false); r != nil {
+			problems = append(problems, r.Message)
 		}
+	}
+	if len(step.Status.Identities) > 0 {
+		problems = append(problems, f.withoutManager()...)
 	}
 	if len(problems) > 0 {
 		step.warn(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+strings.Join(problems, "; "))
 	}
+}
+
+// withoutManager is why nobody would carry out a fence.
+func (f Facts) withoutManager() (problems []string) {
+	if f.NoCSIAddons {
+		problems = append(problems, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons")
+	}
+	if f.SilentManager != "" {
+		problems = append(problems, f.SilentManager)
+	}
+	return problems
 }

@@ -35,12 +35,14 @@ type FenceReader struct {
 	// indexed: objects has the indexes of IndexFencing. addonsIndexed: it also has that of IndexAddons.
 	indexed       bool
 	addonsIndexed *atomic.Bool
+	// surroundings of healthy nodes; nil: they are not read.
+	surroundings *surroundings
 }
 
 // NewFenceReader reads from objects by the indexes of IndexFencing and reads.IndexNodes, volumes from holdings with rows, and
 // the rest live.
 func NewFenceReader(c config.Fencing, objects, live client.Reader, nodes NodesVersion, held *Holdings) *FenceReader {
-	return &FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}}
+	return &FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, surroundings: &surroundings{}}
 }
 
 // NewUncachedReader reads everything live, for commands that end soon.
@@ -121,8 +123,13 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 				return nil, err
 			}
 		}
-		if r.snapshot != nil && !v.Quiet() {
+		switch quiet := v.Quiet(); {
+		case r.snapshot != nil && !quiet:
 			r.addOthers(f)
+		case quiet:
+			if err := r.addSurroundings(ctx, f); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return views, nil
