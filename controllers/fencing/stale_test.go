@@ -195,3 +195,41 @@ func TestLabelOfAMountedVolumeComesBeforeTheStatus(t *testing.T) {
 	label, status := slices.Index(wrote, "patch NodeFence/node-1"), slices.Index(wrote, "update/status NodeFence/node-1")
 	must.True(t, label >= 0 && status >= label, "wrote %v", wrote)
 }
+
+// A round takes a while: what was decided on a node that is back, or lost again, is not done.
+func TestNodeIsReadAgainBeforeAnythingIsTakenOrGivenBack(t *testing.T) {
+	decided := func(w *world) decision {
+		now, err := w.r.Reader.Snapshot(t.Context(), []string{"node-1"})
+		w.Must(err)
+		views, err := w.r.views(t.Context(), now, "node-1")
+		w.Must(err)
+		return decide(views[0])
+	}
+	fences := func(o client.Object) error {
+		if _, ok := o.(*csiaddons.NetworkFence); ok {
+			return errAPI
+		}
+		return nil
+	}
+	for name, test := range map[string]struct {
+		before, happens func(*world)
+	}{
+		"fenced": {
+			func(w *world) { w.refuse(fences, "create").loseForGood().fails(1).accept() },
+			func(w *world) { w.change("node-1", w.ready(corev1.ConditionTrue)) },
+		},
+		"unfenced": {
+			func(w *world) { w.drain().returnRebooted().pass(time.Hour).refuse(fences, "patch").fails(1).accept() },
+			func(w *world) { w.change("node-1", w.ready(corev1.ConditionUnknown)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).look()
+			test.before(w)
+			d := decided(w)
+			must.True(t, len(d.Create)+len(d.Unfence) == 1, "nothing is to be done: %+v", d.Step)
+			test.happens(w)
+			must.True(t, isOvertaken(w.r.do(t.Context(), d)) && len(w.forgetWrites().Client.Writes) == 0, "done on a node that has changed")
+		})
+	}
+}

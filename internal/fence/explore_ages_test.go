@@ -14,7 +14,10 @@ type ages struct {
 	rank [32]byte
 }
 
-const longAgo = 60
+const (
+	longAgo  = 60
+	inFuture = 128
+)
 
 func (s *small) ages(list []time.Duration) ages {
 	a := ages{now: s.now, list: list}
@@ -24,18 +27,26 @@ func (s *small) ages(list []time.Duration) ages {
 	}
 	slices.Sort(a.list)
 	a.list = slices.Compact(a.list)
-	last, is := time.Duration(0), 0
-	for at, d := range a.list {
-		gap := d - last
-		switch {
-		case gap <= 0:
+	past, _ := slices.BinarySearch(a.list, 0)
+	rank := func(last, d time.Duration, is int) int {
+		switch gap := (d - last).Abs(); {
+		case gap == 0:
+			return is
 		case gap < modelReadyFor:
-			is++
+			return min(is+1, longAgo)
 		default:
-			is = (is/20 + 1) * 20
+			return min((is/20+1)*20, longAgo)
 		}
-		a.rank[at] = byte(min(is, longAgo))
-		last = d
+	}
+	last, is := time.Duration(0), 0
+	for at := past; at < len(a.list); at++ {
+		is = rank(last, a.list[at], is)
+		a.rank[at], last = byte(is), a.list[at]
+	}
+	last, is = 0, 0
+	for at := past - 1; at >= 0; at-- { // by a clock that is ahead
+		is = rank(last, a.list[at], is)
+		a.rank[at], last = byte(is)|inFuture, a.list[at]
 	}
 	return a
 }
@@ -60,6 +71,7 @@ func (a *ages) collect(s *small) {
 		a.add(s.nodes[i].gone)
 	}
 	a.add(s.fairlead.started)
+	a.add(s.now.Add(s.fairlead.skew))
 	for i := range s.fairlead.records {
 		r := &s.fairlead.records[i]
 		is := &r.status

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 // memory is what Fairlead has written, and what its leader knows.
 type memory struct {
 	records []smallRecord
+	// skew of the leader's clock, and since when it leads, by that clock.
+	skew    time.Duration
 	started time.Time
 	// lastBoot of Nodes that the leader saw deleted.
 	lastBoot [machines]string
@@ -181,14 +184,22 @@ func (y stateMachine) look(s, saw *small, i, writes int) {
 
 func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, live bool) (wrote bool) {
 	view := *saw
-	f, there := y.read(&view, i, name, s.now, s.fairlead)
+	now := s.now.Add(s.fairlead.skew)
+	f, there := y.read(&view, i, name, now, s.fairlead)
 	if !there {
 		return true
 	}
 	step := Next(f)
+	if cached := saw.cached; cached && !routine(f, step) { // caches suffice for the ledger of a healthy node
+		view = *s
+		if f, there = y.read(&view, i, name, now, s.fairlead); !there {
+			return true
+		}
+		step = Next(f)
+	}
 	if !live && Forgets(f.Status, step.Status) && routine(f, step) {
 		view.nodes = s.nodes // read live before anything is forgotten
-		f, _ = y.read(&view, i, name, s.now, s.fairlead)
+		f, _ = y.read(&view, i, name, now, s.fairlead)
 		step = Next(f)
 	}
 	current := s.record(name)
@@ -207,7 +218,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 				view.fairlead.records[at] = *current
 			}
 		}
-		if f, _ = y.read(&view, i, name, s.now, s.fairlead); *writes <= 0 {
+		if f, _ = y.read(&view, i, name, now, s.fairlead); *writes <= 0 {
 			return true
 		}
 		if step = Next(f); differs() {
@@ -313,6 +324,39 @@ func (y stateMachine) actions(s *small) (list []action) {
 		add("Fairlead crashes in its round", func(s *small) {
 			s.fairlead.saw, s.fairlead.todo, s.fairlead.started = nil, [machines]bool{}, s.now
 		})
+	}
+	if saw := s.fairlead.saw; saw != nil {
+		for i := range s.nodes {
+			add("Fairlead looks at "+nodeName(i)+" in a cache with Nodes of before", func(s *small) {
+				view := *s
+				view.nodes, view.cached = saw.nodes, true
+				y.look(s, &view, i, 9)
+			})
+		}
+	}
+	if s.left.leaders > 0 {
+		for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+			add(fmt.Sprint("another leader leads, whose clock is off by ", skew), func(s *small) {
+				s.fairlead.saw, s.fairlead.todo, s.fairlead.lastBoot = nil, [machines]bool{}, [machines]string{}
+				s.fairlead.skew = skew
+				s.fairlead.started = s.now.Add(skew)
+				s.left.leaders--
+			})
+		}
+	}
+	if s.left.edits > 0 {
+		for at, f := range s.fences {
+			add("somebody flips "+f.Name, func(s *small) {
+				s.fences = slices.Clone(s.fences)
+				f := &s.fences[at]
+				f.Unfenced, f.due = !f.Unfenced, true
+				f.bump()
+				if i := s.machineOf(*f); i >= 0 {
+					s.machines[i].forgiven = true
+				}
+				s.left.edits--
+			})
+		}
 	}
 	if s.left.acts > 0 {
 		for _, r := range s.fairlead.records {

@@ -64,7 +64,7 @@ func (s *small) encode(e *encoder) {
 	e.b, e.incidents, e.ages = e.b[:0], e.incidents[:0], s.ages(e.ages.list[:0])
 	s.write(e)
 	l := s.left
-	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.times)
+	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.times, l.leaders, l.edits)
 	if saw := s.fairlead.saw; saw != nil {
 		e.flags(s.fairlead.todo[:]...)
 		saw.write(e)
@@ -96,6 +96,7 @@ func (s *small) write(e *encoder) {
 		e.flags(l.unblock)
 	}
 	e.time(s.fairlead.started)
+	e.time(s.now.Add(s.fairlead.skew))
 	for _, f := range s.fences {
 		e.incident(f.Labels[IncidentLabel])
 		e.num(int(f.machine)<<4 | int(f.boot))
@@ -271,6 +272,9 @@ var exploredWorlds = []*exploredWorld{
 	{name: "shared", large: true, volume: sharedVolume, left: budgets{freezes: 1, taints: 1, times: 1}},
 	{name: "act", large: true, volume: exclusiveVolume, left: budgets{freezes: 2, taints: 1, times: 1, acts: 1}},
 	{name: "unfenced by hand", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, times: 1, restarts: 1, failures: 1}, begins: unfencedByHand},
+	{name: "clocks", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 2, leaders: 1}},
+	{name: "edited", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, edits: 1}},
+	{name: "caches", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, slow: 1}},
 	{name: "late", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, failures: 1, replays: 1}},
 }
 

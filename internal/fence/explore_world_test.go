@@ -87,7 +87,7 @@ type late struct {
 
 // budgets bound what is rare.
 type budgets struct {
-	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times byte
+	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times, leaders, edits byte
 }
 
 type small struct {
@@ -105,6 +105,8 @@ type small struct {
 	left    budgets
 
 	fairlead memory
+	// cached: this is what caches show.
+	cached bool
 	// found is what must not be.
 	found string
 }
