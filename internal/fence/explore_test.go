@@ -160,7 +160,7 @@ var exploreFor = flag.Duration("explore", 0, "explore every world for at most so
 func TestExplore(t *testing.T) {
 	for _, w := range exploredWorlds {
 		t.Run(w.name, func(t *testing.T) {
-			limit := cmp.Or(*exploreFor, time.Minute)
+			limit := cmp.Or(*exploreFor, 5*time.Minute)
 			if *exploreFor == 0 && w.large {
 				t.Skip("make explore takes its time for this world")
 			}
@@ -196,7 +196,7 @@ func TestExplorerFindsFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := worldNamed(c.world)
-			e := explore(&w, c.broken, time.Minute, c.want)
+			e := explore(&w, c.broken, 5*time.Minute, c.want)
 			must.True(t, len(e.found) > 0 && strings.HasPrefix(e.found[len(e.found)-1], c.want), "%q is not found: %s, %v", c.want, e.summary(), e.found)
 			t.Log(e.found[len(e.found)-1])
 		})
