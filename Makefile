@@ -52,7 +52,7 @@ AGAIN = $$(git grep --untracked -lE 'must[.]HaveTime|^//go:build !race' -- '*_te
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Tests that need no cluster, and each benchmark once
 	@$(if $(RACE),,echo "no C compiler: running without the race detector")
-	$(call UNIT_TESTS,-pure) $(PURE)
+	$(call UNIT_TESTS,-pure) -timeout 20m $(PURE)
 	$(WITH_RACE) $(call UNIT_TESTS,-race) $(if $(RACE),$(RACE) -short) -timeout 20m $$(go list ./... | grep -vxFf <(go list $(PURE)))
 	$(if $(RACE),$(call UNIT_TESTS,-without-race) $(AGAIN))
 	@$(MAKE_E2E) test-unit
