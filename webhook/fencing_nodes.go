@@ -39,7 +39,7 @@ func (n *node) outOfService() bool {
 }
 
 // nodes refuses to add the out-of-service taint to a Ready node, and to remove it from a fenced node that has not
-// rebooted. It warns whoever deletes the Node of a machine that works. It fails open.
+// rebooted. It warns the user who deletes the Node of a working machine. It fails open.
 //
 // Objects: Nodes whose out-of-service taint is added or removed, or that are deleted.
 func (f *Fencing) nodes() admission.Rule[node] {
@@ -47,15 +47,15 @@ func (f *Fencing) nodes() admission.Rule[node] {
 		Deletes: true,
 		Kinds:   []metav1.GroupVersionKind{{Version: "v1", Kind: "Node"}},
 		Decide: func(ctx context.Context, r *admission.Request[node]) (admission.Decision, error) {
+			if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
+				return admission.Allowed(reasonNotProtected), nil
+			}
 			if r.Operation == admissionv1.Delete {
 				return f.nodeDeletion(ctx, r.OldObject.Metadata.Name)
 			}
 			is, was := r.Object.outOfService(), r.OldObject.outOfService()
 			if is == was {
 				return admission.Allowed("taint unchanged"), nil
-			}
-			if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
-				return admission.Allowed(reasonNotProtected), nil
 			}
 			node, record, err := f.Live.Present(ctx, r.Object.Metadata.Name)
 			if err != nil {
@@ -80,9 +80,6 @@ func (f *Fencing) nodes() admission.Rule[node] {
 // nodeDeletion is allowed: the volumes of a machine without a Node are held, and the machine is fenced unless it registers again.
 func (f *Fencing) nodeDeletion(ctx context.Context, name string) (admission.Decision, error) {
 	d := admission.Allowed("a Node may be deleted")
-	if !slices.ContainsFunc(f.Profiles, func(p config.FencingProfile) bool { return p.Mode != config.Off }) {
-		return d, nil
-	}
 	node, record, err := f.Live.Present(ctx, name)
 	if err != nil {
 		return admission.Decision{}, err

@@ -22,6 +22,13 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.Forget {
 		return r.forget(ctx, d)
 	}
+	var node *corev1.Node
+	if len(d.Create)+len(d.Unfence) > 0 || d.RemoveTaint {
+		var err error
+		if node, err = r.asJudged(ctx, d); err != nil {
+			return err
+		}
+	}
 	var problems []error
 	for _, n := range d.Create {
 		problems = append(problems, r.create(ctx, d, n))
@@ -32,8 +39,8 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	for _, n := range d.Delete {
 		problems = append(problems, r.remove(ctx, d, n))
 	}
-	if d.RemoveTaint {
-		problems = append(problems, r.removeTaint(ctx, d))
+	if d.RemoveTaint && node != nil {
+		problems = append(problems, r.removeTaint(ctx, d, node))
 	}
 	return joinProblems(append(problems, r.mark(ctx, d)))
 }
@@ -51,29 +58,33 @@ func joinProblems(problems []error) error {
 	return nil
 }
 
-// isAsJudged reads the Node before anything is taken from it or given back to it: a round takes a while, and the node may be back,
-// or lost again.
-func (r *Reconciler) isAsJudged(ctx context.Context, d decision) error {
-	var node corev1.Node
-	now, was := fence.Node{Name: d.Facts.Node.Name}, d.Facts.Node
-	if err := r.API.Get(ctx, client.ObjectKey{Name: was.Name}, &node); err == nil {
-		now = fencingreads.FenceNode(&node)
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading node %s: %w", was.Name, err)
-	}
+// errChanged: the Node is not as it was when it was judged. The change is an event.
+var errChanged = errors.New("the Node has changed")
+
+// asJudged reads the Node right before Fairlead takes anything from the node or gives anything back: a round takes a while. nil: the
+// Node is gone, as it was when it was judged.
+func (r *Reconciler) asJudged(ctx context.Context, d decision) (*corev1.Node, error) {
+	was := d.Facts.Node
 	if d.Facts.Replaced {
-		was = now // another machine has the name, and may come and go
+		return nil, nil // another machine has the name
 	}
-	if now.Exists != was.Exists || now.Machine != was.Machine || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
-		return fmt.Errorf("node %s has changed since it was judged: %w", was.Name, errBehind)
+	node := &corev1.Node{}
+	err := r.API.Get(ctx, client.ObjectKey{Name: was.Name}, node)
+	switch {
+	case apierrors.IsNotFound(err) && !was.Exists:
+		return nil, nil
+	case apierrors.IsNotFound(err):
+		return nil, errChanged
+	case err != nil:
+		return nil, fmt.Errorf("reading node %s: %w", was.Name, err)
 	}
-	return nil
+	if now := fencingreads.FenceNode(node); !was.Exists || now.Machine != was.Machine || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
+		return nil, errChanged
+	}
+	return node, nil
 }
 
 func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFence) error {
-	if err := r.isAsJudged(ctx, d); err != nil {
-		return err
-	}
 	if err := r.Client.Create(ctx, fencingreads.NetworkFenceObject(n)); err != nil {
 		return fmt.Errorf("creating NetworkFence %s: %w", n.Name, err)
 	}
@@ -83,9 +94,6 @@ func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFenc
 
 // unfence asks csi-addons to unfence. Deleting the NetworkFence would not.
 func (r *Reconciler) unfence(ctx context.Context, d decision, n fence.NetworkFence) error {
-	if err := r.isAsJudged(ctx, d); err != nil {
-		return err
-	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
 		"spec":     map[string]any{"fenceState": csiaddons.Unfenced},
@@ -115,18 +123,7 @@ func (r *Reconciler) remove(ctx context.Context, d decision, n fence.NetworkFenc
 }
 
 // removeTaint removes the taint that Fairlead has written, and no other.
-func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
-	var node corev1.Node
-	err := r.API.Get(ctx, client.ObjectKey{Name: d.Facts.Node.Name}, &node)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading node %s: %w", d.Facts.Node.Name, err)
-	}
-	if was := fencingreads.FenceNode(&node); was.Ready != d.Facts.Node.Ready || was.Machine != d.Facts.Node.Machine {
-		return nil // the decision was about another state; the change is an event
-	}
+func (r *Reconciler) removeTaint(ctx context.Context, d decision, node *corev1.Node) error {
 	before := node.DeepCopy()
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == fence.OutOfServiceTaint && t.Value == fence.OwnTaintValue
@@ -134,7 +131,7 @@ func (r *Reconciler) removeTaint(ctx context.Context, d decision) error {
 	if len(node.Spec.Taints) == len(before.Spec.Taints) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing Fairlead's taint from node %s: %w", node.Name, err)
 	}
 	r.log(d).Info("removed Fairlead's taint from a node", "taint", fence.OutOfServiceTaint)

@@ -200,10 +200,10 @@ func (r *Reconciler) act(ctx context.Context, d decision, alone bool) outcome {
 	return outcome{after: d.requeueAfter()}
 }
 
-// isOvertaken reports whether another write came first. An existing object is no success either:
+// isOvertaken reports whether another write came first, or the Node has changed. An existing object is no success either:
 // it may say the contrary.
 func isOvertaken(err error) bool {
-	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errBehind)
+	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errChanged)
 }
 
 // mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.

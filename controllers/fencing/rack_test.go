@@ -121,7 +121,7 @@ func TestRackCostsAFewRequestsForEachNode(t *testing.T) {
 		must.True(t, count(requests, kind) == want, "%d times %s, want %d in %d rounds", count(requests, kind), kind, want, rounds)
 	}
 	t.Logf("%d rounds, %d requests for each node", rounds, len(requests)/size)
-	must.True(t, len(requests) <= 12*size, "%d requests for %d nodes", len(requests), size)
+	must.True(t, len(requests) <= 11*size, "%d requests for %d nodes", len(requests), size)
 }
 
 // Two lost nodes have had one address: what is decided about one may change what is right for the other.

@@ -20,6 +20,15 @@ func TestClassThatWasReplacedIsLookedForAnew(t *testing.T) {
 	s.wantThat(r.Class == another.Name && r.Name != old && strings.HasPrefix(r.Name, old), "the fence has another class and name")
 	s.answers(3).wantHealthy().wantObjects() // the old object is deleted, which ends once its class is back
 
+	// A hung leader has created a fence of a class that is gone. A fence of the other class unfences the node.
+	late := requested(t).Fences[0]
+	s = healthy(t)
+	s.Classes = []Class{another}
+	late.Labels = map[string]string{NodeLabel: "node-1", IncidentLabel: late.Labels[IncidentLabel], BootLabel: "boot-0"}
+	s.objects(late).look().wantReason(ReasonUnfencing)
+	s.wantThat(len(s.created) == 1 && len(s.deleted) == 1 && s.deleted[0] == late.Name, "the node is unfenced by the other class, and the late fence is deleted")
+	s.answers(3).wantHealthy().wantObjects()
+
 	s = requested(t)
 	s.Classes = []Class{{"other", other, "b"}}
 	s.pass(unanswered*2).look().want(v1alpha1.NodeFencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+

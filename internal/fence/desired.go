@@ -73,7 +73,7 @@ func isUnfencing(r v1alpha1.Fence) bool {
 func (f Facts) follow(step *Step) (refused []Refusal) {
 	var left []v1alpha1.Fence
 	for _, r := range step.Status.Fences {
-		f.resolveClass(&r)
+		f.resolveClass(step, &r)
 		n, there := f.object(r.Name)
 		if r.Since.After(f.Now) { // by another leader's clock
 			r.Since = f.now()
@@ -100,11 +100,16 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 	return refused
 }
 
-// resolveClass looks for the class of a fence anew where that is gone, as when an operator brings its own. Without its class
-// csi-addons neither acts on a NetworkFence nor lets it be deleted (v0.14.0: networkfence_controller.go, getNetworkFenceInstance), so
-// the fence gets a NetworkFence of another name. What is confirmed stays as it is.
-func (f Facts) resolveClass(r *v1alpha1.Fence) {
-	if r.State == v1alpha1.FenceFenced || !f.classIsGone(*r) {
+// resolveClass replaces a deleted NetworkFenceClass by another class of the same driver and clusterID, for a fence that is not
+// confirmed. Without its class, csi-addons neither carries out a NetworkFence nor lets it end (v0.14.0: networkfence_controller.go,
+// getNetworkFenceInstance). So the fence continues under another name, and the old NetworkFence is deleted: it ends without effect
+// if its class comes back.
+func (f Facts) resolveClass(step *Step, r *v1alpha1.Fence) {
+	first := fenceName(f.Node.Name, r.Incident, r.Driver, r.ClusterID)
+	if old, there := f.object(first); there && r.Name != first && f.classIsGone(old.Class) {
+		f.remove(step, old)
+	}
+	if r.State == v1alpha1.FenceFenced || !f.classIsGone(r.Class) {
 		return
 	}
 	i := slices.IndexFunc(f.Classes, func(c Class) bool { return keyOfFence(*r) == key{c.Driver, c.ClusterID} })
@@ -112,12 +117,15 @@ func (f Facts) resolveClass(r *v1alpha1.Fence) {
 		return
 	}
 	r.Class, r.Message, r.Since = f.Classes[i].Name, "", f.now()
-	r.Name = fenceName(f.Node.Name, r.Incident, r.Driver, r.ClusterID) + "-" + short(r.Class)
+	r.Name = first + "-" + short(r.Class)
 }
 
-func (f Facts) classIsGone(r v1alpha1.Fence) bool {
-	return r.Class != "" && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Name == r.Class })
+// class is the index of a NetworkFenceClass; -1: there is no such class.
+func (f Facts) class(name string) int {
+	return slices.IndexFunc(f.Classes, func(c Class) bool { return c.Name == name })
 }
+
+func (f Facts) classIsGone(name string) bool { return name != "" && f.class(name) < 0 }
 
 // block compares a fence with its NetworkFence. A doubt may have come up since the fence was requested.
 func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) *Refusal {

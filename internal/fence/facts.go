@@ -134,11 +134,10 @@ type NetworkFence struct {
 	Created         time.Time
 	Deleting        bool
 
-	// Class or Driver to fence with. Provisioner is the driver that its class names; empty if there is no such class.
-	Class, Driver, Provisioner string
-	Secret                     *v1alpha1.SecretReference
-	Parameters                 map[string]string
-	CIDRs                      []string
+	Class, Driver string
+	Secret        *v1alpha1.SecretReference
+	Parameters    map[string]string
+	CIDRs         []string
 	// Unfenced is the desired state; else it is Fenced.
 	Unfenced bool
 

@@ -189,8 +189,8 @@ func RemoveTaint(n Node, r Record) *Refusal {
 		n.Name, s.Node.BootID, f.command(GateTaint))
 }
 
-// DeletesWorkingNode warns whoever deletes the Node of a machine that works: nobody can tell it from one that is lost. "" is no
-// warning.
+// DeletesWorkingNode is a warning for the user who deletes the Node of a working machine, which then looks like a lost machine; ""
+// is none.
 func DeletesWorkingNode(n Node, r Record) string {
 	if !n.Ready || len(r.Status.Volumes) == 0 {
 		return ""

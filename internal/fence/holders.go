@@ -90,10 +90,15 @@ func Holding(use Use, volumes []Volume, recorded []v1alpha1.HeldVolume, protecte
 		held = use.add(held, v.Held(), protected)
 	}
 	for _, v := range recorded {
-		if unique := UniqueName(v.Driver, v.VolumeHandle); !known[unique] && find(v, held) < 0 {
-			v.Until, known[unique] = nil, true
-			held = use.add(held, v, protected)
+		unique, shown := UniqueName(v.Driver, v.VolumeHandle), use
+		if known[unique] || v.VolumeHandle == "" && find(v, held) >= 0 { // a record of an older version has no handle
+			continue
 		}
+		if slices.ContainsFunc(volumes, func(found Volume) bool { return found.Name == v.PersistentVolume }) {
+			shown.Attached, shown.Claimed = nil, nil // of another volume, whose PersistentVolume has the name now
+		}
+		v.Until, known[unique] = nil, true
+		held = shown.add(held, v, protected)
 	}
 	for _, unique := range slices.Concat(use.AttachedNames, use.InUse) {
 		if driver, handle, ok := ParseUniqueName(unique); ok && !known[unique] {

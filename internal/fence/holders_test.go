@@ -32,7 +32,8 @@ func TestHolding(t *testing.T) {
 		{Name: "nfs", AccessModes: []string{"ReadWriteMany"}}, // not a CSI volume
 		{Name: "local"},
 	}
-	recorded := []v1alpha1.HeldVolume{{PersistentVolume: "deleted", Driver: rbd, VolumeHandle: "0001-d", ClusterID: "a"}}
+	recorded := []v1alpha1.HeldVolume{{PersistentVolume: "deleted", Driver: rbd, VolumeHandle: "0001-d", ClusterID: "a"},
+		{PersistentVolume: "rwo", Driver: rbd, VolumeHandle: "0001-before", ClusterID: "a"}}
 	protected := func(driver string) bool { return driver == rbd || driver == cephFS }
 	for name, test := range map[string]struct {
 		use  Use
@@ -55,6 +56,7 @@ func TestHolding(t *testing.T) {
 		"not CSI":                              {Use{Attached: []string{"nfs", "local"}, InUse: []string{"kubernetes.io/nfs/nfs", "kubernetes.io/csi/", "kubernetes.io/csi/^", ""}}, ""},
 		"its PersistentVolume is gone":         {Use{Attached: []string{"gone"}, InUse: []string{UniqueName(rbd, "gone")}}, "gone"},
 		"and on record, attached":              {Use{Attached: []string{"deleted"}}, "deleted"},
+		"and on record, its name used again":   {Use{Attached: []string{"rwo"}, InUse: []string{UniqueName(rbd, "0001-before")}}, "rwo rwo"},
 		"and on record, in use":                {Use{InUse: []string{UniqueName(rbd, "0001-d")}}, "deleted"},
 		"a volume is not named by its handle":  {Use{Attached: []string{"0001-a"}}, ""},
 		"nor does its name look like a handle": {Use{Attached: []string{rbd + "^0001-b"}}, ""},

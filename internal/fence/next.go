@@ -100,7 +100,7 @@ func (f Facts) healthy(step *Step) {
 		return
 	}
 	s.Volumes, s.Tainted = union(f.volumesInGrace(step), f.Holding), nil
-	if orphans := f.orphanedFences(step); len(orphans) > 0 {
+	if orphans := f.orphanedFences(); len(orphans) > 0 {
 		s.Fences = orphans
 		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
 		return
@@ -245,8 +245,8 @@ func (f Facts) lost(step *Step) {
 		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
 	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
 		step.warn(v1alpha1.NodeLost, ReasonReleased, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted", what, f.Override.By, f.Override.Reason))
-	case f.gone() && !f.Replaced && !f.wasRequested() && f.justDeleted(s.LostSince):
-		step.lookAgain(deletedFor)
+	case f.gone() && !f.Replaced && !f.wasRequested() && f.heldFor(s.LostSince) > 0:
+		step.lookAgain(f.heldFor(s.LostSince))
 		step.say(v1alpha1.NodeLost, reason, fmt.Sprintf("%s; its volumes are held (%s), and it is fenced unless it registers again within %s", what, Few(VolumeNames(f.protected(s.Volumes))), deletedFor))
 	case !f.Node.OutOfService && !f.gone():
 		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
@@ -260,18 +260,18 @@ func (f Facts) lost(step *Step) {
 	}
 }
 
-// deletedFor is how long a machine without a Node is held before it is fenced: as long as Kubernetes waits for a silent node
-// (kube-controller-manager, --node-monitor-grace-period was 40s for years). A healthy machine whose Node somebody deletes registers
-// again when its kubelet starts.
+// deletedFor is how long a machine without a Node is held before the machine is fenced, about as long as Kubernetes waits for a
+// silent node. The kubelet of a healthy machine registers its Node again when the kubelet starts.
 const deletedFor = 40 * time.Second
 
-// justDeleted reports whether the Node may come back at any moment.
-func (f Facts) justDeleted(since *metav1.Time) bool {
+// heldFor is how much longer a machine is held that lost its Node. A time by the clock of another leader counts from when this
+// controller began to lead.
+func (f Facts) heldFor(since *metav1.Time) time.Duration {
 	age, known := f.elapsed(since)
 	if !known {
 		age = f.Now.Sub(f.Started)
 	}
-	return age < deletedFor
+	return deletedFor - age
 }
 
 // heldUntainted says which volumes a lost node holds before it is tainted. The gate releases shared file systems until then.

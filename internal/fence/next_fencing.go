@@ -103,7 +103,7 @@ const noAnswer = "csi-addons has not answered; is its controller manager running
 // whyNoAnswer says what was looked at and found.
 func (f Facts) whyNoAnswer(fences []v1alpha1.Fence) string {
 	for _, r := range fences {
-		if f.notAnswered(r) && f.classIsGone(r) {
+		if f.notAnswered(r) && f.classIsGone(r.Class) {
 			return fmt.Sprintf("NetworkFenceClass %s is gone, and there is no other for %s: create one; csi-addons does nothing without it", r.Class, keyOfFence(r))
 		}
 	}

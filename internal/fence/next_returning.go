@@ -126,15 +126,14 @@ func (f Facts) ended(is v1alpha1.NodeFenceStatus) []string {
 
 // orphanedFences are NetworkFences of an earlier boot or of an ended incident of this node that are on no record: a leader hung
 // while it created one, or the record was deleted.
-func (f Facts) orphanedFences(step *Step) []v1alpha1.Fence {
+func (f Facts) orphanedFences() []v1alpha1.Fence {
 	var orphans []v1alpha1.Fence
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
 		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || f.namedBy(n) != nil {
 			continue
 		}
-		if f.classIsGone(v1alpha1.Fence{Class: n.Class}) {
-			f.remove(step, n) // csi-addons does nothing for it, but to let it end once the class is back
+		if n.Deleting && f.classIsGone(n.Class) { // a fence of another class has replaced it: see resolveClass
 			continue
 		}
 		if boot == LabelValue(f.Node.Machine.BootID) && !n.Unfenced && !slices.Contains(f.Status.Ended, n.Labels[IncidentLabel]) {

@@ -158,7 +158,7 @@ func TestDeletedNodeStaysFenced(t *testing.T) {
 func TestDeletedNodeIsHeldAndNotFencedAtOnce(t *testing.T) {
 	held := "the node's object was deleted; its volumes are held (pv-1), and it is fenced unless it registers again within 40s"
 	s := healthy(t).drop("boot-1").look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantHeld(true).wantObjects().wantAfter(deletedFor)
-	s.pass(deletedFor-time.Second).look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantObjects()
+	s.pass(deletedFor-time.Second).look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantObjects().wantAfter(time.Second)
 	back := readyNamed("node-1", "boot-1")
 	back.Machine.UID = "another object"
 	s.Node = back

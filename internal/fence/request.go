@@ -230,7 +230,7 @@ func (n NetworkFence) lists(a netip.Addr) bool {
 	})
 }
 
-// unreadable is an entry of a fence of which nobody here knows what it means; "" if there is none.
+// unreadable is an entry of a fence in no form of an address; "" if there is none.
 func (n NetworkFence) unreadable() string {
 	i := slices.IndexFunc(n.CIDRs, func(text string) bool { _, ok := cephAddresses(text); return !ok })
 	if i < 0 {
@@ -240,9 +240,12 @@ func (n NetworkFence) unreadable() string {
 }
 
 // isForeign reports whether a fence is of another vendor's storage, which has a block list of its own. Drivers are named after their
-// vendor's domain. A fence of an unknown driver is none: its class may come back.
+// vendor's domain. A fence of an unknown driver is not foreign: the class that names the driver may come back.
 func (f Facts) isForeign(n NetworkFence, k key) bool {
-	driver := cmp.Or(n.Driver, n.Provisioner)
+	driver := n.Driver
+	if i := f.class(n.Class); i >= 0 {
+		driver = f.Classes[i].Driver
+	}
 	if _, protected := f.Policy.Storages(driver); protected || driver == "" {
 		return false
 	}

@@ -143,7 +143,7 @@ func TestRequestIsRefused(t *testing.T) {
 		"one of another vendor's storage":  {func(s *story) { object("10.0.0.1/32", "?")(s); s.Fences[0].Driver = "block.csi.ibm.com" }, "", ""},
 		"one of its class": {func(s *story) {
 			object("10.0.0.1/32")(s)
-			s.Fences[0].Driver, s.Fences[0].Class, s.Fences[0].Provisioner = "", "ibm", "block.csi.ibm.com"
+			s.Fences[0].Driver, s.Fences[0].Class, s.Classes = "", "ibm", append(s.Classes, Class{"ibm", "block.csi.ibm.com", ""})
 		}, "", ""},
 		"one of another Ceph driver": {func(s *story) { object("10.0.0.1/32")(s); s.Fences[0].Driver = "ext.rbd.csi.ceph.com" }, ReasonLeftoverUnfenced, leftover},
 		"one of a class that is gone": {func(s *story) {

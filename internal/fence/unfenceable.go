@@ -2,14 +2,7 @@ package fence
 
 // Unfenceable returns why a node could not be fenced if it were tainted now; nil if it could.
 func Unfenceable(f Facts) *Refusal {
-	refused := f.ask(&Step{Status: *f.Status.DeepCopy()})
-	for _, problem := range f.withoutManager() {
-		reason := ReasonUnanswered
-		if f.NoCSIAddons {
-			reason = ReasonNoCSIAddons
-		}
-		refused = append(refused, *Refuse(reason, "%s", problem))
-	}
+	refused := append(f.ask(&Step{Status: *f.Status.DeepCopy()}), f.withoutManager()...)
 	if len(refused) == 0 {
 		return nil
 	}

@@ -75,20 +75,22 @@ func (f Facts) sayNotFenceable(step *Step) {
 		}
 	}
 	if len(step.Status.Identities) > 0 {
-		problems = append(problems, f.withoutManager()...)
+		for _, r := range f.withoutManager() {
+			problems = append(problems, r.Message)
+		}
 	}
 	if len(problems) > 0 {
 		step.warn(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+strings.Join(problems, "; "))
 	}
 }
 
-// withoutManager is why nobody would carry out a fence.
-func (f Facts) withoutManager() (problems []string) {
+// withoutManager is why no fence would be carried out, of any node.
+func (f Facts) withoutManager() (refused []Refusal) {
 	if f.NoCSIAddons {
-		problems = append(problems, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons")
+		refused = append(refused, *Refuse(ReasonNoCSIAddons, "the cluster has no NetworkFences, so no fence can be requested: install csi-addons"))
 	}
 	if f.SilentManager != "" {
-		problems = append(problems, f.SilentManager)
+		refused = append(refused, *Refuse(ReasonUnanswered, "%s", f.SilentManager))
 	}
-	return problems
+	return refused
 }

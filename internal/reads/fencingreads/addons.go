@@ -176,17 +176,9 @@ func (r *FenceReader) networkFences(ctx context.Context, from client.Reader) (al
 	} else if err != nil {
 		return nil, false, fmt.Errorf("listing NetworkFences: %w", err)
 	}
-	classes, err := r.fenceClasses(ctx)
-	if err != nil {
-		return nil, false, err
-	}
 	fences := make([]fence.NetworkFence, 0, len(list.Items))
 	for i := range list.Items {
-		f := FenceObject(&list.Items[i])
-		if id, known := classes.identityOf(f.Class); known {
-			f.Provisioner = id.driver
-		}
-		fences = append(fences, f)
+		fences = append(fences, FenceObject(&list.Items[i]))
 	}
 	return fences, false, nil
 }

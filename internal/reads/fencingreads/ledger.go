@@ -30,12 +30,9 @@ type ledgerSources struct {
 }
 
 // ledger reads the sources for a Ready node: each storage identity that the node may use, and its addresses.
-func (r *FenceReader) ledger(ctx context.Context, v *FenceView) ([]v1alpha1.StorageIdentity, error) {
-	s := ledgerSources{view: v}
+func (r *FenceReader) ledger(ctx context.Context, v *FenceView, classes fenceClasses) ([]v1alpha1.StorageIdentity, error) {
+	s := ledgerSources{view: v, addons: classes}
 	var err error
-	if s.addons, err = r.fenceClasses(ctx); err != nil {
-		return nil, err
-	}
 	if s.classes, err = r.storageClasses(ctx); err != nil {
 		return nil, err
 	}

@@ -16,20 +16,19 @@ import (
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
-	"github.com/fairlead-io/fairlead/internal/reads/lists"
 )
 
 // ownAddresses: fences block addresses of pods. The address of an ended pod may belong to another pod already.
 func ownAddresses(p config.FencingProfile) bool { return p.Network != "" }
 
-// addPods adds the storage's pods to a snapshot. Those are read live whose addresses a fence may block.
-func (r *FenceReader) addPods(ctx context.Context, s *snapshot) error {
+// addPods adds the storage's pods to a snapshot, those whose own addresses a fence may block from precise.
+func (r *FenceReader) addPods(ctx context.Context, s *snapshot, precise client.Reader) error {
 	s.selfFencing = map[string]string{}
 	clients := map[string][]netip.Addr{}
 	for _, p := range r.profiles() {
 		from := r.objects
 		if ownAddresses(p) {
-			from = lists.NewLive(r.live)
+			from = precise
 		}
 		pods, err := r.storagePods(ctx, from, p.Namespace)
 		if err != nil {

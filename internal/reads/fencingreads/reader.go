@@ -109,17 +109,18 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
+	facts := classes.facts()
 	named := slices.ContainsFunc(fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
 	for _, v := range views {
 		f := &v.Facts
-		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, classes.facts()
+		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, facts
 		v.Unresolved, v.named, v.Unattached = seen.unresolved, named, seen.unattached
 		if f.Node.Exists {
 			v.Node = node
 		}
 		seen.left(f)
 		if f.Node.Ready {
-			if f.Ledger, err = r.ledger(ctx, v); err != nil {
+			if f.Ledger, err = r.ledger(ctx, v, classes); err != nil {
 				return nil, err
 			}
 		}

@@ -74,7 +74,7 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 		return nil, err
 	}
 	s.machines = fence.Machines(s.named)
-	if err := r.addPods(ctx, s); err != nil {
+	if err := r.addPods(ctx, s, lists.NewLive(r.live)); err != nil {
 		return nil, err
 	}
 	now := *r

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// surroundings are what a fence of a healthy node could hurt, and whether somebody would carry it out. All nodes share one reading
-// of the caches: a record says for minutes what a drill says at once.
+// surroundings are what a fence of a healthy node could hurt, and whether csi-addons' manager runs. All nodes share one reading of
+// the caches, so a record is up to a minute behind a drill.
 type surroundings struct {
 	mu     sync.Mutex
 	read   time.Time
@@ -70,7 +70,7 @@ func (s *surroundings) gather(ctx context.Context, r *FenceReader, now time.Time
 		recorded = append(recorded, FenceRecord(&records.Items[i]))
 	}
 	others := &snapshot{machines: fence.Machines(fence.ByName(present, recorded))}
-	if err := r.addPods(ctx, others); err != nil {
+	if err := r.addPods(ctx, others, r.objects); err != nil {
 		return err
 	}
 	s.others, s.read, s.silent = others, now, r.silentManager(ctx, now)
