@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -261,9 +262,10 @@ func (s *small) create(i int, f Facts, n NetworkFence) {
 		s.fail("healthy node fenced: %s is requested for %s, which is Ready in the same boot", n.Name, nodeName(i))
 	}
 	if !n.Unfenced && !node.exists && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
-		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and nobody waits", n.Name, nodeName(i))
+		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and no pod waits", n.Name, nodeName(i))
 	}
-	n.ResourceVersion = "1"
+	s.made++
+	n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", s.made)), "1"
 	boot := m.boot
 	if f.Status.Node.BootID == bootID(i, 0) {
 		boot = 0
@@ -346,7 +348,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 	}
 	if s.left.edits > 0 {
 		for at, f := range s.fences {
-			add("somebody flips "+f.Name, func(s *small) {
+			add("a user flips "+f.Name, func(s *small) {
 				s.fences = slices.Clone(s.fences)
 				f := &s.fences[at]
 				f.Unfenced, f.due = !f.Unfenced, true
@@ -362,7 +364,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 		for _, r := range s.fairlead.records {
 			for _, gate := range Gates() {
 				if r.status.Incident != "" || gate == GateTaint {
-					add("somebody overrides "+gate+" of "+r.name, func(s *small) { y.override(s, r.name, gate); s.left.acts-- })
+					add("a user overrides "+gate+" of "+r.name, func(s *small) { y.override(s, r.name, gate); s.left.acts-- })
 				}
 			}
 		}
