@@ -123,7 +123,6 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	g.part("an attachment waits for a requested fence", func(t *testing.T, g gates) { g.waitsForFence(t) })
 	g.part("the taint of a healthy node", func(_ *testing.T, g gates) { g.taintOfHealthyNode(webhook) })
 	g.part("the record of a lost node stays", func(_ *testing.T, g gates) { g.recordStays() })
-	g.part("pods whose volumes are not attached", func(_ *testing.T, g gates) { g.gatedPods(webhook) })
 	g.part("Rook's old switch has no effect", func(_ *testing.T, g gates) {
 		g.kubectl("-n", "rook-ceph", "create", "configmap", "rook-ceph-operator-config", "--from-literal=ROOK_WATCH_FOR_NODE_FAILURE=False")
 		g.refuses("in use on a lost node", "rbd-a", "node-2")
@@ -354,28 +353,6 @@ func (g gates) recordStays() {
 	g.kubectl(patch(`{"status":{"fences":[]}}`, "--subresource=status")...)
 	g.kubectl(unfinalize...)
 	g.kubectl("delete", "nodefence", "gone")
-}
-
-// gatedPods creates pods in a namespace that has opted in to scheduling gates, and in one that has not.
-func (g gates) gatedPods(webhook string) {
-	g.must(g.create(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}))
-	g.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-1", Volumes: heldVolumes("fs-a")})
-	for name, labels := range map[string]map[string]string{"asks": {fence.OptInLabel: fence.OptedIn}, "does-not": nil} {
-		g.must(g.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
-		g.must(g.create(claimOf(csiVolume("fs-a", cephfs, ""), name, "data")))
-		pod, plain := &corev1.Pod{Spec: podSpec("data")}, &corev1.Pod{Spec: podSpec()}
-		pod.Namespace, pod.Name, plain.Namespace, plain.Name = name, "web", name, "plain"
-		g.eventually("pods can be created in "+name, 20*time.Second, func() error { return g.create(pod) }) // once the namespace has a service account
-		g.must(g.create(plain))
-		gated := len(pod.Spec.SchedulingGates) == 1 && pod.Spec.SchedulingGates[0].Name == fence.SchedulingGate && pod.Labels[fence.GatedLabel] == "true"
-		if labelled := pod.Labels[fence.UnattachedLabel] == "true"; labelled != gated || gated != (labels != nil) {
-			g.t.Errorf("namespace %s: gates %v, labels %v", name, pod.Spec.SchedulingGates, pod.Labels)
-		}
-		if plain.Labels[fence.UnattachedLabel] != "" || len(plain.Spec.SchedulingGates) > 0 {
-			g.t.Errorf("namespace %s: without a claim: gates %v, labels %v", name, plain.Spec.SchedulingGates, plain.Labels)
-		}
-	}
-	g.reviewed(webhook, "workload-pods", 1)
 }
 
 func heldVolumes(volumes ...string) (all []v1alpha1.HeldVolume) {

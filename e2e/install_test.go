@@ -70,7 +70,7 @@ func TestSelfSignedInstallation(t *testing.T) {
 		for _, change := range []string{
 			`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"spec":{"activeDeadlineSeconds":1}}`,
 		} {
-			c.has(c.refused(append(dryRun, change)...), "ValidatingAdmissionPolicy 'fairlead-controller-pods'", "Fairlead may remove its scheduling gate")
+			c.has(c.refused(append(dryRun, change)...), "ValidatingAdmissionPolicy 'fairlead-controller-pods'", "Fairlead may record a network namespace")
 		}
 		c.kubectl("-n", namespace, "patch", "pod", pod, "--dry-run=server", "-p", `{"metadata":{"labels":{"a":"b"}}}`) // a user
 		warnings := []string{"get", "validatingadmissionpolicy", "fairlead-controller-pods", "-o", "jsonpath={.status.observedGeneration} {.status.typeChecking}"}

@@ -2,15 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -31,7 +28,6 @@ func TestNodeLossInOtherWays(t *testing.T) {
 		{"Fairlead taints the node and removes the taint", (*cluster).taintedByFairlead},
 		{"an operator releases the volumes without a fence", (*cluster).releasedUnfenced},
 		{"another machine takes the name of a deleted node", (*cluster).deletedForGood},
-		{"volumes that are not attached", (*cluster).gated},
 	} {
 		if !c.run(way.name, func(_ *testing.T, c *cluster) { way.test(c, csi, d) }) {
 			return // the next way needs healthy nodes
@@ -176,39 +172,4 @@ func (c *cluster) attachedAtOnce(f *film, d database, node string, meanwhile pul
 	if late > 6*time.Second+meanwhile.slowest {
 		c.t.Errorf("attached only %s after the last precondition (%s)", late, last)
 	}
-}
-
-// gated has a volume of a driver without attachments, so the next pod waits with a scheduling gate.
-func (c *cluster) gated(csi *sandbox.CSIAddons, d database) {
-	c.must(c.create(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}))
-	c.kubectl("label", "namespace", "default", fence.OptInLabel+"="+fence.OptedIn)
-	files := database{name: "files", driver: cephfs, clusterID: "rook-ceph", nodes: d.nodes}
-	node := c.runDatabase(files)
-	c.waitRecorded(node, files)
-	c.must(csi.Fail("fence", "the mons are away"))
-	c.lose(node)
-	c.taint(node)
-	// pod returns the node of the pod and whether it is gated.
-	pod := func() any {
-		var pod corev1.Pod
-		if err := c.Client.Get(c.t.Context(), files.pod(), &pod); err != nil {
-			return err
-		}
-		gated := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == fence.SchedulingGate })
-		return fmt.Sprintf("node %q, gated: %v", pod.Spec.NodeName, gated)
-	}
-	const waiting = `node "", gated: true`
-	c.waitIs("next pod", time.Minute, waiting, pod)
-	time.Sleep(3 * time.Second) // nothing announces that the gate stays
-	if got := pod(); got != waiting {
-		c.t.Fatalf("the pod was released before the fence: %v", got)
-	}
-	c.must(csi.Heal())
-	c.waitIs("next pod", 2*time.Minute, fmt.Sprintf("node %q, gated: false", files.other(node)), pod)
-	for _, f := range c.waitPhase(node, v1alpha1.NodeDrained).Status.Fences {
-		if f.State != v1alpha1.FenceFenced {
-			c.t.Errorf("fence %s of %s is %s", f.Name, f.Driver, f.State)
-		}
-	}
-	c.readmit(csi, node)
 }

@@ -1,6 +1,10 @@
 package mutators
 
-import "github.com/fairlead-io/fairlead/internal/fence"
+import (
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/fairlead-io/fairlead/internal/fence"
+)
 
 // Attachment is the view of a VolumeAttachment.
 type Attachment struct {
@@ -14,8 +18,12 @@ type Attachment struct {
 //
 // Objects: new VolumeAttachments of protected drivers.
 func MarkAttachment(a Attachment) Result {
-	if patch := addLabels(a.Metadata.Labels, fence.JudgedLabel); patch != nil {
-		return mutated(ReasonMarked, "", patch...)
+	labels := a.Metadata.Labels
+	switch {
+	case labels[fence.JudgedLabel] == "true":
+		return unchanged(ReasonUpToDate, "")
+	case labels == nil:
+		return mutated(ReasonMarked, "", jsonpatch.NewOperation("add", "/metadata/labels", map[string]string{fence.JudgedLabel: "true"}))
 	}
-	return unchanged(ReasonUpToDate, "")
+	return mutated(ReasonMarked, "", jsonpatch.NewOperation("add", "/metadata/labels/"+pointer.Replace(fence.JudgedLabel), "true"))
 }

@@ -63,10 +63,6 @@ const (
 	ReasonOverrideKept     = "record of an override kept"
 	ReasonMalformed        = "value is not well formed"
 	ReasonMarked           = "marked as judged"
-	ReasonNotHeld          = "no lost node holds its volumes"
-	ReasonHasNode          = "has a node already"
-	ReasonGated            = "waits for a fence"
-	ReasonUnattached       = "may use volumes that are not attached"
 	ReasonMountOptions     = "mount options of the NFS service"
 	ReasonNoNFSService     = "no such NFS service"
 )
@@ -136,22 +132,6 @@ func annotate(path string, hasAnnotations bool, key, value string) jsonpatch.Ope
 		return jsonpatch.NewOperation("add", path+"/annotations", map[string]string{key: value})
 	}
 	return jsonpatch.NewOperation("add", path+annotationPath(key), value)
-}
-
-// addLabels gives an object the labels that it lacks, with value "true".
-func addLabels(labels map[string]string, keys ...string) []jsonpatch.Operation {
-	var patch []jsonpatch.Operation
-	missing := map[string]string{}
-	for _, key := range keys {
-		if labels[key] != "true" {
-			missing[key] = "true"
-			patch = append(patch, jsonpatch.NewOperation("add", "/metadata/labels/"+pointer.Replace(key), "true"))
-		}
-	}
-	if labels == nil && len(missing) > 0 {
-		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/labels", missing)}
-	}
-	return patch
 }
 
 func annotationPath(key string) string { return "/annotations/" + pointer.Replace(key) }

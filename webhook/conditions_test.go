@@ -62,7 +62,6 @@ func TestRulesAllowWhatMatchConditionsExclude(t *testing.T) {
 		"NodeFence whose override and metadata stay":            {registration.NodeFencesPath, unchanged(reviews.NodeFence, `{"metadata":{"name":"x"}}`)},
 		"override of a NodeFence that stays":                    {registration.NodeFenceOverridesPath, unchanged(reviews.NodeFence, `{"metadata":{"name":"x"}}`)},
 		"deletion of a NodeFence that holds and fences nothing": {registration.NodeFencesPath, reviews.Of(reviews.NodeFence, `"name":"x","operation":"DELETE","object":null,"oldObject":{"metadata":{"name":"x"}}`)},
-		"pod without a claim":                                   {registration.WorkloadPodsPath, reviews.Of(reviews.Pod, `"namespace":"default","name":"x","operation":"CREATE","object":{"spec":{}}`)},
 	}
 	for name, test := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -96,5 +95,5 @@ func conditionalPaths() []string {
 
 // allEntries of the webhook configurations.
 func allEntries() []registration.Entry {
-	return Entries(Installed(), PartLonghorn, PartFencing, PartGates, PartNFS)
+	return Entries(Installed(), PartLonghorn, PartFencing, PartNFS)
 }

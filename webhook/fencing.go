@@ -12,7 +12,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
-	"github.com/fairlead-io/fairlead/mutators"
 )
 
 // Fencing has what the rules of fencing need.
@@ -35,7 +34,7 @@ const maxWaits = 64
 // Reasons why a rule allows an object.
 const (
 	reasonNotProtected = "driver is not protected"
-	reasonNotHeld      = mutators.ReasonNotHeld
+	reasonNotHeld      = "no lost node holds its volumes"
 )
 
 // protects reports whether volumes of a driver are protected.

@@ -113,13 +113,11 @@ func (f *Fencing) held(ctx context.Context, v fence.Volume, node string) (*fence
 	if err != nil {
 		return nil, err
 	}
-	if node != "" { // else it is for a pod that has no node
-		itself, err := f.Live.HoldersOf(ctx, v, node)
-		if err != nil {
-			return nil, err
-		}
-		holders = append(holders, slices.DeleteFunc(itself, func(h fence.Holder) bool { return !h.Node.Exists })...)
+	itself, err := f.Live.HoldersOf(ctx, v, node)
+	if err != nil {
+		return nil, err
 	}
+	holders = append(holders, slices.DeleteFunc(itself, func(h fence.Holder) bool { return !h.Node.Exists })...)
 	return fence.Attach(v, node, holders, f.Policy()), nil
 }
 

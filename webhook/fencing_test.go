@@ -14,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -369,41 +368,5 @@ func TestNodeFenceOverrides(t *testing.T) {
 		labelled := strings.Replace(review(user, "UPDATE", "", ""), `"annotations":{}`, `"labels":{"fairlead.io/phase":"Healthy"},"finalizers":["fairlead.io/node-fence"]`, 1)
 		response := h.ask(t, registration.NodeFencesPath, labelled)
 		must.Check(t, response.Allowed == allowed, "labelled by %s: got %+v", user, response.Result)
-	}
-}
-
-func TestPodsWithVolumesThatAreNotAttached(t *testing.T) {
-	volume := func(name, driver string) client.Object { return objects.CephVolume(name, driver, "rook-ceph") }
-	h := newRig(t, fakeClient(t,
-		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: objects.CephFS}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}},
-		volume("fs-a", objects.CephFS), volume("fs-b", objects.CephFS), volume("rbd-a", objects.RBD), volume("ebs-a", "ebs.csi.aws.com"), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "nfs-a"}},
-		objects.Claim("held", "fs-a"), objects.Claim("free", "fs-b"), objects.Claim("attached", "rbd-a"), objects.Claim("other", "ebs-a"), objects.Claim("nfs", "nfs-a"), objects.Claim("unbound", ""), objects.Claim("gone", "nothing"),
-		lostNode("node-1"), nodeFence("node-1", v1alpha1.NodeLost, "fs-a", "rbd-a"),
-	))
-	pod := func(spec string, claims ...string) string {
-		var volumes []string
-		for _, c := range claims {
-			volumes = append(volumes, fmt.Sprintf(`{"name":"v","persistentVolumeClaim":{"claimName":%q}}`, c))
-		}
-		return reviews.Of(reviews.Pod, fmt.Sprintf(`"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{%s"volumes":[%s]}}`, spec, strings.Join(volumes, ",")))
-	}
-	response := h.ask(t, registration.WorkloadPodsPath, pod("", "free", "held"))
-	const want = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/gated":"true","fairlead.io/unattached-volumes":"true"}},{"op":"add","path":"/spec/schedulingGates","value":[{"name":"fairlead.io/fence"}]}]`
-	must.Check(t, string(response.Patch) == want && len(response.Warnings) == 1 && strings.Contains(response.Warnings[0], "volume fs-a of claim held was last on node node-1, which is lost and not fenced"),
-		"got %s, %v", response.Patch, response.Warnings)
-	const labelled = `[{"op":"add","path":"/metadata/labels","value":{"fairlead.io/unattached-volumes":"true"}}]`
-	for _, review := range []string{
-		pod("", "attached", "free"), pod("", "attached", "unbound"), pod("", "gone"), pod("", "nowhere"), // without a claim, the driver is unknown
-		reviews.Of(reviews.Pod, `"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{"volumes":[{"name":"x","ephemeral":{"volumeClaimTemplate":{}}},{"name":"y","emptyDir":{}}]}}`),
-	} {
-		response := h.ask(t, registration.WorkloadPodsPath, review)
-		must.Check(t, string(response.Patch) == labelled && len(response.Warnings) == 0, "%s\ngot %s, %v", review, response.Patch, response.Warnings)
-	}
-	for _, review := range []string{
-		pod("", "attached", "other", "nfs"), pod(`"nodeName":"node-2",`, "held"), pod(""),
-		reviews.Of(reviews.Pod, `"namespace":"default","name":"web","operation":"CREATE","object":{"metadata":{"name":"web"},"spec":{"volumes":[{"name":"y","emptyDir":{}}]}}`),
-	} {
-		response := h.ask(t, registration.WorkloadPodsPath, review)
-		must.Check(t, response.Allowed && response.Patch == nil, "%s\ngot %s, %v", review, response.Patch, response.Warnings)
 	}
 }

@@ -73,10 +73,8 @@ func readFactsHere(n longhorn.Names) []rbacv1.PolicyRule {
 // readHolders: who holds a volume, and whether that node is lost.
 func readHolders() []rbacv1.PolicyRule {
 	return rights(may("fairlead.io", "nodefences", "get", "list", "watch"), may("", "nodes", "get", "list", "watch"),
-		may("storage.k8s.io", "volumeattachments", "get", "list", "watch"), may("storage.k8s.io", "csidrivers", "get"), may("", "persistentvolumes", "get"))
+		may("storage.k8s.io", "volumeattachments", "get", "list", "watch"), may("", "persistentvolumes", "get"))
 }
-
-func readClaims() []rbacv1.PolicyRule { return may("", "persistentvolumeclaims", "get") }
 
 // mayAsk the API server who may override a gate. Nothing is stored.
 func mayAsk() []rbacv1.PolicyRule {

@@ -26,7 +26,6 @@ type Part string
 const (
 	PartLonghorn Part = "longhorn"
 	PartFencing  Part = "fencing"
-	PartGates    Part = "fencing-gates"
 	PartNFS      Part = "nfs"
 )
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -20,8 +19,6 @@ const markTimeout int32 = 2
 func fencingRoutes(storages []profiles.Profile) []Route {
 	attachments := registration.Rules(registration.OfCluster(registration.Created("storage.k8s.io", "v1", "volumeattachments")))
 	protected := registration.Condition("of-a-protected-driver", registration.ProtectedAttacher(storages))
-	outside := registration.NotInNamespaces(registration.Namespace, metav1.NamespaceSystem)
-	outside.MatchLabels = map[string]string{fence.OptInLabel: fence.OptedIn}
 	return []Route{
 		{
 			// The mark shows that Fairlead answers: the next entry then decides on a marked attachment, and must answer.
@@ -80,19 +77,6 @@ func fencingRoutes(storages []profiles.Profile) []Route {
 			},
 			Cluster: mayAsk(),
 			rule:    func(s served) named { return when(s.fences(), s.fencing.nodeFences()) },
-		},
-		{
-			// For pods of users: their namespaces opt in by a label.
-			Part: PartGates, For: "Pod create, with a claim and no node, in namespaces with the label `fairlead.io/fencing=enabled`", Down: "created without a scheduling gate",
-			Entry: registration.Entry{
-				Path: registration.WorkloadPodsPath, Rules: registration.Rules(registration.Created("", "v1", "pods")), Namespaces: outside,
-				Conditions: registration.Conditions(
-					registration.Condition("with-a-claim", "object.?spec.?volumes.orValue([]).exists(v, has(v.persistentVolumeClaim) || has(v.ephemeral))"),
-					registration.Condition("not-on-a-node-yet", "object.?spec.?nodeName.orValue('') == ''"),
-				),
-			},
-			Cluster: rights(readHolders(), readClaims()),
-			rule:    func(s served) named { return when(s.fences(), s.fencing.workloadPods()) },
 		},
 	}
 }

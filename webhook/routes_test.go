@@ -99,8 +99,7 @@ func TestNoEntryIsSentAllOfAKind(t *testing.T) {
 				t.Errorf("%s may keep a cluster from booting: %+v", e.Name, e.MatchConditions)
 			}
 			pods := slices.Contains(r.Resources, "pods") && slices.Contains(r.APIGroups, "")
-			asked := e.NamespaceSelector != nil && e.NamespaceSelector.MatchLabels[fence.OptInLabel] == fence.OptedIn && *e.FailurePolicy == admissionregistrationv1.Ignore
-			if pods && !asked && (e.ObjectSelector == nil || len(e.ObjectSelector.MatchLabels) == 0 || !e.mutating && e.Name != deletionsEntry) {
+			if pods && (e.ObjectSelector == nil || len(e.ObjectSelector.MatchLabels) == 0 || !e.mutating && e.Name != deletionsEntry) {
 				t.Errorf("%s is for every pod of its namespace", e.Name)
 			}
 		}

@@ -183,7 +183,6 @@ func reviewsOfEveryPath() map[string]string {
 		registration.NodesPath:              reviews.Of(reviews.Node, `"name":"node-1","operation":"UPDATE","object":{"metadata":{"name":"node-1"},"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service"}]}},"oldObject":{"metadata":{"name":"node-1"}}`),
 		registration.NodeFenceOverridesPath: reviews.Of(reviews.NodeFence, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
 		registration.NodeFencesPath:         reviews.Of(reviews.NodeFence, `"name":"node-1","operation":"CREATE","object":{"metadata":{"name":"node-1"}}`),
-		registration.WorkloadPodsPath:       reviews.Of(reviews.Pod, `"namespace":"default","name":"web","operation":"CREATE","object":{"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}]}}`),
 		registration.NFSServicesPath:        nfsServiceReview("CREATE", `{"backends":[{"address":"x"}]}`, ""),
 		registration.NFSVolumesPath:         nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"x"}`, ""),
 		registration.NFSVolumeOptionsPath:   nfsVolumeReview("nfs.lb.csi.storage.gke.io", `{"share":"/x"}`, ""),
@@ -223,7 +222,7 @@ func TestDutyThatIsOffAllowsEverything(t *testing.T) {
 }
 
 // fencingPaths are switched by no duty of a profile.
-var fencingPaths = []string{registration.AttachmentMarksPath, registration.AttachmentsPath, registration.NodesPath, registration.NodeFenceOverridesPath, registration.NodeFencesPath, registration.WorkloadPodsPath}
+var fencingPaths = []string{registration.AttachmentMarksPath, registration.AttachmentsPath, registration.NodesPath, registration.NodeFenceOverridesPath, registration.NodeFencesPath}
 
 // nfsPaths are switched by the drivers that are served.
 var nfsPaths = []string{registration.NFSServicesPath, registration.NFSVolumesPath, registration.NFSVolumeOptionsPath}

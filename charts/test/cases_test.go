@@ -22,8 +22,8 @@ var variants = map[string]variant{
 		values: `{tls: {source: selfSigned}, fencing: {enabled: true}}`,
 	},
 	"all of fencing": {
-		overlay: "rook-ceph", components: []string{"fencing-gates", "fencing-tainting", "fencing-ceph-clients", "monitoring", "fencing-monitoring"},
-		values: `{longhorn: {enabled: false}, fencing: {enabled: true, gates: true, tainting: true, cephClients: {enabled: true}}, monitoring: {enabled: true}}`,
+		overlay: "rook-ceph", components: []string{"fencing-tainting", "fencing-ceph-clients", "monitoring", "fencing-monitoring"},
+		values: `{longhorn: {enabled: false}, fencing: {enabled: true, tainting: true, cephClients: {enabled: true}}, monitoring: {enabled: true}}`,
 	},
 	"Longhorn with NFS": {
 		overlay: "cert-manager", components: []string{"nfs", "nfs-node-annotations", "nfs/statd"},
@@ -36,10 +36,10 @@ var variants = map[string]variant{
 		values:        `{longhorn: {enabled: false}, nfs: {enabled: true}, ondat: {enabled: true}}`,
 	},
 	"all": {
-		overlay: "cert-manager", components: []string{"fencing", "fencing-gates", "nfs", "ondat"},
+		overlay: "cert-manager", components: []string{"fencing", "nfs", "ondat"},
 		configuration: `{clusterDomain: example.org, longhorn: {duties: {remount: "on"}},
 			fencing: {profiles: [{name: rook-ceph, mode: guard}], maxAge: 5m}, nfs: {drivers: [{name: nfs.fairlead.io}]}, ondat: {apiEndpoint: ondat.other.svc}}`,
-		values: `{fencing: {enabled: true, gates: true}, nfs: {enabled: true}, ondat: {enabled: true, apiEndpoint: ondat.other.svc},
+		values: `{fencing: {enabled: true}, nfs: {enabled: true}, ondat: {enabled: true, apiEndpoint: ondat.other.svc},
 			configuration: {clusterDomain: example.org, longhorn: {duties: {remount: "on"}},
 				fencing: {profiles: [{name: rook-ceph, mode: guard}], maxAge: 5m}}}`,
 	},

@@ -40,6 +40,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 			"{fencing: {enabled: true, namespace: my-rook}, configuration: {fencing: {profiles: [{name: rook-ceph}]}}}", namespace,
 			"configuration.fencing.profiles is rook-ceph, and fencing.namespace is my-rook: set both",
 		},
+		"former scheduling gates": {"{fencing: {enabled: true, gates: true}}", namespace, "remove fencing.gates: "},
 		"former profiles": {
 			"{configuration: {profiles: [{name: longhorn, duties: {remount: 'on'}}]}}", namespace,
 			"move configuration.profiles to configuration.longhorn:\nconfiguration:\n  longhorn:\n    duties:\n      remount: \"on\"",

@@ -17,7 +17,6 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/cabundle"
 	"github.com/fairlead-io/fairlead/controllers/endpoints"
 	"github.com/fairlead-io/fairlead/controllers/fencing"
-	"github.com/fairlead-io/fairlead/controllers/gates"
 	"github.com/fairlead-io/fairlead/controllers/tainting"
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
@@ -195,7 +194,6 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	recorder := mgr.GetEventRecorder("fairlead")
 	return setup(mgr,
 		&fencing.Reconciler{Client: objects, Reader: reader, Held: held, API: api, Ask: ask, Events: recorder, Clock: clock.RealClock{}, Log: log},
-		&gates.Reconciler{Client: objects, Policy: reader.Policy(), Holders: fencingreads.NewHolderReader(api, held), Live: api, Events: recorder, Log: log},
 		&tainting.Reconciler{
 			Tainting: c.Tainting.Rules(), Policy: reader.Policy(), Facts: reader.FenceFacts(clock.RealClock{}, ask),
 			Client: objects, Live: api, Events: recorder, Clock: clock.RealClock{}, Log: log,

@@ -110,12 +110,6 @@ func (d decision) requeueAfter() time.Duration {
 	case d.Status.Phase == v1alpha1.NodeFenced && len(d.Facts.Left) > 0:
 		after = lookForPods
 	}
-	if d.Leaving {
-		after = min(after, leaving)
-	}
-	if d.isDraining() {
-		after = min(after, lookForPods)
-	}
 	if d.After > 0 {
 		after = min(after, d.After)
 	}

@@ -41,8 +41,6 @@ type Reconciler struct {
 	incidents workqueue.TypedRateLimitingInterface[string]
 	asked     *asked
 	metrics   *metrics
-	// left is since when volumes without attachment are unused, by record.
-	left sync.Map
 	// started is when this controller made its first look.
 	started atomic.Pointer[time.Time]
 	// seen is the last state of each Node, by name.

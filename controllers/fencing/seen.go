@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"context"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,4 +54,18 @@ func (r *Reconciler) addLastBoot(v *fencingreads.FenceView) error {
 	}
 	v.Facts.LastBoot = seen.bootID
 	return nil
+}
+
+// views reads all machines of one node name.
+func (r *Reconciler) views(ctx context.Context, from *fencingreads.FenceReader, node string) ([]*fencingreads.FenceView, error) {
+	now := r.Clock.Now()
+	r.started.CompareAndSwap(nil, &now)
+	views, err := from.Views(ctx, node, now)
+	for _, v := range views {
+		v.Facts.Started = *r.started.Load()
+		if behind := r.addLastBoot(v); behind != nil {
+			return nil, behind
+		}
+	}
+	return views, err
 }

@@ -43,7 +43,6 @@ const (
 // is opt-in is always there: without configuration it does nothing.
 const (
 	fencingComponent         = "components/fencing"
-	fencingGatesComponent    = "components/fencing-gates"
 	fencingTaintingComponent = "components/fencing-tainting"
 	// cephClientsComponent needs cert-manager.
 	cephClientsComponent = "components/fencing-ceph-clients"
@@ -111,7 +110,7 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 		components = append(components, filepath.Join(manifests, fencingComponent))
 	}
 	if s.fences() {
-		components = append(components, filepath.Join(manifests, fencingGatesComponent), filepath.Join(manifests, fencingTaintingComponent))
+		components = append(components, filepath.Join(manifests, fencingTaintingComponent))
 	}
 	if overlay == RookCeph {
 		components = append(components, filepath.Join(manifests, cephClientsComponent))
@@ -192,7 +191,7 @@ func (s *Sandbox) urlPatches() string {
 		parts = append(parts, webhook.PartLonghorn)
 	}
 	if s.fences() {
-		parts = append(parts, webhook.PartFencing, webhook.PartGates)
+		parts = append(parts, webhook.PartFencing)
 	}
 	if s.overlay == NFS {
 		parts = append(parts, webhook.PartNFS)

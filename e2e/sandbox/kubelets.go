@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,19 +38,14 @@ func (s *Sandbox) kubelets(ctx context.Context) error {
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
 	var volumes corev1.PersistentVolumeList
-	var drivers storagev1.CSIDriverList
-	for _, list := range []client.ObjectList{&nodes, &pods, &claims, &volumes, &drivers} {
+	for _, list := range []client.ObjectList{&nodes, &pods, &claims, &volumes} {
 		if err := s.Client.List(ctx, list); err != nil {
 			return err
 		}
 	}
-	unattached := map[string]bool{} // their volumes are mounted without, and are in no list of a node
-	for _, d := range drivers.Items {
-		unattached[d.Name] = d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired
-	}
 	names := map[string]corev1.UniqueVolumeName{}
 	for _, pv := range volumes.Items {
-		if csi := pv.Spec.CSI; csi != nil && !unattached[csi.Driver] {
+		if csi := pv.Spec.CSI; csi != nil {
 			names[pv.Name] = corev1.UniqueVolumeName("kubernetes.io/csi/" + csi.Driver + "^" + csi.VolumeHandle)
 		}
 	}

@@ -76,7 +76,7 @@ type Use struct {
 }
 
 // Holding lists the volumes of protected drivers that a node holds. Each source alone has gaps: the kubelet's list is
-// as old as its last report, an attachment ends before the mount does, and drivers without attachment are in neither.
+// as old as its last report, and an attachment ends before the mount does.
 //
 // volumes are the PersistentVolumes that were found. One that was deleted under a running pod is still held: it is known by driver
 // and handle, or from the records of the machines.

@@ -22,7 +22,6 @@ const (
 	ifSelfSigned    = `include "fairlead.selfSigned" .`
 	ifLonghorn      = `.Values.longhorn.enabled`
 	ifFencing       = `.Values.fencing.enabled`
-	ifGates         = `and .Values.fencing.enabled .Values.fencing.gates`
 	ifTainting      = `and .Values.fencing.enabled .Values.fencing.tainting`
 	ifCephClients   = `and .Values.fencing.enabled .Values.fencing.cephClients.enabled`
 	ifNFS           = `.Values.nfs.enabled`
@@ -52,7 +51,6 @@ var chartFiles = map[string][]part{
 		{"components/fencing/controller-rbac.yaml", ifFencing},
 		{"components/fencing/user-roles.yaml", ifFencing},
 		{"components/fencing/policies.yaml", ifFencing},
-		{"components/fencing-gates/controller-rbac.yaml", ifGates},
 		{"components/fencing-tainting/controller-rbac.yaml", ifTainting},
 		{"components/fencing-tainting/policies.yaml", ifTainting},
 		{"components/fencing-ceph-clients/certificates.yaml", ifCephClients},
@@ -188,8 +186,7 @@ func chartWebhooks() ([]byte, error) {
 		parts []conditional
 	}{
 		{"MutatingWebhookConfiguration", []conditional{
-			{ifLonghorn, w.longhorn.mutating.Webhooks}, {ifFencing, w.fencing.mutating.Webhooks},
-			{ifGates, w.gates.mutating.Webhooks}, {ifNFS, w.nfs.mutating.Webhooks},
+			{ifLonghorn, w.longhorn.mutating.Webhooks}, {ifFencing, w.fencing.mutating.Webhooks}, {ifNFS, w.nfs.mutating.Webhooks},
 		}},
 		{"ValidatingWebhookConfiguration", []conditional{
 			{ifLonghorn, w.longhorn.validating.Webhooks}, {ifFencing, w.fencing.validating.Webhooks}, {ifNFS, w.nfs.validating.Webhooks},

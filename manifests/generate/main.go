@@ -79,11 +79,10 @@ func render() (map[string][]byte, error) {
 	w := newWebhooks()
 	files := map[string][]byte{}
 	parts := map[string][]any{
-		"base/webhooks.yaml":                     {w.longhorn.mutating, w.longhorn.validating},
-		"components/fencing/webhooks.yaml":       {w.fencing.mutating, w.fencing.validating},
-		"components/fencing/policies.yaml":       w.policies,
-		"components/fencing-gates/webhooks.yaml": {w.gates.mutating},
-		"components/nfs/webhooks.yaml":           {w.nfs.mutating, w.nfs.validating},
+		"base/webhooks.yaml":               {w.longhorn.mutating, w.longhorn.validating},
+		"components/fencing/webhooks.yaml": {w.fencing.mutating, w.fencing.validating},
+		"components/fencing/policies.yaml": w.policies,
+		"components/nfs/webhooks.yaml":     {w.nfs.mutating, w.nfs.validating},
 
 		"components/monitoring/prometheusrule.yaml":         {monitoring.Rules(registration.Namespace)},
 		"components/fencing-monitoring/prometheusrule.yaml": {monitoring.FencingRules(registration.Namespace)},
@@ -138,17 +137,15 @@ type entries struct {
 
 // webhooks are patches of the same two objects: kustomize and the chart add up the entries.
 type webhooks struct {
-	longhorn, fencing, gates, nfs entries
-	policies                      []any
-	rights                        map[string][]any
+	longhorn, fencing, nfs entries
+	policies               []any
+	rights                 map[string][]any
 }
 
 func newWebhooks() webhooks {
 	var w webhooks
 	table := webhook.Installed()
 	w.longhorn.mutating, w.longhorn.validating = registration.Configurations(webhook.Entries(table, webhook.PartLonghorn))
-	// Gates of pods are opt-in: who gives them must be able to take them away.
-	w.gates.mutating, _ = registration.Configurations(webhook.Entries(table, webhook.PartGates))
 	w.fencing.mutating, w.fencing.validating = registration.Configurations(webhook.Entries(table, webhook.PartFencing))
 	w.nfs.mutating, w.nfs.validating = registration.Configurations(webhook.Entries(table, webhook.PartNFS))
 	for _, p := range registration.FencingPolicies(profiles.All()) {

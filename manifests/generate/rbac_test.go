@@ -83,8 +83,8 @@ func TestGatesMayReadTheirFacts(t *testing.T) {
 	watch, get := []string{"get", "list", "watch"}, []string{"get"}
 	for resource, verbs := range map[string][]string{
 		"fairlead.io/nodefences": watch, "/nodes": watch, "storage.k8s.io/volumeattachments": watch,
-		"storage.k8s.io/csidrivers": get, "/persistentvolumes": get, "/persistentvolumeclaims": get,
-		"authorization.k8s.io/subjectaccessreviews": {"create"}, "/configmaps": nil, "/secrets": nil, "/pods": nil,
+		"/persistentvolumes": get, "authorization.k8s.io/subjectaccessreviews": {"create"},
+		"storage.k8s.io/csidrivers": nil, "/persistentvolumeclaims": nil, "/configmaps": nil, "/secrets": nil, "/pods": nil,
 	} {
 		if got := granted(role.Rules, resource); !slices.Equal(got, verbs) {
 			t.Errorf("the webhook may %v %s, want %v", got, resource, verbs)
@@ -102,12 +102,11 @@ func TestFencingReadsCSIAddonsNodesOfTheStorageNamespaceOnly(t *testing.T) {
 	}
 }
 
-// Fencing itself writes to neither pods nor nodes: that is in components of their own.
+// Fencing writes to no pods, and to nodes only with a component of its own.
 func TestFencingMayNotWritePodsAndNodesByDefault(t *testing.T) {
 	watch := []string{"get", "list", "watch"}
 	for file, want := range map[string]struct{ pods, nodes []string }{
 		"../components/fencing/controller-rbac.yaml":          {watch, watch},
-		"../components/fencing-gates/controller-rbac.yaml":    {[]string{"patch"}, nil},
 		"../components/fencing-tainting/controller-rbac.yaml": {nil, []string{"patch"}},
 	} {
 		rules := clusterRole(t, file).Rules

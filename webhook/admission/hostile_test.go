@@ -45,10 +45,6 @@ func hostileReviews() map[string]hostileReview {
 	serverPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.ServerPod]) Decision {
 		return FromMutation(mutators.MutateServerPod(*r.Object, names, nil, record))
 	})
-	workloadPods := podHandler(NewLimit(), func(_ context.Context, r *Request[mutators.WorkloadPod]) Decision {
-		r.Object.Claims()
-		return FromMutation(mutators.GateWorkloadPod(*r.Object, nil, true))
-	})
 	nodeFences := podHandler(NewLimit(), func(_ context.Context, r *Request[validators.NodeFence]) Decision {
 		return FromVerdict(validators.ValidateNodeFence(*r.Object, r.OldObject, validators.NodeFenceFacts{}), r.Resource, r.Name)
 	})
@@ -64,7 +60,6 @@ func hostileReviews() map[string]hostileReview {
 		"annotations":  {clientPods, `{"metadata":{"annotations":{`, `}}}`, name},
 		"unread names": {clientPods, `{"metadata":{"unread":{`, `}}}`, name},
 		"labels":       {serverPods, `{"metadata":{"labels":{`, `}}}`, name},
-		"volumes":      {workloadPods, `{"spec":{"volumes":[`, `]}}`, empty},
 		"taints":       {nodes, `{"spec":{"taints":[`, `]}}`, empty},
 		"finalizers":   {nodeFences, `{"metadata":{"finalizers":[`, `]}}`, text},
 		"backends":     {nfsServices, `{"spec":{"backends":[`, `]}}`, empty},

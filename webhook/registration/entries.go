@@ -196,7 +196,6 @@ const (
 	NodesPath              = "/validate/nodes"
 	NodeFenceOverridesPath = "/mutate/nodefence-overrides"
 	NodeFencesPath         = "/validate/nodefences"
-	WorkloadPodsPath       = "/mutate/workload-pods"
 
 	NFSServicesPath      = "/validate/nfs-services"
 	NFSVolumesPath       = "/validate/nfs-volumes"

@@ -22,20 +22,15 @@ const csiControllerUser = "system:serviceaccount:" + Namespace + ":fairlead-csi-
 // RBAC grants a right on a whole object. These policies bound what Fairlead's own accounts may change of one. They match
 // no other account, so the API server evaluates one short condition for the writes of users.
 
-// PodRights: the controller records a network namespace on a CSI plugin pod, and removes Fairlead's scheduling gate with
-// its label. Without the policy, "patch pods" also changes images, labels and annotations.
+// PodRights: the controller records a network namespace on a CSI plugin pod. Without the policy, "patch pods" also changes
+// images, labels and annotations.
 func PodRights() Policy {
 	return bound("fairlead-controller-pods", ControllerUser, Rules(On("", "v1", "pods", admissionregistrationv1.Update)),
-		may(sameBut("metadata", "labels", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
-			sameBut("metadata.labels", fence.GatedLabel)+" && "+sameBut("metadata.annotations", rwx.NamespaceAnnotation)+" && "+sameBut("spec", "schedulingGates")+" && "+
-			// A gated pod gets no other gate, and loses no gate of others.
-			fmt.Sprintf("(%[1]s == %[2]s || %[1]s == %[2]s.filter(g, g.name != '%[3]s'))", gates("object"), gates("oldObject"), fence.SchedulingGate)+" && "+
-			fmt.Sprintf("object.metadata.?labels[?'%[1]s'].orValue('') in ['', oldObject.metadata.?labels[?'%[1]s'].orValue('')]", fence.GatedLabel),
-			"of a pod, Fairlead may remove its scheduling gate, and record a network namespace; nothing else"),
+		may(sameBut("metadata", "annotations", "managedFields", "resourceVersion", "generation")+" && "+
+			sameBut("metadata.annotations", rwx.NamespaceAnnotation)+" && "+sameBut("spec"),
+			"of a pod, Fairlead may record a network namespace; nothing else"),
 	)
 }
-
-func gates(pod string) string { return pod + ".?spec.?schedulingGates.orValue([])" }
 
 // NodeRights: the controller taints lost nodes, and records their loss.
 func NodeRights() Policy {

@@ -29,29 +29,20 @@ import (
 type write struct{ before, after runtime.Object }
 
 func TestControllerChangesOnlyItsOwnPartsOfPods(t *testing.T) {
-	gated := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", ResourceVersion: "1", Labels: map[string]string{"app": "web", fence.GatedLabel: "true"}, Annotations: map[string]string{"a": "b"}},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", ResourceVersion: "1", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}},
 		Spec: corev1.PodSpec{
 			Containers:      []corev1.Container{{Name: "web", Image: "nginx"}},
-			SchedulingGates: []corev1.PodSchedulingGate{{Name: "other"}, {Name: fence.SchedulingGate}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "x"}},
 		},
 	}
-	rows := changes(gated, map[string]change[corev1.Pod]{
-		"nothing": {true, func(*corev1.Pod) {}},
-		"gate and label removed": {true, func(p *corev1.Pod) {
-			p.Spec.SchedulingGates = p.Spec.SchedulingGates[:1]
-			delete(p.Labels, fence.GatedLabel)
-		}},
+	rows := changes(pod, map[string]change[corev1.Pod]{
+		"nothing":            {true, func(*corev1.Pod) {}},
 		"namespace recorded": {true, func(p *corev1.Pod) { p.Annotations[rwx.NamespaceAnnotation] = "x" }},
 		"managed fields": {true, func(p *corev1.Pod) {
 			p.ManagedFields, p.Generation, p.ResourceVersion = []metav1.ManagedFieldsEntry{{Manager: "x"}}, 2, "2"
 		}},
-		"gate of others removed": {false, func(p *corev1.Pod) { p.Spec.SchedulingGates = p.Spec.SchedulingGates[1:] }},
-		"all gates removed":      {false, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }},
-		"gate added": {false, func(p *corev1.Pod) {
-			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "x"})
-		}},
-		"gated again":         {false, func(p *corev1.Pod) { p.Labels[fence.GatedLabel] = "x" }},
+		"gate removed":        {false, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }},
 		"label added":         {false, func(p *corev1.Pod) { p.Labels["x"] = "y" }},
 		"label changed":       {false, func(p *corev1.Pod) { p.Labels["app"] = "db" }},
 		"labels removed":      {false, func(p *corev1.Pod) { p.Labels = nil }},

@@ -3,8 +3,6 @@ package caches
 import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -12,21 +10,16 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
-	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
 )
 
-// cacheFencing adds the objects that fencing reads. Of pods, these are only the pods of the
-// fenced storage systems, and the pods with volumes without attachment, which may wait for a fence.
+// cacheFencing adds the objects that fencing reads. Of pods and CSIAddonsNodes, these are only those of the storage systems,
+// also of those whose mode is off: the controller watches them.
 func cacheFencing(kinds map[client.Object]cache.ByObject, pods map[string]cache.Config, fencing config.Fencing) {
 	addons := map[string]cache.Config{}
 	for _, p := range fencing.Profiles {
-		addons[p.Namespace] = cache.Config{} // also if the profile's mode is off: the controller watches them
-		if p.Mode != config.Off {
-			pods[p.Namespace] = cache.Config{}
-		}
+		addons[p.Namespace], pods[p.Namespace] = cache.Config{}, cache.Config{}
 	}
-	pods[metav1.NamespaceAll] = cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{fence.UnattachedLabel: "true"}), Transform: slimWorkloadPod}
 	kinds[&csiaddons.CSIAddonsNode{}] = cache.ByObject{Namespaces: addons}
 	kinds[&storagev1.CSINode{}] = cache.ByObject{Transform: slimCSINode}
 	kinds[&v1alpha1.NodeFence{}] = cache.ByObject{Transform: commonRecord}

@@ -4,10 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 )
 
@@ -23,9 +21,7 @@ func SlimPods(names *longhorn.Names) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok {
 			pod.ManagedFields = nil
-			spec := corev1.PodSpec{
-				NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, SchedulingGates: pod.Spec.SchedulingGates, Containers: selfFencingOnly(pod),
-			}
+			spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, Containers: selfFencingOnly(pod)}
 			if slices.ContainsFunc(components, func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }) {
 				keepBuilt(&spec, &pod.Spec)
 			}
@@ -68,19 +64,4 @@ func keepBuilt(slim, whole *corev1.PodSpec) {
 		container.LivenessProbe = &corev1.Probe{TimeoutSeconds: probe.TimeoutSeconds}
 	}
 	slim.Containers = []corev1.Container{container}
-}
-
-// slimWorkloadPod keeps the place of a pod with volumes without attachment, and its gates.
-func slimWorkloadPod(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-				Labels: kept(pod.Labels, fence.UnattachedLabel, fence.GatedLabel),
-			},
-			Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
-			Status: corev1.PodStatus{Phase: pod.Status.Phase},
-		}, nil
-	}
-	return object, nil
 }

@@ -14,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -212,22 +211,6 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 				must.True(t, h.Node.Exists != lost && h.InUse != lost && (h.Status.Phase == v1alpha1.NodeLost) == lost, "%s is %+v", h.Node.Name, h)
 			}
 		})
-	}
-}
-
-func TestVolumesOfClaims(t *testing.T) {
-	driver := func(name string, attach *bool) client.Object {
-		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{AttachRequired: attach}}
-	}
-	c := withHolders(t, objects.Claim("bound", "pv-a"), objects.Claim("unbound", ""), objects.Claim("lost", "nothing"), objects.CephVolume("pv-a", rbd, "a"),
-		driver("no", ptr.To(false)), driver("yes", ptr.To(true)), driver("unsaid", nil))
-	r := watching(t, c, c)
-	for name, bound := range map[string]bool{"bound": true, "unbound": false, "lost": false, "gone": false} {
-		v, err := r.BoundVolume(t.Context(), "default", name)
-		must.True(t, err == nil && (v != nil) == bound && (!bound || v.Name == "pv-a"), "%s: got %v, %v", name, v, err)
-	}
-	for driver, want := range map[string]bool{"no": false, "yes": true, "unsaid": true, "unknown": true} {
-		must.Equal(t, testkit.Value[bool](t)(r.Attached(t.Context(), driver)), want, driver)
 	}
 }
 

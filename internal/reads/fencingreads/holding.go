@@ -93,8 +93,7 @@ type seen struct {
 	unresolved bool
 	attached   []attachedVolume
 	// pods that use protected volumes.
-	pods       []corev1.Pod
-	unattached []string
+	pods []corev1.Pod
 }
 
 // seenOn collects all volumes, attachments and pods under a node name.
@@ -114,8 +113,8 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attach
 	if s.unresolved, err = r.findHandles(ctx, sakes.Node, found); err != nil {
 		return s, err
 	}
-	var pods []corev1.Pod
-	if pods, s.unattached, err = r.podsOn(ctx, sakes); err != nil {
+	pods, err := r.podsOn(ctx, sakes)
+	if err != nil {
 		return s, err
 	}
 	for i := range pods {
@@ -235,26 +234,11 @@ func (r *FenceReader) findClaims(pod *corev1.Pod, found map[string]fence.Volume)
 	return names
 }
 
-// podsOn lists the node's pods if attachments alone do not show all volumes: in an incident, or if a protected driver
-// uses no attachments.
-func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) (pods []corev1.Pod, unattached []string, err error) {
+// podsOn lists the node's pods in an incident: attachments alone do not show all volumes then.
+func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) ([]corev1.Pod, error) {
 	record, _ := sakes.Present()
 	if sakes.Node.Ready && !sakes.Node.OutOfService && (record.Status.Phase == "" || record.Status.Phase == v1alpha1.NodeHealthy) {
-		if unattached, err = r.withoutAttachment(ctx); err != nil || len(unattached) == 0 {
-			return nil, nil, err
-		}
+		return nil, nil
 	}
-	pods, err = reads.PodsOn(ctx, r.live, sakes.Node.Name)
-	return pods, unattached, err
-}
-
-// withoutAttachment lists the protected drivers that use no attachments.
-func (r *FenceReader) withoutAttachment(ctx context.Context) (drivers []string, err error) {
-	list, err := readAll(ctx, r.objects, &storagev1.CSIDriverList{})
-	for i := range list.Items {
-		if d := &list.Items[i]; d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired && r.Protects(d.Name) {
-			drivers = append(drivers, d.Name)
-		}
-	}
-	return drivers, err
+	return reads.PodsOn(ctx, r.live, sakes.Node.Name)
 }

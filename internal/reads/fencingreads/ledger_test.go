@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -195,16 +194,6 @@ func TestHoldingNamesVolumesThatAreGoneByHandle(t *testing.T) {
 	}
 }
 
-// Attachments show the volumes of other drivers.
-func TestPodsOfHealthyNodesAreReadForDriversWithoutAttachment(t *testing.T) {
-	all := []client.Object{nodeAt("node-1", "192.168.1.1"), objects.CephVolume("files", cephfs, "one"), podWith("app", "claim-files")}
-	held := (fenceWorld{objects: all}).facts(t, "node-1").Facts.Holding
-	must.True(t, len(held) == 0, "got %v", held)
-	without := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: cephfs}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}
-	held = (fenceWorld{objects: append(all, without)}).facts(t, "node-1").Facts.Holding
-	must.True(t, slices.Equal(fence.VolumeNames(held), []string{"files"}), "got %v", held)
-}
-
 // Kubernetes may attach to a node that is not Ready, and a kubelet may flap after the boot. Only attachments that are older
 // than the fence are old.
 func TestAttachmentsOlderThanFenceAreOld(t *testing.T) {
@@ -290,15 +279,6 @@ func TestCopiesForFencing(t *testing.T) {
 	if slim, err = caches.SlimStorageClass(class.DeepCopy()); err != nil || classSecret(slim.(*storagev1.StorageClass)) == nil || storageClassIdentity(slim.(*storagev1.StorageClass)).clusterID != "one" {
 		t.Errorf("got %+v (%v)", slim, err)
 	}
-}
-
-// A pod of a storage system's own namespace may wait for a fence, too.
-func TestCopiesOfPodsKeepTheirGates(t *testing.T) {
-	pod := objects.ClientPod("x", "node-1", func(p *corev1.Pod) {
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: fence.SchedulingGate}}
-	})
-	slim, err := caches.SlimPods(nil)(pod)
-	must.True(t, err == nil && len(slim.(*corev1.Pod).Spec.SchedulingGates) == 1, "got %+v (%v)", slim, err)
 }
 
 // A volume may be attached before the cache has seen its PersistentVolume.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -13,20 +12,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/config"
 )
 
-// CordonedSince is when Kubernetes tainted a node because it is cordoned (v1.37: pkg/controller/util/node,
-// SwapNodeControllerTaint); zero if the node is not cordoned.
-func CordonedSince(node *corev1.Node) time.Time {
-	for _, t := range node.Spec.Taints {
-		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
-			return t.TimeAdded.Time
-		}
-	}
-	return time.Time{}
-}
-
-// FenceNodeChanged reports whether a Node changed in what fencing reads. Cordoning counts, since a drain mostly follows.
+// FenceNodeChanged reports whether a Node changed in what fencing reads.
 func FenceNodeChanged(was, is *corev1.Node) bool {
-	return !CordonedSince(was).Equal(CordonedSince(is)) || !reflect.DeepEqual(FenceNode(was), FenceNode(is))
+	return !reflect.DeepEqual(FenceNode(was), FenceNode(is))
 }
 
 // NodesByID names the nodes that may have a driver's node ID: those whose CSINode has it, and the node of that name.

@@ -60,12 +60,8 @@ type FenceView struct {
 	// Record is nil if the machine has none. Node is nil if no machine or another machine has the name.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
-	// Unattached are the protected drivers that use no attachments; only read for a healthy node.
-	Unattached []string
 	// Unproved are the CSIAddonsNodes whose report may be of an earlier boot of the node.
 	Unproved []*csiaddons.CSIAddonsNode
-	// Leaving: the node will soon release some of its volumes.
-	Leaving bool
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
 	// named: NetworkFences name the node.
@@ -114,7 +110,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, facts
-		v.Unresolved, v.named, v.Unattached = seen.unresolved, named, seen.unattached
+		v.Unresolved, v.named = seen.unresolved, named
 		if f.Node.Exists {
 			v.Node = node
 		}
