@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead-io/fairlead/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/datapath"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -52,6 +53,8 @@ type facts struct {
 	values map[catalog.Name]string
 	// networkProblem says why pods on the network that the settings choose do not start.
 	networkProblem string
+	// unattached are protected drivers that cannot be protected.
+	unattached []string
 	// unread says what could not be read, and why.
 	unread []string
 	// denied is what an installation creates and this user may not.
@@ -104,6 +107,9 @@ func (f facts) view() View {
 		add("csi-addons", datapath.OK, "", "is installed; the configuration has no fencing")
 	case fencing:
 		add("csi-addons", datapath.Wrong, "install csi-addons: docs/fencing-setup.md", "is not installed, and the configuration has fencing")
+	}
+	for _, driver := range f.unattached {
+		add("Fencing", datapath.Wrong, fence.UnattachedDo, "%s cannot be protected: %s", driver, fence.Unattached)
 	}
 	f.fairlead(add)
 	for _, what := range f.unread {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // ready is a cluster with all that Fairlead needs, before the installation.
@@ -73,6 +74,7 @@ func TestFindings(t *testing.T) {
 		}, datapath.Wrong, "Fairlead", "no replica", ""},
 		"csi-addons without fencing": {func(f *facts) { f.kinds[addonsNodes] = true }, datapath.OK, "csi-addons", "is installed; the configuration has no fencing", ""},
 		"fencing":                    {func(f *facts) { f.configuration.Fencing.Profiles = make([]config.FencingProfile, 1) }, datapath.Wrong, "csi-addons", "is not installed", "docs/fencing-setup.md"},
+		"driver without attachments": {func(f *facts) { f.unattached = []string{objects.CephFS} }, datapath.Wrong, "Fencing", objects.CephFS + " cannot be protected: its CSIDriver has attachRequired: false", "attachRequired: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := ready(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/installation"
 	"github.com/fairlead-io/fairlead/internal/reads"
+	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/webhook/registration"
 )
@@ -64,6 +65,12 @@ func read(ctx context.Context, t cli.Target, kubernetes string, now time.Time) (
 		}
 		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values), t.Longhorn.Names()); err == nil {
 			f.networkProblem = catalog.NetworkProblem(network.Network, networks)
+		}
+	}
+	if c.Fencing.Holds() {
+		f.unattached, err = fencingreads.Unattached(ctx, live, c.Fencing.Protects)
+		if err := readable("CSIDrivers", err); err != nil {
+			return f, err
 		}
 	}
 	f.installation, err = installation.Read(ctx, live, now)

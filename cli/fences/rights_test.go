@@ -18,7 +18,7 @@ func TestFenceViewersMayReadWhatDrillsRead(t *testing.T) {
 	drill(t, live, cli.OutputTable, "node-1", exitUnfenceable)
 	_, _, err := (&cli.ClientOptions{}).Configuration(t.Context(), live)
 	must.Do(t, err)
-	must.Check(t, reads["pods"] && reads["networkfences"] && len(reads) >= 9, "the drill read only %v", reads)
+	must.Check(t, reads["pods"] && reads["csidrivers"] && reads["networkfences"] && len(reads) >= 10, "the drill read only %v", reads)
 }
 
 // The volumes that a taint would detach are read too, where a node is lost.

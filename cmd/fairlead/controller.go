@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-io/fairlead/controllers/volumes"
 	"github.com/fairlead-io/fairlead/controllers/workloads"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
@@ -184,6 +185,13 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("building the client of the watches for volumes: %w", err)
+	}
+	unattached, err := fencingreads.Unattached(ctx, api, c.Protects)
+	if err != nil {
+		return err
+	}
+	for _, driver := range unattached {
+		log.Error("a driver cannot be protected", "driver", driver, "reason", fence.Unattached, "do", fence.UnattachedDo)
 	}
 	held := fencingreads.NewHoldingsWithRows(watching, c.Protects)
 	if err := mgr.Add(held); err != nil {

@@ -27,6 +27,8 @@ type ledgerSources struct {
 	nodeIDs map[string]string
 	// pods of the storage systems on the node, by namespace.
 	pods map[string][]corev1.Pod
+	// unattached drivers cannot be protected.
+	unattached []string
 }
 
 // ledger reads the sources for a Ready node: each storage identity that the node may use, and its addresses.
@@ -34,6 +36,9 @@ func (r *FenceReader) ledger(ctx context.Context, v *FenceView, classes fenceCla
 	s := ledgerSources{view: v, addons: classes}
 	var err error
 	if s.classes, err = r.storageClasses(ctx); err != nil {
+		return nil, err
+	}
+	if s.unattached, err = Unattached(ctx, r.objects, r.Protects); err != nil {
 		return nil, err
 	}
 	if s.nodeIDs, err = r.nodeIDs(ctx, v.Facts.Node.Name); err != nil {
@@ -104,6 +109,9 @@ func (r *FenceReader) identity(ctx context.Context, s ledgerSources, id identity
 				i.Problem += fmt.Sprintf("; and a class of the driver that is broken, of a wrong Secret or a cluster that is gone, silences them all (%s): csi-addons' log names it; repair or delete it", fence.Few(others))
 			}
 		}
+	}
+	if slices.Contains(s.unattached, id.driver) {
+		i.Problem = fence.Unattached + ": " + fence.UnattachedDo
 	}
 	i.Addresses = clientAddresses(p.Source(), cidrs)
 	return i, err

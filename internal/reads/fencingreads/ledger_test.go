@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -191,6 +192,30 @@ func TestHoldingNamesVolumesThatAreGoneByHandle(t *testing.T) {
 	must.True(t, slices.Equal(view.Facts.Left, want), "left: %q\nwant  %q", view.Facts.Left, want)
 	for _, h := range view.Facts.Holding {
 		must.True(t, h.Shared == (h.PersistentVolume == "shared"), "%+v", h)
+	}
+}
+
+// Without attachments nothing can be held, so the node is reported even though its addresses are known.
+func TestDriverWithoutAttachmentsIsAProblem(t *testing.T) {
+	of := func(name string, attach *bool) client.Object {
+		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{AttachRequired: attach}}
+	}
+	for name, test := range map[string]struct {
+		driver  client.Object
+		problem bool
+	}{
+		"false":             {of(rbd, ptr.To(false)), true},
+		"true":              {of(rbd, ptr.To(true)), false},
+		"the default":       {of(rbd, nil), false},
+		"of another driver": {of("nfs.csi.k8s.io", ptr.To(false)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := fenceWorld{profile: config.FencingProfile{Addresses: config.AddressesNode}, objects: []client.Object{nodeAt("node-1", "192.168.1.1"), objects.ClientPod("csi-rbdplugin", "node-1"), test.driver}}
+			world.objects = append(world.objects, used(rbd, "one")...)
+			ledger := world.facts(t, "node-1").Facts.Ledger
+			must.True(t, len(ledger) == 1 && len(ledger[0].Addresses) == 1, "got %v", written(ledger))
+			must.Equal(t, strings.Contains(ledger[0].Problem, "attachRequired: true"), test.problem, ledger[0].Problem)
+		})
 	}
 }
 
