@@ -215,15 +215,16 @@ func handshake(server, by string) error {
 // it readmits the node, which has rebooted.
 func (c *cluster) removesFences(csi *sandbox.CSIAddons) {
 	f := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stands", Labels: map[string]string{
-		fence.NodeLabel: "node-1", fence.IncidentLabel: "node-1-1", fence.BootLabel: "before",
+		fence.NodeLabel: "node-1", fence.BootLabel: "before",
 	}}}
 	f.Spec.NetworkFenceClassName, f.Spec.CIDRs, f.Spec.FenceState = "rbd", cidrsOf["node-1"], csiaddons.Fenced
 	c.must(c.create(f))
 	c.waitBlocked(csi, 1)
-	c.writeRecord("node-1", v1alpha1.NodeFenceStatus{
-		Phase: v1alpha1.NodeDrained, Reason: fence.ReasonDrained, Incident: "node-1-1", Node: v1alpha1.MachineIdentity{BootID: "before"},
+	node := c.node("node-1")
+	c.writeRecord("node-1-before", v1alpha1.NodeFenceSpec{
+		NodeName: "node-1", NodeUID: node.UID, Boot: v1alpha1.Boot{SystemUUID: node.Status.NodeInfo.SystemUUID, BootID: "before"},
 		Fences: []v1alpha1.Fence{{
-			Name: "stands", Incident: "node-1-1", Driver: rbd, ClusterID: "rook-ceph", Class: "rbd", CIDRs: f.Spec.CIDRs,
+			Name: "stands", Driver: rbd, ClusterID: "rook-ceph", Class: "rbd", CIDRs: f.Spec.CIDRs,
 			State: v1alpha1.FenceFenced, Since: metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second)),
 		}},
 	})
@@ -249,7 +250,7 @@ func (g gates) holdNothing() {
 	switchedOff("policies are off after the manifests were applied again")
 	g.must(g.create(csiVolume("rbd-a", rbd, "rbd-a-handle")))
 	g.inUse("node-1", "rbd-a")
-	g.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-2", Volumes: heldVolumes("rbd-a")})
+	g.writeRecord("node-1-lost", lostWith("node-1", "rbd-a"))
 	g.taint("node-1")
 	g.waitPasses("a volume of a lost node", "rbd-a", "node-2")
 }

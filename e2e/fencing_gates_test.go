@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,8 +109,8 @@ func TestFencingGatesAreNarrow(t *testing.T) {
 	// Without Fairlead, only overrides are refused.
 	g.kubectl("taint", "node", "node-3", fence.OutOfServiceTaint+"=x:NoExecute")
 	g.kubectl("taint", "node", "node-3", fence.OutOfServiceTaint+"-")
-	g.writeRecord("healthy", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy})
-	g.kubectl("delete", "nodefence", "healthy", "unwritten")
+	g.writeRecord("healthy", v1alpha1.NodeFenceSpec{NodeName: "healthy"})
+	g.kubectl("delete", "nodefence", "healthy")
 	g.refused("annotate", "nodefence", "gone", fence.OverrideAnnotation+"=attach: it burnt")
 	g.refused("delete", "nodefence", "gone")
 
@@ -170,16 +172,18 @@ func (g gates) recordedLoss(lost *corev1.Node) {
 	mark := func(node, value string) {
 		g.kubectl("annotate", "node", node, "--overwrite", fence.RecordedLossAnnotation+"="+value)
 	}
-	machine := v1alpha1.MachineIdentity{BootID: lost.Status.NodeInfo.BootID}
-	g.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "node-1-1", Node: machine, Volumes: heldVolumes("rbd-a")})
-	mark("node-1", machine.BootID+"@2026-01-01T00:00:00Z")
+	recorded := lostWith("node-1", "rbd-a")
+	recorded.NodeUID, recorded.Boot = lost.UID, bootOf(lost)
+	g.writeRecord("node-1-lost", recorded)
+	mark("node-1", recorded.Boot.BootID+"@2026-01-01T00:00:00Z")
 	time.Sleep(time.Second) // the answer does not change when the API server sees the mark
 	g.refuses("record of another loss", "rbd-b", "node-2", byPolicy+"attachments'", "node node-1 is lost")
 	mark("node-1", lossOf(lost))
 	g.waitRefuses("record of the loss holds its volume", "rbd-a", "node-2", byPolicy+"volumes'")
 	g.waitPasses("record of the loss without the volume", "rbd-b", "node-2")
 	// Without the record, the mark holds the volumes that it names.
-	g.writeRecord("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: machine})
+	recorded.LostSince, recorded.Withheld = nil, nil
+	g.writeRecord("node-1-lost", recorded)
 	mark("node-1", lossOf(lost)+" rbd-z rbd-a")
 	g.waitRefuses("a mark with the volume", "rbd-a", "node-2", byPolicy+"attachments'")
 	g.waitPasses("a mark without the volume", "rbd-b", "node-2")
@@ -192,71 +196,48 @@ func (g gates) recordedLoss(lost *corev1.Node) {
 	g.must(g.SwitchOn(g.t.Context(), "node-1", false))
 	g.waitReady("node-1", true)
 	g.waitPasses("the holder is back", "rbd-b", "node-2")
-	g.writeRecord("gone", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNodeDeleted, Incident: "gone-1", Volumes: heldVolumes("rbd-a")})
-	g.writeRecord("unwritten", v1alpha1.NodeFenceStatus{})
-	g.kubectl("label", "nodefence", "unwritten", fence.PhaseLabel+"=Lost", asController)
-	g.waitRefuses("record of a deleted node, without Fairlead", "rbd-a", "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which is lost and not fenced")
+	g.writeRecord("gone", lostWith("gone", "rbd-a"))
+	g.waitRefuses("record of a deleted node, without Fairlead", "rbd-a", "node-2", byPolicy+"volumes'", "volume rbd-a was last on node gone, which may still write to it")
 	g.passes("no record, without Fairlead", "rbd-b", "node-2")
 }
 
-// returnedNodes shows when healthy nodes hold volumes that they may still write to. In each row the answer differs from
+// returnedNodes shows how the API server reads the lists that the controller publishes. In each row the answer differs from
 // the row before, so the test knows when the API server has seen the record.
 func (g gates) returnedNodes() {
 	g.t.Helper()
-	const writes = "volume fs-a was last on node back, which may still write to it: attached elsewhere now"
-	detached := v1alpha1.HeldVolume{Detached: true}
-	lingering := v1alpha1.HeldVolume{Until: ptr.To(metav1.Now())}
-	shared := v1alpha1.HeldVolume{Detached: true, Shared: true}
+	const writes = "which may still write to it: attached elsewhere now"
+	fs := heldVolumes("fs-a")
 	for _, row := range []struct {
-		what   string
-		phase  v1alpha1.NodeFencePhase
-		reason string
-		volume v1alpha1.HeldVolume
-		held   bool
+		what, to string
+		spec     v1alpha1.NodeFenceSpec
+		says     string
 	}{
-		{"detached on a returned node", v1alpha1.NodeHealthy, fence.ReasonReady, detached, true},
-		{"attached to a returned node", v1alpha1.NodeHealthy, fence.ReasonReady, v1alpha1.HeldVolume{}, false},
-		{"lingering on a returned node", v1alpha1.NodeHealthy, fence.ReasonReady, lingering, true},
-		{"shared on a returned node", v1alpha1.NodeHealthy, fence.ReasonReady, shared, false},
-		{"on a node that is Ready and tainted", v1alpha1.NodeHealthy, fence.ReasonTaintedButReady, v1alpha1.HeldVolume{}, true},
-		{"lingering on a fenced node", v1alpha1.NodeDrained, fence.ReasonDrained, lingering, false},
-		{"shared on a node being unfenced", v1alpha1.NodeUnfencing, fence.ReasonUnfencing, shared, true},
-		{"on no record", v1alpha1.NodeHealthy, fence.ReasonReady, v1alpha1.HeldVolume{PersistentVolume: "none"}, false},
+		{"withheld by a node that is back", "node-2", v1alpha1.NodeFenceSpec{NodeUID: "u", Volumes: fs, Withheld: []string{"fs-a"}}, writes},
+		{"withheld, to the node itself", "back", v1alpha1.NodeFenceSpec{NodeUID: "u", Volumes: fs, Withheld: []string{"fs-a"}}, ""},
+		{"to a node that is fenced itself", "back", v1alpha1.NodeFenceSpec{NodeUID: "u", Volumes: fs, Closed: true, LostSince: now()}, "which is fenced"},
+		{"on record, and not withheld", "node-2", v1alpha1.NodeFenceSpec{NodeUID: "u", Volumes: fs, LostSince: now()}, ""},
+		{"withheld by a machine whose name another one has", "back", v1alpha1.NodeFenceSpec{Volumes: fs, Withheld: []string{"fs-a"}, LostSince: now()}, writes},
+		{"another volume is withheld", "node-2", v1alpha1.NodeFenceSpec{Volumes: fs, Withheld: []string{"none"}, LostSince: now()}, ""},
 	} {
-		v := row.volume
-		v.Driver = rbd
-		if v.PersistentVolume == "" {
-			v.PersistentVolume = "fs-a"
+		row.spec.NodeName = "back"
+		g.writeRecord("back-1", row.spec)
+		if row.says == "" {
+			g.waitPasses(row.what+", without Fairlead", "fs-a", row.to)
+		} else {
+			g.waitRefuses(row.what+", without Fairlead", "fs-a", row.to, byPolicy+"volumes'", "volume fs-a was last on node back", row.says)
 		}
-		g.writeRecord("back", v1alpha1.NodeFenceStatus{Phase: row.phase, Reason: row.reason, Volumes: []v1alpha1.HeldVolume{v}})
-		if !row.held {
-			g.waitPasses(row.what+", without Fairlead", "fs-a", "node-2")
-			continue
-		}
-		g.waitRefuses(row.what+", without Fairlead", "fs-a", "node-2", byPolicy+"volumes'", writes)
-		g.passes(row.what+", to the node itself", "fs-a", "back")
 	}
-	// Another machine has the name of a fenced one, and a record of its own.
-	const taken = "volume fs-a was last on node taken, which is lost and not fenced"
-	record := v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonFencing, Incident: "taken-1", Volumes: heldVolumes("fs-a"), Gone: true}
-	g.writeRecord("taken", record)
-	g.waitRefuses("to another machine of the holder's name, without Fairlead", "fs-a", "taken", byPolicy+"volumes'", taken)
-	record.Phase, record.Reason = v1alpha1.NodeDrained, fence.ReasonReplaced
-	g.writeRecord("taken", record)
-	g.writeRecord("taken-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Incident: "taken-2", NodeName: "taken", Volumes: heldVolumes("fs-a")})
-	g.waitPasses("to the machine that holds it, without Fairlead", "fs-a", "taken")
-	g.refuses("record of a lost namesake of a fenced node, without Fairlead", "fs-a", "node-2", byPolicy+"volumes'", taken)
-	g.kubectl("delete", "nodefence", "back", "taken", "taken-2", "--wait=false", asController)
+	g.kubectl("delete", "nodefence", "back-1", "--wait=false", asController)
 }
 
 // waitsForFence: the webhook answers as soon as a requested fence is in effect, and in time if it never is.
 func (g gates) waitsForFence(t *testing.T) {
-	status := v1alpha1.NodeFenceStatus{Incident: "soon-1", Volumes: heldVolumes("rbd-c"),
-		Fences: []v1alpha1.Fence{{Name: "f", Incident: "soon-1", Driver: rbd, CIDRs: []string{"10.0.0.1/32"}, Since: metav1.Now()}}}
+	spec := lostWith("soon", "rbd-c")
+	spec.Fences = []v1alpha1.Fence{{Name: "f", Driver: rbd, CIDRs: []string{"10.0.0.1/32"}, Since: metav1.Now()}}
 	dryRun := func() error { return g.Client.Create(t.Context(), attachmentOf("rbd-c", "node-2"), client.DryRunAll) }
 	requested := func() {
-		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFencing, fence.ReasonFencing, v1alpha1.FenceRequested
-		g.writeRecord("soon", status)
+		spec.Fences[0].State = v1alpha1.FenceRequested
+		g.writeRecord("soon", spec)
 		g.waitHas("refusal", 10*time.Second, func() string { return fmt.Sprint(dryRun()) }, byWebhook)
 	}
 	g.whileQuiet(func(int) (pulse, error) {
@@ -270,8 +251,8 @@ func (g gates) waitsForFence(t *testing.T) {
 			t.Fatalf("answered after %s: %v", time.Since(started), err)
 		case <-time.After(2 * time.Second): // the attachment waits meanwhile
 		}
-		status.Phase, status.Reason, status.Fences[0].State = v1alpha1.NodeFenced, fence.ReasonFenced, v1alpha1.FenceFenced
-		g.writeRecord("soon", status)
+		spec.Fences[0].State = v1alpha1.FenceFenced
+		g.writeRecord("soon", spec)
 		fenced := time.Now()
 		err := <-done
 		took, meanwhile := time.Since(fenced), probe.end()
@@ -297,7 +278,8 @@ func (g gates) waitsForFence(t *testing.T) {
 }
 
 func (g gates) taintOfHealthyNode(webhook string) {
-	g.writeRecord("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{BootID: "boot-1"}})
+	node := g.node("node-2")
+	g.writeRecord("node-2", v1alpha1.NodeFenceSpec{NodeName: "node-2", NodeUID: node.UID, Boot: bootOf(node)})
 	g.has(g.refused("taint", "node", "node-2", fence.OutOfServiceTaint+"=x:NoExecute"), `admission webhook "nodes.fairlead.io" denied the request: node node-2 is Ready`)
 	// A user who may write the object, but not override gates.
 	g.kubectl("create", "clusterrole", "fence-writer", "--verb=get,update,patch", "--resource=nodefences.fairlead.io")
@@ -315,10 +297,10 @@ func (g gates) taintOfHealthyNode(webhook string) {
 	})
 	var record v1alpha1.NodeFence
 	g.must(g.Client.Get(g.t.Context(), client.ObjectKey{Name: "node-2"}, &record))
-	if o := fence.ReadOverride(record.Annotations, record.Status); o.Gate != fence.GateTaint || o.By != "jane" || o.Reason != "it is on fire" || o.Scope != "boot boot-1" {
+	if o := fence.ReadRequest(record.Annotations); o.Gate != fence.GateTaint || o.By != "jane" || o.Reason != "it is on fire" {
 		g.t.Errorf("recorded %+v in %v", o, record.Annotations)
 	}
-	g.has(g.refused("annotate", "nodefence", "node-2", "--overwrite", fence.OverriddenAnnotation+`={"gate":"attach","by":"jane","reason":"it is on fire","scope":"boot boot-1"}`,
+	g.has(g.refused("annotate", "nodefence", "node-2", "--overwrite", fence.OverriddenAnnotation+`={"gate":"attach","by":"jane","reason":"it is on fire"}`,
 		fence.OverrideAnnotation+"=attach: it is on fire", "--as=joe"), "forbidden")
 	g.kubectl("taint", "node", "node-2", fence.OutOfServiceTaint+"=x:NoExecute")
 	before := g.reviews(webhook, "nodes")
@@ -335,24 +317,31 @@ func (g gates) taintOfHealthyNode(webhook string) {
 }
 
 func (g gates) recordStays() {
-	g.has(g.refused("delete", "nodefence", "gone"), "node gone is Lost: the NodeFence is the only record")
+	g.has(g.refused("delete", "nodefence", "gone"), "the NodeFence is the only record of the volumes and fences of node gone")
+	for what, change := range map[string]string{
+		"finalizer": `{"metadata":{"finalizers":[]}}`, "memory": `{"spec":{"volumes":[]}}`, "label": `{"metadata":{"labels":{"` + fence.IncidentLabel + `":null}}}`,
+	} {
+		g.has(g.refused("patch", "nodefence", "gone", "--type=merge", "-p", change), "Fairlead's controller")
+		g.t.Log("refused: " + what)
+	}
 	g.kubectl("annotate", "nodefence", "gone", fence.OverrideAnnotation+"=attach: it burnt")
-	g.passes("the gate is overridden", "rbd-a", "node-1") // node-1 itself uses the volume
-	g.refused("delete", "nodefence", "gone")
-	g.kubectl("annotate", "nodefence", "gone", "--overwrite", fence.OverrideAnnotation+"=unfence: it burnt")
-	// The record stays until its fences are removed, whatever gate is overridden.
-	patch := func(text string, flags ...string) []string {
-		return append([]string{"patch", "nodefence", "gone", "--type=merge", "-p", text}, flags...)
-	}
-	g.kubectl(patch(`{"metadata":{"finalizers":["`+fence.RecordFinalizer+`"]}}`, asController)...)
-	g.kubectl(patch(`{"status":{"fences":[{"name":"stands","incident":"gone-1","driver":"`+rbd+`","cidrs":["10.0.0.9/32"],"state":"Fenced","since":"2026-01-01T12:00:00Z"}]}}`, "--subresource=status")...)
-	unfinalize := patch(`{"metadata":{"finalizers":[]}}`)
-	for _, try := range [][]string{{"delete", "nodefence", "gone"}, unfinalize} {
-		g.has(g.refused(try...), "stays until the node is unfenced (NetworkFence stands)")
-	}
-	g.kubectl(patch(`{"status":{"fences":[]}}`, "--subresource=status")...)
-	g.kubectl(unfinalize...)
+	g.has(g.refused("annotate", "nodefence", "node-2", "--overwrite", fence.OverrideAnnotation+"=attach: it burnt"), "there is nothing to override yet")
+	released := lostWith("gone", "rbd-a")
+	released.Volumes[0].Released, released.Withheld = true, nil
+	g.writeRecord("gone", released)                     // as the controller does then
+	g.waitPasses("released by hand", "rbd-a", "node-1") // node-1 itself uses the volume
 	g.kubectl("delete", "nodefence", "gone")
+}
+
+// lostWith is the memory of a lost boot with volumes.
+func lostWith(node string, volumes ...string) v1alpha1.NodeFenceSpec {
+	return v1alpha1.NodeFenceSpec{NodeName: node, Boot: v1alpha1.Boot{BootID: "boot-of-" + node}, LostSince: now(), Volumes: heldVolumes(volumes...), Withheld: volumes}
+}
+
+func now() *metav1.Time { return ptr.To(metav1.NewTime(time.Now().Truncate(time.Second))) }
+
+func bootOf(n *corev1.Node) v1alpha1.Boot {
+	return v1alpha1.Boot{SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
 func heldVolumes(volumes ...string) (all []v1alpha1.HeldVolume) {
@@ -393,24 +382,28 @@ func (g gates) inUse(node, volume string) {
 	g.kubectl("patch", "node", node, "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"volumesInUse":[%q]}}`, "kubernetes.io/csi/"+driverOf[volume]+"^"+volume+"-handle"))
 }
 
-// asController is the only user that may label NodeFences.
+// asController is the only user that may write the memory of a NodeFence, label it, or take its finalizer away.
 const asController = "--as=system:serviceaccount:fairlead-system:fairlead-controller"
 
 // writeRecord writes a NodeFence as the controller would.
-func (c *cluster) writeRecord(node string, status v1alpha1.NodeFenceStatus) {
+func (c *cluster) writeRecord(name string, spec v1alpha1.NodeFenceSpec) {
 	c.t.Helper()
-	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	err := c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), n)
-	if client.IgnoreNotFound(err) != nil {
-		c.t.Fatal(err)
+	n := &v1alpha1.NodeFence{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeFence"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	n.Labels = map[string]string{fence.NodeLabel: spec.NodeName}
+	if fence.InIncident(spec) {
+		n.Labels[fence.IncidentLabel] = "true"
 	}
-	if err != nil {
-		c.must(c.create(n))
+	if fence.Keep(spec) {
+		n.Finalizers = []string{fence.RecordFinalizer}
 	}
-	if status.Phase != "" {
-		c.kubectl("label", "--overwrite", "nodefence", node, fence.PhaseLabel+"="+fence.PhaseLabelValue(status), asController)
-		c.must(c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), n))
+	verb := "replace"
+	if err := c.Client.Get(c.t.Context(), client.ObjectKeyFromObject(n), &v1alpha1.NodeFence{}); apierrors.IsNotFound(err) {
+		verb = "create"
+	} else {
+		c.must(err)
 	}
-	n.Status = status
-	c.must(c.Client.Status().Update(c.t.Context(), n))
+	object, err := json.Marshal(n)
+	c.must(err)
+	_, err = c.Kubectl(c.t.Context(), string(object), verb, "-f", "-", asController)
+	c.must(err)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -61,11 +60,12 @@ func (c *cluster) waitReason(node string, phase v1alpha1.NodeFencePhase, reason 
 func (c *cluster) waitRecorded(node string, d database) {
 	c.t.Helper()
 	c.eventually("volume on record of "+node, 30*time.Second, func() error {
-		s := c.waitPhase(node, v1alpha1.NodeHealthy).Status
-		held := slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == d.volume() && !v.Waiting })
+		record := c.waitPhase(node, v1alpha1.NodeHealthy)
+		s := record.Spec
+		held := slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool { return v.PersistentVolume == d.volume() })
 		known := slices.ContainsFunc(s.Identities, func(i v1alpha1.StorageIdentity) bool { return i.Driver == d.driver && len(i.Addresses) > 0 })
-		if !held || !known || s.Addresses == "" {
-			return fmt.Errorf("on record: %+v, %+v, addresses %q", s.Volumes, s.Identities, s.Addresses)
+		if !held || !known || record.Status.Addresses == "" {
+			return fmt.Errorf("on record: %+v, %+v, addresses %q", s.Volumes, s.Identities, record.Status.Addresses)
 		}
 		return nil
 	})
@@ -77,13 +77,13 @@ func lossOf(n *corev1.Node) string {
 	return n.Status.NodeInfo.BootID + "@" + n.Status.Conditions[i].LastTransitionTime.UTC().Format(time.RFC3339)
 }
 
-// recordOf returns the record of the machine that has the node's name, the oldest if several machines have had it.
+// recordOf returns the oldest record of a node's name: of a boot that is over, or of a machine that had the name before.
 func (c *cluster) recordOf(node string) (v1alpha1.NodeFence, error) {
 	var records v1alpha1.NodeFenceList
 	if err := c.Client.List(c.t.Context(), &records); err != nil {
 		return v1alpha1.NodeFence{}, err
 	}
-	records.Items = slices.DeleteFunc(records.Items, func(r v1alpha1.NodeFence) bool { return cmp.Or(r.Status.NodeName, r.Name) != node })
+	records.Items = slices.DeleteFunc(records.Items, func(r v1alpha1.NodeFence) bool { return r.Spec.NodeName != node })
 	if len(records.Items) == 0 {
 		return v1alpha1.NodeFence{}, fmt.Errorf("node %s has no record", node)
 	}
@@ -152,7 +152,7 @@ func TestNodeLoss(t *testing.T) {
 	c.taint(second)
 
 	c.run("pod events explain why the volume is held", func(t *testing.T, c *cluster) {
-		c.waitPrints(time.Minute, []string{"describe", "pod", safe.pod().Name}, "FailedAttachVolume", "is lost and not fenced", node, "kubectl describe nodefence "+node)
+		c.waitPrints(time.Minute, []string{"describe", "pod", safe.pod().Name}, "FailedAttachVolume", "is lost and not fenced", node, "kubectl describe nodefence "+node+"-")
 		c.waitBlocked(csi, 0)
 		c.has(c.waitReason(node, v1alpha1.NodeFencing, fence.ReasonDriverFailed), "the mons are away")
 		t.Log("\n" + c.kubectl("get", "nodefences", "-o", "wide"))

@@ -69,7 +69,7 @@ func (c *cluster) taintedByFairlead(csi *sandbox.CSIAddons, d database) {
 	if value := taint(); value != fence.OwnTaintValue {
 		c.t.Errorf("the taint of %s is %q", node, value)
 	}
-	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Status.Tainted == nil {
+	if record := c.waitPhase(node, v1alpha1.NodeDrained); record.Spec.Tainted == nil {
 		c.t.Errorf("NodeFence %s does not say that Fairlead tainted the node", node)
 	}
 	mark := func() any { return c.node(node).Annotations[fence.RecordedLossAnnotation] }
@@ -93,7 +93,8 @@ func (c *cluster) releasedUnfenced(csi *sandbox.CSIAddons, d database) {
 	if m, ok := f.find(attachedTo(d.volume(), d.other(node))); ok {
 		c.t.Fatalf("attached elsewhere: %+v", m.object)
 	}
-	override := []string{"annotate", "nodefence", node, fence.OverrideAnnotation + "=attach: powered off by hand"}
+	record := c.waitPhase(node, v1alpha1.NodeFencing).Name
+	override := []string{"annotate", "nodefence", record, fence.OverrideAnnotation + "=attach: powered off by hand"}
 	c.has(c.refused(append([]string{"--as=jane", "--as-group=system:authenticated"}, override...)...), "orbidden")
 	c.kubectl(override...)
 	f.wait(c, "attached elsewhere", 3*time.Minute, attachedTo(d.volume(), d.other(node)))
@@ -119,7 +120,8 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.waitPhase(node, v1alpha1.NodeDrained)
 	c.kubectl("delete", "node", node)
 	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonNodeDeleted)
-	c.has(c.refused("delete", "nodefence", node), node)
+	record := c.waitPhase(node, v1alpha1.NodeDrained).Name
+	c.has(c.refused("delete", "nodefence", record), node)
 	// Another machine of the same name says nothing about the fenced one.
 	object.ResourceVersion, object.UID = "", ""
 	object.Status.NodeInfo.SystemUUID = "another machine"
@@ -134,19 +136,19 @@ func (c *cluster) deletedForGood(csi *sandbox.CSIAddons, d database) {
 	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse) // the new machine's clients have the old addresses
 	c.notReadmitted(csi, node)
 	c.waitReason(node, v1alpha1.NodeDrained, fence.ReasonAddressInUse)
-	c.has(c.refused("delete", "nodefence", node), node)
-	c.kubectl("annotate", "nodefence", node, fence.OverrideAnnotation+"=unfence: scrapped")
+	c.has(c.refused("delete", "nodefence", record), node)
+	c.kubectl("annotate", "nodefence", record, fence.OverrideAnnotation+"=unfence: scrapped")
 	c.eventually("a Healthy record of the other machine alone", time.Minute, func() error {
 		var records v1alpha1.NodeFenceList
 		if err := c.Client.List(c.t.Context(), &records, client.MatchingLabels{fence.NodeLabel: node}); err != nil {
 			return err
 		}
-		err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: node}, &v1alpha1.NodeFence{})
+		err := c.Client.Get(c.t.Context(), client.ObjectKey{Name: record}, &v1alpha1.NodeFence{})
 		if !apierrors.IsNotFound(err) || len(records.Items) != 1 {
 			return fmt.Errorf("record of the deleted machine: %v; other records: %d", err, len(records.Items))
 		}
-		if s := records.Items[0].Status; s.Phase != v1alpha1.NodeHealthy || s.Node.SystemUUID != "another machine" || len(s.Fences) > 0 {
-			return fmt.Errorf("phase %s, machine %+v, fences %+v", s.Phase, s.Node, s.Fences)
+		if r := records.Items[0]; r.Status.Phase != v1alpha1.NodeHealthy || r.Spec.Boot.SystemUUID != "another machine" || len(r.Spec.Fences) > 0 {
+			return fmt.Errorf("phase %s, boot %+v, fences %+v", r.Status.Phase, r.Spec.Boot, r.Spec.Fences)
 		}
 		return nil
 	})

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -20,17 +20,17 @@ type NodeFence struct {
 		Annotations map[string]string `json:"annotations"`
 		Finalizers  []string          `json:"finalizers"`
 	} `json:"metadata"`
-	Status v1alpha1.NodeFenceStatus `json:"status"`
+	Spec v1alpha1.NodeFenceSpec `json:"spec"`
 }
 
 // node is the name of the machine, now or earlier.
-func (n NodeFence) node() string { return cmp.Or(n.Status.NodeName, n.Metadata.Name) }
+func (n NodeFence) node() string { return cmp.Or(n.Spec.NodeName, n.Metadata.Name) }
 
 // NodeFenceFacts say who changes a NodeFence, and whether that user may override gates.
 type NodeFenceFacts struct {
 	User        string
 	MayOverride bool
-	// Controller: the user is Fairlead's controller, which owns the labels and the finalizer.
+	// Controller: the user is Fairlead's controller, which owns the spec, the labels and the finalizer.
 	Controller bool
 }
 
@@ -38,20 +38,22 @@ type NodeFenceFacts struct {
 const maxReason = 512
 
 // ValidateNodeFence checks a break-glass override. An override needs a gate and a reason, a user with the RBAC verb, and
-// the mutating webhook's record of this user and incident. Every user who may change the object may remove a request,
-// which closes the gate.
+// the mutating webhook's record of this user. Every user who may change the object may take a request back that was not carried out yet.
 //
-// The labels and the finalizer belong to the controller. By a label, the API server finds the nodes whose volumes it holds
-// while Fairlead is down. The finalizer keeps the record during an incident.
+// The spec, the labels and the finalizer belong to the controller. The spec is the memory of fencing. By a label, the API server finds the
+// boots whose volumes it holds while Fairlead is down. The finalizer keeps the record during an incident.
 //
-// Objects: NodeFences whose override, label or finalizer changes.
+// Objects: NodeFences whose override, spec, label or finalizer changes.
 func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdict {
 	v := Verdict{Reason: ReasonValid}
 	var before NodeFence
 	if old != nil {
 		before = *old
 	}
-	if refuseReservedMeta(&v, n, before, facts); len(v.Problems) > 0 {
+	if restored := old == nil && facts.MayOverride; !restored { // else from a backup
+		refuseReserved(&v, n, before, facts)
+	}
+	if len(v.Problems) > 0 {
 		return v
 	}
 	path := field.NewPath("metadata", "annotations")
@@ -61,10 +63,8 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	recordChanged := record != before.Metadata.Annotations[fence.OverriddenAnnotation]
 	gate, reason, wellFormed := fence.ParseOverride(request)
 	switch {
-	case !requestChanged && !recordChanged, !requested && !recordChanged:
+	case !requestChanged && !recordChanged, !requested:
 		return v
-	case !requested:
-		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is Fairlead's record of overrides: do not change the annotation"))
 	case !wellFormed:
 		v.refuse(ReasonOverride, field.Invalid(path.Key(fence.OverrideAnnotation), request, fmt.Sprintf(
 			"must be \"<gate>: <reason>\", with gate %s (the node is off: its volumes may be attached elsewhere), %s (unfence the node although it has not rebooted) or %s (the out-of-service taint may be added or removed)",
@@ -74,65 +74,50 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	case !facts.MayOverride:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"%s may not override gates: that takes the verb %q on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)", facts.User, fence.OverrideVerb)))
-	case before.Status.Incident == "" && gate != fence.GateTaint:
+	case !fence.InIncident(before.Spec) && gate != fence.GateTaint:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
-			"there is nothing to override yet: node %s is in no incident, and gate %s is opened for one incident. Try again once the node is %s (kubectl get nodefence %s)",
+			"there is nothing to override yet: node %s is in no incident, and gate %s is overridden once, for what is on record then. Try again once the node is %s (kubectl get nodefence %s)",
 			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
-	case !recordChanged && fence.ReadOverride(n.Metadata.Annotations, before.Status).Gate != "":
+	case fence.WasCarriedOut(before.Spec, gate, reason, facts.User):
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
-			"the override was used before: give a new reason, and do not keep the annotation in files that are applied again"))
+			"the override was carried out before (spec.acts): give a new reason, and do not keep the annotation in files that are applied again"))
 	case record == "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"the override is not recorded: Fairlead's mutating webhook did not answer; try again"))
 	default:
-		// The scope is the stored incident: another scope would open the gate of the next incident.
-		o := fence.ReadOverride(n.Metadata.Annotations, before.Status)
-		if o.Gate != gate || o.By != facts.User {
+		if o := fence.ReadRequest(n.Metadata.Annotations); o.Gate != gate || o.By != facts.User {
 			v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverriddenAnnotation), "is written by Fairlead's mutating webhook: remove the annotation from your change"))
 			break
 		}
 		v.Reason = ReasonOverridden
-		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is open for %s, in your name: %s", gate, n.node(), o.Scope, effect(gate, n.node())))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("gate %s of node %s is overridden once, in your name: %s", gate, n.node(), effect(gate, n.node())))
 	}
 	return v
 }
 
-// refuseReservedMeta reserves the labels and the finalizer for the controller. With gate unfence open and no fence left,
-// others may remove the finalizer too.
-func refuseReservedMeta(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
+// refuseReserved reserves the spec, the labels and the finalizer for the controller.
+func refuseReserved(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 	if facts.Controller {
 		return
 	}
+	if !equality.Semantic.DeepEqual(n.Spec, before.Spec) {
+		v.refuse(ReasonReserved, field.Forbidden(field.NewPath("spec"), "is written by Fairlead's controller, which fences by it: do not change it. What you know about the machine, say by an override: "+
+			fence.OverrideCommand(n.Metadata.Name, fence.GateAttach)))
+	}
 	metadata := field.NewPath("metadata")
 	for _, l := range []struct{ label, use string }{
-		{fence.PhaseLabel, "by the label, the API server finds the nodes whose volumes it holds while Fairlead is down"},
-		{fence.NodeLabel, "by the label, Fairlead finds the machines that have or had a node's name"},
+		{fence.IncidentLabel, "by the label, the API server finds the nodes whose volumes it holds while Fairlead is down"},
+		{fence.NodeLabel, "by the label, people find the boots of a node"},
 	} {
 		if n.Metadata.Labels[l.label] != before.Metadata.Labels[l.label] {
 			v.refuse(ReasonReserved, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; do not change the label"))
 		}
 	}
-	has := slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer)
-	allowed := !has && fence.ReadOverride(before.Metadata.Annotations, before.Status).Gate == fence.GateUnfence
-	switch changed := has != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer); {
-	case changed && allowed && len(before.Status.Fences) > 0:
-		v.refuse(ReasonReserved, field.Forbidden(metadata.Child("finalizers"), fence.RecordFinalizer+" "+recordNeeded(n.Metadata.Name, before.Status)))
-	case changed && !allowed:
+	if slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer) != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer) {
 		v.refuse(ReasonReserved, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
 			"%s belongs to Fairlead's controller: the finalizer keeps the only record of the node's volumes and fences until none is left. If the node never comes back: %s",
 			fence.RecordFinalizer, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	}
-}
-
-// recordNeeded says why the record is needed although gate unfence is open: without the record no NetworkFence is
-// unfenced, and the addresses stay blocked for their next owners.
-func recordNeeded(node string, s v1alpha1.NodeFenceStatus) string {
-	var names []string
-	for _, f := range s.Fences {
-		names = append(names, f.Name)
-	}
-	return fmt.Sprintf("stays until the node is unfenced (NetworkFence %s), or its addresses would stay blocked. With gate %s open, Fairlead unfences the node now, and deletes the record of a gone node by itself. To see what Fairlead waits for: kubectl get nodefence %s -o yaml",
-		strings.Join(names, ", "), fence.GateUnfence, node)
 }
 
 // effect says what an open gate allows.
@@ -147,28 +132,21 @@ func effect(gate, node string) string {
 	}
 }
 
-// ValidateNodeFenceDeletion refuses to delete a record that could not be recreated (fence.Keep). With gate unfence open,
-// the record may be deleted once no fence is left.
+// ValidateNodeFenceDeletion refuses to delete a record that could not be recreated (fence.Keep).
 //
 // Objects: NodeFences that are deleted, other than by Fairlead itself.
 func ValidateNodeFenceDeletion(n NodeFence) Verdict {
 	v := Verdict{Reason: ReasonValid}
-	s := n.Status
-	unfence := fence.ReadOverride(n.Metadata.Annotations, s).Gate == fence.GateUnfence
+	s := n.Spec
 	switch {
-	case !fence.Keep(s), unfence && len(s.Fences) == 0:
-		return v
-	case unfence:
-		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "fences"), "the record of node "+n.node()+" "+recordNeeded(n.Metadata.Name, s)))
-		return v
-	case s.Phase == v1alpha1.NodeHealthy && len(s.Fences) == 0:
-		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "volumes"), fmt.Sprintf(
-			"node %s is %s: the NodeFence is the only record of mounts that the Node does not show. Wait until the node has unmounted its volumes, or reboot the node",
-			n.node(), fence.ReasonStillMounted)))
-		return v
+	case !fence.Keep(s):
+	case s.LostSince == nil && len(s.Fences) == 0:
+		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("spec", "volumes"), fmt.Sprintf(
+			"node %s is Ready, and the NodeFence is the only record of mounts that the Node does not show. Wait until the node has unmounted its volumes, or reboot the node", n.node())))
+	default:
+		v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
+			"the NodeFence is the only record of the volumes and fences of node %s. Fairlead deletes the record of a gone node by itself, once nothing is held or fenced: without the record the addresses would stay blocked. If the machine never comes back: %s. To see what Fairlead waits for: kubectl get nodefence %s -o yaml",
+			n.node(), fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence), n.Metadata.Name)))
 	}
-	v.refuse(ReasonRecordNeeded, field.Forbidden(field.NewPath("status", "phase"), fmt.Sprintf(
-		"node %s is %s: the NodeFence is the only record of its volumes and fences. Wait until the node is %s; Fairlead deletes the record of a gone node by itself, once nothing is held or fenced. If the machine never comes back: %s",
-		n.node(), s.Phase, v1alpha1.NodeHealthy, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	return v
 }

@@ -4,28 +4,34 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-const incident = "node-1-2"
-
-func overrideRecord(gate, by, scope string) string {
-	return fence.Override{Gate: gate, By: by, Reason: "it burnt", Scope: scope}.Text()
+func overrideRecord(gate, by string) string {
+	return fence.Request{Gate: gate, By: by, Reason: "it burnt"}.Text()
 }
 
 func overrideAnnotations(request, record string) map[string]string {
 	return map[string]string{fence.OverrideAnnotation: request, fence.OverriddenAnnotation: record}
 }
 
-// opened by alice for an incident.
-func opened(gate, scope string) map[string]string {
-	return overrideAnnotations(gate+": it burnt", overrideRecord(gate, "alice", scope))
+// requested by alice.
+func requested(gate string) map[string]string {
+	return overrideAnnotations(gate+": it burnt", overrideRecord(gate, "alice"))
 }
 
-func nodeFence(status v1alpha1.NodeFenceStatus, annotations map[string]string) (n NodeFence) {
-	n.Metadata.Name, n.Metadata.Annotations, n.Status = "node-1", annotations, status
+// lost is the memory of a lost boot that holds a volume.
+func lost() v1alpha1.NodeFenceSpec {
+	now := metav1.Now()
+	return v1alpha1.NodeFenceSpec{NodeName: "node-1", LostSince: &now, Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv-1"}}}
+}
+
+func nodeFence(spec v1alpha1.NodeFenceSpec, annotations map[string]string) (n NodeFence) {
+	n.Metadata.Name, n.Metadata.Annotations, n.Spec = "node-1-a", annotations, spec
 	return n
 }
 
@@ -39,41 +45,42 @@ func TestOverrideOfGates(t *testing.T) {
 	const (
 		malformed = `must be "<gate>: <reason>", with gate attach`
 		fairleads = "is written by Fairlead's mutating webhook"
-		isRecord  = "is Fairlead's record of overrides"
 	)
-	mine, longest := overrideRecord("attach", "alice", incident), strings.Repeat("x", 512)
-	open, closed := opened("attach", incident), map[string]string{fence.OverriddenAnnotation: mine}
+	mine, longest := overrideRecord("attach", "alice"), strings.Repeat("x", 512)
+	asked, alone := requested("attach"), map[string]string{fence.OverriddenAnnotation: mine}
+	carriedOut := []v1alpha1.Act{{Gate: "attach", By: "alice", Reason: "it burnt"}}
 	for name, test := range map[string]struct {
 		is, was map[string]string
+		acts    []v1alpha1.Act
 		mayNot  bool
 		refused string
 		warns   string
 	}{
-		"attach":                            {is: open, warns: `gate attach of node node-1 is open for node-1-2, in your name: the volumes of node node-1 may be attached elsewhere although the node is not fenced`},
-		"unfence":                           {is: opened("unfence", incident), warns: "is unfenced without a reboot"},
-		"taint":                             {is: opened("taint", incident), warns: "the out-of-service taint of node node-1 may be added and removed"},
-		"another change without permission": {is: open, was: open, mayNot: true},
-		"closed":                            {is: closed, was: open, mayNot: true},
+		"attach":                            {is: asked, warns: `gate attach of node node-1 is overridden once, in your name: the volumes of node node-1 may be attached elsewhere although the node is not fenced`},
+		"unfence":                           {is: requested("unfence"), warns: "is unfenced without a reboot"},
+		"taint":                             {is: requested("taint"), warns: "the out-of-service taint of node node-1 may be added and removed"},
+		"another change without permission": {is: asked, was: asked, mayNot: true},
+		"taken back without permission":     {was: asked, mayNot: true},
+		"taken back, record left":           {is: alone, was: asked, mayNot: true},
 		"no gate":                           {is: overrideAnnotations("it burnt", mine), refused: malformed},
 		"unknown gate":                      {is: overrideAnnotations("everything: it burnt", mine), refused: malformed},
 		"no reason":                         {is: overrideAnnotations("attach: ", mine), refused: malformed},
-		"empty":                             {is: overrideAnnotations("", mine), was: open, refused: malformed},
+		"empty":                             {is: overrideAnnotations("", mine), was: asked, refused: malformed},
 		"reason too long":                   {is: overrideAnnotations("attach: "+longest+"x", mine), refused: "may not be more than 512"},
-		"reason of the greatest length":     {is: overrideAnnotations("attach: "+longest, strings.ReplaceAll(mine, "it burnt", longest)), warns: "gate attach of node node-1 is open"},
-		"new request, old record":           {is: overrideAnnotations("attach: again", mine), was: open, refused: fairleads},
-		"user without the verb":             {is: open, mayNot: true, refused: `alice may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io`},
-		"in another user's name":            {is: overrideAnnotations("attach: it burnt", overrideRecord("attach", "bob", incident)), refused: fairleads},
-		"of another incident":               {is: opened("attach", "node-1-1"), refused: fairleads},
+		"reason of the greatest length":     {is: overrideAnnotations("attach: "+longest, strings.ReplaceAll(mine, "it burnt", longest)), warns: "gate attach of node node-1 is overridden once"},
+		"new request, old record":           {is: overrideAnnotations("attach: again", mine), was: asked, refused: fairleads},
+		"user without the verb":             {is: asked, mayNot: true, refused: `alice may not override gates: that takes the verb "override-gate" on nodefences.fairlead.io`},
+		"in another user's name":            {is: overrideAnnotations("attach: it burnt", overrideRecord("attach", "bob")), refused: fairleads},
 		"of another gate":                   {is: overrideAnnotations("unfence: it burnt", mine), refused: fairleads},
 		"not recorded":                      {is: map[string]string{fence.OverrideAnnotation: "attach: it burnt"}, refused: "the override is not recorded"},
-		"used before":                       {is: open, was: closed, refused: "the override was used before: give a new reason"},
-		"a record alone":                    {is: closed, refused: isRecord},
-		"record removed":                    {is: nil, was: open, refused: isRecord},
+		"carried out before":                {is: asked, acts: carriedOut, refused: "the override was carried out before (spec.acts): give a new reason"},
+		"another gate, carried out before":  {is: requested("unfence"), acts: carriedOut, warns: "is unfenced without a reboot"},
 		"nothing":                           {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := nodeFence(v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Incident: incident}, test.was)
-			n := nodeFence(v1alpha1.NodeFenceStatus{Incident: "of the request, not stored"}, test.is)
+			spec := lost()
+			spec.Acts = test.acts
+			old, n := nodeFence(spec, test.was), nodeFence(spec, test.is)
 			v := ValidateNodeFence(n, &old, NodeFenceFacts{User: "alice", MayOverride: !test.mayNot})
 			checkRefused(t, v, ReasonOverride, test.refused)
 			warned := strings.Join(v.Warnings, "; ")
@@ -82,85 +89,82 @@ func TestOverrideOfGates(t *testing.T) {
 	}
 }
 
-func TestOnlyTaintGateOpensWithoutIncident(t *testing.T) {
+func TestOnlyTaintIsOverriddenWithoutIncident(t *testing.T) {
 	const nothing = "there is nothing to override yet"
-	old := nodeFence(v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{BootID: "b"}}, nil)
+	old := nodeFence(v1alpha1.NodeFenceSpec{NodeName: "node-1", Boot: v1alpha1.Boot{BootID: "b"}}, nil)
 	for gate, refused := range map[string]string{fence.GateAttach: nothing, fence.GateUnfence: nothing, fence.GateTaint: ""} {
-		n := nodeFence(v1alpha1.NodeFenceStatus{Incident: "of the request, not stored"}, opened(gate, "boot b"))
+		n := nodeFence(old.Spec, requested(gate))
 		checkRefused(t, ValidateNodeFence(n, &old, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonOverride, refused)
-		checkRefused(t, ValidateNodeFence(n, &n, NodeFenceFacts{User: "alice"}), "", "") // an open gate stays open
+		checkRefused(t, ValidateNodeFence(n, &n, NodeFenceFacts{User: "alice"}), "", "") // a request that waits is not judged again
 	}
 }
 
-func TestLabelsAndFinalizerBelongToController(t *testing.T) {
-	const label = "metadata.labels[fairlead.io/phase]: Forbidden: is written by Fairlead's controller"
+func TestRecordBelongsToController(t *testing.T) {
 	const record = fence.RecordFinalizer
-	labelled := func(label string, finalizers ...string) NodeFence {
-		n := nodeFence(v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFenced, Incident: incident}, nil)
-		n.Metadata.Labels, n.Metadata.Finalizers = map[string]string{fence.PhaseLabel: label, "team": label}, finalizers
+	const label, node = "metadata.labels[fairlead.io/in-incident]: Forbidden: is written by Fairlead's controller", "metadata.labels[fairlead.io/node]: Forbidden: is written by Fairlead's controller"
+	labelled := func(key, value string, finalizers ...string) NodeFence {
+		n := nodeFence(lost(), nil)
+		n.Spec.LostSince = nil
+		n.Metadata.Labels, n.Metadata.Finalizers = map[string]string{key: value, "team": value}, finalizers
 		return n
 	}
-	overridden := func(n NodeFence, fences ...v1alpha1.Fence) NodeFence {
-		n.Metadata.Annotations, n.Status.Fences = opened("unfence", incident), fences
-		return n
-	}
-	fenced := overridden(labelled("Fenced", record), v1alpha1.Fence{Name: "fairlead-node-1-a"}, v1alpha1.Fence{Name: "fairlead-node-1-b"})
-	unopened := fenced
-	unopened.Metadata.Annotations = nil
+	incident := func(finalizers ...string) NodeFence { return labelled(fence.IncidentLabel, "true", finalizers...) }
 	var unlabelled NodeFence
-	unlabelled.Metadata.Finalizers = []string{"others/too"}
+	unlabelled.Spec, unlabelled.Metadata.Finalizers = incident().Spec, []string{"others/too"}
+	forgets := incident()
+	forgets.Spec.Volumes = nil
+	asks := labelled(fence.IncidentLabel, "")
+	asks.Metadata.Annotations = requested("attach")
 	for name, test := range map[string]struct {
 		is, was NodeFence
 		refused string
 	}{
-		"label changed":                        {is: labelled("Healthy", record), was: labelled("Fenced", record), refused: label},
-		"label added":                          {is: labelled("Healthy"), refused: label},
-		"label removed":                        {is: unlabelled, was: labelled("Fenced"), refused: label},
-		"finalizer removed":                    {is: labelled("Fenced"), was: labelled("Fenced", record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence belongs to Fairlead's controller"},
-		"finalizer added":                      {is: labelled("Fenced", record), was: labelled("Fenced"), refused: "kubectl annotate --overwrite nodefence "},
-		"finalizer removed, overridden":        {is: overridden(labelled("Fenced")), was: overridden(labelled("Fenced", record))},
-		"finalizer removed, overridden, fence": {is: overridden(labelled("Fenced")), was: fenced, refused: "stays until the node is unfenced (NetworkFence fairlead-node-1-a, fairlead-node-1-b)"},
-		"finalizer added, overridden":          {is: overridden(labelled("Fenced", record)), was: overridden(labelled("Fenced")), refused: "belongs to Fairlead's controller"},
-		"finalizer removed, fence":             {is: labelled("Fenced"), was: unopened, refused: "belongs to Fairlead's controller"},
-		"no finalizer, overridden, fence":      {is: overridden(labelled("Fenced")), was: overridden(labelled("Fenced"), v1alpha1.Fence{Name: "fairlead-node-1-a"})},
-		"another finalizer added":              {is: labelled("Fenced", record, "others/too"), was: labelled("Fenced", record)},
+		"spec changed":            {is: forgets, was: incident(), refused: "spec: Forbidden: is written by Fairlead's controller, which fences by it"},
+		"label changed":           {is: labelled(fence.IncidentLabel, "no", record), was: incident(record), refused: label},
+		"label removed":           {is: unlabelled, was: incident(), refused: label},
+		"label added":             {is: incident(), was: unlabelled, refused: label},
+		"label of another node":   {is: labelled(fence.NodeLabel, "node-2"), was: labelled(fence.NodeLabel, "node-1"), refused: node},
+		"label and override":      {is: asks, was: incident(), refused: label},
+		"finalizer removed":       {is: incident(), was: incident(record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence belongs to Fairlead's controller"},
+		"finalizer added":         {is: incident(record), was: incident(), refused: "kubectl annotate nodefence node-1-a "},
+		"another finalizer added": {is: incident(record, "others/too"), was: incident(record)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkRefused(t, ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, test.refused)
+			test.is.Metadata.Annotations = nil
 			checkRefused(t, ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "fairlead", Controller: true}), "", "")
 		})
 	}
-	checkRefused(t, ValidateNodeFence(labelled("Lost"), nil, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, label)
-	was, is := labelled("Fenced"), labelled("Lost")
-	is.Metadata.Annotations = opened("attach", incident)
-	checkRefused(t, ValidateNodeFence(is, &was, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, label)
+	made := incident()
+	made.Spec = v1alpha1.NodeFenceSpec{}
+	checkRefused(t, ValidateNodeFence(made, nil, NodeFenceFacts{User: "alice"}), ReasonReserved, label)
+	checkRefused(t, ValidateNodeFence(made, nil, NodeFenceFacts{User: "alice", MayOverride: true}), "", "") // it is restored from a backup
 }
 
-func TestRecordOfMountedVolumeIsKept(t *testing.T) {
-	n := nodeFence(v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv-1", Detached: true}}}, nil)
-	checkRefused(t, ValidateNodeFenceDeletion(n), ReasonRecordNeeded, "status.volumes: Forbidden: node node-1 is StillMounted: the NodeFence is the only record")
-}
-
-func TestRecordIsKeptDuringIncident(t *testing.T) {
-	for _, phase := range []v1alpha1.NodeFencePhase{"", v1alpha1.NodeHealthy, v1alpha1.NodeLost, v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing} {
-		n := nodeFence(v1alpha1.NodeFenceStatus{Phase: phase, Incident: incident}, nil)
-		kept := ""
-		if phase != "" && phase != v1alpha1.NodeHealthy {
-			kept = "node node-1 is " + string(phase) + ": the NodeFence is the only record"
-		}
-		checkRefused(t, ValidateNodeFenceDeletion(n), ReasonRecordNeeded, kept)
-		for _, gate := range []string{fence.GateUnfence, fence.GateAttach, fence.GateTaint} {
-			n.Metadata.Annotations, n.Status.Fences = opened(gate, incident), nil
-			withoutFence := kept
-			if gate == fence.GateUnfence {
-				withoutFence = ""
-			}
-			checkRefused(t, ValidateNodeFenceDeletion(n), ReasonRecordNeeded, withoutFence)
-			// csi-addons still has to unfence the node.
-			n.Status.Fences = []v1alpha1.Fence{{Name: "fairlead-node-1-a", State: v1alpha1.FenceUnfencing}}
-			v := ValidateNodeFenceDeletion(n)
-			must.Check(t, len(v.Problems) == 1 && (gate != fence.GateUnfence && v.Problems[0].Field == "status.phase" || strings.Contains(v.Problems[0].Detail, "(NetworkFence fairlead-node-1-a)")),
-				"%s, gate %s, fenced: got %v", phase, gate, v.Problems)
-		}
+func TestNeededRecordIsNotDeleted(t *testing.T) {
+	const mounts, only = "spec.volumes: Forbidden: node node-1 is Ready, and the NodeFence is the only record of mounts", "the NodeFence is the only record of the volumes and fences of node node-1"
+	released, fenced, over := lost(), lost(), lost()
+	released.Volumes[0].Released = true
+	fenced.LostSince, fenced.Fences = nil, []v1alpha1.Fence{{Name: "fairlead-node-1-a", State: v1alpha1.FenceUnfencing}}
+	over.LostSince, over.Over, over.Volumes = nil, true, nil
+	working := v1alpha1.NodeFenceSpec{NodeName: "node-1", Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv-1"}}}
+	withholds, moved := working, working
+	withholds.Withheld = []string{"pv-1"}
+	moved.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32", Earlier: true}}}}
+	for name, test := range map[string]struct {
+		spec    v1alpha1.NodeFenceSpec
+		refused string
+	}{
+		"working":                             {working, ""},
+		"working, withholds a volume":         {withholds, mounts},
+		"working, mounts by an older address": {moved, mounts},
+		"lost, holds a volume":                {lost(), only},
+		"lost, released by a person":          {released, ""},
+		"being unfenced":                      {fenced, only},
+		"over, and unfenced":                  {over, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkRefused(t, ValidateNodeFenceDeletion(nodeFence(test.spec, nil)), ReasonRecordNeeded, test.refused)
+		})
 	}
 }

@@ -41,45 +41,71 @@ func cephVolume(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1
 	})
 }
 
+// When the nodes became Ready, and when they were lost.
+var since, lostSince = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+
 // readyNode uses volumes.
 func readyNode(name string, volumes ...string) *corev1.Node {
-	n := objects.Node(name)
+	n := objects.Node(name, objects.Readiness(corev1.ConditionTrue, since))
 	for _, v := range volumes {
-		n.Status.VolumesInUse = append(n.Status.VolumesInUse, corev1.UniqueVolumeName(fence.UniqueName(objects.RBD, "handle-"+v)))
+		n.Status.VolumesInUse = append(n.Status.VolumesInUse, uniqueName(v))
 	}
 	return n
 }
 
-func lostNode(name string, volumes ...string) *corev1.Node {
-	return objects.With(readyNode(name, volumes...), objects.Readiness(corev1.ConditionUnknown, time.Time{}))
+func uniqueName(volume string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(fence.UniqueName(objects.RBD, "handle-"+volume))
 }
 
-func nodeFence(node string, phase v1alpha1.NodeFencePhase, volumes ...string) *v1alpha1.NodeFence {
-	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{fence.PhaseLabel: string(phase)}}}
-	n.Status = v1alpha1.NodeFenceStatus{Phase: phase, Node: v1alpha1.MachineIdentity{UID: types.UID("uid-" + node), BootID: "boot-" + node, SystemUUID: "machine-" + node}}
+func lostNode(name string, volumes ...string) *corev1.Node {
+	return objects.With(readyNode(name, volumes...), objects.Readiness(corev1.ConditionUnknown, lostSince))
+}
+
+func attached(n *corev1.Node, volume string) *corev1.Node {
+	n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: uniqueName(volume)})
+	return n
+}
+
+// nodeFence is the record of a working node.
+func nodeFence(node string, volumes ...string) *v1alpha1.NodeFence {
+	boot, ready := v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node}, metav1.NewTime(since)
+	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: recordName(node)}}
+	n.Spec = v1alpha1.NodeFenceSpec{NodeName: node, Boot: boot, NodeUID: types.UID("uid-" + node), ReadyChanged: &ready}
 	for _, v := range volumes {
-		n.Status.Volumes = append(n.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: objects.RBD, ClusterID: "rook-ceph"})
+		n.Spec.Volumes = append(n.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: objects.RBD, VolumeHandle: "handle-" + v, ClusterID: "rook-ceph"})
 	}
-	if phase != v1alpha1.NodeHealthy && phase != "" {
-		n.Status.Incident = node + "-1"
-	}
+	n.Status.Phase = v1alpha1.NodeHealthy
+	return n
+}
+
+func recordName(node string) string {
+	return fence.RecordName(node, v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node})
+}
+
+// lostRecord is the record of a lost node.
+func lostRecord(node string, volumes ...string) *v1alpha1.NodeFence {
+	n, lost := nodeFence(node, volumes...), metav1.NewTime(lostSince)
+	n.Labels = map[string]string{fence.IncidentLabel: "true"}
+	n.Spec.ReadyChanged, n.Spec.LostSince, n.Status.Phase = &lost, &lost, v1alpha1.NodeLost
 	return n
 }
 
 // fencingRecord is a NodeFence with a requested or a confirmed fence.
 func fencingRecord(node string, confirmed bool, volumes ...string) *v1alpha1.NodeFence {
-	n := nodeFence(node, v1alpha1.NodeFencing, volumes...)
-	n.Status.Reason, n.Status.Fences = fence.ReasonFencing, []v1alpha1.Fence{{Name: "f", Incident: n.Status.Incident, Driver: objects.RBD, ClusterID: "rook-ceph", State: v1alpha1.FenceRequested}}
+	n := lostRecord(node, volumes...)
+	n.Spec.Fences = []v1alpha1.Fence{{Name: "f", Driver: objects.RBD, ClusterID: "rook-ceph", State: v1alpha1.FenceRequested}}
+	n.Status.Phase, n.Status.Reason = v1alpha1.NodeFencing, fence.ReasonFencing
 	if confirmed {
-		n.Status.Fences[0].State = v1alpha1.FenceFenced
+		n.Spec.Fences[0].State = v1alpha1.FenceFenced
 	}
 	return n
 }
 
-// waitingFor is the record of a node whose kubelet waits for an attachment.
-func waitingFor(node, volume string) *v1alpha1.NodeFence {
-	n := nodeFence(node, v1alpha1.NodeHealthy, volume)
-	n.Status.Volumes[0].Waiting = true
+// released by a person, for this loss.
+func released(n *v1alpha1.NodeFence) *v1alpha1.NodeFence {
+	for i := range n.Spec.Volumes {
+		n.Spec.Volumes[i].Released = true
+	}
 	return n
 }
 
@@ -87,8 +113,9 @@ func attachedOn(volume, node string) *storagev1.VolumeAttachment {
 	return objects.Attachment(volume, node, objects.RBD)
 }
 
-func overridden(n *v1alpha1.NodeFence, gate, reason, scope string) *v1alpha1.NodeFence {
-	n.Annotations = map[string]string{fence.OverrideAnnotation: gate + ": " + reason, fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "alice", Reason: reason, Scope: scope}.Text()}
+// requested by alice, and not carried out yet.
+func requested(n *v1alpha1.NodeFence, gate, reason string) *v1alpha1.NodeFence {
+	n.Annotations = map[string]string{fence.OverrideAnnotation: gate + ": " + reason, fence.OverriddenAnnotation: fence.Request{Gate: gate, By: "alice", Reason: reason}.Text()}
 	return n
 }
 
@@ -103,21 +130,21 @@ func TestAttachments(t *testing.T) {
 		node, message string
 	}{
 		"no holder":                           {"pv-a", nil, "", ""},
-		"last on a healthy node":              {"pv-a", []client.Object{healthy, nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a"), attachedOn("pv-a", "node-1")}, "", ""},
-		"mounted on a healthy node":           {"pv-a", []client.Object{readyNode("node-1", "pv-a"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, "node-1", isMounted},
-		"healthy nodes wait for the volume":   {"pv-a", []client.Object{readyNode("node-1", "pv-a"), readyNode("node-3", "pv-a"), waitingFor("node-1", "pv-a"), waitingFor("node-3", "pv-a")}, "", ""},
-		"shared, mounted on a healthy node":   {"pv-s", []client.Object{readyNode("node-1", "pv-s"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-s")}, "", ""},
+		"last on a healthy node":              {"pv-a", []client.Object{healthy, nodeFence("node-1", "pv-a"), attachedOn("pv-a", "node-1")}, "", ""},
+		"mounted on a healthy node":           {"pv-a", []client.Object{readyNode("node-1", "pv-a"), nodeFence("node-1", "pv-a")}, "node-1", isMounted},
+		"healthy nodes wait for the volume":   {"pv-a", []client.Object{readyNode("node-1", "pv-a"), readyNode("node-3", "pv-a"), nodeFence("node-1"), nodeFence("node-3")}, "", ""},
+		"shared, mounted on a healthy node":   {"pv-s", []client.Object{readyNode("node-1", "pv-s"), nodeFence("node-1", "pv-s")}, "", ""},
 		"in use on a lost node, not recorded": {"pv-a", []client.Object{using}, "node-1", isLost},
-		"attached to a lost node":             {"pv-a", []client.Object{lost, attachedOn("pv-a", "node-1")}, "node-1", isLost},
-		"recorded on a lost node":             {"pv-a", []client.Object{lost, nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, "node-1", isLost},
-		"recorded on a deleted node":          {"pv-a", []client.Object{nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, "node-1", isLost},
-		"lost node, record still Healthy":     {"pv-a", []client.Object{lost, nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, "node-1", isLost},
-		"another volume on a lost node":       {"pv-a", []client.Object{lostNode("node-1", "pv-ab", "pv-b"), nodeFence("node-1", v1alpha1.NodeLost, "pv-ab"), attachedOn("pv-ab", "node-1")}, "", ""},
+		"attached to a lost node":             {"pv-a", []client.Object{attached(lostNode("node-1"), "pv-a"), attachedOn("pv-a", "node-1")}, "node-1", isLost},
+		"recorded on a lost node":             {"pv-a", []client.Object{lost, lostRecord("node-1", "pv-a")}, "node-1", isLost},
+		"recorded on a deleted node":          {"pv-a", []client.Object{lostRecord("node-1", "pv-a")}, "node-1", isLost},
+		"lost node, record still Healthy":     {"pv-a", []client.Object{lost, nodeFence("node-1", "pv-a")}, "node-1", isLost},
+		"another volume on a lost node":       {"pv-a", []client.Object{lostNode("node-1", "pv-ab", "pv-b"), lostRecord("node-1", "pv-ab"), attachedOn("pv-ab", "node-1")}, "", ""},
 		"second of two nodes is lost":         {"pv-a", []client.Object{healthy, attachedOn("pv-a", "node-1"), lostNode("node-11", "pv-a")}, "node-11", isLost},
-		"a lost node with another volume":     {"pv-a", []client.Object{healthy, attachedOn("pv-a", "node-1"), lostNode("node-11"), nodeFence("node-11", v1alpha1.NodeLost, "pv-b")}, "", ""},
+		"a lost node with another volume":     {"pv-a", []client.Object{healthy, attachedOn("pv-a", "node-1"), lostNode("node-11"), lostRecord("node-11", "pv-b")}, "", ""},
 		"fenced":                              {"pv-a", []client.Object{using, fencingRecord("node-1", true, "pv-a"), attachedOn("pv-a", "node-1")}, "", ""},
-		"overridden":                          {"pv-a", []client.Object{using, overridden(nodeFence("node-1", v1alpha1.NodeLost, "pv-a"), fence.GateAttach, "it burnt", "node-1-1")}, "", ""},
-		"back to the lost node":               {"pv-a", []client.Object{lostNode("node-2", "pv-a"), nodeFence("node-2", v1alpha1.NodeLost, "pv-a")}, "", ""},
+		"released by a person":                {"pv-a", []client.Object{using, released(lostRecord("node-1", "pv-a"))}, "", ""},
+		"back to the lost node":               {"pv-a", []client.Object{lostNode("node-2", "pv-a"), lostRecord("node-2", "pv-a")}, "", ""},
 		"read-only":                           {"pv-r", []client.Object{using, attachedOn("pv-r", "node-1")}, "", ""},
 		"shared, node only not Ready":         {"pv-s", []client.Object{lostNode("node-1", "pv-s"), attachedOn("pv-s", "node-1")}, "", ""},
 	} {
@@ -172,7 +199,7 @@ func TestAttachmentsOfInlineVolumes(t *testing.T) {
 // Where fencing is off, an attachment does not depend on any read.
 func TestAttachmentIsRefusedIfFactsAreUnreadable(t *testing.T) {
 	broken := ""
-	live := unreadable(fakeClient(t, cephVolume("pv-a"), lostNode("node-1", "pv-a"), nodeFence("node-1", v1alpha1.NodeLost, "pv-a")), &broken)
+	live := unreadable(fakeClient(t, cephVolume("pv-a"), lostNode("node-1", "pv-a"), lostRecord("node-1", "pv-a")), &broken)
 	h := newRig(t, live)
 	for _, broken = range []string{"*v1.PersistentVolume", "*v1.Node", "*v1alpha1.NodeFence", "*v1alpha1.NodeFenceList"} {
 		response := h.ask(t, registration.AttachmentsPath, attachmentReview("pv-a", "node-2"))
@@ -212,8 +239,8 @@ func TestAttachmentIsMarkedEvenIfFencingIsOff(t *testing.T) {
 }
 
 func TestAttachmentWaitsForFenceInProgress(t *testing.T) {
-	confirm := func(n *v1alpha1.NodeFence) { n.Status = fencingRecord("node-1", true, "pv-a").Status }
-	fail := func(n *v1alpha1.NodeFence) { n.Status.Reason = fence.ReasonDriverFailed }
+	confirm := func(n *v1alpha1.NodeFence) { n.Spec.Fences[0].State = v1alpha1.FenceFenced }
+	fail := func(n *v1alpha1.NodeFence) { n.Spec.Fences[0].Failures = 1 }
 	keep := func(*v1alpha1.NodeFence) {}
 	never, always := func() func() bool { return func() bool { return false } }, func() func() bool { return func() bool { return true } }
 	after2s := func() func() bool {
@@ -238,7 +265,7 @@ func TestAttachmentWaitsForFenceInProgress(t *testing.T) {
 		"server drains after 2 s": {"10s", "", keep, after2s, false, 2 * time.Second, 2200 * time.Millisecond, nil},
 		// Until the holder that it waits for changes, only that holder is read.
 		"confirmed after 3 s, another holder is lost too": {"10s", "", confirm, never, false, 3 * time.Second, 3200 * time.Millisecond,
-			[]client.Object{lostNode("node-3", "pv-a"), nodeFence("node-3", v1alpha1.NodeLost, "pv-a")}},
+			[]client.Object{lostNode("node-3", "pv-a"), lostRecord("node-3", "pv-a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -246,7 +273,7 @@ func TestAttachmentWaitsForFenceInProgress(t *testing.T) {
 				f := newFencing(t, c)
 				f.Draining = test.draining()
 				time.AfterFunc(3*time.Second, func() {
-					n := testkit.Get[v1alpha1.NodeFence](t, c, "", "node-1")
+					n := testkit.Get[v1alpha1.NodeFence](t, c, "", recordName("node-1"))
 					test.change(n)
 					err := c.Update(t.Context(), n)
 					must.Check(t, err == nil, "%v", err)
@@ -296,7 +323,7 @@ func TestOutOfServiceTaint(t *testing.T) {
 		refused string
 	}{
 		"added to a Ready node":            {x, "", []client.Object{ready}, "node node-1 is Ready"},
-		"added, overridden":                {x, "", []client.Object{ready, overridden(nodeFence("node-1", v1alpha1.NodeHealthy), fence.GateTaint, "I know", "boot boot-node-1")}, ""},
+		"added, overridden":                {x, "", []client.Object{ready, requested(nodeFence("node-1"), fence.GateTaint, "I know")}, ""},
 		"added to a lost node":             {x + "," + other, other, []client.Object{lost}, ""},
 		"another value":                    {y, x, []client.Object{ready}, ""},
 		"added twice":                      {x + "," + y, x, []client.Object{ready}, ""},
@@ -318,9 +345,9 @@ func TestDeletionOfWorkingNodeIsWarnedOf(t *testing.T) {
 		objects []client.Object
 		warns   string
 	}{
-		"Ready, with volumes":    {[]client.Object{readyNode("node-1"), nodeFence("node-1", v1alpha1.NodeHealthy, "pv-a")}, "fairlead: node node-1 is Ready and has volumes (pv-a)"},
-		"Ready, without volumes": {[]client.Object{readyNode("node-1"), nodeFence("node-1", v1alpha1.NodeHealthy)}, ""},
-		"lost":                   {[]client.Object{lostNode("node-1"), nodeFence("node-1", v1alpha1.NodeLost, "pv-a")}, ""},
+		"Ready, with volumes":    {[]client.Object{readyNode("node-1"), nodeFence("node-1", "pv-a")}, "fairlead: node node-1 is Ready and has volumes (pv-a)"},
+		"Ready, without volumes": {[]client.Object{readyNode("node-1"), nodeFence("node-1")}, ""},
+		"lost":                   {[]client.Object{lostNode("node-1"), lostRecord("node-1", "pv-a")}, ""},
 		"no record":              {[]client.Object{readyNode("node-1")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,30 +360,30 @@ func TestDeletionOfWorkingNodeIsWarnedOf(t *testing.T) {
 }
 
 func TestNodeFenceOverrides(t *testing.T) {
-	const status = `"status":{"phase":"Lost","incident":"node-1-1"}`
-	review := func(user, operation, annotations, old string) string {
-		object, before := `{"metadata":{"name":"node-1","annotations":{`+annotations+`}},"status":{"phase":"Healthy","incident":"made-up"}}`, `{"metadata":{"name":"node-1"`+old+`},`+status+`}`
+	const lost = `"nodeName":"node-1","lostSince":"2026-01-02T00:00:00Z","volumes":[{"persistentVolume":"pv-a","driver":"d"}]`
+	review := func(user, operation, annotations, spec string) string {
+		object := `{"metadata":{"name":"node-1-a","annotations":{` + annotations + `}},"spec":{` + spec + `}}`
 		if operation == "DELETE" {
 			object = "null"
 		}
-		return reviews.Of(reviews.NodeFence, fmt.Sprintf(`"resource":{"group":"fairlead.io","version":"v1alpha1","resource":"nodefences"},"name":"node-1","operation":%q,"userInfo":{"username":%q},"object":%s,"oldObject":%s`, operation, user, object, before))
+		return reviews.Of(reviews.NodeFence, fmt.Sprintf(`"resource":{"group":"fairlead.io","version":"v1alpha1","resource":"nodefences"},"name":"node-1-a","operation":%q,"userInfo":{"username":%q},"object":%s,"oldObject":{"metadata":{"name":"node-1-a"},"spec":{%s}}`, operation, user, object, lost))
 	}
 	h := newRig(t, fakeClient(t))
 	const asks = `"fairlead.io/override-gate":"attach: it burnt"`
-	patch := string(h.ask(t, registration.NodeFenceOverridesPath, review("alice", "UPDATE", asks, "")).Patch)
-	for _, want := range []string{`"path":"/metadata/annotations/fairlead.io~1gate-overridden"`, `\"gate\":\"attach\"`, `\"by\":\"alice\"`, `\"scope\":\"node-1-1\"`} {
+	patch := string(h.ask(t, registration.NodeFenceOverridesPath, review("alice", "UPDATE", asks, lost)).Patch)
+	for _, want := range []string{`"path":"/metadata/annotations/fairlead.io~1gate-overridden"`, `\"gate\":\"attach\"`, `\"by\":\"alice\"`, `\"reason\":\"it burnt\"`} {
 		must.Check(t, strings.Contains(patch, want), "%s: has no %s", patch, want)
 	}
 	record := func(by string) string {
-		return fmt.Sprintf(`,"fairlead.io/gate-overridden":%q`, fence.Override{Gate: "attach", By: by, Reason: "it burnt", Scope: "node-1-1"}.Text())
+		return fmt.Sprintf(`,"fairlead.io/gate-overridden":%q`, fence.Request{Gate: "attach", By: by, Reason: "it burnt"}.Text())
 	}
 	for name, test := range map[string]struct{ review, refused string }{
-		"with the verb":            {review: review("alice", "UPDATE", asks+record("alice"), "")},
-		"without the verb":         {review: review("jane", "UPDATE", asks+record("jane"), ""), refused: "jane may not override gates"},
-		"in another name":          {review: review("alice", "UPDATE", asks+record("bob"), ""), refused: "is written by Fairlead's mutating webhook"},
-		"not recorded":             {review: review("alice", "UPDATE", asks, ""), refused: "the override is not recorded"},
-		"deleted while lost":       {review: review("alice", "DELETE", "", ""), refused: "node node-1 is Lost: the NodeFence is the only record"},
-		"deleted, other gate open": {review: review("alice", "DELETE", "", `,"annotations":{`+asks+record("alice")+`}`), refused: "node node-1 is Lost"},
+		"with the verb":      {review: review("alice", "UPDATE", asks+record("alice"), lost)},
+		"without the verb":   {review: review("jane", "UPDATE", asks+record("jane"), lost), refused: "jane may not override gates"},
+		"in another name":    {review: review("alice", "UPDATE", asks+record("bob"), lost), refused: "is written by Fairlead's mutating webhook"},
+		"not recorded":       {review: review("alice", "UPDATE", asks, lost), refused: "the override is not recorded"},
+		"the memory changed": {review: review("alice", "UPDATE", "", `"nodeName":"node-1"`), refused: "is written by Fairlead's controller, which fences by it"},
+		"deleted while lost": {review: review("alice", "DELETE", "", ""), refused: "the NodeFence is the only record of the volumes and fences of node node-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := h.ask(t, registration.NodeFencesPath, test.review)
@@ -365,7 +392,7 @@ func TestNodeFenceOverrides(t *testing.T) {
 		})
 	}
 	for user, allowed := range map[string]bool{"alice": false, registration.ControllerUser: true} {
-		labelled := strings.Replace(review(user, "UPDATE", "", ""), `"annotations":{}`, `"labels":{"fairlead.io/phase":"Healthy"},"finalizers":["fairlead.io/node-fence"]`, 1)
+		labelled := strings.Replace(review(user, "UPDATE", "", lost), `"annotations":{}`, `"labels":{"fairlead.io/in-incident":"true"},"finalizers":["fairlead.io/node-fence"]`, 1)
 		response := h.ask(t, registration.NodeFencesPath, labelled)
 		must.Check(t, response.Allowed == allowed, "labelled by %s: got %+v", user, response.Result)
 	}

@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/profiles"
 	"github.com/fairlead-io/fairlead/webhook/registration"
@@ -48,7 +48,7 @@ func fencingRoutes(storages []profiles.Profile) []Route {
 				Path: registration.NodesPath, Rules: registration.Rules(registration.OfCluster(registration.On("", "v1", "nodes", admissionregistrationv1.Update, admissionregistrationv1.Delete))), Timeout: registration.MutateTimeout,
 				Conditions: registration.Conditions(
 					registration.Condition("the-taint-comes-or-goes-or-the-node-with-its-volumes", "request.operation == 'DELETE' ? oldObject.?status.?volumesInUse.orValue([]).size() > 0 : "+registration.OutOfService("object")+" != "+registration.OutOfService("oldObject")),
-					registration.Condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", registration.ControllerUser)),
+					notTheController,
 				),
 			},
 			Cluster: readHolders(),
@@ -59,18 +59,18 @@ func fencingRoutes(storages []profiles.Profile) []Route {
 			Part: PartFencing, For: "NodeFence, when an override is added, changed or removed: who and when is recorded", Down: "not recorded, so `nodefences` refuses it",
 			Entry: registration.Entry{
 				Path: registration.NodeFenceOverridesPath, Rules: registration.Rules(registration.OfCluster(registration.Written(own.Group, own.Version, "nodefences"))),
-				Conditions: registration.Conditions(registration.Condition("an-override-changes", gateOverrideChanged)),
+				Conditions: registration.Conditions(registration.Condition("an-override-changes", gateOverrideChanged), notTheController),
 			},
 			rule: func(s served) named { return when(s.fences(), nodeFenceOverrides()) },
 		},
 		{
 			// An override needs its record.
-			Part: PartFencing, For: "NodeFence: an override changes, others change label or finalizer, or one that is not Healthy is deleted", Down: "**refused**",
+			Part: PartFencing, For: "NodeFence: an override changes, others change spec, label or finalizer, or delete one that is needed", Down: "**refused**",
 			Entry: registration.Entry{
 				Path: registration.NodeFencesPath, Rules: registration.Rules(registration.OfCluster(registration.Changed(own.Group, own.Version, "nodefences"))), FailClosed: true,
 				Conditions: registration.Conditions(
-					registration.Condition("an-override-changes-or-a-fence-is-forgotten", "request.operation == 'DELETE' ? oldObject.?status.?phase.orValue('') in "+registration.Quoted(unhealthy...)+" : ("+gateOverrideChanged+" || "+othersChangeMeta+")"),
-					registration.Condition("not-forgotten-by-fairlead", fmt.Sprintf("!(request.operation == 'DELETE' && request.userInfo.username == %q)", registration.ControllerUser)),
+					registration.Condition("an-override-or-the-record-changes-or-it-is-forgotten", "request.operation == 'DELETE' ? "+kept("oldObject")+" : ("+gateOverrideChanged+" || "+recordChanged+")"),
+					notTheController,
 					// All of a kind going away, with its definition, must not wait for Fairlead.
 					registration.Condition("not-the-removal-of-the-kind", "!(request.operation == 'DELETE' && request.userInfo.username == 'system:apiserver')"),
 				),
@@ -81,20 +81,22 @@ func fencingRoutes(storages []profiles.Profile) []Route {
 	}
 }
 
-// unhealthy are the phases of a NodeFence that must not be forgotten.
-var unhealthy = []v1alpha1.NodeFencePhase{
-	v1alpha1.NodeLost, v1alpha1.NodeFencing, v1alpha1.NodeFenced, v1alpha1.NodeDrained, v1alpha1.NodeReturned, v1alpha1.NodeUnfencing,
-}
+// notTheController, whose account writes the records: it must not wait for the webhook.
+var notTheController = registration.Condition("not-fairlead-itself", fmt.Sprintf("request.userInfo.username != %q", registration.ControllerUser))
 
 // gateOverrideChanged, in CEL: the override of a NodeFence's gate or its record is added, changed or removed.
 var gateOverrideChanged = differs(annotation(fence.OverrideAnnotation), "''") + " || " + differs(annotation(fence.OverriddenAnnotation), "''")
 
-// othersChangeMeta, in CEL: another account changes the controller's labels or finalizer.
-var othersChangeMeta = fmt.Sprintf("(request.userInfo.username != %q && (%s || %s || %s))", registration.ControllerUser,
-	differs(label(fence.PhaseLabel), "''"), differs(label(fence.NodeLabel), "''"),
-	differs(func(object string) string {
-		return fmt.Sprintf("('%s' in %s.?metadata.?finalizers.orValue([]))", fence.RecordFinalizer, object)
-	}, "false"))
+// recordChanged, in CEL: the controller's spec, labels or finalizer change.
+var recordChanged = strings.Join([]string{
+	differs(func(object string) string { return object + ".?spec.orValue({})" }, "{}"),
+	differs(label(fence.IncidentLabel), "''"), differs(label(fence.NodeLabel), "''"), differs(kept, "false"),
+}, " || ")
+
+// kept, in CEL: the record has the finalizer of those that could not be recreated.
+func kept(object string) string {
+	return fmt.Sprintf("('%s' in %s.?metadata.?finalizers.orValue([]))", fence.RecordFinalizer, object)
+}
 
 func annotation(key string) func(object string) string {
 	return func(object string) string {

@@ -5,18 +5,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeFence is the record of one machine: the addresses of its storage clients,
-// the volumes that it holds, and the progress of fencing after the machine is lost.
-// The record has the name of the machine's node. The record of a second machine of
-// that name is named after the node and a hash. The controller owns the record,
-// which outlives the node. Users read it; an annotation on it overrides a gate.
+// NodeFence is the record of one boot of one machine: the addresses of its storage clients, the volumes that its processes
+// may write to, and the fences that were requested of it. Another boot has another record. The controller owns the record,
+// which outlives the Node. Users read it; an annotation on it says what a person knows about the machine.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nf,categories=fairlead
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.status.addresses`
-// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.addressSources`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumeCount`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -25,8 +23,128 @@ type NodeFence struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec is what Fairlead must remember. The controller writes it, as a kubelet writes the spec of its Lease.
+	//
+	// +optional
+	Spec NodeFenceSpec `json:"spec,omitempty"`
+	// Status follows from the spec and from what the cluster shows. Nothing is decided by it.
+	//
 	// +optional
 	Status NodeFenceStatus `json:"status,omitempty"`
+}
+
+// NodeFenceSpec is the memory of fencing for one boot. It is enough to restore it from a backup.
+type NodeFenceSpec struct {
+	// NodeName of the machine.
+	NodeName string `json:"nodeName,omitempty"`
+	// Boot that the record is of.
+	//
+	// +optional
+	Boot Boot `json:"boot,omitzero"`
+	// Unseen: the machine may have booted since, while Fairlead did not look. Its addresses may be others then, so a
+	// fence proves nothing until the machine is seen again.
+	//
+	// +optional
+	Unseen bool `json:"unseen,omitempty"`
+	// Over: a later boot of the machine was seen, so no process of this boot is left. The record stays until its fences are lifted.
+	//
+	// +optional
+	Over bool `json:"over,omitempty"`
+	// NodeUID is the UID of the Node object when the record was last written; empty while there is none.
+	//
+	// +optional
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// ReadyChanged is the lastTransitionTime of the node's Ready condition when the record was last written. Another value
+	// shows that the node was lost or came back meanwhile. The time is from another clock: it is compared for equality only.
+	//
+	// +optional
+	ReadyChanged *metav1.Time `json:"readyChanged,omitempty"`
+	// ReadySince is when Fairlead saw the node become Ready, by Fairlead's own clock.
+	//
+	// +optional
+	ReadySince *metav1.Time `json:"readySince,omitempty"`
+	// LastSeen is when the node was last seen Ready, accurate to a few minutes.
+	//
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+	// LostSince is when the node was first seen not Ready, tainted out of service, or gone. Empty while the node works.
+	//
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
+	// Identities of the node's storage clients.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Identities []StorageIdentity `json:"identities,omitempty"`
+	// Volumes that processes of this boot may write to.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Volumes []HeldVolume `json:"volumes,omitempty"`
+	// Withheld names the PersistentVolumes that are attached to no other node on account of this boot. The API server reads
+	// the list while Fairlead is down.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Withheld []string `json:"withheld,omitempty"`
+	// Closed: the node itself gets no volume, since a fence of this boot is requested. The API server reads this while Fairlead is down.
+	//
+	// +optional
+	Closed bool `json:"closed,omitempty"`
+	// Fences that Fairlead requested, one for each identity.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Fences []Fence `json:"fences,omitempty"`
+	// Requests counts the fences that were ever requested of this boot: no two have one name.
+	//
+	// +optional
+	Requests int64 `json:"requests,omitempty"`
+	// Acts of people, the latest last. Each was carried out once, when it was recorded, and is over.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Acts []Act `json:"acts,omitempty"`
+	// Tainted is when Fairlead set the node's out-of-service taint. Absent: Fairlead did not.
+	//
+	// +optional
+	Tainted *metav1.Time `json:"tainted,omitempty"`
+}
+
+// Boot is one run of a machine, from one start to the next.
+type Boot struct {
+	// SystemUUID is node.status.nodeInfo.systemUUID, which differs between machines.
+	//
+	// +optional
+	SystemUUID string `json:"systemUUID,omitempty"`
+	// BootID is node.status.nodeInfo.bootID, which changes with each boot. Empty: nobody saw the machine.
+	//
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+}
+
+// Act is what a person said of a machine, as Fairlead carried it out.
+type Act struct {
+	// Gate: attach, unfence or taint.
+	Gate string `json:"gate"`
+	// By is the user, and Reason the user's own words.
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	// At is when the user asked.
+	At metav1.Time `json:"at"`
+	// Of is the lastTransitionTime of the node's Ready condition then; empty without a Node.
+	//
+	// +optional
+	Of *metav1.Time `json:"of,omitempty"`
+	// Volumes that the act released.
+	//
+	// +optional
+	Volumes int `json:"volumes,omitempty"`
 }
 
 // NodeFencePhase is how far a node is from healthy.
@@ -34,10 +152,9 @@ type NodeFencePhase string
 
 // Phases, in the order of an incident.
 const (
-	// NodeHealthy: the node is Ready, and its ledger is kept.
+	// NodeHealthy: the node is Ready, and its record is kept.
 	NodeHealthy NodeFencePhase = "Healthy"
-	// NodeLost: the node is not Ready. Its ledger is frozen and its volumes are held.
-	// Fencing was not requested.
+	// NodeLost: the node is not Ready. Its volumes are held. Fencing was not requested.
 	NodeLost NodeFencePhase = "Lost"
 	// NodeFencing: fencing has begun, and some identities are not fenced yet.
 	NodeFencing NodeFencePhase = "Fencing"
@@ -45,14 +162,32 @@ const (
 	NodeFenced NodeFencePhase = "Fenced"
 	// NodeDrained: the node is fenced, and has no pods or attachments left.
 	NodeDrained NodeFencePhase = "Drained"
-	// NodeReturned: the node has rebooted and is Ready, but is still fenced.
+	// NodeReturned: the node has rebooted, but is still fenced.
 	NodeReturned NodeFencePhase = "Returned"
 	// NodeUnfencing: Fairlead is asking the storage systems to unfence the node.
 	NodeUnfencing NodeFencePhase = "Unfencing"
 )
 
-// NodeFenceStatus is the ledger of a node and the state of its incident.
+// Conditions of a NodeFence.
+const (
+	// ConditionFenced: True while the storage refuses what this boot writes, by all of its fences.
+	ConditionFenced = "Fenced"
+	// ConditionHeld: True while volumes are held on account of this boot.
+	ConditionHeld = "Held"
+)
+
+// NodeFenceStatus is what follows from the spec.
 type NodeFenceStatus struct {
+	// ObservedGeneration of the spec that the status follows from.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: Fenced and Held.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// +optional
 	// +kubebuilder:validation:Enum=Healthy;Lost;Fencing;Fenced;Drained;Returned;Unfencing
 	Phase NodeFencePhase `json:"phase,omitempty"`
@@ -69,52 +204,6 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
-	// NodeName is the node name of the machine. Default: the name of the NodeFence.
-	//
-	// +optional
-	NodeName string `json:"nodeName,omitempty"`
-	// Node identifies the machine, and the boot in which the ledger was recorded. UID
-	// "unknown" is a machine that had the name while Fairlead was not running.
-	//
-	// +optional
-	Node MachineIdentity `json:"node,omitzero"`
-	// Gone: the machine has no Node object. The object was deleted, or another machine
-	// has the name.
-	//
-	// +optional
-	Gone bool `json:"gone,omitempty"`
-	// Released: an operator released the volumes of this boot by gate attach. If the node is Ready again, its old mounts may
-	// write beside others. Ends with a reboot, or five minutes after the node became Ready without the out-of-service taint.
-	//
-	// +optional
-	Released bool `json:"released,omitempty"`
-	// Ordinal orders several machines of one name: the later machine has the higher number.
-	//
-	// +optional
-	Ordinal int `json:"ordinal,omitempty"`
-	// LastHealthy is when the node was last seen Ready, accurate to a few minutes.
-	//
-	// +optional
-	LastHealthy *metav1.Time `json:"lastHealthy,omitempty"`
-	// ReadySince is when Fairlead saw the node become Ready, by Fairlead's own clock.
-	//
-	// +optional
-	ReadySince *metav1.Time `json:"readySince,omitempty"`
-	// ReadyChanged is the lastTransitionTime of the node's Ready condition at
-	// ReadySince. Another value on the node shows that the node was not Ready meanwhile.
-	// The time is from another clock, so it is only compared for equality.
-	//
-	// +optional
-	ReadyChanged *metav1.Time `json:"readyChanged,omitempty"`
-	// LostSince is when the node was first seen not Ready, or gone.
-	//
-	// +optional
-	LostSince *metav1.Time `json:"lostSince,omitempty"`
-	// Incident is the ID of this loss of the node. Objects created for the incident
-	// carry the ID.
-	//
-	// +optional
-	Incident string `json:"incident,omitempty"`
 	// Addresses of all identities, in readable form.
 	//
 	// +optional
@@ -123,56 +212,10 @@ type NodeFenceStatus struct {
 	//
 	// +optional
 	AddressSources string `json:"addressSources,omitempty"`
-	// Identities of the node's storage clients: the ledger.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=1024
-	Identities []StorageIdentity `json:"identities,omitempty"`
-	// Volumes that the node holds. A volume leaves the list when the node releases it,
-	// or when the node returns after fencing.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
-	Volumes []HeldVolume `json:"volumes,omitempty"`
-	// VolumeCount is the number of Volumes.
+	// VolumeCount is the number of volumes in the spec.
 	//
 	// +optional
 	VolumeCount int `json:"volumeCount"`
-	// Fences that Fairlead requested, one for each identity.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
-	Fences []Fence `json:"fences,omitempty"`
-	// Ended lists the latest incidents whose fences were all removed in this boot. A
-	// fence for one of them, if created later, would block a working node.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=8
-	Ended []string `json:"ended,omitempty"`
-	// Tainted is when Fairlead set the node's out-of-service taint. Absent: Fairlead did not.
-	//
-	// +optional
-	Tainted *metav1.Time `json:"tainted,omitempty"`
-}
-
-// MachineIdentity distinguishes machines of one name, and boots of one machine.
-type MachineIdentity struct {
-	// UID of the Node object.
-	//
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
-	// BootID is node.status.nodeInfo.bootID, which changes with each boot.
-	//
-	// +optional
-	BootID string `json:"bootID,omitempty"`
-	// SystemUUID is node.status.nodeInfo.systemUUID, which differs between machines.
-	//
-	// +optional
-	SystemUUID string `json:"systemUUID,omitempty"`
 }
 
 // StorageIdentity is the node's identity as a client of one storage system.
@@ -230,7 +273,8 @@ type ClientAddress struct {
 	Earlier bool `json:"earlier,omitempty"`
 }
 
-// HeldVolume is a volume that may be written to from the node.
+// HeldVolume is a volume that processes of a boot may write to. It is known by driver and handle. What a later decision needs
+// is copied when the volume is first seen, so that nothing is lost with its PersistentVolume.
 type HeldVolume struct {
 	// PersistentVolume is the name of the PersistentVolume.
 	PersistentVolume string `json:"persistentVolume"`
@@ -244,40 +288,26 @@ type HeldVolume struct {
 	//
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// Waiting: the kubelet reports that it will use the volume, which is not attached
-	// to the node yet.
-	//
-	// +optional
-	Waiting bool `json:"waiting,omitempty"`
-	// Detached: Kubernetes has force-detached the volume, but the node works and its
-	// kubelet reports the volume as in use. Pods on the node may write to the volume.
-	//
-	// +optional
-	Detached bool `json:"detached,omitempty"`
-	// Until ends the grace period of a volume that the node no longer reports. The
-	// volume was force-detached while the node was lost, and the node returned without
-	// rebooting. Old containers have until then to end.
-	//
-	// +optional
-	Until *metav1.Time `json:"until,omitempty"`
-	// Shared: several nodes may write to the volume at once.
+	// Shared: a file system that several nodes may write to at once.
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
-	// Block: the volume's mode is Block. A shared block volume is attached to two nodes
-	// while a virtual machine migrates. A lost node holds it like an exclusive volume.
+	// Until is the end of the time for old containers on a node that came back in the same boot: the volume may have been
+	// detached by force meanwhile, and its kubelet may not list it.
 	//
 	// +optional
-	Block bool `json:"block,omitempty"`
+	Until *metav1.Time `json:"until,omitempty"`
+	// Released: a person said that the lost machine does not use the volume any more. That ends when the machine comes back.
+	//
+	// +optional
+	Released bool `json:"released,omitempty"`
 }
 
 // Fence is a NetworkFence that Fairlead requested.
 type Fence struct {
 	// Name of the NetworkFence.
-	Name string `json:"name"`
-	// Incident that the NetworkFence belongs to.
-	Incident string `json:"incident"`
-	Driver   string `json:"driver"`
+	Name   string `json:"name"`
+	Driver string `json:"driver"`
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 	// Class is the NetworkFenceClass of the NetworkFence. Without a class, Secret is used.
@@ -313,6 +343,10 @@ type Fence struct {
 	//
 	// +optional
 	FailedUID types.UID `json:"failedUID,omitempty"`
+	// FailedAt is when it failed last. A command that was given up then may still run for a while.
+	//
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 	// Message of the CSI driver. Empty after a success.
 	//
 	// +optional

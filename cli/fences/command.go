@@ -15,7 +15,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/installation"
-	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/reads/lists"
 )
 
@@ -40,7 +39,7 @@ Exit codes:
   3  a node that is shown may write to volumes that another node has now`,
 		Example:           "  fairlead fences\n  fairlead fences node-1\n  fairlead fences drill node-1\n  fairlead fences -o json",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &v1alpha1.NodeFenceList{} }, fencingreads.NodeOfFence),
+		ValidArgsFunction: cli.CompleteNames(o, func() client.ObjectList { return &v1alpha1.NodeFenceList{} }, func(n *v1alpha1.NodeFence) string { return n.Spec.NodeName }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			live, err := o.Connect()
 			if err != nil {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,15 +29,29 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func recordOf(name string, status v1alpha1.NodeFenceStatus) *v1alpha1.NodeFence {
-	status.VolumeCount = len(status.Volumes)
-	return &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+// recordOf the boot that objects.Node shows.
+func recordOf(node string, spec v1alpha1.NodeFenceSpec, phase v1alpha1.NodeFencePhase, reason string) *v1alpha1.NodeFence {
+	spec.NodeName = node
+	if spec.Boot.BootID == "" {
+		spec.Boot = v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node}
+	}
+	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: fence.RecordName(node, spec.Boot), UID: "uid-record"}, Spec: spec}
+	n.Status = v1alpha1.NodeFenceStatus{Phase: phase, Reason: reason, VolumeCount: len(spec.Volumes)}
+	return n
+}
+
+func lostRecord(spec v1alpha1.NodeFenceSpec) *v1alpha1.NodeFence {
+	return recordOf("node-1", spec, v1alpha1.NodeLost, fence.ReasonNotReady)
 }
 
 func clientOf(driver, class, cidr string) v1alpha1.StorageIdentity {
 	return v1alpha1.StorageIdentity{Driver: driver, ClusterID: "rook-ceph", Class: class, Addresses: []v1alpha1.ClientAddress{
 		{CIDR: cidr, Source: fence.SourceCSIAddonsNode, LastSeen: clitest.Before(2 * time.Minute)},
 	}}
+}
+
+func volumeOf(driver, name string) v1alpha1.HeldVolume {
+	return v1alpha1.HeldVolume{PersistentVolume: name, Driver: driver, VolumeHandle: "handle-" + name, ClusterID: "rook-ceph"}
 }
 
 // records are nodes in all states that a table shows.
@@ -51,25 +64,18 @@ func records() []client.Object {
 		Name: "fairlead-node-2-cd34-ab12", Driver: objects.RBD, ClusterID: "rook-ceph", Class: "rbd", CIDRs: []string{"10.0.0.2/32", "10.0.0.9/32"},
 		State: v1alpha1.FenceRequested, Message: "mon is down\x1b[2J",
 	}
-	volume := func(name string) v1alpha1.HeldVolume {
-		return v1alpha1.HeldVolume{PersistentVolume: name, Driver: objects.RBD, ClusterID: "rook-ceph"}
-	}
-	shared := v1alpha1.HeldVolume{PersistentVolume: "pvc-c", Driver: objects.CephFS, ClusterID: "rook-ceph", Shared: true, Until: ptr.To(clitest.Before(-3 * time.Minute))}
+	byHand, shared := volumeOf(objects.RBD, "pvc-b"), volumeOf(objects.CephFS, "pvc-c")
+	byHand.Released, shared.Shared, shared.Until = true, true, ptr.To(clitest.Before(-3*time.Minute))
+	working := v1alpha1.NodeFenceSpec{Identities: []v1alpha1.StorageIdentity{clientOf(objects.RBD, "rbd", "10.0.0.1/32")}, Volumes: []v1alpha1.HeldVolume{volumeOf(objects.RBD, "pvc-a")}}
+	fencing := recordOf("node-2", v1alpha1.NodeFenceSpec{
+		LostSince: &lost, Identities: []v1alpha1.StorageIdentity{moved, silent}, Volumes: []v1alpha1.HeldVolume{byHand, shared}, Fences: []v1alpha1.Fence{requested},
+	}, v1alpha1.NodeFencing, fence.ReasonDriverFailed)
+	fencing.Status.Message = fence.Linked("rook-ceph.rbd.csi.ceph.com of rook-ceph: mon is down\x1b[2J (failed 3 times; Fairlead retries)", fence.ReasonDriverFailed)
+	returned := recordOf("node-3", v1alpha1.NodeFenceSpec{Over: true}, v1alpha1.NodeReturned, fence.ReasonTainted)
+	returned.Status.Message = fence.Linked("the node has rebooted; to readmit the node: kubectl taint nodes node-3 node.kubernetes.io/out-of-service-", fence.ReasonTainted)
 	return []client.Object{
-		recordOf("node-1", v1alpha1.NodeFenceStatus{
-			Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Identities: []v1alpha1.StorageIdentity{clientOf(objects.RBD, "rbd", "10.0.0.1/32")},
-			Volumes: []v1alpha1.HeldVolume{volume("pvc-a")},
-		}),
-		recordOf("node-2", v1alpha1.NodeFenceStatus{
-			Phase: v1alpha1.NodeFencing, Reason: fence.ReasonDriverFailed, LostSince: &lost,
-			Message:    fence.Linked("rook-ceph.rbd.csi.ceph.com of rook-ceph: mon is down\x1b[2J (failed 3 times; Fairlead retries)", fence.ReasonDriverFailed),
-			Identities: []v1alpha1.StorageIdentity{moved, silent}, Volumes: []v1alpha1.HeldVolume{volume("pvc-b"), shared}, Fences: []v1alpha1.Fence{requested},
-		}),
-		recordOf("node-3", v1alpha1.NodeFenceStatus{
-			Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted,
-			Message: fence.Linked("the node has rebooted; to readmit the node: kubectl taint nodes node-3 node.kubernetes.io/out-of-service-", fence.ReasonTainted),
-		}),
-		recordOf("node-0", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}),
+		recordOf("node-1", working, v1alpha1.NodeHealthy, fence.ReasonReady), fencing, returned,
+		recordOf("node-0", v1alpha1.NodeFenceSpec{}, v1alpha1.NodeHealthy, fence.ReasonTaintedButReady),
 	}
 }
 
@@ -93,12 +99,12 @@ func TestFencesAreShown(t *testing.T) {
 }
 
 // A machine with the name of a fenced machine has its own record.
-func TestAllMachinesOfNameAreShown(t *testing.T) {
+func TestAllBootsOfNameAreShown(t *testing.T) {
+	before := v1alpha1.NodeFenceSpec{Boot: v1alpha1.Boot{SystemUUID: "another", BootID: "a"}}
 	live := clitest.Client(t, interceptor.Funcs{},
-		recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonReplaced, NodeName: "node-1"}),
-		recordOf("node-1-ab12cd", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, NodeName: "node-1"}),
-		recordOf("node-2", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy}))
-	clitest.Golden(t, "fences-two-machines.txt", show(t, live, cli.OutputTable, cli.ExitWaits, "node-1"))
+		recordOf("node-1", before, v1alpha1.NodeDrained, fence.ReasonReplaced), recordOf("node-1", v1alpha1.NodeFenceSpec{}, v1alpha1.NodeHealthy, fence.ReasonReady),
+		recordOf("node-2", v1alpha1.NodeFenceSpec{}, v1alpha1.NodeHealthy, ""))
+	clitest.Golden(t, "fences-two-boots.txt", show(t, live, cli.OutputTable, cli.ExitWaits, "node-1"))
 }
 
 // drillWorld has node-1 with volumes of two drivers.
@@ -122,11 +128,9 @@ func drillWorld(record *v1alpha1.NodeFence) []client.Object {
 }
 
 func drillRecord(identities ...v1alpha1.StorageIdentity) *v1alpha1.NodeFence {
-	lastHealthy := clitest.Before(time.Minute)
-	return recordOf("node-1", v1alpha1.NodeFenceStatus{
-		Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, LastHealthy: &lastHealthy, Identities: identities,
-		Node: v1alpha1.MachineIdentity{UID: "uid-node-1", BootID: "boot-node-1", SystemUUID: "machine-node-1"},
-	})
+	seen := clitest.Before(time.Minute)
+	volumes := []v1alpha1.HeldVolume{volumeOf(objects.RBD, "pvc-a"), volumeOf(objects.RBD, "pvc-b"), volumeOf(objects.CephFS, "pvc-c")}
+	return recordOf("node-1", v1alpha1.NodeFenceSpec{LastSeen: &seen, Identities: identities, Volumes: volumes}, v1alpha1.NodeHealthy, fence.ReasonReady)
 }
 
 func drill(t *testing.T, live client.Client, output, node string, want error) string {
@@ -175,20 +179,23 @@ func TestDrillNeedsController(t *testing.T) {
 
 // Waiting does not make such a node harmless.
 func TestNodeWithOldMountsIsWrong(t *testing.T) {
-	for name, status := range map[string]v1alpha1.NodeFenceStatus{
-		"untainted": {Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonOldMounts, Released: true},
-		"tainted":   {Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady, Released: true},
-		"asked for": {Phase: v1alpha1.NodeFencing, Reason: fence.ReasonOldMounts, Released: true},
+	byHand := volumeOf(objects.RBD, "pvc-a")
+	byHand.Released = true
+	spec := v1alpha1.NodeFenceSpec{Volumes: []v1alpha1.HeldVolume{byHand}}
+	for name, record := range map[string]*v1alpha1.NodeFence{
+		"untainted": recordOf("node-1", spec, v1alpha1.NodeHealthy, fence.ReasonOldMounts),
+		"tainted":   recordOf("node-1", spec, v1alpha1.NodeHealthy, fence.ReasonTaintedButReady),
+		"asked for": recordOf("node-1", spec, v1alpha1.NodeFencing, fence.ReasonOldMounts),
 	} {
-		out := show(t, clitest.Client(t, interceptor.Funcs{}, recordOf("node-1", status)), cli.OutputTable, cli.ExitWrong, "node-1")
+		out := show(t, clitest.Client(t, interceptor.Funcs{}, record), cli.OutputTable, cli.ExitWrong, "node-1")
 		must.Check(t, strings.Contains(out, "the machine to be switched off or rebooted") && strings.Contains(out, "reboot the machine"), "%s: %s", name, out)
 	}
-	show(t, clitest.Client(t, interceptor.Funcs{}, recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonReleased, Released: true})), cli.OutputTable, cli.ExitWaits, "node-1")
+	show(t, clitest.Client(t, interceptor.Funcs{}, recordOf("node-1", spec, v1alpha1.NodeLost, fence.ReasonReleased)), cli.OutputTable, cli.ExitWaits, "node-1")
 }
 
 // The taint starts no fence then, so it is not the next thing to do.
 func TestControllerComesBackBeforeTheTaint(t *testing.T) {
-	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady})
+	lost := lostRecord(v1alpha1.NodeFenceSpec{})
 	views, err := Read(t.Context(), clitest.Client(t, interceptor.Funcs{}, lost))
 	must.Do(t, err)
 	must.Check(t, strings.HasPrefix(views[0].Next, "kubectl taint nodes node-1 ") && views[0].OnlyIf != "", "with a controller: %+v", views[0])
@@ -199,23 +206,24 @@ func TestControllerComesBackBeforeTheTaint(t *testing.T) {
 
 // Regression: while no controller led, lost nodes were shown as Healthy.
 func TestLostNodesAreShownWithoutController(t *testing.T) {
-	healthy := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Node: v1alpha1.MachineIdentity{UID: "machine-1"}})
-	node := func(ready corev1.ConditionStatus, uid types.UID) *corev1.Node {
-		return objects.Node("node-1", objects.Readiness(ready, clitest.Noon), func(n *corev1.Node) { n.UID = uid })
+	healthy := recordOf("node-1", v1alpha1.NodeFenceSpec{}, v1alpha1.NodeHealthy, fence.ReasonReady)
+	node := func(ready corev1.ConditionStatus, boot string) *corev1.Node {
+		return objects.Node("node-1", objects.Readiness(ready, clitest.Noon), func(n *corev1.Node) { n.Status.NodeInfo.BootID = boot })
 	}
-	bare := node(corev1.ConditionTrue, "machine-1")
+	const boot = "boot-node-1"
+	bare := node(corev1.ConditionTrue, boot)
 	bare.Status.Conditions = nil
 	for name, test := range map[string]struct {
 		world []client.Object
 		want  string
 	}{
-		"not Ready":    {[]client.Object{oldLease(), node(corev1.ConditionUnknown, "machine-1")}, "the node is not Ready"},
+		"not Ready":    {[]client.Object{oldLease(), node(corev1.ConditionUnknown, boot)}, "the node is not Ready"},
 		"no condition": {[]client.Object{oldLease(), bare}, "the node is not Ready"},
 		"deleted":      {[]client.Object{oldLease()}, "the Node was deleted"},
-		"replaced":     {[]client.Object{oldLease(), node(corev1.ConditionTrue, "machine-2")}, "another machine has the node's name"},
-		"Ready":        {[]client.Object{oldLease(), node(corev1.ConditionTrue, "machine-1")}, ""},
-		"a controller leads, and will record the loss": {[]client.Object{objects.Lease(clitest.Noon), node(corev1.ConditionUnknown, "machine-1")}, ""},
-		"no Lease is known":                            {[]client.Object{node(corev1.ConditionUnknown, "machine-1")}, ""},
+		"another boot": {[]client.Object{oldLease(), node(corev1.ConditionTrue, "boot-2")}, "the Node shows another boot"},
+		"Ready":        {[]client.Object{oldLease(), node(corev1.ConditionTrue, boot)}, ""},
+		"a controller leads, and will record the loss": {[]client.Object{objects.Lease(clitest.Noon), node(corev1.ConditionUnknown, boot)}, ""},
+		"no Lease is known":                            {[]client.Object{node(corev1.ConditionUnknown, boot)}, ""},
 	} {
 		var want error
 		if test.want != "" {
@@ -227,7 +235,7 @@ func TestLostNodesAreShownWithoutController(t *testing.T) {
 }
 
 func TestDrillErrors(t *testing.T) {
-	drained := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonDrained})
+	drained := recordOf("node-1", v1alpha1.NodeFenceSpec{Fences: []v1alpha1.Fence{{State: v1alpha1.FenceFenced}}}, v1alpha1.NodeDrained, fence.ReasonDrained)
 	live := clitest.Client(t, interceptor.Funcs{}, append(drillWorld(drained), records()[2])...)
 	must.Equal(t, drill(t, live, cli.OutputTable, "node-1", errNotHealthy), "")
 	must.Equal(t, drill(t, live, cli.OutputTable, "node-9", errNoNode), "")
@@ -254,9 +262,7 @@ func TestFencesNameTheMissingRight(t *testing.T) {
 
 // Regression: the advice to taint a node named no volume that Kubernetes would detach without a fence.
 func TestTaintNamesVolumesWithoutFence(t *testing.T) {
-	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{
-		Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady, Identities: []v1alpha1.StorageIdentity{clientOf(objects.RBD, "rbd", "10.0.0.1/32")},
-	})
+	lost := lostRecord(v1alpha1.NodeFenceSpec{Identities: []v1alpha1.StorageIdentity{clientOf(objects.RBD, "rbd", "10.0.0.1/32")}})
 	const off = "the machine is off: Kubernetes detaches all its volumes by force then"
 	for name, test := range map[string]struct {
 		attached []client.Object

@@ -54,8 +54,8 @@ func (v View) lostNow(n fence.Node) string {
 	switch {
 	case !n.Exists:
 		return "the Node was deleted"
-	case v.machine != "" && v.machine != n.Machine.UID:
-		return "another machine has the node's name"
+	case v.boot != n.Boot:
+		return "the Node shows another boot"
 	case !n.Ready:
 		return "the node is not Ready"
 	}

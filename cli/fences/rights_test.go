@@ -6,7 +6,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/clitest"
-	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -24,7 +23,6 @@ func TestFenceViewersMayReadWhatDrillsRead(t *testing.T) {
 // The volumes that a taint would detach are read too, where a node is lost.
 func TestFenceViewersMayReadAttachmentsOfLostNodes(t *testing.T) {
 	funcs, reads := clitest.CheckReads(t, map[string]string{"components/fencing": "fairlead-fence-viewer"})
-	lost := recordOf("node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost, Reason: fence.ReasonNotReady})
-	show(t, clitest.Client(t, funcs, lost), cli.OutputTable, cli.ExitWaits)
+	show(t, clitest.Client(t, funcs, lostRecord(v1alpha1.NodeFenceSpec{})), cli.OutputTable, cli.ExitWaits)
 	must.Check(t, reads["volumeattachments"], "the command read only %v", reads)
 }

@@ -91,11 +91,8 @@ func (h Volume) Note(now time.Time) string {
 	if h.Shared {
 		notes = append(notes, "shared")
 	}
-	if h.Waiting {
-		notes = append(notes, "not attached yet")
-	}
-	if h.Detached {
-		notes = append(notes, "detached by force, and in use")
+	if h.Released {
+		notes = append(notes, "released by hand")
 	}
 	if h.Until != nil && h.Until.After(now) {
 		notes = append(notes, "held for "+duration.HumanDuration(h.Until.Sub(now)))

@@ -2,15 +2,13 @@ package fences
 
 import (
 	"cmp"
+	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/fence/advice"
-	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // viewList is what `fairlead fences -o json` prints. Fields are added, never
@@ -40,10 +38,10 @@ type View struct {
 	Addresses []Address  `json:"addresses"`
 	Volumes   []Volume   `json:"volumes"`
 	Fences    []Fence    `json:"fences"`
-	// released: see NodeFenceStatus.
-	released bool
-	// machine is the UID of the recorded Node; "" if unknown.
-	machine types.UID
+	// boot that the record is of.
+	boot v1alpha1.Boot
+	// mayWrite to volumes that a person has released.
+	mayWrite bool
 }
 
 // Address is one address by which a storage system knows the node, or why none is known.
@@ -67,11 +65,9 @@ type Volume struct {
 	Driver    string `json:"driver"`
 	ClusterID string `json:"clusterID"`
 	Shared    bool   `json:"shared"`
-	// Waiting: the kubelet waits for the volume, and it is not attached yet.
-	Waiting bool `json:"waiting"`
-	// Detached by force, and still in use on the node.
-	Detached bool `json:"detached"`
-	// Until is the end of the hold on a volume that the node no longer shows.
+	// Released by a person, while the machine is lost.
+	Released bool `json:"released"`
+	// Until is the end of the hold on a volume after the node came back without a reboot.
 	Until *time.Time `json:"until,omitempty"`
 }
 
@@ -85,20 +81,25 @@ type Fence struct {
 }
 
 func viewOfFence(record *v1alpha1.NodeFence) View {
-	s, node := record.Status, fencingreads.NodeOfFence(record)
-	a := advice.Of(record.Name, node, s)
+	s, memory, node := record.Status, record.Spec, record.Spec.NodeName
+	judged := s
+	mayWrite := s.Phase == v1alpha1.NodeHealthy && slices.ContainsFunc(memory.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Released })
+	if mayWrite {
+		judged.Reason = fence.ReasonOldMounts // it is not the taint that is to go
+	}
+	a := advice.Of(record.Name, node, judged)
 	v := View{
 		Node: node, Record: record.Name, Phase: string(s.Phase), Reason: s.Reason, Message: s.Message, LastError: s.LastError, WaitsFor: a.WaitsFor, Next: a.Next, OnlyIf: a.OnlyIf,
-		LostSince: cli.TimeOf(s.LostSince), Addresses: []Address{}, Volumes: []Volume{}, Fences: []Fence{},
-		machine: s.Node.UID, released: s.Released,
+		LostSince: cli.TimeOf(memory.LostSince), Addresses: []Address{}, Volumes: []Volume{}, Fences: []Fence{},
+		boot: memory.Boot, mayWrite: mayWrite,
 	}
-	for _, i := range s.Identities {
+	for _, i := range memory.Identities {
 		v.Addresses = append(v.Addresses, addressesOf(i)...)
 	}
-	for _, h := range s.Volumes {
-		v.Volumes = append(v.Volumes, Volume{h.PersistentVolume, h.Driver, h.ClusterID, h.Shared, h.Waiting, h.Detached, cli.TimeOf(h.Until)})
+	for _, h := range memory.Volumes {
+		v.Volumes = append(v.Volumes, Volume{h.PersistentVolume, h.Driver, h.ClusterID, h.Shared, h.Released, cli.TimeOf(h.Until)})
 	}
-	for _, f := range s.Fences {
+	for _, f := range memory.Fences {
 		v.Fences = append(v.Fences, Fence{f.Name, f.State, f.CIDRs, f.Class, f.Message})
 	}
 	return v
@@ -135,7 +136,7 @@ func (v View) IsLost() bool {
 
 // MayWrite reports whether the node is Ready with old mounts of volumes that others may have now.
 func (v View) MayWrite() bool {
-	return v.Reason == fence.ReasonOldMounts || v.released && v.Phase == string(v1alpha1.NodeHealthy)
+	return v.Reason == fence.ReasonOldMounts || v.mayWrite
 }
 
 func (v View) rank() int {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,13 +21,6 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.Forget {
 		return r.forget(ctx, d)
 	}
-	var node *corev1.Node
-	if len(d.Create)+len(d.Unfence) > 0 || d.RemoveTaint {
-		var err error
-		if node, err = r.asJudged(ctx, d); err != nil {
-			return err
-		}
-	}
 	var problems []error
 	for _, n := range d.Create {
 		problems = append(problems, r.create(ctx, d, n))
@@ -39,8 +31,8 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	for _, n := range d.Delete {
 		problems = append(problems, r.remove(ctx, d, n))
 	}
-	if d.RemoveTaint && node != nil {
-		problems = append(problems, r.removeTaint(ctx, d, node))
+	if d.RemoveTaint && d.Node != nil {
+		problems = append(problems, r.removeTaint(ctx, d, d.Node.DeepCopy()))
 	}
 	return joinProblems(append(problems, r.mark(ctx, d)))
 }
@@ -56,32 +48,6 @@ func joinProblems(problems []error) error {
 		return problems[i]
 	}
 	return nil
-}
-
-// errChanged: the Node is not as it was when it was judged. The change is an event.
-var errChanged = errors.New("the Node has changed")
-
-// asJudged reads the Node right before Fairlead takes anything from the node or gives anything back: a round takes a while. nil: the
-// Node is gone, as it was when it was judged.
-func (r *Reconciler) asJudged(ctx context.Context, d decision) (*corev1.Node, error) {
-	was := d.Facts.Node
-	if d.Facts.Replaced {
-		return nil, nil // another machine has the name
-	}
-	node := &corev1.Node{}
-	err := r.API.Get(ctx, client.ObjectKey{Name: was.Name}, node)
-	switch {
-	case apierrors.IsNotFound(err) && !was.Exists:
-		return nil, nil
-	case apierrors.IsNotFound(err):
-		return nil, errChanged
-	case err != nil:
-		return nil, fmt.Errorf("reading node %s: %w", was.Name, err)
-	}
-	if now := fencingreads.FenceNode(node); !was.Exists || now.Machine != was.Machine || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
-		return nil, errChanged
-	}
-	return node, nil
 }
 
 func (r *Reconciler) create(ctx context.Context, d decision, n fence.NetworkFence) error {

@@ -1,14 +1,16 @@
 package fencing
 
 import (
+	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
@@ -21,33 +23,58 @@ type decision struct {
 
 func decide(view *fencingreads.FenceView) decision {
 	d := decision{view, fence.Next(view.Facts)}
-	if d.hasNoActions() {
-		d.Status.LastError = ""
-	}
-	// Later looks read the other reasons.
-	if replaceable := d.Status.Reason == fence.ReasonFencing || d.Status.Reason == fence.ReasonUnfencing; replaceable && d.Status.LastError != "" {
-		d.Status.Reason, d.Warning = fence.ReasonWriteFailed, true
-		d.Status.Message = "the API server refused a write, which Fairlead tries again: " + d.Status.LastError
-	}
-	d.Status.Message = fence.Linked(d.Status.Message, d.Status.Reason)
-	if view.Facts.Node.OwnTaint && d.Status.Tainted == nil { // until it is healthy again
-		now := metav1.NewTime(view.Facts.Now.Truncate(time.Second))
-		d.Status.Tainted = &now
-	}
+	d.finish(view)
 	return d
 }
 
-// differs reports whether the record has to be written.
+// finish the status: what the pure package does not know.
+func (d *decision) finish(view *fencingreads.FenceView) {
+	was, is := d.was(), &d.Status
+	if was.Phase == v1alpha1.NodeFencing && is.Phase == v1alpha1.NodeFencing && view.Facts.Asking && !d.differs() {
+		*is = was // it says more than that the storage is asked once more
+		return
+	}
+	if is.LastError = was.LastError; view.Tried || d.hasNoActions() {
+		is.LastError = view.LastError
+	}
+	// Other reasons say more than that a write failed.
+	if replaceable := is.Reason == fence.ReasonFencing || is.Reason == fence.ReasonUnfencing; replaceable && is.LastError != "" {
+		is.Reason, d.Warning = fence.ReasonWriteFailed, true
+		is.Message = "the API server refused a write, which Fairlead tries again: " + is.LastError
+	}
+	is.Message = fence.Linked(is.Message, is.Reason)
+	conditions := slices.Clone(was.Conditions)
+	for _, c := range is.Conditions {
+		c.Reason, c.Message, c.LastTransitionTime = cmp.Or(is.Reason, "Unknown"), kit.Clip(is.Message, mostError), metav1.NewTime(view.Facts.Now)
+		if view.Record != nil {
+			c.ObservedGeneration, is.ObservedGeneration = view.Record.Generation, view.Record.Generation
+		}
+		meta.SetStatusCondition(&conditions, c)
+	}
+	is.Conditions = conditions
+}
+
+// differs reports whether the memory has to be written.
 func (d decision) differs() bool {
 	if d.Forget {
 		return false
 	}
-	return d.Record == nil || !equality.Semantic.DeepEqual(d.Facts.Status, d.Status) || metaDiffers(d.Record, d.Status)
+	return d.Record == nil || d.Consumed || !equality.Semantic.DeepEqual(d.Facts.Spec, d.Spec) || metaDiffers(d.Record, d.Spec)
 }
 
 // isSettled reports whether there is nothing to record and nothing to do.
 func (d decision) isSettled() bool {
-	return !d.differs() && !d.Forget && !d.needsMark() && d.hasNoActions()
+	return !d.differs() && !d.statusDiffers() && !d.Forget && !d.needsMark() && d.hasNoActions()
+}
+
+func (d decision) statusDiffers() bool { return !equality.Semantic.DeepEqual(d.was(), d.Status) }
+
+// was the status before.
+func (d decision) was() v1alpha1.NodeFenceStatus {
+	if d.Record == nil {
+		return v1alpha1.NodeFenceStatus{}
+	}
+	return d.Record.Status
 }
 
 // hasNoActions reports whether nothing but the record and the mark, which is optional, is to be written.
@@ -57,14 +84,14 @@ func (d decision) hasNoActions() bool {
 
 // requestsFence reports whether the record gets a fence that it does not have.
 func (d decision) requestsFence() bool {
-	return slices.ContainsFunc(d.Status.Fences, func(f v1alpha1.Fence) bool {
-		return f.State == v1alpha1.FenceRequested && !slices.ContainsFunc(d.Facts.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == f.Name })
+	return slices.ContainsFunc(d.Spec.Fences, func(f v1alpha1.Fence) bool {
+		return f.State == v1alpha1.FenceRequested && !slices.ContainsFunc(d.Facts.Spec.Fences, func(o v1alpha1.Fence) bool { return o.Name == f.Name })
 	})
 }
 
 // addresses that the decision may be about, in CIDR form: those on record and those of its fences, before and after it.
 func (d decision) addresses() (cidrs []string) {
-	for _, s := range []v1alpha1.NodeFenceStatus{d.Facts.Status, d.Status} {
+	for _, s := range []v1alpha1.NodeFenceSpec{d.Facts.Spec, d.Spec} {
 		for _, i := range s.Identities {
 			for _, a := range i.Addresses {
 				cidrs = append(cidrs, a.CIDR)
@@ -75,28 +102,6 @@ func (d decision) addresses() (cidrs []string) {
 		}
 	}
 	return cidrs
-}
-
-// taken are the addresses that a round has decided about, by node name. No decisions about one address of two nodes are made by
-// one snapshot: the second would not know of the first.
-type taken struct {
-	sync.Mutex
-	names map[string]string
-}
-
-func newTaken() *taken { return &taken{names: map[string]string{}} }
-
-// by takes the addresses for a node; false if another node has one.
-func (t *taken) by(name string, addresses []string) bool {
-	t.Lock()
-	defer t.Unlock()
-	if slices.ContainsFunc(addresses, func(a string) bool { return t.names[a] != "" && t.names[a] != name }) {
-		return false
-	}
-	for _, a := range addresses {
-		t.names[a] = name
-	}
-	return true
 }
 
 // requeueAfter is when to look again without an event.

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -35,22 +34,9 @@ func forbid(o client.Object) error {
 func TestFailedWriteIsRetried(t *testing.T) {
 	w := newWorld(t).loseForGood().refuse(func(client.Object) error { return errAPI }, "create")
 	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
-	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, errAPI.Error()).status()
+	s := w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed, errAPI.Error()).spec()
 	must.True(t, len(s.Fences) == 1 && s.Fences[0].State == v1alpha1.FenceRequested, "got %+v", s.Fences)
 	w.restart().look().lookAfterCSI().mustBeFenced()
-}
-
-func TestFailedDriverIsAskedAgain(t *testing.T) {
-	w := newWorld(t).loseForGood().look()
-	w.driver = func(*csiaddons.NetworkFence) error { return errors.New("no quorum") }
-	w.lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonDriverFailed, "no quorum")
-	w.driver = nil
-	for range 3 {
-		w.pass(10 * time.Second).look()
-	}
-	n := w.fences()
-	must.True(t, len(n) == 1 && n[0].Status.Result == "", "got %+v", n)
-	w.lookAfterCSI().mustBeFenced()
 }
 
 func TestFailureOfOneStorageIdentityStopsNoOther(t *testing.T) {
@@ -65,7 +51,7 @@ func TestFailureOfOneStorageIdentityStopsNoOther(t *testing.T) {
 	}, "create")
 	must.True(t, errors.Is(w.fails(1).err, errAPI), "%v", w.err)
 	w.mustHaveFences(ours).csi().fails(1)
-	for _, f := range w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed).status().Fences {
+	for _, f := range w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed).spec().Fences {
 		must.True(t, (f.State == v1alpha1.FenceFenced) == (f.Name != failing), "got %+v", f)
 	}
 	w.accept().look().lookAfterCSI().mustBeFenced()
@@ -104,22 +90,9 @@ func missing(o runtime.Object) error {
 func TestMissingCSIAddonsIsReportedUntilItIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.Client.Reading = missing
-	w.loseForGood().look().mustHold("pvc-a").mustBe(v1alpha1.NodeFencing, fence.ReasonNoCSIAddons, fence.OverrideCommand("node-1", fence.GateAttach)+fence.Link(fence.ReasonNoCSIAddons))
+	w.loseForGood().look().mustHold("pvc-a").mustBe(v1alpha1.NodeFencing, fence.ReasonNoCSIAddons, fence.OverrideCommand(first, fence.GateAttach)+fence.Link(fence.ReasonNoCSIAddons))
 	w.mustWait(1, lookForCSIAddons).Client.Reading = nil
 	w.look().mustBeFencing().lookAfterCSI().mustBeFenced()
-}
-
-func TestOldCSIAddonsFencesByDriverAndSecret(t *testing.T) {
-	w := newWorld(t)
-	w.Client.Reading = func(o runtime.Object) error {
-		if _, classes := o.(*csiaddons.NetworkFenceClassList); classes {
-			return missing(o)
-		}
-		return nil
-	}
-	w.fence()
-	got := w.fences()
-	must.True(t, len(got) == 1 && got[0].Spec.Driver == rbd && got[0].Spec.Secret != nil && got[0].Spec.NetworkFenceClassName == "", "got %+v", got)
 }
 
 func TestRefusedWriteIsReportedOnce(t *testing.T) {
@@ -129,120 +102,84 @@ func TestRefusedWriteIsReportedOnce(t *testing.T) {
 	must.Equal(t, w.status().LastError, "")
 }
 
-// The mark of a Node is optional: its denial keeps no error of another write on record, and no node is looked at all the time.
-func TestDeniedMarkKeepsNoError(t *testing.T) {
-	marks := func(o client.Object) error {
-		if _, isNode := o.(*corev1.Node); isNode {
-			return forbid(o)
-		}
-		return nil
-	}
-	w := newWorld(t).look().refuse(func(o client.Object) error {
-		if _, isFence := o.(*csiaddons.NetworkFence); isFence {
-			return forbid(o)
-		}
-		return marks(o)
-	}, "create", "patch").lose("node-1").look().taint("node-1", "nodeshutdown").fails(3)
-	w.mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed).refuse(marks, "patch")
-	w.look().lookAfterCSI().mustBeFenced()
+// Why a taint stays says more than that a write failed, which is reported beside it.
+func TestFailedWriteIsReportedBesideOtherReasons(t *testing.T) {
+	w := newWorld(t).look().taint("node-1", fence.OwnTaintValue).refuse(forbid, "patch").fails(3).mustBe(v1alpha1.NodeHealthy, fence.ReasonTaintedButReady)
+	must.True(t, strings.Contains(w.status().LastError, "exceeded quota"), "got %q", w.status().LastError)
+	w.forgetWrites().fails(1).mustHaveWritten().accept().look()
 	must.Equal(t, w.status().LastError, "")
-	w.look()
-	must.True(t, w.after > time.Second, "looks again after %s", w.after)
 }
 
-// Later looks read some reasons: a failed write is reported beside them.
-func TestFailedWriteKeepsReasonsThatAreReadLater(t *testing.T) {
-	fences := func(name, state string) []v1alpha1.Fence {
-		return []v1alpha1.Fence{{Name: name, Incident: "node-1-1", Driver: rbd, ClusterID: "rook-ceph", CIDRs: []string{"192.168.1.9/32"}, State: state}}
-	}
-	record := func(name string, s v1alpha1.NodeFenceStatus) *v1alpha1.NodeFence {
-		return &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{fence.RecordFinalizer}}, Status: s}
-	}
-	before := ptr.To(metav1.NewTime(noon.Add(-time.Hour)))
-	for name, test := range map[string]struct {
-		prepare func(*world)
-		phase   v1alpha1.NodeFencePhase
-		reason  string
-	}{
-		"removing a taint": {func(w *world) { w.look().taint("node-1", fence.OwnTaintValue) }, v1alpha1.NodeHealthy, fence.ReasonTaintedButReady},
-		"withdrawing a shared fence": {func(w *world) { // nodes that wait for each other are readmitted together
-			n := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "asked"}}
-			n.Spec.FenceState, n.Spec.CIDRs = csiaddons.Fenced, []string{"192.168.1.9/32"}
-			for _, o := range []client.Object{n, record("node-1", v1alpha1.NodeFenceStatus{
-				Phase: v1alpha1.NodeReturned, Reason: fence.ReasonSettling, Incident: "node-1-1", Fences: fences("asked", v1alpha1.FenceRequested),
-				Node:       v1alpha1.MachineIdentity{UID: "uid-node-1", BootID: "boot-node-1", SystemUUID: "machine-node-1"},
-				ReadySince: before, ReadyChanged: before,
-			}), record("node-3", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonNodeDeleted, Incident: "node-3-1", Fences: fences("theirs", v1alpha1.FenceFenced)})} {
-				w.Must(w.Seed(t.Context(), o))
-			}
-		}, v1alpha1.NodeUnfencing, fence.ReasonSharedAddress},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			test.prepare(w)
-			w.refuse(forbid, "patch", "delete").fails(3).mustBe(test.phase, test.reason).forgetWrites()
-			must.True(t, strings.Contains(w.status().LastError, "exceeded quota"), "got %q", w.status().LastError)
-			w.fails(1).mustHaveWritten()
-		})
-	}
-}
-
-// First the label and finalizer, then the status with the fence, then the fence, and last the mark.
+// First the memory with label and finalizer, then the fence, then the mark, and last the status.
 func TestNothingIsDoneBeforeItIsRecorded(t *testing.T) {
 	w := newWorld(t).loseForGood().forgetWrites().look()
 	name := w.fences()[0].Name
-	w.mustHaveWritten("patch NodeFence/node-1", "update/status NodeFence/node-1", "create NetworkFence/"+name, "patch Node/node-1")
+	w.mustHaveWritten("update NodeFence/"+first, "create NetworkFence/"+name, "patch Node/node-1", "update/status NodeFence/"+first)
 	w.lookAfterCSI().detach("pvc-a", "node-1").returnRebooted().forgetWrites().look()
-	if wrote := w.Client.Wrote(); len(wrote) < 3 || wrote[len(wrote)-1] != "patch NetworkFence/"+name { // after Returned and Unfencing
-		t.Fatalf("got %q", wrote)
-	}
+	wrote := slices.DeleteFunc(w.Client.Wrote(), func(write string) bool { return strings.HasSuffix(write, second) })
+	must.Equal(t, wrote, []string{"update NodeFence/" + first, "patch NetworkFence/" + name, "update/status NodeFence/" + first})
 	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonUnfencing)
 }
 
 func TestConflictLeadsToAnotherLook(t *testing.T) {
-	w := newWorld(t).loseForGood()
-	conflicts := 2
-	w.refuse(func(o client.Object) error {
-		if conflicts == 0 {
-			return nil
-		}
-		conflicts--
-		return apierrors.NewConflict(schema.GroupResource{Resource: "nodefences"}, o.GetName(), errAPI)
-	}, "update/status")
-	w.look().mustBeFencing().mustHaveFences(ours)
+	for _, verb := range []string{"update", "update/status"} {
+		w := newWorld(t).loseForGood()
+		conflicts := 2
+		w.refuse(func(o client.Object) error {
+			if conflicts == 0 {
+				return nil
+			}
+			conflicts--
+			return apierrors.NewConflict(schema.GroupResource{Resource: "nodefences"}, o.GetName(), errAPI)
+		}, verb)
+		w.look().mustBeFencing().mustHaveFences(ours)
+		must.Equal(t, conflicts, 0)
+	}
 }
 
-// Wherever a write fails or the leader crashes, the incident ends the same way.
+// Wherever a write fails or the leader crashes, the incident ends the same way, and what a person says is carried out.
 func TestCrashAtAnyWriteResumes(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		for at := range 41 {
-			w := newWorld(t, secondCluster()...).loseForGood()
-			w.Client.CrashAt(at, done)
-			crashed := false
-			look := func() {
-				if _, err := w.reconcile("node-1"); err != nil {
-					crashed = crashed || errors.Is(err, fakeapi.ErrCrashed)
-					w.restart()
-				}
-				w.csi()
-			}
-			for range 5 {
-				look()
-			}
-			w.mustBeFenced().detach("pvc-a", "node-1").detach("pvc-b", "node-1").boot("node-1").untaint("node-1")
+	for name, end := range map[string]func(w *world, look func()){
+		"the node reboots": func(w *world, look func()) {
+			w.boot("node-1").untaint("node-1")
 			look()
 			look()
 			w.pass(time.Hour)
 			for range 6 {
 				look()
 			}
-			w.mustHaveFences()
-			s := w.mustBeHealthy().status()
-			must.True(t, len(s.Fences) == 0, "write %d, done: %t: left %+v", at, done, s.Fences)
-			if !crashed {
-				break // there was no such write
+			w.mustBeReadmitted()
+		},
+		"a person gives up the machine": func(w *world, look func()) {
+			w.delete(node("node-1", ""))
+			look()
+			look()
+			w.override(fence.GateUnfence)
+			for range 6 {
+				look()
 			}
-			must.True(t, at != 40, "there were more writes")
+			w.mustBeForgotten().mustHaveFences()
+		},
+	} {
+		for _, done := range []bool{false, true} {
+			for at, crashed := 0, true; crashed; at++ { // until there is no such write
+				w := newWorld(t, secondCluster()...).loseForGood()
+				w.Client.CrashAt(at, done)
+				crashed = false
+				look := func() {
+					if _, err := w.reconcile("node-1"); err != nil {
+						must.True(t, errors.Is(err, fakeapi.ErrCrashed), "%s, write %d: %v", name, at, err)
+						crashed = true
+						w.restart()
+					}
+					w.csi()
+				}
+				for range 5 {
+					look()
+				}
+				w.mustBeFenced().detach("pvc-a", "node-1").detach("pvc-b", "node-1")
+				end(w, look)
+			}
 		}
 	}
 }
@@ -272,17 +209,21 @@ func TestChangedNodeIsNotMarked(t *testing.T) {
 	w.look().mustHaveMark("")
 }
 
+// Its denial is no error: it keeps none of another write on record, and the node is not looked at all the time.
 func TestMarkIsOptional(t *testing.T) {
-	w := newWorld(t).look().lose("node-1")
-	tries := 0
-	w.refuse(func(o client.Object) error {
-		if _, isNode := o.(*corev1.Node); isNode {
-			tries++
+	w, tries := newWorld(t).look(), 0
+	marks := func(o client.Object) error {
+		if _, isNode := o.(*corev1.Node); !isNode {
+			return nil
 		}
+		tries++
 		return forbid(o)
-	}, "patch")
-	w.look().mustBeLost()
-	must.True(t, tries == 1 && w.after == unwatched, "tried %d times, looks again after %s", tries, w.after)
+	}
+	w.lose("node-1").refuse(marks, "patch").look().mustBeLost().mustWait(unwatched, unwatched)
+	must.Equal(t, tries, 1)
+	w.taint("node-1", "nodeshutdown").refuse(forbid, "create", "patch").fails(1).mustBe(v1alpha1.NodeFencing, fence.ReasonWriteFailed)
+	w.refuse(marks, "patch").look().lookAfterCSI().mustBeFenced().look().mustWait(time.Second, unwatched)
+	must.Equal(t, w.status().LastError, "")
 }
 
 func TestLongEventsKeepTheLinkToTheirReason(t *testing.T) {

@@ -17,12 +17,12 @@ func (d decision) loss() string {
 	if d.Unresolved {
 		return ""
 	}
-	return fence.RecordedLoss(d.Facts.Node, d.Status)
+	return fence.RecordedLoss(d.Facts.Node, d.Spec)
 }
 
 // needsMark reports whether the mark of the node's loss is to be written or removed.
 func (d decision) needsMark() bool {
-	return d.Node != nil && !d.Facts.Replaced && d.loss() != d.Facts.Node.RecordedLoss // else the Node belongs to another machine
+	return d.Facts.Here() && d.loss() != d.Facts.Node.RecordedLoss // else the Node belongs to another machine
 }
 
 // mark writes or removes the mark of the node's loss, if the Node is as it was read. A denial is no error: the mark is optional.

@@ -19,7 +19,6 @@ type metrics struct {
 	nodes, unfenced    *prometheus.Desc
 	notFenceable       *prometheus.Desc
 	refusals           *prometheus.CounterVec
-	errors             prometheus.Counter
 	fencing, unfencing prometheus.Histogram
 
 	// since when a record is in its phase, by name.
@@ -36,9 +35,6 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairlead_fence_refusals_total", Help: "Times that an operator should look at a node, by reason: the node is not fenced, or not readmitted.",
 		}, []string{"reason"}),
-		errors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "fairlead_fencing_errors_total", Help: "Steps of incidents that failed and are tried again.", ConstLabels: prometheus.Labels{"controller": "fencing-incidents"},
-		}),
 		fencing: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "fairlead_fence_duration_seconds", Help: "Time from phase Fencing, which follows the out-of-service taint, until the node is fenced.", Buckets: buckets,
 		}),
@@ -46,7 +42,7 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 			Name: "fairlead_unfence_duration_seconds", Help: "Time from the decision to readmit a node until the node is readmitted.", Buckets: buckets,
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.refusals, m.errors, m.fencing, m.unfencing, m} {
+	for _, c := range []prometheus.Collector{m.refusals, m.fencing, m.unfencing, m} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -59,7 +55,7 @@ func newMetrics(registry prometheus.Registerer, statuses func() []v1alpha1.NodeF
 
 // refusals are the reasons that need an operator's attention.
 var refusals = []string{
-	fence.ReasonNotReady, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
+	fence.ReasonNotReady, fence.ReasonUnseen, fence.ReasonTaintedButReady, fence.ReasonGuardOnly, fence.ReasonFencing, fence.ReasonNotRebooted, fence.ReasonOldAttachments,
 	fence.ReasonSharedAddress, fence.ReasonUnfencing, fence.ReasonOverridden, fence.ReasonReleased, fence.ReasonOldMounts, fence.ReasonNoIdentity, fence.ReasonStaleLedger, fence.ReasonBadAddress,
 	fence.ReasonAddressInUse, fence.ReasonOutsideRange, fence.ReasonContradicted, fence.ReasonNoCredentials, fence.ReasonLeftoverUnfenced,
 	fence.ReasonNotFenceable, fence.ReasonDriverFences, fence.ReasonDriverFailed, fence.ReasonNoCSIAddons, fence.ReasonWriteFailed, fence.ReasonUnanswered,
@@ -76,14 +72,14 @@ func isHeld(s v1alpha1.NodeFenceStatus) bool {
 // statuses of all records in the cache. Before this controller leads, there are none: else each replica would count them.
 func (r *Reconciler) statuses() (all []v1alpha1.NodeFenceStatus) {
 	if r.started.Load() != nil {
-		r.records(context.Background(), func(s v1alpha1.NodeFenceStatus) bool { all = append(all, s); return false })
+		r.records(context.Background(), func(n *v1alpha1.NodeFence) bool { all = append(all, n.Status); return false })
 	}
 	return all
 }
 
 // recorded counts a decision that was written to the record.
 func (m *metrics) recorded(d decision) {
-	was, is := d.Facts.Status, d.Status
+	was, is := d.was(), d.Status
 	if d.Warning && (was.Reason != is.Reason || was.Phase != is.Phase) {
 		m.refusals.WithLabelValues(is.Reason).Inc()
 	}
@@ -95,9 +91,16 @@ func (m *metrics) recorded(d decision) {
 		switch {
 		case was.Phase == v1alpha1.NodeFencing && (is.Phase == v1alpha1.NodeFenced || is.Phase == v1alpha1.NodeDrained):
 			m.fencing.Observe(took)
-		case was.Phase == v1alpha1.NodeUnfencing && len(is.Fences) == 0:
+		case was.Phase == v1alpha1.NodeUnfencing && len(d.Spec.Fences) == 0:
 			m.unfencing.Observe(took)
 		}
+	}
+}
+
+// forgotten times the readmission that ends with a record.
+func (m *metrics) forgotten(d decision) {
+	if since, known := m.since.Load(d.Facts.Record); known && d.was().Phase == v1alpha1.NodeUnfencing {
+		m.unfencing.Observe(d.Facts.Now.Sub(since.(time.Time)).Seconds())
 	}
 }
 

@@ -51,26 +51,6 @@ func TestEveryRefusalIsCountedFromZero(t *testing.T) {
 	}
 }
 
-func TestLostNodesAreCountedByWhetherTheyHoldVolumes(t *testing.T) {
-	w := newWorld(t)
-	mustCount := func(when string, lost, held float64) {
-		t.Helper()
-		l, h := w.Metric("fairlead_node_fences", string(v1alpha1.NodeLost)), w.Metric("fairlead_unfenced_nodes")
-		must.True(t, l == lost && h == held, "%s: %v lost, want %v; %v hold volumes, want %v", when, l, lost, h, held)
-	}
-	w.look("node-1", "node-2")
-	mustCount("healthy", 0, 0)
-	w.pass(time.Minute).lose("node-1").lose("node-2").look("node-1", "node-2")
-	w.recordMustBe("node-2", v1alpha1.NodeLost, fence.ReasonNothingHeld)
-	mustCount("lost", 2, 1)
-	w.restart().look("node-1", "node-2")
-	mustCount("a new leader", 2, 1)
-	w.taint("node-1", "nodeshutdown").look().mustBeFencing()
-	mustCount("one is being fenced", 1, 1)
-	w.lookAfterCSI()
-	mustCount("one is fenced", 1, 0)
-}
-
 func TestOnlyNodesWithHeldVolumesCountAsUnfenced(t *testing.T) {
 	for _, test := range []struct {
 		phase  v1alpha1.NodeFencePhase
@@ -120,6 +100,8 @@ func TestIncidentIsCountedAndTimed(t *testing.T) {
 			got := w.Metric("fairlead_node_fences", string(phase))
 			must.True(t, got == want, "%s: %v nodes are %s, want %v", when, got, phase, want)
 		}
+		held := w.Metric("fairlead_unfenced_nodes")
+		must.True(t, held == fencing, "%s: %v nodes hold volumes and are not fenced, want %v", when, held, fencing)
 		got := w.Metric("fairlead_fence_duration_seconds")
 		must.True(t, got == fenceTimes, "%s: %v fences were timed, want %v", when, got, fenceTimes)
 	}
@@ -132,6 +114,7 @@ func TestIncidentIsCountedAndTimed(t *testing.T) {
 	w.pass(20 * time.Second)
 	w.lookAfterCSI() // deleted
 	mustCount("readmitted", 2, 0, 0, 1)
+	must.Check(t, len(w.Events.About("Normal Ready Node/node-1")) == 1, "no event says that the node is readmitted: %q", w.Events.About())
 	for _, f := range testkit.Value[[]*dto.MetricFamily](t)(w.Registry.Gather()) {
 		if f.GetName() != "fairlead_unfence_duration_seconds" {
 			continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
@@ -24,7 +25,7 @@ func TestNodeWithoutClientAddressIsNotFenced(t *testing.T) {
 	silent.Status.State = "Failed"
 	w := newWorld(t, objects.FenceClass("rbd", rbd, "rook-ceph"), silent, objects.AddonsNode("node-2", rbd, "node-2", "rbd", "10.20.0.2/32"))
 	w.config.Profiles[0].Addresses = config.AddressesCSIAddons
-	w.restart().look("node-1", "node-2").mustBe(v1alpha1.NodeHealthy, fence.ReasonNotFenceable).recordMustBe("node-2", v1alpha1.NodeHealthy, fence.ReasonReady)
+	w.restart().look("node-1", "node-2").mustBe(v1alpha1.NodeHealthy, fence.ReasonNotFenceable).recordMustBe(recordOf("node-2", ""), v1alpha1.NodeHealthy, fence.ReasonReady)
 	n := w.Metric("fairlead_not_fenceable_nodes")
 	must.True(t, n == 1, "%v nodes are counted as not fenceable", n)
 	w.loseForGood().look().lookAfterCSI().mustBe(v1alpha1.NodeFencing, fence.ReasonNoIdentity).mustHaveFences()
@@ -34,15 +35,15 @@ func TestNodeWithoutClientAddressIsNotFenced(t *testing.T) {
 func TestReportOfEarlierBootIsNotBelieved(t *testing.T) {
 	w := newWorld(t, objects.FenceClass("rbd", rbd, "rook-ceph"), objects.AddonsNode("node-1", rbd, "node-1", "rbd", "10.20.0.1/32"))
 	w.config.Profiles[0].Addresses = config.AddressesCSIAddons
-	w.restart().look().mustBe(v1alpha1.NodeHealthy, fence.ReasonReady).boot("node-1").look().mustBe(v1alpha1.NodeHealthy, fence.ReasonNotFenceable)
+	w.restart().look().mustBe(v1alpha1.NodeHealthy, fence.ReasonReady).boot("node-1").look().recordMustBe(second, v1alpha1.NodeHealthy, fence.ReasonNotFenceable)
 	w.forgetWrites().look().mustHaveWritten()
 	// The manager is back.
 	n := testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
 	must.True(t, len(n.Status.NetworkFenceClientStatus) == 0, "the former report is still there: %+v", n.Status)
 	n.Status = objects.AddonsNode("node-1", rbd, "node-1", "rbd", "10.20.0.7/32").Status
 	w.Must(w.Status().Update(t.Context(), n))
-	w.look().mustBe(v1alpha1.NodeHealthy, fence.ReasonReady).forgetWrites().look().mustHaveWritten()
-	must.Equal(t, w.status().Addresses, "10.20.0.7/32")
+	w.look().recordMustBe(second, v1alpha1.NodeHealthy, fence.ReasonReady).forgetWrites().look().mustHaveWritten()
+	must.Equal(t, w.record(second).Status.Addresses, "10.20.0.7/32")
 	w.loseForGood().look().mustHaveFences("Fenced 10.20.0.7/32")
 }
 
@@ -61,7 +62,8 @@ func TestReportRequestIsRefusedIfReportHasChanged(t *testing.T) {
 			}
 			return nil
 		}
-		w.look()
+		_, err := w.watched().r.Reconcile(t.Context(), kit.Request("node-1")[0])
+		must.Do(t, err)
 		n := testkit.Get[csiaddons.CSIAddonsNode](t, w.Client, "rook-ceph", "node-1")
 		must.Equal(t, n.Annotations[fencingreads.ReportedInAnnotation], "boot-node-1", verb)
 		w.look()
@@ -77,7 +79,7 @@ func (o openFrom) ask(_ context.Context, f fence.Facts) (report fence.Report, er
 	if o == "" {
 		return report, errors.New("no answer")
 	}
-	for _, v := range f.Status.Volumes {
+	for _, v := range f.Spec.Volumes {
 		report.Clients = append(report.Clients, fence.VolumeClients{Volume: v, Addresses: []netip.Addr{netip.MustParseAddr(string(o))}})
 	}
 	report.Servers = []fence.Server{{Name: "a server", Addresses: []netip.Addr{netip.MustParseAddr("192.168.1.7")}}}
@@ -85,24 +87,21 @@ func (o openFrom) ask(_ context.Context, f fence.Facts) (report fence.Report, er
 }
 
 func TestStorageReportThatContradictsTheLedgerStopsTheFence(t *testing.T) {
-	for address, want := range map[openFrom]string{"192.168.1.1": fence.ReasonFencing, "192.168.1.9": fence.ReasonContradicted, "": fence.ReasonFencing} {
+	for address, want := range map[openFrom]string{
+		"192.168.1.1": fence.ReasonFencing, "192.168.1.9": fence.ReasonContradicted, "": fence.ReasonFencing, "192.168.1.7": fence.ReasonAddressInUse, // a server's
+	} {
 		w := newWorld(t)
+		if want == fence.ReasonAddressInUse {
+			w.move("node-1", string(address))
+		}
 		w.r.Ask = address.ask
 		w.loseForGood().look().mustBe(v1alpha1.NodeFencing, want)
-		contradicted := want == fence.ReasonContradicted
-		must.True(t, len(w.fences()) == 0 == contradicted, "%q: got %d fences", address, len(w.fences()))
-		counted := w.Metric("fairlead_fence_refusals_total", fence.ReasonContradicted)
-		must.True(t, counted != 0 == contradicted, "%q: counted %v refusals", address, counted)
+		refused := want != fence.ReasonFencing
+		must.True(t, len(w.fences()) == 0 == refused, "%q: got %d fences", address, len(w.fences()))
+		counted := w.Metric("fairlead_fence_refusals_total", want)
+		must.True(t, counted != 0 == refused, "%q: counted %v refusals", address, counted)
 		w.forgetWrites().look().mustHaveWritten() // asking again changes nothing
 	}
-}
-
-func TestReportedServerIsNotFenced(t *testing.T) {
-	w := newWorld(t).delete(node("node-1", ""))
-	w.Must(w.Seed(t.Context(), node("node-1", "192.168.1.7")))
-	w.look()
-	w.r.Ask = openFrom("192.168.1.7").ask
-	w.loseForGood().look().mustBe(v1alpha1.NodeFencing, fence.ReasonAddressInUse)
 }
 
 // With two storage clusters, too: no NetworkFence is created by facts from before an answer.
@@ -111,7 +110,7 @@ func TestNoNodeIsFencedBeforeTheStorageIsAsked(t *testing.T) {
 	asked := 0
 	w.r.Ask = func(ctx context.Context, f fence.Facts) (fence.Report, error) {
 		asked++
-		must.True(t, len(w.fences()) == 0, "there are %v", w.fences())
+		must.Check(t, len(w.fences()) == 0, "there are %d fences", len(w.fences()))
 		return openFrom("192.168.1.1").ask(ctx, f)
 	}
 	w.look().lookAfterCSI().mustBeFenced()

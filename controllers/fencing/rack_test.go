@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -18,7 +22,6 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/testkit/fakeapi"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
-	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // rack is a world with more nodes, each with a volume.
@@ -34,56 +37,219 @@ func newRack(t *testing.T, size, nodes int) rack {
 		r.names = append(r.names, fmt.Sprintf("worker-%d", i))
 	}
 	r.world = newWorld(t, slices.DeleteFunc(machines(nodes), func(o client.Object) bool {
-		_, record := o.(*v1alpha1.NodeFence)
-		return record && slices.Contains(r.names, o.GetName()) // the controller makes the records of the rack
+		record, is := o.(*v1alpha1.NodeFence)
+		return is && slices.Contains(r.names, record.Spec.NodeName) // the controller makes the records of the rack
 	})...)
-	_, err := r.together()
-	must.Do(t, err)
+	must.Do(t, r.together())
 	return r
 }
 
 // lost at once, and tainted.
-func (r rack) lost() rack {
+func (r rack) lost() rack { r.Helper(); return r.silent().tainted() }
+
+func (r rack) silent() rack {
 	r.Helper()
-	r.pass(1)
+	r.pass(time.Minute)
 	for _, name := range r.names {
-		r.lose(name).taint(name, "nodeshutdown")
+		r.lose(name)
 	}
 	return r
 }
 
-// together looks at all nodes of the rack, until each waits for others.
-func (r rack) together() (rounds int, err error) {
+func (r rack) tainted() rack {
 	r.Helper()
-	for held, objects := range r.lists {
-		r.Must(held.List(r.Context(), objects))
-	}
-	r.r.incidents.ShutDown()
-	r.r.prepare()
-	queue := r.r.incidents
 	for _, name := range r.names {
-		r.watch(name)
-		_, problem := r.r.Reconcile(context.Background(), kit.Request(name)[0])
-		err = errors.Join(err, problem)
+		r.taint(name, "nodeshutdown")
 	}
-	for ; queue.Len() > 0; rounds++ {
-		must.True(r, rounds < 20, "the nodes are never settled")
-		first, _ := queue.Get()
-		for name, o := range r.r.roundOf(context.Background(), first) {
-			err = errors.Join(err, o.err)
-			if o.after == behind {
-				queue.Add(name)
-			}
-		}
-	}
-	return rounds, err
+	return r
 }
 
-func (r rack) mustAllBe(phase v1alpha1.NodeFencePhase) {
+// together looks at all nodes of the rack side by side, until each waits for others.
+func (r rack) together() error {
+	r.Helper()
+	names, errs := r.names, error(nil)
+	for range 20 {
+		var group errgroup.Group
+		group.SetLimit(workers)
+		var mu sync.Mutex
+		var again []string
+		for _, name := range names {
+			r.watch(name)
+		}
+		r.watched()
+		for _, name := range names {
+			group.Go(func() error {
+				result, err := r.r.Reconcile(context.Background(), kit.Request(name)[0])
+				mu.Lock()
+				defer mu.Unlock()
+				if errs = errors.Join(errs, err); err == nil && result.RequeueAfter == behind {
+					again = append(again, name)
+				}
+				return nil
+			})
+		}
+		if _ = group.Wait(); len(again) == 0 {
+			return errs
+		}
+		names = again
+	}
+	return errors.New("the nodes are never settled")
+}
+
+func (r rack) mustAllBe(phase v1alpha1.NodeFencePhase, reason string) rack {
 	r.Helper()
 	for _, name := range r.names {
-		r.recordMustBe(name, phase, fence.ReasonFenced)
+		r.recordMustBe(recordOf(name, ""), phase, reason)
 	}
+	return r
+}
+
+// slowly counts requests to an API server that takes a moment for what all workers share.
+func (r rack) slowly() *fakeapi.Counting {
+	api := r.counted()
+	live := r.API.Client()
+	live.Reader = api
+	live.Reading = func(o runtime.Object) error {
+		if _, shared := o.(*v1alpha1.NodeFenceList); shared {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return nil
+	}
+	r.reads(r.API, live)
+	return api
+}
+
+// A whole incident costs a few requests for each node. What all nodes share is read once for many.
+func TestRackCostsAFewRequestsForEachNode(t *testing.T) {
+	must.HaveTime(t)
+	const size, nodes = 2 * workers, 510 // more nodes than a page
+	for name, test := range map[string]struct {
+		lose       func(rack)
+		looks, own int // for each node
+	}{
+		"silent and tainted at once": {func(r rack) { r.lost() }, 2, 11},
+		"silent, and tainted later": {func(r rack) {
+			r.Must(r.silent().together())
+			r.mustAllBe(v1alpha1.NodeLost, fence.ReasonNotReady).tainted()
+		}, 3, 17},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, size, nodes)
+			api := r.slowly()
+			test.lose(r)
+			must.Do(t, r.together())
+			r.mustAllBe(v1alpha1.NodeFencing, fence.ReasonFencing).csi()
+			must.Do(t, r.together())
+			r.mustAllBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+			requests, each := api.Requests(), map[string]int{}
+			for _, request := range requests {
+				each[request]++
+			}
+			t.Logf("%.1f requests for each node: %v", float64(len(requests))/size, each)
+			own := len(requests) - each["get *v1alpha1.NodeFence"] // records that change while they are listed
+			for _, kind := range []string{"list *v1.PartialObjectMetadataList", "list *v1alpha1.NodeFenceList", "list *csiaddons.NetworkFenceList"} {
+				own -= each[kind]
+				must.Check(t, each[kind] <= size*test.looks/4, "%d times %s", each[kind], kind)
+			}
+			must.Check(t, each["list *v1.NodeList"] == 0 && each["get *v1alpha1.NodeFence"] < size && each["create *csiaddons.NetworkFence"] == size, "got %v", each)
+			must.Check(t, own <= test.own*size, "%d own requests of %d nodes", own, size)
+		})
+	}
+}
+
+// Two lost nodes have had one address: what is decided about one may change what is right for the other.
+func TestNodesWithOneAddressAreDecidedInTurn(t *testing.T) {
+	r := newRack(t, 2, 2)
+	for _, name := range r.names {
+		r.change(name, func(n *corev1.Node) { n.Status.Addresses[1].Address = "10.0.9.9" })
+	}
+	r.lost()
+	record := r.record(recordOf("worker-1", ""))
+	record.Spec.Identities[0].Addresses[0].CIDR = r.record(recordOf("worker-0", "")).Spec.Identities[0].Addresses[0].CIDR
+	r.Must(r.Update(t.Context(), record))
+	now, err := r.watched().r.Reader.Live(t.Context())
+	must.Do(t, err)
+	look := func(name string) time.Duration {
+		views, err := r.r.views(t.Context(), now, name)
+		must.Do(t, err)
+		after, err := r.r.carryOut(t.Context(), t.Context(), now, views[0], true)
+		must.Do(t, err)
+		return after
+	}
+	must.True(t, look("worker-0") != behind && look("worker-1") == behind, "both are decided by one snapshot")
+	r.recordMustBe(recordOf("worker-0", ""), v1alpha1.NodeFencing, fence.ReasonFencing)
+	must.Equal(t, r.record(recordOf("worker-1", "")).Spec.LostSince, nil)
+	must.Do(t, r.together())
+	r.csi()
+	must.Do(t, r.together())
+	r.mustAllBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+}
+
+// The leader loses its lease at any write of an incident of many nodes. The next leader ends the incident: each node is fenced
+// by one NetworkFence, and none is unfenced.
+func TestNextLeaderEndsTheIncidentOfARack(t *testing.T) {
+	const size = 8
+	for at := 0; ; at += 5 {
+		r := newRack(t, size, size).lost()
+		r.forgetWrites().Client.CrashAt(at, at%2 == 0)
+		err := r.together()
+		crashed := errors.Is(err, fakeapi.ErrCrashed)
+		must.True(t, crashed || err == nil, "write %d: %v", at, err)
+		r.restart()
+		for range 3 {
+			must.Do(t, r.together())
+			for _, n := range r.fences() {
+				must.True(t, n.Spec.FenceState == csiaddons.Fenced, "write %d: %s unfences", at, n.Name)
+			}
+			r.csi()
+		}
+		r.mustAllBe(v1alpha1.NodeFenced, fence.ReasonFenced)
+		must.True(t, len(r.fences()) == size, "write %d: %d NetworkFences", at, len(r.fences()))
+		if !crashed {
+			return
+		}
+	}
+}
+
+// The storage may take many seconds to answer: no look waits for it, and no question ends with the look that asked.
+func TestSlowStorageDelaysNoOtherNode(t *testing.T) {
+	r := newRack(t, 2, 2).lost()
+	answer, answered, ended := make(chan bool), make(chan string, 2), error(nil)
+	r.r.lookAt = func(node string) { answered <- node }
+	r.r.Ask = func(ctx context.Context, f fence.Facts) (fence.Report, error) {
+		if f.Node.Name == "worker-0" {
+			<-answer
+			ended = ctx.Err()
+		}
+		return fence.Report{}, nil
+	}
+	must.Do(t, r.together())
+	must.Equal(t, <-answered, "worker-1")
+	must.Do(t, r.together())
+	r.forgetWrites()
+	must.Do(t, r.together())
+	r.mustHaveWritten() // looks while the storage is asked
+	r.recordMustBe(recordOf("worker-0", ""), v1alpha1.NodeFencing, fence.ReasonFencing, "the storage is asked").mustHaveFences("Fenced 10.0.0.2/32")
+	close(answer)
+	must.Equal(t, <-answered, "worker-0")
+	must.True(t, ended == nil, "the question ended with the look that asked it: %v", ended)
+	must.Do(t, r.together())
+	r.mustHaveFences("Fenced 10.0.0.1/32", "Fenced 10.0.0.2/32")
+}
+
+const listVersion = "1000"
+
+// counted counts the controller's requests from now on. Its caches are up to date.
+func (w *world) counted() *fakeapi.Counting {
+	w.Helper()
+	api := &fakeapi.Counting{WithWatch: w.API, Version: listVersion}
+	w.Client.Before = func(write fakeapi.Write) error {
+		api.Count(write.Verb, write.Object)
+		return nil
+	}
+	w.r.API = api
+	w.reads(w.API, api)
+	return api
 }
 
 // count the requests of a kind.
@@ -96,95 +262,18 @@ func count(requests []string, kind string) (n int) {
 	return n
 }
 
-func TestRackCostsAFewRequestsForEachNode(t *testing.T) {
-	must.HaveTime(t)
-	const size, nodes = 20, 510 // more nodes than a page
-	r := newRack(t, size, nodes)
-	api := &fakeapi.Counting{WithWatch: r.API, Version: listVersion}
-	r.Client.Before = func(write fakeapi.Write) error { api.Count(write.Verb, write.Object); return nil }
-	r.lost()
-	r.r.API = api
-	r.reads(r.API, api)
-	r.r.Reader = fencingreads.NewFenceReader(r.config, r.API, api, func(context.Context) string { return listVersion }, r.r.Held)
-	api.Requests()
-	first, err := r.together()
-	must.Do(t, err)
-	r.csi()
-	second, err := r.together()
-	must.Do(t, err)
-	r.mustAllBe(v1alpha1.NodeFenced)
-	requests, rounds := api.Requests(), first+second
-	for kind, want := range map[string]int{
-		"list *v1.PartialObjectMetadataList": rounds, "list *v1alpha1.NodeFenceList": rounds, "list *csiaddons.NetworkFenceList": rounds, "list *v1.NodeList": 0,
-		"get *v1.Node": size, "get *v1alpha1.NodeFence": 0, "create *csiaddons.NetworkFence": size,
-	} {
-		must.True(t, count(requests, kind) == want, "%d times %s, want %d in %d rounds", count(requests, kind), kind, want, rounds)
+// machines are further healthy nodes and their records.
+func machines(count int) []client.Object {
+	var all []client.Object
+	for i := range count {
+		name, address := fmt.Sprintf("worker-%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)
+		n := node(name, address)
+		record := &v1alpha1.NodeFence{}
+		record.Name, record.Labels = recordOf(name, ""), map[string]string{fence.NodeLabel: name}
+		record.Spec = v1alpha1.NodeFenceSpec{NodeName: name, Boot: fencingreads.FenceNode(n).Boot}
+		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady}
+		volume, at := volume("pvc-"+name), attachment("pvc-"+name, name)
+		all = append(all, n, record, volume, at, clientPod(name))
 	}
-	t.Logf("%d rounds, %d requests for each node", rounds, len(requests)/size)
-	must.True(t, len(requests) <= 11*size, "%d requests for %d nodes", len(requests), size)
-}
-
-// Two lost nodes have had one address: what is decided about one may change what is right for the other.
-func TestNodesWithOneAddressAreDecidedInTurn(t *testing.T) {
-	r := newRack(t, 2, 2)
-	for _, name := range r.names {
-		r.change(name, func(n *corev1.Node) { n.Status.Addresses[1].Address = "10.0.9.9" })
-	}
-	r.lost()
-	for held, objects := range r.lists {
-		r.Must(held.List(r.Context(), objects))
-	}
-	record := r.record("worker-1")
-	record.Status.Identities[0].Addresses[0].CIDR = r.record("worker-0").Status.Identities[0].Addresses[0].CIDR
-	r.Must(r.Status().Update(t.Context(), record))
-	all := r.r.round(t.Context(), r.names)
-	first, second := "worker-0", "worker-1"
-	if all[first].after == behind {
-		first, second = second, first
-	}
-	must.True(t, all[first].err == nil && all[second].after == behind, "got %+v", all)
-	r.recordMustBe(first, v1alpha1.NodeFencing, fence.ReasonFencing).recordMustBe(second, v1alpha1.NodeHealthy, fence.ReasonReady)
-}
-
-// The leader loses its lease at any write of an incident of many nodes. The next leader ends the incident: each node is fenced
-// by one NetworkFence, and none is unfenced.
-func TestNextLeaderEndsTheIncidentOfARack(t *testing.T) {
-	const size = 8
-	for at := 0; ; at += 5 {
-		r := newRack(t, size, size).lost()
-		r.forgetWrites().Client.CrashAt(at, at%2 == 0)
-		_, err := r.together()
-		crashed := errors.Is(err, fakeapi.ErrCrashed)
-		must.True(t, crashed || err == nil, "write %d: %v", at, err)
-		r.restart()
-		for range 3 {
-			_, err := r.together()
-			must.Do(t, err)
-			for _, n := range r.fences() {
-				must.True(t, n.Spec.FenceState == csiaddons.Fenced, "write %d: %s unfences", at, n.Name)
-			}
-			r.csi()
-		}
-		r.mustAllBe(v1alpha1.NodeFenced)
-		must.True(t, len(r.fences()) == size, "write %d: %d NetworkFences", at, len(r.fences()))
-		if !crashed {
-			return
-		}
-	}
-}
-
-// While a rack is fenced, the records of healthy nodes are kept.
-func TestIncidentDelaysNoLedger(t *testing.T) {
-	r := newRack(t, 3, 3).lost()
-	for _, name := range r.names {
-		r.r.incidents.Add(name) // no round runs
-	}
-	r.create(volume("pvc-late")).create(objects.Attachment("pvc-late", "node-2", rbd))
-	for held, objects := range r.lists {
-		r.Must(held.List(r.Context(), objects))
-	}
-	_, err := r.r.Reconcile(t.Context(), kit.Request("node-2")[0])
-	must.Do(t, err)
-	must.True(t, slices.Contains(fence.VolumeNames(r.record("node-2").Status.Volumes), "pvc-late"), "not on record")
-	must.Equal(t, r.r.incidents.Len(), len(r.names))
+	return all
 }

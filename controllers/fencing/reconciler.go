@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
-// Reconciler keeps the records of healthy nodes, and passes all others on to runIncidents. A request names a node.
+// Reconciler keeps the records of all boots. A request names a node.
 type Reconciler struct {
 	Client client.Client
 	Reader *fencingreads.FenceReader
@@ -37,10 +36,10 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
 
-	// incidents are the names of nodes for runIncidents.
-	incidents workqueue.TypedRateLimitingInterface[string]
-	asked     *asked
-	metrics   *metrics
+	asked   *asked
+	metrics *metrics
+	// lookAt adds a node to the queue.
+	lookAt func(node string)
 	// started is when this controller made its first look.
 	started atomic.Pointer[time.Time]
 	// seen is the last state of each Node, by name.
@@ -61,63 +60,72 @@ const (
 	lookForCSIAddons = 30 * time.Second
 	// behind is how soon to look again after a write that met a stale cache, or that others must be seen with.
 	behind = 200 * time.Millisecond
+	// lookTimeout is for an API server that does not answer.
+	lookTimeout = 30 * time.Second
+	// longestRetry is the longest pause after an error.
+	longestRetry = 30 * time.Second
 )
 
-// Reconcile looks at all machines that have or had one node name.
+// Reconcile looks at all boots that have or had one node name. The cache suffices as long as there is nothing to do, or only what a
+// working node has is to be recorded. Else the node is read live, and what it shares with others as well.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	result, known, err := r.routine(ctx, request.Name)
-	switch {
-	case errors.Is(err, errBehind), errors.Is(err, fencingreads.ErrNotSynced):
-		return ctrl.Result{RequeueAfter: behind}, nil
-	case err == nil && !known:
-		r.incidents.Add(request.Name)
-		return ctrl.Result{RequeueAfter: refresh}, nil
+	working, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	after, known, err := r.routine(working, request.Name)
+	if err == nil && !known {
+		after, err = r.live(ctx, working, request.Name)
 	}
-	return result, err
+	if errors.Is(err, errBehind) || errors.Is(err, fencingreads.ErrNotSynced) || isOvertaken(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: behind}, nil
+	}
+	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// routine decides on the cache, as long as there is nothing to do or only the ledger of a healthy node to record. Else known is
-// false.
-func (r *Reconciler) routine(ctx context.Context, node string) (result ctrl.Result, known bool, err error) {
+// routine decides on the cache. known is false if that does not suffice.
+func (r *Reconciler) routine(ctx context.Context, node string) (after time.Duration, known bool, err error) {
 	if r.Held.InIncident(node) {
-		return ctrl.Result{}, false, nil
+		return 0, false, nil
 	}
 	views, err := r.views(ctx, r.Reader, node)
-	if err != nil || len(views) == 0 {
-		return ctrl.Result{}, true, err
+	if err != nil {
+		return 0, true, err
+	}
+	if len(views) == 0 {
+		r.forgetDeleted(node)
+		return 0, true, nil
 	}
 	if len(views) > 1 || !views[0].Quiet() {
-		return ctrl.Result{}, false, nil
+		return 0, false, nil
 	}
 	d := decide(views[0])
 	r.requestReports(ctx, d.FenceView)
-	after := d.requeueAfter()
-	if !d.isSettled() { // if the cache is stale, an event follows
+	if !d.isSettled() {
 		if known, err := r.isKnown(ctx, d); err != nil || !known {
-			return ctrl.Result{}, false, err
+			return 0, false, err
 		}
-		if err := r.write(ctx, d); isOvertaken(err) || apierrors.IsNotFound(err) {
-			after = behind // the cache is behind
-		} else if err != nil {
-			return ctrl.Result{}, true, err
+		if d.differs() {
+			if err := r.remember(ctx, d); err != nil {
+				return 0, true, err
+			}
+			d = decide(d.FenceView)
+		}
+		if err := r.writeStatus(ctx, d); err != nil {
+			return 0, true, err
 		}
 	}
 	r.reportKept(d)
-	return ctrl.Result{RequeueAfter: after}, true, nil
+	return d.requeueAfter(), true, nil
 }
 
-// isKnown reports whether a decision on the cache may be recorded: only the ledger of a healthy node changes. A stale cache may
+// isKnown reports whether a decision on the cache may be recorded: only what a working node has changes. A stale cache may
 // hide that the node is lost, and that an attachment is gone for that reason. So the Node is compared with a live read before a
 // volume is forgotten.
 func (r *Reconciler) isKnown(ctx context.Context, d decision) (bool, error) {
-	if d.Status.Phase != v1alpha1.NodeHealthy || d.Forget || !d.hasNoActions() || d.needsMark() || d.Record != nil && d.Record.DeletionTimestamp != nil {
+	if d.Status.Phase != v1alpha1.NodeHealthy || d.Forget || d.Consumed || !d.hasNoActions() || d.needsMark() || d.Record != nil && d.Record.DeletionTimestamp != nil {
 		return false, nil
 	}
-	if !fence.Forgets(d.Facts.Status, d.Status) {
+	if !fence.Forgets(d.Facts.Spec, d.Spec) {
 		return true, nil
-	}
-	if d.Node == nil {
-		return false, nil
 	}
 	var now corev1.Node
 	if err := r.API.Get(ctx, client.ObjectKeyFromObject(d.Node), &now); err != nil {
@@ -125,3 +133,80 @@ func (r *Reconciler) isKnown(ctx context.Context, d decision) (bool, error) {
 	}
 	return !fencingreads.FenceNodeChanged(d.Node, &now), nil
 }
+
+// steps that one look takes at most: a record is written, and what follows from it is done.
+const steps = 4
+
+// live decides on live reads. asking outlives the look: the storage is asked for longer than it takes.
+func (r *Reconciler) live(asking, ctx context.Context, node string) (after time.Duration, err error) {
+	now, err := r.Reader.Live(ctx)
+	if err != nil {
+		return 0, err
+	}
+	views, err := r.views(ctx, now, node)
+	if err != nil {
+		return 0, err
+	}
+	for _, view := range views {
+		r.requestReports(ctx, view)
+		next, err := r.carryOut(asking, ctx, now, view, len(views) == 1)
+		if after = kit.Earliest(after, next); err != nil || next == behind {
+			return after, err // what is decided on the other boots of the name depends on this record
+		}
+	}
+	return after, nil
+}
+
+// carryOut records what is decided on one boot, and does what follows from the record. alone: no other boot has or had the name.
+func (r *Reconciler) carryOut(asking, ctx context.Context, now *fencingreads.FenceReader, view *fencingreads.FenceView, alone bool) (time.Duration, error) {
+	for range steps {
+		view.Facts.Report, view.Facts.Asking = fence.Report{}, false
+		d := decide(view)
+		if r.Ask != nil {
+			view.Facts.Report, view.Facts.Asking = r.asked.about(asking, r, d)
+			d = decide(view)
+		}
+		r.reportKept(d)
+		if d.isSettled() {
+			return d.requeueAfter(), nil
+		}
+		if !now.Take(view.Facts.Node.Name, d.addresses()) {
+			return behind, nil
+		}
+		if d.differs() {
+			if err := r.remember(ctx, d); err != nil {
+				return 0, err
+			}
+			if !alone {
+				return behind, nil
+			}
+			continue
+		}
+		refused := r.do(ctx, d)
+		if isOvertaken(refused) {
+			return 0, refused
+		}
+		if d.Forget && refused == nil {
+			if d.Record != nil && d.Record.DeletionTimestamp != nil {
+				return 0, nil // it ends with the last finalizer
+			}
+			return behind, nil
+		}
+		view.Tried, view.LastError = true, ""
+		if refused != nil {
+			view.LastError = kit.Clip(refused.Error(), mostError)
+		}
+		d.finish(view)
+		if err := errors.Join(refused, r.writeStatus(ctx, d)); err != nil {
+			return 0, err
+		}
+		return d.requeueAfter(), nil
+	}
+	return behind, nil
+}
+
+// isOvertaken reports whether another write came first. An existing object is no success either: it may say the contrary.
+func isOvertaken(err error) bool { return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.
+const mostError = 1 << 10

@@ -19,7 +19,7 @@ func (r *Reconciler) requestReports(ctx context.Context, v *fencingreads.FenceVi
 			err = r.Client.Status().Patch(ctx, n, client.RawPatch(types.MergePatchType, patch))
 		}
 		if err == nil {
-			patch, err = fencingreads.MarkReport(n, v.Facts.Node.Machine.BootID)
+			patch, err = fencingreads.MarkReport(n, v.Facts.Node.Boot.BootID)
 		}
 		if err == nil {
 			err = r.Client.Patch(ctx, n, client.RawPatch(types.MergePatchType, patch))

@@ -9,12 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
 // seenNode is the last state of a Node that the watch has shown since this controller began to lead.
 type seenNode struct {
-	bootID  string
+	fence.Deletion
 	deleted bool
 }
 
@@ -26,9 +27,10 @@ var errBehind = errors.New("the watch of Nodes is behind")
 func (r *Reconciler) observeNodes() predicate.Predicate {
 	keep := func(o client.Object, deleted, unknown bool) bool {
 		if node, ok := o.(*corev1.Node); ok {
-			last := seenNode{node.Status.NodeInfo.BootID, deleted}
+			n := fencingreads.FenceNode(node)
+			last := seenNode{fence.Deletion{UID: n.UID, Boot: n.Boot, ReadyChanged: n.ReadyChanged, At: r.Clock.Now()}, deleted}
 			if unknown { // the watch was interrupted: the Node may have changed before it went
-				last.bootID = ""
+				last.Deletion = fence.Deletion{At: last.At}
 			}
 			r.seen.Store(node.Name, last)
 		}
@@ -42,30 +44,33 @@ func (r *Reconciler) observeNodes() predicate.Predicate {
 	}
 }
 
-// addLastBoot adds the boot that a deleted Node was last seen in.
-func (r *Reconciler) addLastBoot(v *fencingreads.FenceView) error {
-	if v.Node != nil || v.Facts.Replaced {
-		return nil // a machine whose name another one has taken is given up by a person
+// forgetDeleted: nothing is on record of the node name.
+func (r *Reconciler) forgetDeleted(node string) {
+	if last, known := r.seen.Load(node); known && last.(seenNode).deleted {
+		r.seen.CompareAndDelete(node, last)
 	}
-	last, _ := r.seen.Load(v.Facts.Node.Name)
-	seen, known := last.(seenNode)
-	if known && !seen.deleted {
-		return errBehind
-	}
-	v.Facts.LastBoot = seen.bootID
-	return nil
 }
 
-// views reads all machines of one node name.
+// views reads all boots of one node name.
 func (r *Reconciler) views(ctx context.Context, from *fencingreads.FenceReader, node string) ([]*fencingreads.FenceView, error) {
 	now := r.Clock.Now()
 	r.started.CompareAndSwap(nil, &now)
-	views, err := from.Views(ctx, node, now)
+	views, err := from.Views(ctx, node, now, r.lastDeletion)
 	for _, v := range views {
 		v.Facts.Started = *r.started.Load()
-		if behind := r.addLastBoot(v); behind != nil {
-			return nil, behind
-		}
 	}
 	return views, err
+}
+
+// lastDeletion is how a Node was last seen deleted; empty if this controller did not see that.
+func (r *Reconciler) lastDeletion(node string, exists bool) (fence.Deletion, error) {
+	last, _ := r.seen.Load(node)
+	seen, known := last.(seenNode)
+	if exists {
+		return fence.Deletion{}, nil
+	}
+	if known && !seen.deleted {
+		return fence.Deletion{}, errBehind
+	}
+	return seen.Deletion, nil
 }

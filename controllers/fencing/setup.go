@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,8 +26,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 )
 
-// workers keep the records of healthy nodes. They do not wait for incidents.
-const workers = 4
+// workers look at nodes side by side. A rack that is lost takes little longer than a node.
+const workers = 16
 
 // SetupWithManager registers the controller. Whatever may change a decision
 // brings an event.
@@ -37,13 +36,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.metrics, err = newMetrics(ctrlmetrics.Registry, r.statuses); err != nil {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
-	r.prepare()
-	if err := mgr.Add(manager.RunnableFunc(r.runIncidents)); err != nil {
-		return fmt.Errorf("adding the incidents of fencing: %w", err)
-	}
+	r.asked = newAsked()
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](behind, longestRetry),
+		}).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.observeNodes(), kit.Updated(fencingreads.FenceNodeChanged))).
 		Watches(&v1alpha1.NodeFence{}, handler.EnqueueRequestsFromMapFunc(r.recordAndWaiting), builder.WithPredicates(kit.FenceRecordChanged())).
 		WatchesRawSource(source.Func(r.watchAttachments)).
@@ -61,18 +59,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// prepare what incidents keep.
-func (r *Reconciler) prepare() {
-	r.incidents, r.asked = newIncidentQueue(), newAsked()
-}
-
 // watchAttachments brings an event whenever a node gets or loses an attachment. Workers begin once the holdings are synced.
 func (r *Reconciler) watchAttachments(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.Held.OnAttachment(func(node string) {
+	r.lookAt = func(node string) {
 		for _, request := range kit.Request(node) {
 			queue.Add(request)
 		}
-	})
+	}
+	r.Held.OnAttachment(r.lookAt)
 	return wait.PollUntilContextCancel(ctx, behind, true, func(context.Context) (bool, error) { return r.Held.Synced(), nil })
 }
 
@@ -91,11 +85,9 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 	if !ok {
 		return nil
 	}
-	names := []string{fencingreads.NodeOfFence(record)}
-	if fence.Keep(record.Status) {
-		names = append(names, r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
-			return s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeReturned || s.Phase == v1alpha1.NodeUnfencing
-		})...)
+	names := []string{record.Spec.NodeName}
+	if fence.InIncident(record.Spec) {
+		names = append(names, r.records(ctx, func(n *v1alpha1.NodeFence) bool { return len(n.Spec.Fences) > 0 })...)
 	}
 	return kit.Request(names...)
 }
@@ -103,11 +95,11 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 // ofFence are the nodes whose record names the NetworkFence. A NetworkFence that no record names
 // may block any incident.
 func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.Request {
-	names := r.records(ctx, func(s v1alpha1.NodeFenceStatus) bool {
-		return slices.ContainsFunc(s.Fences, func(f v1alpha1.Fence) bool { return f.Name == o.GetName() })
+	names := r.records(ctx, func(n *v1alpha1.NodeFence) bool {
+		return slices.ContainsFunc(n.Spec.Fences, func(f v1alpha1.Fence) bool { return f.Name == o.GetName() })
 	})
 	if len(names) == 0 {
-		names = append(r.records(ctx, fence.Keep), o.GetLabels()[fence.NodeLabel])
+		names = append(r.records(ctx, func(n *v1alpha1.NodeFence) bool { return fence.InIncident(n.Spec) }), o.GetLabels()[fence.NodeLabel])
 	}
 	return kit.Request(names...)
 }
@@ -131,7 +123,7 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 		r.Log.Error("could not list nodes", "error", err)
 		return nil
 	}
-	names := r.records(ctx, func(v1alpha1.NodeFenceStatus) bool { return true })
+	names := r.records(ctx, func(*v1alpha1.NodeFence) bool { return true })
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
@@ -139,7 +131,7 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 }
 
 // records are the nodes with a matching record.
-func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceStatus) bool) []string {
+func (r *Reconciler) records(ctx context.Context, match func(*v1alpha1.NodeFence) bool) []string {
 	var list v1alpha1.NodeFenceList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		r.Log.Error("could not list NodeFences", "error", err)
@@ -147,8 +139,8 @@ func (r *Reconciler) records(ctx context.Context, match func(v1alpha1.NodeFenceS
 	}
 	var names []string
 	for i := range list.Items {
-		if match(list.Items[i].Status) {
-			names = append(names, fencingreads.NodeOfFence(&list.Items[i]))
+		if match(&list.Items[i]) {
+			names = append(names, list.Items[i].Spec.NodeName)
 		}
 	}
 	return names

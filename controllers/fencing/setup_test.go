@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -19,29 +20,31 @@ import (
 )
 
 func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
-	record := func(node string, phase v1alpha1.NodeFencePhase, reason string, gone bool, fences ...string) *v1alpha1.NodeFence {
-		n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "of-" + node}, Status: v1alpha1.NodeFenceStatus{NodeName: node, Phase: phase, Reason: reason, Gone: gone}}
+	record := func(node string, fences ...string) *v1alpha1.NodeFence {
+		n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "of-" + node}, Spec: v1alpha1.NodeFenceSpec{NodeName: node}}
 		for _, f := range fences {
-			n.Status.Fences = append(n.Status.Fences, v1alpha1.Fence{Name: f})
+			n.Spec.Fences = append(n.Spec.Fences, v1alpha1.Fence{Name: f})
 		}
+		return n
+	}
+	lost := func(n *v1alpha1.NodeFence) *v1alpha1.NodeFence {
+		n.Spec.LostSince = ptr.To(metav1.NewTime(noon))
 		return n
 	}
 	networkFence := func(name, node string) client.Object {
 		return &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.NodeLabel: node}}}
 	}
-	w := newWorld(t,
-		record("fencing", v1alpha1.NodeFencing, "", false, "f"), record("returned", v1alpha1.NodeReturned, "", false), record("unfencing", v1alpha1.NodeUnfencing, "", false),
-		record("drained", v1alpha1.NodeDrained, "", false, "f"), record("gone", v1alpha1.NodeDrained, "", true), record("healthy", v1alpha1.NodeHealthy, fence.ReasonReady, false))
+	w := newWorld(t, lost(record("fencing", "f")), record("returned", "g"), lost(record("lost")), record("healthy"))
 	for name, test := range map[string]struct {
 		got  []reconcile.Request
 		want []string
 	}{
-		"a healthy record":           {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeHealthy, fence.ReasonReady, false)), []string{"a"}},
-		"a record in an incident":    {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeFenced, "", false)), []string{"a", "fencing", "returned", "unfencing"}},
-		"a lost node, address taken": {w.r.recordAndWaiting(t.Context(), record("a", v1alpha1.NodeLost, fence.ReasonAddressInUse, false)), []string{"a", "fencing", "returned", "unfencing"}},
-		"no record":                  {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
-		"a recorded NetworkFence":    {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"drained", "fencing"}},
-		"a stray NetworkFence":       {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"drained", "fencing", "gone", "other", "returned", "unfencing"}},
+		"a healthy record":        {w.r.recordAndWaiting(t.Context(), record("a")), []string{"a"}},
+		"a record in an incident": {w.r.recordAndWaiting(t.Context(), record("a", "h")), []string{"a", "fencing", "returned"}},
+		"a lost node":             {w.r.recordAndWaiting(t.Context(), lost(record("a"))), []string{"a", "fencing", "returned"}},
+		"no record":               {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
+		"a recorded NetworkFence": {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"fencing"}},
+		"a stray NetworkFence":    {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"fencing", "lost", "other", "returned"}},
 	} {
 		var got []string
 		for _, r := range test.got {

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
@@ -41,24 +43,20 @@ func TestForcedDetachmentIsSeenThroughAStaleCache(t *testing.T) {
 	w := newWorld(t).look().lose("node-1").look()
 	cache := w.stale()
 	w.Must(cache.Hold(t.Context(), attachment("pvc-a", "node-1")))
-	w.detach("pvc-a", "node-1").recover().look().mustBeHealthy().mustBeLabelled(fence.ReasonStillMounted)
-}
-
-func TestNothingIsFencedOnTheCacheAlone(t *testing.T) {
-	w := newWorld(t).look()
-	lost := node("node-1", "192.168.1.1")
-	w.ready(corev1.ConditionUnknown)(lost)
-	lost.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}
-	w.stale(lost)
-	w.look().mustBeHealthy().mustHaveFences()
+	w.detach("pvc-a", "node-1").recover().look().mustBe(v1alpha1.NodeHealthy, fence.ReasonStillMounted).mustWithhold("pvc-a")
 }
 
 func TestNoLossIsRecordedOnTheCacheAlone(t *testing.T) {
-	w := newWorld(t).look()
-	lost := node("node-1", "192.168.1.1")
-	w.ready(corev1.ConditionUnknown)(lost)
-	w.stale(lost)
-	w.look().mustBeHealthy()
+	for name, taints := range map[string][]corev1.Taint{"lost": nil, "tainted": {{Key: fence.OutOfServiceTaint, Effect: corev1.TaintEffectNoExecute}}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).look()
+			lost := node("node-1", "192.168.1.1")
+			w.ready(corev1.ConditionUnknown)(lost)
+			lost.Spec.Taints = taints
+			w.stale(lost)
+			w.look().mustBeHealthy().mustHaveFences()
+		})
+	}
 }
 
 func TestOtherNodesAreReadLive(t *testing.T) {
@@ -86,9 +84,9 @@ func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
 			w := newWorld(t).look().change("node-1", func(n *corev1.Node) { n.Spec.Taints = test.taints }).look()
 			got := w.node("node-1").Spec.Taints
 			must.True(t, slices.Equal(got, test.kept), "got %v, want %v", got, test.kept)
-			recorded := w.record("node-1").Status.Tainted != nil
+			recorded := w.spec().Tainted != nil
 			must.True(t, recorded == test.recorded, "recorded as own: %t", recorded)
-			if w.look(); test.recorded && len(test.kept) == 1 && test.kept[0] == other && w.record("node-1").Status.Tainted != nil {
+			if w.look(); test.recorded && len(test.kept) == 1 && test.kept[0] == other && w.spec().Tainted != nil {
 				t.Error("still recorded as tainted")
 			}
 		})
@@ -97,29 +95,34 @@ func TestOnlyOwnTaintsAreRemoved(t *testing.T) {
 
 func TestHealthyNodeIsWrittenSeldom(t *testing.T) {
 	w := newWorld(t).look().mustWait(refresh, refresh)
-	seen := func() time.Time { return w.record("node-1").Status.Identities[0].Addresses[0].LastSeen.Time }
-	first := seen()
+	seen := func() time.Time { return w.spec().Identities[0].Addresses[0].LastSeen.Time }
+	before := seen()
 	w.forgetWrites()
 	for range 4 {
 		w.pass(time.Minute).look()
 	}
-	w.mustHaveWritten().pass(2 * time.Minute).look().mustHaveWritten("update/status NodeFence/node-1")
-	must.True(t, seen().After(first), "the address is as old as before: %v", first)
+	w.mustHaveWritten().pass(2*time.Minute).look().mustHaveWritten("update NodeFence/"+first, "update/status NodeFence/"+first)
+	must.True(t, seen().After(before), "the address is as old as before: %v", before)
 }
 
-func TestSharedAddressIsUnfencedWithItsLastNode(t *testing.T) {
-	w := newWorld(t, volume("pvc-b"), attachment("pvc-b", "node-2")).look("node-1", "node-2")
-	w.change("node-1", w.ready(corev1.ConditionUnknown)).move("node-2", "192.168.1.1").look("node-2")
-	w.lose("node-2").taint("node-1", "x").taint("node-2", "x")
-	for range 2 {
-		w.look("node-1", "node-2").csi()
+func TestUnchangedAddressWakesNoReconcile(t *testing.T) {
+	w := newWorld(t).look()
+	was := w.record(first)
+	w.pass(fence.RefreshEvery + time.Minute).look()
+	is := w.record(first)
+	if was.ResourceVersion == is.ResourceVersion || kit.FenceRecordChanged().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {
+		t.Errorf("%+v passes after %+v", is, was)
 	}
-	w.look("node-1", "node-2").mustBeFenced().recordMustBe("node-2", v1alpha1.NodeFenced, fence.ReasonFenced).detach("pvc-a", "node-1").returnRebooted().look()
-	w.mustBe(v1alpha1.NodeUnfencing, fence.ReasonSharedAddress).mustHaveFences("Fenced 192.168.1.1/32,192.168.1.2/32")
+	must.True(t, !is.Spec.Identities[0].Addresses[0].LastSeen.IsZero(), "the cache's object was changed")
 }
 
 // Another leader or a user writes between the look and the write. The state machine assumes that such a write is refused.
 func TestWritesWithStaleResourceVersionAreRefused(t *testing.T) {
+	decided := func(record client.Object) decision {
+		view := &fencingreads.FenceView{Record: record.(*v1alpha1.NodeFence)}
+		view.Facts.Record = record.GetName()
+		return decision{FenceView: view}
+	}
 	for name, test := range map[string]struct {
 		object client.Object
 		write  func(*world, client.Object) error
@@ -130,14 +133,21 @@ func TestWritesWithStaleResourceVersionAreRefused(t *testing.T) {
 		"deleting a NetworkFence": {&csiaddons.NetworkFence{}, func(w *world, o client.Object) error {
 			return w.r.remove(w.Context(), decision{FenceView: &fencingreads.FenceView{}}, fencingreads.FenceObject(o.(*csiaddons.NetworkFence)))
 		}},
-		"labelling a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
-			return w.r.writeMeta(w.Context(), o.(*v1alpha1.NodeFence), v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost})
+		"recording": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
+			d := decided(o)
+			d.Spec.Requests = 7
+			return w.r.remember(w.Context(), d)
+		}},
+		"writing a status": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
+			d := decided(o)
+			d.Status.Reason = fence.ReasonFencing
+			return w.r.writeStatus(w.Context(), d)
 		}},
 		"forgetting a record": {&v1alpha1.NodeFence{}, func(w *world, o client.Object) error {
-			return w.r.forget(w.Context(), decision{FenceView: &fencingreads.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+			return w.r.forget(w.Context(), decided(o))
 		}},
 		"forgetting a record with a finalizer": {&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{fence.RecordFinalizer}}}, func(w *world, o client.Object) error {
-			return w.r.forget(w.Context(), decision{FenceView: &fencingreads.FenceView{Record: o.(*v1alpha1.NodeFence)}})
+			return w.r.forget(w.Context(), decided(o))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,83 +163,6 @@ func TestWritesWithStaleResourceVersionAreRefused(t *testing.T) {
 			w.Must(w.Get(t.Context(), client.ObjectKeyFromObject(read), have))
 			must.True(t, have.GetResourceVersion() == changed.GetResourceVersion(), "it was written: %+v", have)
 			w.Must(test.write(w, changed))
-		})
-	}
-}
-
-// mustBeLabelled compares the value by which the API server finds the record of node-1 without Fairlead.
-func (w *world) mustBeLabelled(want string) *world {
-	w.Helper()
-	got := w.record("node-1").Labels[fence.PhaseLabel]
-	must.True(w, got == want, "the record is labelled %s, want %s", got, want)
-	return w
-}
-
-func inUse(n *corev1.Node) {
-	n.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName(fence.UniqueName(rbd, "handle-pvc-a"))}
-}
-
-// returned is a node whose volume was detached by force, and that is Ready again in the same boot.
-func returned(t *testing.T, changes ...func(*corev1.Node)) *world {
-	t.Helper()
-	w := newWorld(t).look().lose("node-1").look().detach("pvc-a", "node-1").look()
-	for _, change := range append(changes, w.ready(corev1.ConditionTrue)) {
-		w.change("node-1", change)
-	}
-	w.look()
-	return w.mustBeHealthy()
-}
-
-func TestLabelShowsThatAVolumeMayStillBeMounted(t *testing.T) {
-	w := returned(t).mustBeLabelled(fence.ReasonStillMounted).pass(5*time.Minute + time.Second).look()
-	w.mustBeLabelled(string(v1alpha1.NodeHealthy))
-	w = returned(t, inUse).pass(time.Hour).look().mustBeLabelled(fence.ReasonStillMounted)
-	w.change("node-1", func(n *corev1.Node) { n.Status.VolumesInUse = nil }).look().mustBeLabelled(string(v1alpha1.NodeHealthy))
-}
-
-// The node is lost, detached and back between two looks.
-func TestLabelOfAMountedVolumeComesBeforeTheStatus(t *testing.T) {
-	w := newWorld(t).change("node-1", inUse).look().detach("pvc-a", "node-1").forgetWrites()
-	w.look().mustBeLabelled(fence.ReasonStillMounted)
-	wrote := w.Client.Wrote()
-	label, status := slices.Index(wrote, "patch NodeFence/node-1"), slices.Index(wrote, "update/status NodeFence/node-1")
-	must.True(t, label >= 0 && status >= label, "wrote %v", wrote)
-}
-
-// A round takes a while: what was decided on a node that is back, or lost again, is not done.
-func TestNodeIsReadAgainBeforeAnythingIsTakenOrGivenBack(t *testing.T) {
-	decided := func(w *world) decision {
-		now, err := w.r.Reader.Snapshot(t.Context(), []string{"node-1"})
-		w.Must(err)
-		views, err := w.r.views(t.Context(), now, "node-1")
-		w.Must(err)
-		return decide(views[0])
-	}
-	fences := func(o client.Object) error {
-		if _, ok := o.(*csiaddons.NetworkFence); ok {
-			return errAPI
-		}
-		return nil
-	}
-	for name, test := range map[string]struct {
-		before, happens func(*world)
-	}{
-		"fenced": {
-			func(w *world) { w.refuse(fences, "create").loseForGood().fails(1).accept() },
-			func(w *world) { w.change("node-1", w.ready(corev1.ConditionTrue)) },
-		},
-		"unfenced": {
-			func(w *world) { w.drain().returnRebooted().pass(time.Hour).refuse(fences, "patch").fails(1).accept() },
-			func(w *world) { w.change("node-1", w.ready(corev1.ConditionUnknown)) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).look()
-			test.before(w)
-			d := decided(w)
-			must.True(t, len(d.Create)+len(d.Unfence) == 1, "nothing is to be done: %+v", d.Step)
-			test.happens(w)
-			must.True(t, isOvertaken(w.r.do(t.Context(), d)) && len(w.forgetWrites().Client.Writes) == 0, "done on a node that has changed")
 		})
 	}
 }

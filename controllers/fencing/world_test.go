@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -30,15 +32,21 @@ import (
 )
 
 const (
-	rbd    = objects.RBD
-	cephfs = objects.CephFS
-	ours   = "Fenced 192.168.1.1/32" // the fence of node-1
+	rbd  = objects.RBD
+	ours = "Fenced 192.168.1.1/32" // the fence of node-1
 )
 
 var (
 	noon   = testkit.Noon
 	errAPI = errors.New("the API server fails")
+	// first and second are the records of node-1's first boot, and of its boot after that.
+	first, second = recordOf("node-1", ""), recordOf("node-1", "'")
 )
+
+// recordOf is the record of a node's boot: each boot adds a mark to the boot ID.
+func recordOf(node, mark string) string {
+	return fence.RecordName(node, v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node + mark})
+}
 
 // world is the controller over a fake API with two nodes, Rook's client pods on
 // them on the host network, and a storage class.
@@ -48,8 +56,10 @@ type world struct {
 	// driver answers a NetworkFence; nil is success.
 	driver func(*csiaddons.NetworkFence) error
 	config config.Fencing
-	// lists are what the watches of volumes show.
-	lists map[*fencingreads.Holdings]client.Reader
+	// shows is what the watches of volumes show.
+	shows client.Reader
+	// shown are the Nodes that the watch has shown to this leader.
+	shown map[string]*corev1.Node
 	// after is when the last look is to be repeated, and err the last error.
 	after time.Duration
 	err   error
@@ -67,8 +77,10 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	scheme := testkit.Value[*runtime.Scheme](t)(reads.NewScheme())
 	indexes := fakeapi.Indexes{fakeapi.PodsByNode()}
 	testkit.Must(t, errors.Join(fencingreads.IndexFencing(t.Context(), &indexes), fencingreads.NewFenceReader(config.Fencing{}, nil, nil, nil, nil).IndexAddons(t.Context(), &indexes)))
-	w := &world{config: fencingOf(config.Fence), lists: map[*fencingreads.Holdings]client.Reader{}}
-	w.Bench = testkit.NewBench(t, fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{}), append([]client.Object{
+	w := &world{config: fencingOf(config.Fence)}
+	api := fakeapi.New(scheme, indexes, &v1alpha1.NodeFence{}, &csiaddons.NetworkFence{}, &csiaddons.CSIAddonsNode{}, &corev1.Node{})
+	api.WithWatch = countGenerations(api.WithWatch)
+	w.Bench = testkit.NewBench(t, api, append([]client.Object{
 		node("node-1", "192.168.1.1"), node("node-2", "192.168.1.2"), clientPod("node-1"), clientPod("node-2"),
 		objects.CephClass("block", rbd, "rook-ceph", "rook-csi-rbd-provisioner"), volume("pvc-a"), attachment("pvc-a", "node-1"),
 	}, more...)...)
@@ -76,14 +88,33 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 	return w
 }
 
+// countGenerations counts the changes of each record's spec, as the API server does.
+func countGenerations(api client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			o.SetGeneration(1)
+			return c.Create(ctx, o, options...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			var was v1alpha1.NodeFence
+			if is, ok := o.(*v1alpha1.NodeFence); ok && c.Get(ctx, client.ObjectKeyFromObject(o), &was) == nil {
+				if is.Generation = was.Generation; !equality.Semantic.DeepEqual(was.Spec, is.Spec) {
+					is.Generation++
+				}
+			}
+			return c.Update(ctx, o, options...)
+		},
+	})
+}
+
 // restart begins with a new leader, which remembers nothing.
 func (w *world) restart() *world {
 	w.Helper()
 	w.NewLeader()
+	w.shown = map[string]*corev1.Node{}
 	api := w.Client
-	w.r = &Reconciler{Client: api, API: api, Events: w.Events, Clock: w.Clock, Log: w.Log}
+	w.r = &Reconciler{Client: api, API: api, Events: w.Events, Clock: w.Clock, Log: w.Log, asked: newAsked(), lookAt: func(string) {}}
 	w.reads(api, api)
-	w.r.prepare()
 	w.r.metrics = testkit.Value[*metrics](w)(newMetrics(w.Registry, w.r.statuses))
 	return w
 }
@@ -91,15 +122,16 @@ func (w *world) restart() *world {
 // reads has the controller read objects as its cache, whose watches of volumes have shown all changes when a look begins.
 func (w *world) reads(objects, live client.Reader) {
 	w.Helper()
-	var shows client.Reader = w.API // what the watches of volumes read is not counted
+	w.shows = w.API // what the watches of volumes read is not counted
 	if cache, ok := objects.(*fakeapi.Cache); ok {
-		shows = cache
+		w.shows = cache
 	}
-	held := testkit.Value[*fencingreads.Holdings](w)(fencingreads.ListedHoldings(w.Context(), shows, w.config.Protects))
-	w.lists = map[*fencingreads.Holdings]client.Reader{held: shows}
-	unknown := func(context.Context) string { return "" }
-	w.r.Held, w.r.Reader = held, fencingreads.NewFenceReader(w.config, objects, live, unknown, held)
+	w.r.Held = testkit.Value[*fencingreads.Holdings](w)(fencingreads.ListedHoldings(w.Context(), w.shows, w.config.Protects))
+	w.r.Reader = fencingreads.NewFenceReader(w.config, objects, live, func(context.Context) string { return listVersion }, w.r.Held)
 }
+
+// watched has the watches of volumes show all changes.
+func (w *world) watched() *world { w.Helper(); w.Must(w.r.Held.List(w.Context(), w.shows)); return w }
 
 // refuse answers all writes of some verbs with an error, of an object for which it is not nil.
 func (w *world) refuse(answer func(client.Object) error, verbs ...string) *world {
@@ -112,46 +144,30 @@ func (w *world) refuse(answer func(client.Object) error, verbs ...string) *world
 	return w
 }
 
+// reconcile looks at a node until it waits for others. What was overtaken, or waits for the storage's answer, is looked at again at once.
 func (w *world) reconcile(node string) (ctrl.Result, error) {
 	w.watch(node)
-	for held, objects := range w.lists {
-		w.Must(held.List(w.Context(), objects))
-	}
-	w.r.incidents.ShutDown() // nothing of an earlier look is left
-	w.r.prepare()
-	result, err := w.r.Reconcile(context.Background(), kit.Request(node)[0])
-	if err != nil || w.r.incidents.Len() == 0 {
-		return result, err
-	}
-	return w.incident(node)
-}
-
-// incident runs rounds for a node until it waits for others. A write that was overtaken is tried again at once.
-func (w *world) incident(node string) (ctrl.Result, error) {
-	queue := w.r.incidents
 	for range 20 {
-		first, _ := queue.Get()
-		o := w.r.roundOf(context.Background(), first)[node]
+		again := false
+		w.r.lookAt = func(string) { again = true }
+		result, err := w.watched().r.Reconcile(context.Background(), kit.Request(node)[0])
 		w.r.asked.running.Wait()
-		if o.err != nil || queue.Len() == 0 && o.after != behind {
-			return ctrl.Result{RequeueAfter: o.after}, o.err
+		if err != nil || result.RequeueAfter != behind && !again {
+			return result, err
 		}
-		queue.Add(node)
 	}
 	return ctrl.Result{}, errors.New("the node is never settled")
 }
 
 // watch shows the controller a Node, or its deletion.
 func (w *world) watch(name string) {
-	var node corev1.Node
-	err := w.Get(context.Background(), client.ObjectKey{Name: name}, &node)
-	last, known := w.r.seen.Load(name)
-	switch {
-	case err == nil:
-		w.r.observeNodes().Update(event.UpdateEvent{ObjectOld: &node, ObjectNew: &node})
-	case known:
-		node.Name, node.Status.NodeInfo.BootID = name, last.(seenNode).bootID
-		w.r.observeNodes().Delete(event.DeleteEvent{Object: &node})
+	w.Helper()
+	if node := w.node(name); node != nil {
+		w.r.observeNodes().Update(event.UpdateEvent{ObjectOld: node, ObjectNew: node})
+		w.shown[name] = node
+	} else if w.shown[name] != nil {
+		w.r.observeNodes().Delete(event.DeleteEvent{Object: w.shown[name]})
+		delete(w.shown, name)
 	}
 }
 
@@ -224,13 +240,14 @@ func (w *world) fences() []csiaddons.NetworkFence {
 	return list.Items
 }
 
-// mustHaveFences compares the NetworkFences as "state CIDRs".
+// mustHaveFences compares the NetworkFences as "state CIDRs", in any order.
 func (w *world) mustHaveFences(want ...string) *world {
 	w.Helper()
 	var got []string
 	for _, n := range w.fences() {
 		got = append(got, n.Spec.FenceState+" "+strings.Join(n.Spec.CIDRs, ","))
 	}
+	slices.Sort(got)
 	must.True(w, slices.Equal(got, want), "got fences %q, want %q", got, want)
 	return w
 }
@@ -255,13 +272,14 @@ func (w *world) record(name string) *v1alpha1.NodeFence {
 	return record
 }
 
-// status of the record of node-1.
-func (w *world) status() v1alpha1.NodeFenceStatus { w.Helper(); return w.record("node-1").Status }
+// spec and status of the record of node-1's first boot.
+func (w *world) spec() v1alpha1.NodeFenceSpec     { w.Helper(); return w.record(first).Spec }
+func (w *world) status() v1alpha1.NodeFenceStatus { w.Helper(); return w.record(first).Status }
 
-// mustBe compares the phase and reason of node-1, and the label, finalizer and message of its record with them.
+// mustBe compares the phase and reason of node-1's first boot, and the rest of its record with them.
 func (w *world) mustBe(phase v1alpha1.NodeFencePhase, reason string, texts ...string) *world {
 	w.Helper()
-	return w.recordMustBe("node-1", phase, reason, texts...)
+	return w.recordMustBe(first, phase, reason, texts...)
 }
 
 func (w *world) mustBeHealthy() *world {
@@ -281,6 +299,21 @@ func (w *world) mustBeFencing() *world {
 	return w.mustBe(v1alpha1.NodeFencing, fence.ReasonFencing)
 }
 
+// mustBeReadmitted: nothing is left of node-1's first boot.
+func (w *world) mustBeReadmitted() *world {
+	w.Helper()
+	w.mustBeForgotten().recordMustBe(second, v1alpha1.NodeHealthy, fence.ReasonReady).mustHaveFences()
+	must.True(w, len(w.record(second).Spec.Fences) == 0, "left: %+v", w.record(second).Spec)
+	return w
+}
+
+func (w *world) mustBeForgotten() *world {
+	w.Helper()
+	record := testkit.Get[v1alpha1.NodeFence](w, w.API, "", first)
+	must.True(w, record == nil, "not forgotten: %+v", record)
+	return w
+}
+
 func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason string, texts ...string) *world {
 	w.Helper()
 	record := w.record(name)
@@ -290,10 +323,15 @@ func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason 
 		w.Fatalf("%s is %s (%s), want %s (%s): %s", name, s.Phase, s.Reason, phase, reason, s.Message)
 	case s.Message != "" && (!strings.HasSuffix(s.Message, fence.Link(s.Reason)) || strings.Count(s.Message, fence.PageOf("")) > 1):
 		w.Fatalf("%s is %s (%s), and the message links elsewhere: %s", name, s.Phase, s.Reason, s.Message)
-	case record.Labels[fence.PhaseLabel] != fence.PhaseLabelValue(s):
-		w.Fatalf("%s is %s and labelled %s", name, phase, record.Labels[fence.PhaseLabel])
-	case slices.Contains(record.Finalizers, fence.RecordFinalizer) != fence.Keep(s):
+	case (record.Labels[fence.IncidentLabel] == "true") != fence.InIncident(record.Spec) || record.Labels[fence.NodeLabel] != record.Spec.NodeName:
+		w.Fatalf("%s is %s and labelled %v", name, phase, record.Labels)
+	case slices.Contains(record.Finalizers, fence.RecordFinalizer) != fence.Keep(record.Spec):
 		w.Fatalf("%s is %s, with finalizers %q", name, phase, record.Finalizers)
+	case s.ObservedGeneration != record.Generation || len(s.Conditions) != 2:
+		w.Fatalf("%s has generation %d, and its status is of %d: %+v", name, record.Generation, s.ObservedGeneration, s.Conditions)
+	}
+	for _, c := range s.Conditions {
+		must.True(w, c.ObservedGeneration == record.Generation, "%s has generation %d, and condition %+v", name, record.Generation, c)
 	}
 	for _, text := range texts {
 		must.True(w, strings.Contains(s.Message, text), "the message of %s has no %q: %s", name, text, s.Message)
@@ -301,11 +339,19 @@ func (w *world) recordMustBe(name string, phase v1alpha1.NodeFencePhase, reason 
 	return w
 }
 
-// mustHold compares the volumes on the record of node-1.
+// mustHold compares the volumes on the record of node-1's first boot, and mustWithhold those that are attached nowhere else.
 func (w *world) mustHold(want ...string) *world {
 	w.Helper()
-	got := fence.VolumeNames(w.status().Volumes)
+	got := fence.VolumeNames(w.spec().Volumes)
 	must.True(w, slices.Equal(got, want), "on record are %q, want %q", got, want)
+	return w
+}
+
+func (w *world) mustWithhold(want ...string) *world {
+	w.Helper()
+	record := w.record(first)
+	got, labelled := record.Spec.Withheld, record.Labels[fence.IncidentLabel] == "true"
+	must.True(w, slices.Equal(got, want) && labelled == (len(want) > 0), "withheld are %q, labelled: %t, want %q", got, labelled, want)
 	return w
 }
 
@@ -314,7 +360,6 @@ func (w *world) change(name string, how func(*corev1.Node)) *world {
 	testkit.Change(w.Bench, "", name, how)
 	return w
 }
-
 func (w *world) move(name, address string) *world {
 	w.Helper()
 	return w.change(name, func(n *corev1.Node) { n.Status.Addresses[1].Address = address })
@@ -325,20 +370,9 @@ func (w *world) recover() *world {
 	w.Helper()
 	return w.change("node-1", w.ready(corev1.ConditionTrue))
 }
-
 func (w *world) pass(d time.Duration) *world { w.Pass(d); return w }
-
-func (w *world) forgetWrites() *world { w.Client.Writes = nil; return w }
-
-func (w *world) accept() *world { w.Client.Before = nil; return w }
-
-func (w *world) mustBeForgotten() *world {
-	w.Helper()
-	record := testkit.Get[v1alpha1.NodeFence](w, w.API, "", "node-1")
-	must.True(w, record == nil, "not forgotten: %+v", record)
-	return w
-}
-
+func (w *world) forgetWrites() *world        { w.Client.Writes = nil; return w }
+func (w *world) accept() *world              { w.Client.Before = nil; return w }
 func (w *world) node(name string) *corev1.Node {
 	w.Helper()
 	return testkit.Get[corev1.Node](w, w.API, "", name)
@@ -397,7 +431,6 @@ func (w *world) returnRebooted() *world {
 	w.Helper()
 	return w.boot("node-1").untaint("node-1").look().pass(time.Hour)
 }
-
 func (w *world) create(o client.Object) *world {
 	w.Helper()
 	w.Must(w.Create(context.Background(), o))
@@ -414,13 +447,13 @@ func (w *world) detach(volume, from string) *world {
 	return w.delete(attachment(volume, from))
 }
 
-// override a gate of node-1 for this incident.
+// override asks to override a gate of node-1's first boot, as the webhooks admit it.
 func (w *world) override(gate string) *world {
 	w.Helper()
-	record := w.record("node-1")
+	record := w.record(first)
 	record.Annotations = map[string]string{
 		fence.OverrideAnnotation:   gate + ": why not",
-		fence.OverriddenAnnotation: fence.Override{Gate: gate, By: "eve", Reason: "why not", Scope: record.Status.Incident, At: w.Clock.Now()}.Text(),
+		fence.OverriddenAnnotation: fence.Request{Gate: gate, By: "eve", Reason: "why not", At: w.Clock.Now()}.Text(),
 	}
 	w.Must(w.Update(context.Background(), record))
 	return w

@@ -73,13 +73,16 @@ func FenceRecordChanged() predicate.Predicate {
 
 func withoutTimes(record *v1alpha1.NodeFence) client.Object {
 	n := record.DeepCopy()
-	n.Status.LastHealthy, n.Status.LastError = nil, ""
+	n.Spec.LastSeen, n.Status.LastError, n.Status.ObservedGeneration, n.Generation = nil, "", 0, 0
+	for i := range n.Status.Conditions {
+		n.Status.Conditions[i].ObservedGeneration = 0
+	}
 	if n.Status.Reason == fence.ReasonWriteFailed {
 		n.Status.Message = ""
 	}
-	for i := range n.Status.Identities {
-		for a := range n.Status.Identities[i].Addresses {
-			n.Status.Identities[i].Addresses[a].LastSeen = metav1.Time{}
+	for i := range n.Spec.Identities {
+		for a := range n.Spec.Identities[i].Addresses {
+			n.Spec.Identities[i].Addresses[a].LastSeen = metav1.Time{}
 		}
 	}
 	return significant(n)

@@ -25,10 +25,11 @@ func node(change func(*corev1.Node)) *corev1.Node {
 
 func record(change func(*v1alpha1.NodeFence)) *v1alpha1.NodeFence {
 	now := metav1.NewTime(time.Unix(100, 0))
-	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: v1alpha1.NodeFenceStatus{
-		Phase: v1alpha1.NodeHealthy, LastHealthy: &now,
+	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1", Generation: 1}, Spec: v1alpha1.NodeFenceSpec{
+		LastSeen:   &now,
 		Identities: []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32", LastSeen: now}}}},
 	}}
+	n.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHeld, ObservedGeneration: 1}}
 	change(n)
 	return n
 }
@@ -51,10 +52,11 @@ func TestUpdatesThatPass(t *testing.T) {
 		"the watched field":                  {cordoned, plain, cordon, true},
 		"another kind":                       {cordoned, &corev1.Pod{}, &corev1.Pod{}, false},
 		"times of a record": {FenceRecordChanged(), plainRecord, record(func(n *v1alpha1.NodeFence) {
-			n.ResourceVersion, n.Status.LastHealthy, n.Status.Identities[0].Addresses[0].LastSeen = "2", nil, metav1.Time{}
+			n.ResourceVersion, n.Generation, n.Spec.LastSeen, n.Spec.Identities[0].Addresses[0].LastSeen = "2", 2, nil, metav1.Time{}
+			n.Status.ObservedGeneration, n.Status.Conditions[0].ObservedGeneration = 2, 2
 		}), false},
 		"an address of a record": {FenceRecordChanged(), plainRecord, record(func(n *v1alpha1.NodeFence) {
-			n.Status.Identities[0].Addresses[0].CIDR = "10.0.0.2/32"
+			n.Spec.Identities[0].Addresses[0].CIDR = "10.0.0.2/32"
 		}), true},
 		"a relevant annotation added":      {annotated, plain, relevant, true},
 		"a relevant annotation removed":    {annotated, relevant, plain, true},
@@ -69,7 +71,7 @@ func TestUpdatesThatPass(t *testing.T) {
 			}
 		})
 	}
-	must.Check(t, plain.ResourceVersion == "1" && plainRecord.Status.LastHealthy != nil, "an object of the cache was changed")
+	must.Check(t, plain.ResourceVersion == "1" && plainRecord.Spec.LastSeen != nil && plainRecord.Status.Conditions[0].ObservedGeneration == 1, "an object of the cache was changed")
 }
 
 func TestObjectsThatPass(t *testing.T) {

@@ -51,7 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, reader client.Reader) (*view, e
 	for _, node := range nodes {
 		n := candidate(node, v.nodes[node.Name])
 		if record, present := byName[node.Name].Present(); present {
-			n.Record, n.Status, v.records[node.Name] = record.Name, record.Status, objects[record.Name]
+			n.Record, n.Spec, v.records[node.Name] = record.Name, record.Spec, objects[record.Name]
 		}
 		v.facts.Nodes = append(v.facts.Nodes, n)
 	}
@@ -80,7 +80,7 @@ func (r *Reconciler) addLive(ctx context.Context, v *view) error {
 	}
 	for i := range v.facts.Nodes {
 		n := &v.facts.Nodes[i]
-		n.Given = n.Status.Incident != "" && r.given[n.Node.Name] == n.Status.Incident
+		n.Given = n.Spec.LostSince != nil && r.given[n.Node.Name] == incident(v, n.Node.Name, time.Time{})
 		if at := renewed[n.Node.Name]; at.After(n.Heartbeat) {
 			n.Heartbeat = at
 		}

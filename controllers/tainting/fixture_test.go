@@ -129,14 +129,13 @@ func (f *fixture) add(name string) *fixture {
 	f.Helper()
 	node := objects.Node(name)
 	node.CreationTimestamp = metav1.NewTime(noon.Add(-48 * time.Hour))
-	node.Status.NodeInfo.SystemUUID = ""
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown},
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-24 * time.Hour))},
 		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
 	}
 	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	record.Status.Phase, record.Status.Node = v1alpha1.NodeHealthy, v1alpha1.MachineIdentity{BootID: node.Status.NodeInfo.BootID}
+	record.Spec = v1alpha1.NodeFenceSpec{NodeName: name, Boot: fencingreads.FenceNode(node).Boot}
 	for _, o := range []client.Object{node, record, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}} {
 		f.Must(f.Seed(f.Context(), o))
 	}
@@ -159,10 +158,10 @@ func (f *fixture) node(name string, change func(*corev1.Node)) *corev1.Node {
 }
 
 // record changes a NodeFence, and returns it.
-func (f *fixture) record(name string, change func(*v1alpha1.NodeFenceStatus)) *v1alpha1.NodeFence {
+func (f *fixture) record(name string, change func(*v1alpha1.NodeFenceSpec)) *v1alpha1.NodeFence {
 	f.Helper()
 	if change != nil {
-		testkit.Change(f.Bench, "", name, func(n *v1alpha1.NodeFence) { change(&n.Status) })
+		testkit.Change(f.Bench, "", name, func(n *v1alpha1.NodeFence) { change(&n.Spec) })
 	}
 	return testkit.Get[v1alpha1.NodeFence](f, f.API, "", name)
 }
@@ -173,8 +172,8 @@ func (f *fixture) lose(name string, ago time.Duration) *fixture {
 	at := metav1.NewTime(f.Clock.Now().Add(-ago))
 	f.ready(name, corev1.ConditionUnknown, at.Time)
 	f.beat(name, at.Add(-50*time.Second))
-	f.record(name, func(s *v1alpha1.NodeFenceStatus) {
-		s.Phase, s.LostSince, s.Incident = v1alpha1.NodeLost, &at, "incident-of-"+name+at.Format("1504")
+	f.record(name, func(s *v1alpha1.NodeFenceSpec) {
+		s.LostSince = &at
 		s.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + name, Driver: cephDriver, ClusterID: "c"}}
 		s.Identities = []v1alpha1.StorageIdentity{{Driver: cephDriver, ClusterID: "c", Class: "class", Addresses: []v1alpha1.ClientAddress{
 			{CIDR: "10.0.0." + strings.TrimPrefix(name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(at.Add(-time.Minute))},

@@ -151,9 +151,9 @@ func (r *Reconciler) taint(ctx context.Context, view *view, v taint.Verdict) (ct
 	err := r.Client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case err == nil:
-		r.given[v.Node] = incident(view, v)
+		r.given[v.Node] = incident(view, v.Node, v.Since)
 		r.metrics.taints.WithLabelValues(resultTainted).Inc()
-		r.Log.Warn("tainted a lost node", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "taint", fence.OutOfServiceTaint, "why", v.Message)
+		r.Log.Warn("tainted a lost node", "node", v.Node, "incident", incident(view, v.Node, v.Since), "lost", v.Since, "taint", fence.OutOfServiceTaint, "why", v.Message)
 		r.event(view, v, corev1.EventTypeWarning, "OutOfService", "Taint", "tainted automatically: "+v.Message)
 		r.looked = time.Time{}
 		return ctrl.Result{RequeueAfter: settle}, nil

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
@@ -41,7 +42,7 @@ func TestLostNodeIsTainted(t *testing.T) {
 
 func TestNothingIsReadLiveWithoutNeed(t *testing.T) {
 	f := newFixture(t).reconcile().mustWait(0).lose("node-1", 4*time.Minute+50*time.Second).reconcile().mustWait(10 * time.Second)
-	f.lostLongAgo("node-1").record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Volumes = nil })
+	f.lostLongAgo("node-1").record("node-1", func(s *v1alpha1.NodeFenceSpec) { s.Volumes = nil })
 	f.sync().reconcile().mustWait(30 * time.Second).mustHaveEvents(0).mustTaint()
 	must.True(t, len(f.reads) == 0, "read %q", f.reads)
 }
@@ -58,7 +59,7 @@ func TestTaintIsDecidedOnALiveRead(t *testing.T) {
 		"another node is tainted": func(f *fixture) { f.node("node-2", taintOwn) },
 		"an operator tainted it":  onNode1(func(n *corev1.Node) { taintOwn(n); n.Spec.Taints[0].Value = "" }),
 		"the node is cordoned":    onNode1(func(n *corev1.Node) { n.Spec.Unschedulable = true }),
-		"the node holds nothing":  func(f *fixture) { f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Volumes = nil }) },
+		"the node holds nothing":  func(f *fixture) { f.record("node-1", func(s *v1alpha1.NodeFenceSpec) { s.Volumes = nil }) },
 		"the node opts out":       onNode1(func(n *corev1.Node) { n.Annotations = map[string]string{taint.NoTaintAnnotation: "true"} }),
 		"the node uses an unfenced volume": onNode1(func(n *corev1.Node) {
 			n.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/" + cephDriver + "^a", "kubernetes.io/csi/other^a"}
@@ -144,7 +145,7 @@ func TestDryRunReportsOncePerIncident(t *testing.T) {
 	f.ready("node-1", corev1.ConditionTrue, f.Clock.Now()).sync().reconcile()
 	f.mustCount(0, "fairlead_would_taint_nodes")
 	must.True(t, f.r.reported.Len() == 0, "%d reasons are remembered", f.r.reported.Len())
-	f.lostLongAgo("node-1").reconcile().record("node-1", func(s *v1alpha1.NodeFenceStatus) { s.Incident = "the next one" })
+	f.lostLongAgo("node-1").reconcile().record("node-1", func(s *v1alpha1.NodeFenceSpec) { s.LostSince = ptr.To(metav1.NewTime(s.LostSince.Add(time.Second))) })
 	f.reconcileLater().mustHaveEvents(6)
 }
 
@@ -153,7 +154,7 @@ func TestRemovedTaintIsNotWrittenAgain(t *testing.T) {
 	f := newFixture(t).lostLongAgo("node-1").reconcile().mustTaint("node-1")
 	f.node("node-1", func(n *corev1.Node) { n.Spec.Taints = nil })
 	f.sync().reconcile().mustTaint().mustReport("NotTainted", "NodeFence/node-1", "the taint was removed")
-	f.record("node-1", func(s *v1alpha1.NodeFenceStatus) { at := metav1.NewTime(f.Clock.Now()); s.Tainted = &at })
+	f.record("node-1", func(s *v1alpha1.NodeFenceSpec) { s.Tainted = ptr.To(metav1.NewTime(f.Clock.Now())) })
 	f.r.given = map[string]string{}
 	f.reconcileLater().mustTaint()
 }
@@ -171,7 +172,7 @@ func TestNodeThatCannotBeFencedMakesRoomForTheNext(t *testing.T) {
 	var asked []string
 	f.r.Facts = func(_ context.Context, node string) (fence.Facts, error) {
 		asked = append(asked, node)
-		return fence.Facts{NoCSIAddons: node == "node-1"}, nil
+		return fence.Facts{Node: fence.Node{Name: node}, Spec: f.record(node, nil).Spec, Policy: f.r.Policy, NoCSIAddons: node == "node-1"}, nil
 	}
 	f.reconcile().mustTaint("node-2").mustReport("NotTainted", "Node/node-1", "csi-addons")
 	must.True(t, slices.Equal(asked, []string{"node-1", "node-2"}), "asked for %q", asked)
@@ -260,15 +261,15 @@ func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 		t.Error("an unready kubelet that falls silent is no change")
 	}
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.NodeFenceStatus)
+		change func(*v1alpha1.NodeFenceSpec)
 		want   bool
 	}{
-		"seen":  {func(s *v1alpha1.NodeFenceStatus) { at := metav1.NewTime(noon); s.LastHealthy = &at }, false},
-		"lost":  {func(s *v1alpha1.NodeFenceStatus) { s.Phase = v1alpha1.NodeLost }, true},
-		"holds": {func(s *v1alpha1.NodeFenceStatus) { s.Volumes = []v1alpha1.HeldVolume{{}} }, true},
+		"seen":  {func(s *v1alpha1.NodeFenceSpec) { s.LastSeen = ptr.To(metav1.NewTime(noon)) }, false},
+		"lost":  {func(s *v1alpha1.NodeFenceSpec) { s.LostSince = ptr.To(metav1.NewTime(noon)) }, true},
+		"holds": {func(s *v1alpha1.NodeFenceSpec) { s.Volumes = []v1alpha1.HeldVolume{{}} }, true},
 	} {
 		after := record.DeepCopy()
-		c.change(&after.Status)
+		c.change(&after.Spec)
 		got := recordChanged(record, after)
 		must.True(t, got == c.want, "%s: %t", name, got)
 	}

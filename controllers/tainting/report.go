@@ -34,15 +34,15 @@ func (r *Reconciler) report(view *view, verdicts []taint.Verdict) {
 	for _, v := range verdicts {
 		lost[v.Node] = true
 		r.Log.Debug("judged a lost node", "node", v.Node, "action", v.Action, "reason", v.Reason, "message", v.Message)
-		if v.Action == taint.Now || slices.Contains(quiet, v.Reason) || !r.reported.IsNew(reported{v.Node, v.Reason}, incident(view, v)) {
+		if v.Action == taint.Now || slices.Contains(quiet, v.Reason) || !r.reported.IsNew(reported{v.Node, v.Reason}, incident(view, v.Node, v.Since)) {
 			continue
 		}
 		if v.Action == taint.Would {
-			r.Log.Info("would taint a lost node", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "why", v.Message)
+			r.Log.Info("would taint a lost node", "node", v.Node, "incident", incident(view, v.Node, v.Since), "lost", v.Since, "why", v.Message)
 			r.event(view, v, corev1.EventTypeNormal, "WouldTaint", "DryRun", "automatic tainting is in a dry run, and would taint it now: "+v.Message)
 			continue
 		}
-		r.Log.Warn("a lost node is not tainted", "node", v.Node, "incident", incident(view, v), "lost", v.Since, "reason", v.Reason, "why", v.Message)
+		r.Log.Warn("a lost node is not tainted", "node", v.Node, "incident", incident(view, v.Node, v.Since), "lost", v.Since, "reason", v.Reason, "why", v.Message)
 		r.event(view, v, corev1.EventTypeWarning, "NotTainted", "Judge", "not tainted automatically ("+v.Reason+"): "+v.Message)
 	}
 	r.reported.ForgetAll(func(of reported) bool { return !lost[of.node] })
@@ -73,11 +73,11 @@ func (r *Reconciler) failed(view *view, verdicts []taint.Verdict, which func(tai
 const maxNote = 900
 
 // incident names a node's loss: by its record, or by its time while there is none.
-func incident(view *view, v taint.Verdict) string {
-	if record := view.records[v.Node]; record != nil && record.Status.Incident != "" {
-		return record.Status.Incident
+func incident(view *view, node string, since time.Time) string {
+	if record := view.records[node]; record != nil && record.Spec.LostSince != nil {
+		return record.Name + " " + record.Spec.LostSince.UTC().Format(time.RFC3339)
 	}
-	return v.Since.UTC().Format(time.RFC3339)
+	return since.UTC().Format(time.RFC3339)
 }
 
 // event emits an event for the node and for its record.

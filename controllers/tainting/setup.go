@@ -63,6 +63,6 @@ func nodeChanged(before, after *corev1.Node) bool {
 
 // recordChanged reports whether a record changed in its incident's progress, or in what its node holds.
 func recordChanged(before, after *v1alpha1.NodeFence) bool {
-	return before.Status.Phase != after.Status.Phase || before.Status.Incident != after.Status.Incident ||
-		!before.Status.Tainted.Equal(after.Status.Tainted) || !slices.Equal(before.Status.Volumes, after.Status.Volumes)
+	was, is := before.Spec, after.Spec
+	return before.Status.Phase != after.Status.Phase || !was.LostSince.Equal(is.LostSince) || !was.Tainted.Equal(is.Tainted) || !slices.Equal(was.Volumes, is.Volumes)
 }

@@ -220,15 +220,18 @@ func (f fencing) isHeld(ctx context.Context, node, other *Node) {
 }
 
 // waitRecord waits until the record of the node is as wanted.
-func (f fencing) waitRecord(ctx context.Context, node *Node, what string, is func(v1alpha1.NodeFenceStatus) bool) {
+func (f fencing) waitRecord(ctx context.Context, node *Node, what string, is func(v1alpha1.NodeFence) bool) {
 	f.t.Helper()
 	must(f.t, eventually.Until(ctx, "NodeFence "+node.Name+" "+what, 2*time.Minute, func() error {
-		var record v1alpha1.NodeFence
-		if err := f.Client.Get(ctx, client.ObjectKey{Name: node.Name}, &record); err != nil {
+		var records v1alpha1.NodeFenceList
+		if err := f.Client.List(ctx, &records, client.MatchingLabels{fence.NodeLabel: node.Name}); err != nil {
 			return err
 		}
-		if s := record.Status; !is(s) {
-			return fmt.Errorf("phase %s: %s: %s; addresses %q, volumes %v", s.Phase, s.Reason, s.Message, s.Addresses, s.Volumes)
+		if len(records.Items) != 1 {
+			return fmt.Errorf("it has %d records", len(records.Items))
+		}
+		if r := records.Items[0]; !is(r) {
+			return fmt.Errorf("phase %s: %s: %s; addresses %q, volumes %v", r.Status.Phase, r.Status.Reason, r.Status.Message, r.Status.Addresses, r.Spec.Volumes)
 		}
 		return nil
 	}))
@@ -236,18 +239,18 @@ func (f fencing) waitRecord(ctx context.Context, node *Node, what string, is fun
 
 func (f fencing) waitPhase(ctx context.Context, node *Node, phases ...v1alpha1.NodeFencePhase) {
 	f.t.Helper()
-	f.waitRecord(ctx, node, fmt.Sprint(phases), func(s v1alpha1.NodeFenceStatus) bool { return slices.Contains(phases, s.Phase) })
+	f.waitRecord(ctx, node, fmt.Sprint(phases), func(r v1alpha1.NodeFence) bool { return slices.Contains(phases, r.Status.Phase) })
 }
 
 func (f fencing) waitReason(ctx context.Context, node *Node, reason string) {
 	f.t.Helper()
-	f.waitRecord(ctx, node, reason, func(s v1alpha1.NodeFenceStatus) bool { return s.Reason == reason })
+	f.waitRecord(ctx, node, reason, func(r v1alpha1.NodeFence) bool { return r.Status.Reason == reason })
 }
 
 // waitRecorded waits until the volume and the address of the healthy node are on record.
 func (f fencing) waitRecorded(ctx context.Context, node *Node) {
 	f.t.Helper()
-	f.waitRecord(ctx, node, "with a volume and an address", func(s v1alpha1.NodeFenceStatus) bool {
-		return s.Phase == v1alpha1.NodeHealthy && s.Addresses != "" && len(s.Volumes) == 1
+	f.waitRecord(ctx, node, "with a volume and an address", func(r v1alpha1.NodeFence) bool {
+		return r.Status.Phase == v1alpha1.NodeHealthy && r.Status.Addresses != "" && len(r.Spec.Volumes) == 1
 	})
 }

@@ -207,7 +207,7 @@ func (c *fencedCluster) lose(ctx context.Context, from, many int) (time.Duration
 		changed := c.Changed()
 		phases := map[string]int{}
 		c.Each("nodefences.fairlead.io", func(o runtime.Object) {
-			if u := o.(*unstructured.Unstructured); slices.Contains(names, u.GetName()) {
+			if u := o.(*unstructured.Unstructured); slices.Contains(names, u.GetLabels()[fence.NodeLabel]) {
 				phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 				reason, _, _ := unstructured.NestedString(u.Object, "status", "reason")
 				phases[phase+" "+reason]++

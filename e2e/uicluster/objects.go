@@ -32,6 +32,7 @@ func everything(now time.Time) []client.Object {
 	all = append(all, objects.LonghornVolume(hostile, "", objects.RWX))
 	for i := range 60 {
 		record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("worker-%02d", i)}}
+		record.Spec.NodeName = record.Name
 		record.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady}
 		all = append(all, record)
 	}

@@ -69,7 +69,7 @@ func (a Reporter) Report(ctx context.Context, f fence.Facts) (report fence.Repor
 // A later machine of the same name has its own record.
 func (a Reporter) volumes(ctx context.Context, f fence.Facts) ([]fence.Volume, error) {
 	var volumes []fence.Volume
-	held := fence.VolumeNames(slices.Concat(f.Status.Volumes, f.Holding))
+	held := fence.VolumeNames(slices.Concat(f.Spec.Volumes, f.Holding))
 	slices.Sort(held)
 	for _, name := range slices.Compact(held) {
 		var pv corev1.PersistentVolume

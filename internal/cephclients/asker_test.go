@@ -93,7 +93,7 @@ func addrs(texts ...string) []netip.Addr {
 func facts(recorded, seen []v1alpha1.HeldVolume) fence.Facts {
 	return fence.Facts{
 		Record: "node-1", Node: fence.Node{Name: "node-1", Addresses: addrs("192.168.1.1")}, Now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		Status: v1alpha1.NodeFenceStatus{Volumes: recorded}, Holding: seen,
+		Spec: v1alpha1.NodeFenceSpec{Volumes: recorded}, Holding: seen,
 	}
 }
 
@@ -103,9 +103,9 @@ func TestReportCoversVolumesThatMentionTheNode(t *testing.T) {
 	a := asker(t, &asked, map[string][]string{"i-mine": {"192.168.1.1"}, "i-recorded": {"192.168.1.1", "192.168.1.9"}, "i-shared": {"192.168.1.2"}, "i-free": nil, "handle-static": {"192.168.1.1"}, "/volumes/v": {"192.168.1.1"}, "/root": {}},
 		image("mine", rwo), objects.Attachment("mine", "node-1", rbd), image("recorded", rwo), image("free", rwo),
 		image("both", rwo), objects.Attachment("both", "node-1", rbd), objects.Attachment("both", "node-2", rbd),
-		image("theirs", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("theirs")}},
-		&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: v1alpha1.NodeFenceStatus{Volumes: held("recorded", "theirs")}},
-		image("namesake", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1-2"}, Status: v1alpha1.NodeFenceStatus{NodeName: "node-1", Volumes: held("namesake")}},
+		image("theirs", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}, Spec: v1alpha1.NodeFenceSpec{Volumes: held("theirs")}},
+		&v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: v1alpha1.NodeFenceSpec{Volumes: held("recorded", "theirs")}},
+		image("namesake", rwo), &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-1-2"}, Spec: v1alpha1.NodeFenceSpec{NodeName: "node-1", Volumes: held("namesake")}},
 		image("shared", rwx), objects.Attachment("shared", "node-2", rbd), image("read", rox), image("silent", rwo),
 		image("static", rwo, "staticVolume", "true", "imageName", "other"), image("odd", rwo, "imageName", "--all"), image("external", rwo, "clusterID", "external"),
 		volume("dir", cephfs, rwo, map[string]string{"fsName": "fs", "subvolumePath": "/volumes/v"}),

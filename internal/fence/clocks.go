@@ -1,12 +1,9 @@
 package fence
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
 // since is the age of a time that Fairlead recorded. A time in the future came from another leader's clock, so its age
@@ -23,19 +20,4 @@ func (f Facts) since(t *metav1.Time) (age time.Duration, known bool) {
 func (f Facts) elapsed(t *metav1.Time) (age time.Duration, known bool) {
 	age, known = f.since(t)
 	return min(age, f.Now.Sub(f.Started)), known
-}
-
-// ownGracePeriods begins each grace period again that another leader's clock may have begun.
-func (f Facts) ownGracePeriods() []v1alpha1.HeldVolume {
-	volumes := slices.Clone(f.Status.Volumes)
-	for i, v := range volumes {
-		if v.Until == nil {
-			continue
-		}
-		begun := v.Until.Add(-endsWithin)
-		if begun.Before(f.Started.Truncate(time.Second)) || begun.After(f.Now) {
-			volumes[i].Until = f.graceEnds()
-		}
-	}
-	return volumes
 }

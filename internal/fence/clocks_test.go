@@ -1,23 +1,84 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Another leader's clock may be hours off.
-func TestGracePeriodIsCountedByOneClock(t *testing.T) {
-	for name, skew := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
-		s := lost(t).look().hold().returnSameBoot().look().wantVolumes(1) // its kubelet was restarted
-		s.pass(time.Minute + skew).Started = s.Now
-		s.look().wantVolumes(1).pass(endsWithin - time.Second).look().wantVolumes(1).wantHeld(true)
-		s.pass(time.Second).look().wantThat(len(s.Status.Volumes) == 0, "the grace period ends, with a clock "+name)
+// The clock of a kubelet may be hours off: Fairlead measures by its own clock.
+func TestReturnedNodeWaitsByFairleadsClock(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": 8 * time.Hour, "behind": -8 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := fenced(t).boot("boot-2").taint(false)
+			s.Node.ReadyChanged = s.Now.Add(off)
+			s.look().wantReason(ReasonSettling).wantAfter(DefaultReadyFor).pass(DefaultReadyFor).look().is(saysUnfencing)
+		})
 	}
 }
 
-func TestMachineIsGivenUpByOneClock(t *testing.T) {
+// A flap restarts the wait, even if Fairlead saw only its end.
+func TestFlapRestartsReadiness(t *testing.T) {
+	s := fenced(t).boot("boot-2").taint(false).look().pass(DefaultReadyFor - time.Second)
+	s.Node.ReadyChanged = s.Node.ReadyChanged.Add(30 * time.Second)
+	s.look().pass(2 * time.Second).look().wantReason(ReasonSettling)
+	// The record of the present boot may be looked at last.
+	n := s.namesakes()
+	n.Node.ReadyChanged = n.Node.ReadyChanged.Add(time.Second)
+	for i, r := range n.Records {
+		if since := n.Of(i).PresentSince; r.Spec.Over {
+			must.True(t, since == nil, "the node has been lost since it was recorded as Ready since %s", since)
+		}
+	}
+}
+
+// The clock of an earlier leader was ahead.
+func TestFutureTimesAreNotWaitedFor(t *testing.T) {
+	fenced(t).pass(8 * time.Hour).boot("boot-2").pass(-8 * time.Hour).taint(false).look().wantReason(ReasonSettling).pass(DefaultReadyFor).look().is(saysUnfencing)
+	for _, address := range []string{"10.0.0.1/32", "10.0.0.2/32"} {
+		s := healthy(t).pass(8 * time.Hour).look().pass(-8 * time.Hour).report(identity(rbd, "a", address)).look()
+		s.wantThat(!s.Spec.LastSeen.After(s.Now), "the node was not seen in the future")
+		for _, a := range s.Spec.Identities[0].Addresses {
+			s.wantThat(!a.LastSeen.After(s.Now), "the address was not seen in the future")
+		}
+	}
+	// Its source has been silent since, so when the address was seen is unknown.
+	s := healthy(t).pass(8 * time.Hour).look().pass(-8 * time.Hour).report(identity(rbd, "a")).look()
+	s.wantThat(strings.Contains(s.Spec.Identities[0].Problem, silentSince), "the source counts as silent").loseTainted().wantReason(ReasonStaleLedger)
+	// It requested the fence.
+	s = requested(t)
+	s.Spec.Fences[0].Since = *at(s.Now.Add(8 * time.Hour))
+	s.csiFails("no such pool").look().wantAfter(5 * time.Second)
+	s = requested(t)
+	s.Spec.Fences[0].Since = *at(s.Now.Add(8 * time.Hour))
+	s.look().pass(unanswered + time.Second).look().wantReason(ReasonUnanswered)
+}
+
+// A kubelet whose clock is behind says that its node was lost long ago; then its addresses would not be stale.
+func TestLossIsNotBeforeTheNodeWasSeenReady(t *testing.T) {
+	s := healthy(t).pass(3 * time.Hour).taint(true) // Fairlead was down
+	s.Node.Ready, s.Node.ReadyChanged = false, noon.Add(-5*time.Hour)
+	s.look().wantReason(ReasonStaleLedger)
+	must.Equal(t, s.Spec.LostSince.Time, s.Now)
+}
+
+// Another leader's clock may be hours off.
+func TestPeriodsAreCountedByOneClock(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
+		t.Run("grace, "+name, func(t *testing.T) {
+			s := lost(t).look().hold().comeBack().look().wantVolumes(1) // its kubelet was restarted
+			s.pass(time.Minute + skew).Started = s.Now
+			s.look().wantVolumes(1).pass(endsWithin - time.Second).look().wantVolumes(1).wantHeld(true).pass(time.Second).look().wantVolumes(0).wantHeld(false)
+		})
+		t.Run("deleted Node, "+name, func(t *testing.T) {
+			s := healthy(t).drop().look().pass(skew)
+			s.Started, s.last = s.Now, Deletion{}
+			s.look().wantObjects().pass(deletedFor - time.Second).look().wantObjects().pass(time.Second).look().wantObjects(fencedOf1)
+		})
+	}
 	s := goneMachine(t).pass(3 * time.Hour)
 	s.Started = s.Now
-	s.look().wantGone().wantAfter(time.Hour)
-	s.pass(time.Hour).look().wantReason(ReasonOverridden)
+	s.look().is(saysGone).pass(59 * time.Minute).look().is(saysGone).pass(time.Minute).look().wantReason(ReasonUnfencing)
 }

@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,93 +11,41 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// want is what a record wants of one of its fences. The wants of all records and all NetworkFences together decide
-// what is done with each NetworkFence.
-type want int
-
-const (
-	// toKeep what is blocked, without requesting anything.
-	toKeep want = iota
-	// toBlock: request the fence until it is confirmed, and keep it.
-	toBlock
-	// toUnfence: unfence once no other fence wants the addresses blocked.
-	toUnfence
-)
-
-func (f Facts) wants(r v1alpha1.Fence) want {
-	current := isFencing(f.Status.Phase) && r.Incident == f.Status.Incident
-	switch {
-	case f.Status.Phase == v1alpha1.NodeUnfencing, current && f.withdrawn(r):
-		return toUnfence
-	case current:
-		return toBlock
-	}
-	return toKeep
-}
-
-func isFencing(p v1alpha1.NodeFencePhase) bool {
-	return p == v1alpha1.NodeFencing || p == v1alpha1.NodeFenced || p == v1alpha1.NodeDrained
-}
-
-// withdrawn reports whether a fence of this incident is no longer wanted. It was never confirmed and no volume was
-// released for it, so no reboot is needed.
-func (f Facts) withdrawn(r v1alpha1.Fence) bool {
-	return !f.mayHaveReleased(r) && (f.returnedUnfenced() || f.Policy.Mode(r.Driver) != ModeFence)
-}
-
-// mayHaveReleased reports whether volumes may be in use elsewhere because of a fence.
-func (f Facts) mayHaveReleased(r v1alpha1.Fence) bool {
-	return r.VolumesReleased || r.State == v1alpha1.FenceFenced || f.Override.Gate == GateAttach
-}
-
-// returnedUnfenced: the node is Ready in the boot in which a fence was requested, or that boot is unknown, and no volume
-// was released in this incident.
-func (f Facts) returnedUnfenced() bool {
-	return f.Node.Ready && !f.gone() && !f.otherBoot() && f.wasRequested() &&
-		!slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return r.Incident == f.Status.Incident && f.mayHaveReleased(r) })
-}
-
-// wasRequested reports whether a fence was requested in this incident. The fence may be in effect then, and only a reboot
-// ends the old mounts for sure.
-func (f Facts) wasRequested() bool { return wasRequested(f.Status) }
-
-func wasRequested(s v1alpha1.NodeFenceStatus) bool {
-	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident })
-}
-
 // isUnfencing: the NetworkFence is Unfenced or may become Unfenced at any time.
 func isUnfencing(r v1alpha1.Fence) bool {
 	return r.State == v1alpha1.FenceUnfencing || r.State == v1alpha1.FenceUnfenced
 }
 
-// follow does for each fence on record what the record wants. Unfenced fences whose object is gone leave the record.
+// follow does for each fence on record what the record wants: unfence what is to be unfenced, keep what is blocked of a boot that is
+// over, and block everything else. Unfenced fences whose object is gone leave the record.
 func (f Facts) follow(step *Step) (refused []Refusal) {
 	var left []v1alpha1.Fence
-	for _, r := range step.Status.Fences {
+	for _, r := range step.Spec.Fences {
 		f.resolveClass(step, &r)
 		n, there := f.object(r.Name)
 		if r.Since.After(f.Now) { // by another leader's clock
 			r.Since = f.now()
 		}
-		switch want := f.wants(r); {
-		case want == toUnfence:
-			if f.unfence(step, &r, n, there) {
+		if r.FailedAt != nil && r.FailedAt.After(f.Now) {
+			r.FailedAt = ptrTo(f.now())
+		}
+		switch {
+		case isUnfencing(r):
+			if f.unfenceOne(step, &r, n, there) {
 				continue
 			}
-		case isUnfencing(r) && there:
-			f.remove(step, n) // never flipped back
-		case isUnfencing(r):
-			r.State = v1alpha1.FenceRequested // blocked or not: it is unfenced again at the end
-		case want == toKeep && there && !n.Blocks():
-			f.remove(step, n) // csi-addons would block a working node
-		case want == toBlock:
+		case step.Spec.Over:
+			if there && !n.Blocks() {
+				f.remove(step, n) // csi-addons would block a working node
+			}
+		default:
 			if refusal := f.block(step, &r, n, there); refusal != nil {
 				refused = append(refused, *refusal)
 			}
 		}
 		left = append(left, r)
 	}
-	step.Status.Fences = left
+	step.Spec.Fences = left
 	return refused
 }
 
@@ -105,7 +54,7 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 // getNetworkFenceInstance). So the fence continues under another name, and the old NetworkFence is deleted: it ends without effect
 // if its class comes back.
 func (f Facts) resolveClass(step *Step, r *v1alpha1.Fence) {
-	first := fenceName(f.Node.Name, r.Incident, r.Driver, r.ClusterID)
+	first, _, _ := strings.Cut(r.Name, otherClass)
 	if old, there := f.object(first); there && r.Name != first && f.classIsGone(old.Class) {
 		f.remove(step, old)
 	}
@@ -117,8 +66,11 @@ func (f Facts) resolveClass(step *Step, r *v1alpha1.Fence) {
 		return
 	}
 	r.Class, r.Message, r.Since = f.Classes[i].Name, "", f.now()
-	r.Name = first + "-" + short(r.Class)
+	r.Name = first + otherClass + short(r.Class)
 }
+
+// otherClass separates the name of a fence from the hash of a class that replaced its first one.
+const otherClass = "-class-"
 
 // class is the index of a NetworkFenceClass; -1: there is no such class.
 func (f Facts) class(name string) int {
@@ -129,7 +81,7 @@ func (f Facts) classIsGone(name string) bool { return name != "" && f.class(name
 
 // block compares a fence with its NetworkFence. A doubt may have come up since the fence was requested.
 func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) *Refusal {
-	r.VolumesReleased = f.mayHaveReleased(*r)
+	r.VolumesReleased = released(*r)
 	refusal := f.doubt(*r, there && n.Blocks())
 	if r.State = v1alpha1.FenceRequested; refusal != nil {
 		r.Message = "" // it may have ended: it is recreated once the doubt is gone
@@ -139,7 +91,7 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 	switch {
 	case !there:
 		r.Message = ""
-		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, false))
+		step.Create = append(step.Create, f.newObject(*r, false))
 	case n.Deleting:
 	case f.wasEdited(*r):
 		r.Message = ""
@@ -152,17 +104,15 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 	return nil
 }
 
-// unfence requests to unfence, waits for the confirmation, and deletes the NetworkFence: a deletion alone would leave the
+// unfenceOne requests to unfence, waits for the confirmation, and deletes the NetworkFence: a deletion alone would leave the
 // address blocked. It returns true when the NetworkFence is gone.
-func (f Facts) unfence(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) (done bool) {
+func (f Facts) unfenceOne(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) (done bool) {
 	_, wanted := f.wantedBy(*r)
 	switch {
-	case !isUnfencing(*r):
-		f.markUnfencing(r)
 	case !there && r.State == v1alpha1.FenceUnfenced:
 		return true
 	case !there && !wanted: // deleted, and the address is still blocked
-		step.Create = append(step.Create, object(f.Node.Name, step.Status.Node.BootID, *r, true))
+		step.Create = append(step.Create, f.newObject(*r, true))
 	case !there, n.Deleting:
 	case wanted, r.State == v1alpha1.FenceUnfenced:
 		f.remove(step, n)
@@ -171,6 +121,10 @@ func (f Facts) unfence(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 		f.remove(step, n)
 	case !n.Unfenced:
 		step.Unfence = append(step.Unfence, n)
+	case n.Unblocks() && r.FailedAt != nil:
+		f.confirmAgain(step, r, n)
+	case n.Unblocks() && n.UID == r.FailedUID: // it is made anew
+		f.remove(step, n)
 	case n.Unblocks():
 		r.State, r.Message, r.Since = v1alpha1.FenceUnfenced, "", f.now()
 	case n.failed():
@@ -179,8 +133,25 @@ func (f Facts) unfence(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool
 	return false
 }
 
+// lateWithin is how long a command may still run that csi-addons has given up: ceph-csi runs ceph without the deadline of the call
+// (v3.15: internal/csi-addons/networkfence).
+const lateWithin = 300 * time.Second
+
+// confirmAgain asks once more after a failure, when no command of before can still run: one that blocks would block the node for good.
+func (f Facts) confirmAgain(step *Step, r *v1alpha1.Fence, n NetworkFence) {
+	r.Message = ""
+	if age, _ := f.since(r.FailedAt); age < lateWithin {
+		step.lookAgain(lateWithin - age)
+		return
+	}
+	r.FailedAt, r.FailedUID = nil, n.UID
+}
+
 // markUnfencing records that a fence is to be unfenced.
 func (f Facts) markUnfencing(r *v1alpha1.Fence) {
+	if age, known := f.since(r.FailedAt); known && age >= lateWithin {
+		r.FailedAt = nil
+	}
 	r.State, r.Message, r.Failures, r.FailedUID, r.Since = v1alpha1.FenceUnfencing, "", 0, "", f.now()
 }
 
@@ -190,7 +161,7 @@ func (f Facts) now() metav1.Time { return metav1.NewTime(f.Now.Truncate(time.Sec
 // Addresses alone count: two clusterIDs may be one storage cluster, whose drivers share one block list.
 func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
 	for o := range f.others() {
-		for _, theirs := range o.Status.Fences {
+		for _, theirs := range o.Spec.Fences {
 			_, there := f.object(theirs.Name)
 			made := there || theirs.State == v1alpha1.FenceFenced || theirs.VolumesReleased
 			if cidr := common(r, theirs); cidr != "" && made && !isUnfencing(theirs) {
@@ -198,7 +169,7 @@ func (f Facts) wantedBy(r v1alpha1.Fence) (who string, wanted bool) {
 			}
 		}
 	}
-	return "", slices.ContainsFunc(f.Status.Fences, func(own v1alpha1.Fence) bool { return !isUnfencing(own) && common(r, own) != "" })
+	return "", slices.ContainsFunc(f.Spec.Fences, func(own v1alpha1.Fence) bool { return !isUnfencing(own) && common(r, own) != "" })
 }
 
 // common address of two fences.
@@ -220,8 +191,8 @@ func (f Facts) remove(step *Step, n NetworkFence) {
 // countedOn reports whether another node is on record as fenced by an address of a NetworkFence.
 func (f Facts) countedOn(n NetworkFence) bool {
 	return nil != f.other(func(o *Other) bool {
-		return isFencing(o.Status.Phase) && slices.ContainsFunc(o.Status.Fences, func(theirs v1alpha1.Fence) bool {
-			return theirs.Incident == o.Status.Incident && theirs.State == v1alpha1.FenceFenced && common(v1alpha1.Fence{CIDRs: n.CIDRs}, theirs) != ""
+		return !o.Spec.Over && slices.ContainsFunc(o.Spec.Fences, func(theirs v1alpha1.Fence) bool {
+			return theirs.State == v1alpha1.FenceFenced && common(v1alpha1.Fence{CIDRs: n.CIDRs}, theirs) != ""
 		})
 	})
 }
@@ -243,7 +214,9 @@ func (f Facts) retry(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 		step.lookAgain(wait)
 		return
 	}
-	r.Failures, r.FailedUID, r.Since = r.Failures+1, n.UID, f.now()
+	if r.Failures, r.FailedUID, r.Since = r.Failures+1, n.UID, f.now(); !n.ended() {
+		r.FailedAt = ptrTo(f.now())
+	}
 }
 
 // backoff doubles from 5 s to 2 min.

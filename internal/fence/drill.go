@@ -3,8 +3,6 @@ package fence
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
@@ -27,49 +25,54 @@ const drillVolume = "drill"
 // Drill plays an incident of a healthy node, for each storage system by itself: as if the node were lost and out of
 // service now. Next decides, as it would in the incident, on the addresses that are on record.
 func Drill(f Facts) ([]Drilled, *Refusal) {
-	if s := f.Status; !f.Node.Ready || f.Node.OutOfService || s.Phase != "" && s.Phase != v1alpha1.NodeHealthy {
-		return nil, Refuse(f.Status.Reason, "node %s is not healthy", f.Node.Name)
-	}
-	f.Node.Ready, f.Node.ReadyChanged = false, f.Now
-	f.Node.OutOfService, f.Node.OthersTaint = true, true
-	f.Ledger, f.Override = nil, Override{}
-	volumes := union(f.Status.Volumes, f.Holding)
-	if f.Status.Phase == "" && len(volumes) == 0 {
+	if f.RecordUID == "" && f.working() {
 		return []Drilled{{Refusal: Refuse(ReasonNoIdentity, "node %s is not on record: does Fairlead's controller run?", f.Node.Name)}}, nil
 	}
-	all := slices.Clone(volumes)
-	for _, i := range f.Status.Identities {
+	if !f.working() || len(f.Spec.Fences) > 0 {
+		return nil, Refuse(ReasonNotReady, "node %s is not healthy", f.Node.Name)
+	}
+	f.Ledger, f.Request, f.Spec.Volumes = nil, Request{}, union(f.Holding, f.Spec.Volumes)
+	all := slices.Clone(f.Spec.Volumes)
+	for _, i := range f.Spec.Identities {
 		all = append(all, v1alpha1.HeldVolume{PersistentVolume: drillVolume, Driver: i.Driver, ClusterID: i.ClusterID})
 	}
 	var drilled []Drilled
 	for _, k := range keys(all) {
 		if f.Policy.Mode(k.driver) != ModeOff {
-			identity, _ := k.in(f.Status.Identities)
-			d := Drilled{Driver: k.driver, ClusterID: k.clusterID, Volumes: k.among(volumes), Addresses: identity.Addresses}
-			if d.Fence, d.Refusal = f.drill(k.among(all)); d.Refusal == nil && f.SilentManager != "" {
-				d.Fence, d.Refusal = nil, Refuse(ReasonUnanswered, "%s", f.SilentManager)
-			}
+			identity, _ := k.in(f.Spec.Identities)
+			d := Drilled{Driver: k.driver, ClusterID: k.clusterID, Volumes: k.among(f.Spec.Volumes), Addresses: identity.Addresses}
+			d.Fence, d.Refusal = f.wouldFence(k)
 			drilled = append(drilled, d)
 		}
 	}
 	return drilled, nil
 }
 
-// drill takes an incident up to the first NetworkFence, or to where fencing is refused.
-func (f Facts) drill(volumes []v1alpha1.HeldVolume) (*NetworkFence, *Refusal) {
-	f.Status.Volumes, f.Holding = volumes, volumes
-	const rounds = 8 // lost, requested and created are three
-	for range rounds {
-		step := Next(f)
-		if len(step.Create) > 0 {
-			return &step.Create[0], nil
-		}
-		if equality.Semantic.DeepEqual(step.Status, f.Status) {
-			break
-		}
-		f.Status = step.Status
+// wouldFence is the fence that would be requested of the node if it were lost and tainted now, or why there would be none.
+func (f Facts) wouldFence(k key) (*NetworkFence, *Refusal) {
+	if f.Policy.Mode(k.driver) == ModeGuard {
+		return nil, Refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only", k)
 	}
-	return nil, &Refusal{f.Status.Reason, f.Status.Message}
+	f.Node.Ready, f.Node.OutOfService = false, true
+	r, refusal := f.request(k, f.number(&f.Spec, k))
+	if none := f.withoutManager(); refusal == nil && len(none) > 0 {
+		refusal = &none[0]
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	n := f.newObject(r, false)
+	return &n, nil
+}
+
+// Unfenceable returns why a node could not be fenced if it were tainted now; nil if it could.
+func Unfenceable(f Facts) *Refusal {
+	for _, k := range keys(f.protected(f.Spec.Volumes)) {
+		if _, refusal := f.wouldFence(k); refusal != nil {
+			return Refuse(refusal.Reason, "tainted, node %s would lose its pods, and its volumes would be held: not fenced: %s", f.Node.Name, refusal.Message)
+		}
+	}
+	return nil
 }
 
 // among are the volumes of one identity.

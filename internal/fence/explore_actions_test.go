@@ -13,7 +13,7 @@ func (s *small) actions() (list []action) {
 	add := func(name string, do func(*small)) { list = append(list, action{name, do}) }
 	for i := range s.machines {
 		m, n, name := s.machines[i], s.nodes[i], nodeName(i)
-		fails := i == 0 // the worlds are symmetric
+		fails := i == 0 || s.world.both
 		if m.on && m.reaches {
 			add(name+": its kubelet reports", func(s *small) { s.heartbeat(i) })
 			if fails && s.left.freezes > 0 {
@@ -31,7 +31,7 @@ func (s *small) actions() (list []action) {
 			if m.mount == notMounted && !m.waits && s.left.waits > 0 {
 				add(name+": a pod waits for the volume", func(s *small) { s.machines[i].waits = true; s.left.waits-- })
 			}
-			if n.attached > 0 && m.mount != isMounted && s.sameBoot(i) && !s.blocked[i] && s.volume {
+			if n.attached > 0 && m.mount != isMounted && s.sameBoot(i) && !s.isBlocked(i) && s.volume {
 				add(name+": its kubelet mounts the volume", func(s *small) { s.mountVolume(i) })
 			}
 		}
@@ -60,6 +60,12 @@ func (s *small) actions() (list []action) {
 		}
 		if fails && n.exists && s.left.deletions > 0 {
 			add("a user deletes Node "+name, func(s *small) { s.deleteNode(i); s.left.deletions-- })
+		}
+		if !n.exists && s.fairlead.last[i].Boot.BootID != "" && s.left.gaps > 0 {
+			add("Fairlead starts again, and does not know in which boot "+name+" was deleted", func(s *small) {
+				s.fairlead.last[i], s.fairlead.started = Deletion{}, s.now.Add(s.fairlead.skew)
+				s.left.gaps--
+			})
 		}
 		if n.exists && !n.taint && !n.ready && s.left.taints > 0 {
 			add("a user taints "+name+" as out of service", func(s *small) { s.nodes[i].taint = true; s.left.taints-- })
@@ -113,6 +119,9 @@ func (s *small) actions() (list []action) {
 
 // calm: nothing has gone wrong so far.
 func (s *small) calm() bool {
+	if s.world.begins != nil {
+		return false
+	}
 	was, is := s.world.left, s.left
 	was.waits, is.waits = 0, 0
 	return was == is

@@ -2,7 +2,6 @@ package fence
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -13,29 +12,37 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
+const (
+	rbd           = "rook-ceph.rbd.csi.ceph.com"
+	modelReadyFor = 30 * time.Second
+)
+
 // memory is what Fairlead has written, and what its leader knows.
 type memory struct {
 	records []smallRecord
 	// skew of the leader's clock, and since when it leads, by that clock.
 	skew    time.Duration
 	started time.Time
-	// lastBoot of Nodes that the leader saw deleted.
-	lastBoot [machines]string
+	// last of Nodes that the leader saw deleted.
+	last [machines]Deletion
 	// saw is what a round is decided on that is still carried out, and todo for which nodes.
 	saw  *small
 	todo [machines]bool
+	// made counts the records.
+	made byte
 }
 
 type smallRecord struct {
-	name        string
-	node        int
-	version     int
-	status      v1alpha1.NodeFenceStatus
-	annotations map[string]string
+	name    string
+	uid     byte
+	node    int
+	version int
+	spec    v1alpha1.NodeFenceSpec
+	request Request
 }
 
 func (r smallRecord) read() Record {
-	return Record{Name: r.name, Status: r.status, Override: ReadOverride(r.annotations, r.status)}
+	return Record{Name: r.name, UID: fmt.Sprint("record-", r.uid), Spec: r.spec, Request: r.request}
 }
 
 // stateMachine is Next and Attach, or a broken version of them.
@@ -58,6 +65,9 @@ func (stateMachine) policy() Policy {
 
 func (y stateMachine) namesakes(s *small, i int) Namesakes {
 	n := Namesakes{Node: s.apiNode(i)}
+	if !n.Node.Exists {
+		n.Last = s.fairlead.last[i]
+	}
 	for _, r := range s.fairlead.records {
 		if r.node == i {
 			n.Records = append(n.Records, r.read())
@@ -99,11 +109,16 @@ func (y stateMachine) mayUntaint(s *small, i int) bool {
 	return RemoveTaint(s.apiNode(i), r) == nil
 }
 
+func (stateMachine) remembers(s *small, i int) bool {
+	return slices.ContainsFunc(s.fairlead.records, func(r smallRecord) bool {
+		return r.node == i && !r.spec.Over && find(s.world.volume.Held(), r.spec.Volumes) >= 0
+	})
+}
+
 func (stateMachine) showsLoss(s *small, i int) bool {
 	for _, r := range s.fairlead.records {
-		if r.status.Node.BootID == bootID(i, s.machines[i].boot) {
-			n := s.apiNode(i)
-			return r.status.Phase == v1alpha1.NodeLost || isFencing(r.status.Phase) || !n.Ready || MissedLoss(r.status, n)
+		if r.spec.Boot.BootID == bootID(i, s.machines[i].boot) {
+			return !unbroken(r.spec, s.apiNode(i))
 		}
 	}
 	return false
@@ -116,14 +131,12 @@ func (y stateMachine) read(s *small, i int, name string, now time.Time, m memory
 		return Facts{}, false
 	}
 	f := sakes.Of(at)
-	f.Now, f.Started, f.Policy, f.Classes = now, m.started, y.policy(), classes("class-")
-	if !f.Node.Exists && !f.Replaced {
-		f.LastBoot = m.lastBoot[i]
-	}
+	f.Now, f.Started, f.Policy = now, m.started, y.policy()
+	f.Classes = []Class{{Name: "class-" + rbd, Driver: rbd, ClusterID: "a"}}
 	if f.Node.Ready {
-		f.Ledger = []v1alpha1.StorageIdentity{{Driver: rbd, ClusterID: "a", Class: "class-" + rbd, Addresses: []v1alpha1.ClientAddress{{CIDR: cidrOf(i), Source: SourceCSIAddonsNode}}}}
+		f.Ledger = []v1alpha1.StorageIdentity{{Driver: rbd, ClusterID: "a", Class: "class-" + rbd, Addresses: []v1alpha1.ClientAddress{{CIDR: cidrOf(s.addressOf(i)), Source: SourceCSIAddonsNode}}}}
 	}
-	if n := s.nodes[i]; n.attached > 0 && !f.Replaced {
+	if n := s.nodes[i]; n.attached > 0 {
 		f.Left = []string{"attachment"}
 		if n.attached != 1+n.boot {
 			f.OldAttachments = f.Left
@@ -145,7 +158,7 @@ func (y stateMachine) read(s *small, i int, name string, now time.Time, m memory
 	f.Machines = Machines(ByName(nodes, all))
 	for o, other := range f.Machines {
 		if other.Node.Exists {
-			f.Machines[o].ClientAddresses = []netip.Addr{addressOf(slices.IndexFunc([]string{nodeName(0), nodeName(1)}, func(n string) bool { return n == other.Node.Name }))}
+			f.Machines[o].ClientAddresses = other.Node.Addresses
 		}
 	}
 	if y.facts != nil {
@@ -166,21 +179,28 @@ func (s *small) record(name string) *smallRecord {
 
 func (y stateMachine) look(s, saw *small, i, writes int) {
 	live := saw.fairlead.saw == nil && s.fairlead.saw == nil
+	if f, missing := y.namesakes(saw, i).Missing(s.now.Add(s.fairlead.skew), y.policy()); missing && writes > 0 {
+		if s.record(f.Record) == nil {
+			s.fairlead.made++
+			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, uid: s.fairlead.made, node: i, spec: f.Spec})
+			slices.SortFunc(s.fairlead.records, func(a, b smallRecord) int { return strings.Compare(a.name, b.name) })
+			s.notice(i, f.Spec)
+		}
+		return
+	}
 	for _, r := range saw.fairlead.records {
 		if r.node == i && y.lookAt(s, saw, i, r.name, &writes, live) {
 			return
 		}
 	}
-	if f, missing := y.namesakes(saw, i).Missing(y.policy()); missing {
-		if s.record(f.Record) == nil && writes > 0 {
-			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, node: i})
-			slices.SortFunc(s.fairlead.records, func(a, b smallRecord) int { return strings.Compare(a.name, b.name) })
-		}
-		return
-	}
 	if live && writes >= 0 && s.sameBoot(i) && s.machines[i].mount == isMounted {
 		s.machines[i].noticed = true // Fairlead has looked, and had nothing to do
 	}
+}
+
+// routine: caches suffice to record what a working node has.
+func routine(f Facts, step Step) bool {
+	return f.working() && len(f.Spec.Fences) == 0 && len(step.Spec.Fences) == 0 && !step.Spec.Over && !step.Consumed
 }
 
 func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, live bool) (wrote bool) {
@@ -191,28 +211,34 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		return true
 	}
 	step := Next(f)
-	if cached := saw.cached; cached && !routine(f, step) { // caches suffice for the ledger of a healthy node
+	if cached := saw.cached; cached && !routine(f, step) {
 		view = *s
 		if f, there = y.read(&view, i, name, now, s.fairlead); !there {
 			return true
 		}
 		step = Next(f)
 	}
-	if !live && Forgets(f.Status, step.Status) && routine(f, step) {
+	if !live && Forgets(f.Spec, step.Spec) && routine(f, step) {
 		view.nodes = s.nodes // read live before anything is forgotten
 		f, _ = y.read(&view, i, name, now, s.fairlead)
 		step = Next(f)
 	}
 	current := s.record(name)
 	asRead := current != nil && slices.ContainsFunc(saw.fairlead.records, func(r smallRecord) bool { return r.name == name && r.version == current.version })
-	differs := func() bool { return !equality.Semantic.DeepEqual(step.Status, f.Status) }
+	differs := func() bool { return step.Consumed || !equality.Semantic.DeepEqual(step.Spec, f.Spec) }
 	if differs() {
 		if *writes <= 0 || !asRead {
 			return true
 		}
 		*writes--
-		current.status, current.version = step.Status, current.version+1
-		s.notice(i, step.Status)
+		current.spec, current.version = step.Spec, current.version+1
+		if step.Consumed {
+			current.request = Request{}
+			if m := &s.machines[i]; step.Void == nil && f.Request.Gate != GateTaint && (step.Spec.Boot.BootID == bootID(i, m.boot) || step.Spec.Boot.BootID == "") {
+				m.forgiven = true
+			}
+		}
+		s.notice(i, step.Spec)
 		view.fairlead.records = slices.Clone(view.fairlead.records)
 		for at := range view.fairlead.records {
 			if view.fairlead.records[at].name == name {
@@ -231,7 +257,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		s.fairlead.records = slices.DeleteFunc(slices.Clone(s.fairlead.records), func(r smallRecord) bool { return r.name == name })
 	}
 	for _, n := range step.Create {
-		if now := s.apiNode(i); !y.hasty && (now.Ready != f.Node.Ready || now.Machine != f.Node.Machine || now.OutOfService != f.Node.OutOfService) {
+		if now := s.apiNode(i); !y.hasty && (now.Ready != f.Node.Ready || now.UID != f.Node.UID || now.Boot != f.Node.Boot || now.OutOfService != f.Node.OutOfService) {
 			break // as controllers/fencing, which reads the Node before it takes anything from it
 		}
 		if !slices.ContainsFunc(s.fences, func(f smallFence) bool { return f.Name == n.Name }) && did() {
@@ -258,26 +284,36 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 
 func (s *small) create(i int, f Facts, n NetworkFence) {
 	m, node := s.machines[i], s.nodes[i]
-	if !n.Unfenced && node.exists && node.ready && !node.taint && f.Status.Node.BootID == bootID(i, node.boot) && m.on && m.reaches && m.boot == node.boot && !m.forgiven {
+	if !n.Unfenced && node.exists && node.ready && !node.taint && f.Spec.Boot.BootID == bootID(i, node.boot) && m.on && m.reaches && m.boot == node.boot && !m.forgiven && !f.relied(n) {
 		s.fail("healthy node fenced: %s is requested for %s, which is Ready in the same boot", n.Name, nodeName(i))
 	}
-	if !n.Unfenced && !node.exists && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
+	if !n.Unfenced && !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
 		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and no pod waits", n.Name, nodeName(i))
+	}
+	if !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) {
+		s.machines[i].lost = true // it may register again while csi-addons acts
 	}
 	s.made++
 	n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", s.made)), "1"
 	boot := m.boot
-	if f.Status.Node.BootID == bootID(i, 0) {
-		boot = 0
+	for b := range byte(boots) {
+		if f.Spec.Boot.BootID == bootID(i, b) {
+			boot = b
+		}
 	}
 	s.fences = append(slices.Clone(s.fences), smallFence{NetworkFence: n, due: true, machine: byte(i), boot: boot})
 	slices.SortFunc(s.fences, func(a, b smallFence) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// relied: volumes were released by a fence, which is made anew since somebody has removed it.
+func (f Facts) relied(n NetworkFence) bool {
+	return slices.ContainsFunc(f.Spec.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name && r.VolumesReleased })
+}
+
 // notice what is on record from here on.
-func (s *small) notice(i int, is v1alpha1.NodeFenceStatus) {
+func (s *small) notice(i int, is v1alpha1.NodeFenceSpec) {
 	m := &s.machines[i]
-	if m.mount == isMounted && is.Node.BootID == bootID(i, m.boot) && find(s.world.volume.Held(), is.Volumes) >= 0 {
+	if m.mount == isMounted && is.Boot.BootID == bootID(i, m.boot) && find(s.world.volume.Held(), is.Volumes) >= 0 {
 		m.noticed = true
 	}
 	for _, r := range is.Fences {
@@ -294,12 +330,8 @@ func (s *small) notice(i int, is v1alpha1.NodeFenceStatus) {
 
 func (y stateMachine) override(s *small, name, gate string) {
 	r := s.record(name)
-	o := Override{Gate: gate, By: "alice", Reason: "I know", Scope: Scope(r.status), At: s.now}
-	r.annotations = map[string]string{OverrideAnnotation: gate + ": I know", OverriddenAnnotation: o.Text()}
+	r.request = Request{Gate: gate, By: "alice", Reason: "I know", At: s.now}
 	r.version++
-	if m := &s.machines[r.node]; gate != GateTaint && r.status.Incident != "" && (r.status.Node.BootID == bootID(r.node, m.boot) || r.status.Node.BootID == "") {
-		m.forgiven = true
-	}
 }
 
 func (y stateMachine) actions(s *small) (list []action) {
@@ -325,6 +357,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 		}
 		add("Fairlead crashes in its round", func(s *small) {
 			s.fairlead.saw, s.fairlead.todo, s.fairlead.started = nil, [machines]bool{}, s.now
+			s.fairlead.last = [machines]Deletion{}
 		})
 	}
 	if saw := s.fairlead.saw; saw != nil {
@@ -339,7 +372,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 	if s.left.leaders > 0 {
 		for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 			add(fmt.Sprint("another leader leads, whose clock is off by ", skew), func(s *small) {
-				s.fairlead.saw, s.fairlead.todo, s.fairlead.lastBoot = nil, [machines]bool{}, [machines]string{}
+				s.fairlead.saw, s.fairlead.todo, s.fairlead.last = nil, [machines]bool{}, [machines]Deletion{}
 				s.fairlead.skew = skew
 				s.fairlead.started = s.now.Add(skew)
 				s.left.leaders--
@@ -353,8 +386,8 @@ func (y stateMachine) actions(s *small) (list []action) {
 				f := &s.fences[at]
 				f.Unfenced, f.due = !f.Unfenced, true
 				f.bump()
-				if i := s.machineOf(*f); i >= 0 {
-					s.machines[i].forgiven = true
+				if i := addressIn(f.CIDRs); i >= 0 {
+					s.machines[i/boots].forgiven = true
 				}
 				s.left.edits--
 			})
@@ -363,7 +396,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 	if s.left.acts > 0 {
 		for _, r := range s.fairlead.records {
 			for _, gate := range Gates() {
-				if r.status.Incident != "" || gate == GateTaint {
+				if r.request.Gate == "" && (InIncident(r.spec) || gate == GateTaint) {
 					add("a user overrides "+gate+" of "+r.name, func(s *small) { y.override(s, r.name, gate); s.left.acts-- })
 				}
 			}

@@ -11,11 +11,10 @@ import (
 type fingerprint [16]byte
 
 // encoder writes a state so that two states of one text have the same future: times count by their order and by whether a period
-// is over, incidents by their order.
+// is over.
 type encoder struct {
-	b         []byte
-	ages      ages
-	incidents []string
+	b    []byte
+	ages ages
 }
 
 func (e *encoder) num(n int)        { e.b = append(e.b, byte(n)) }
@@ -39,24 +38,11 @@ func (e *encoder) flags(flags ...bool) {
 	e.num(n)
 }
 
-func (e *encoder) incident(i string) {
-	if i == "" {
-		e.num(255)
-		return
-	}
-	at := slices.Index(e.incidents, i)
-	if at < 0 {
-		at = len(e.incidents)
-		e.incidents = append(e.incidents, i)
-	}
-	e.num(at)
-}
-
 func (s *small) encode(e *encoder) {
-	e.b, e.incidents, e.ages = e.b[:0], e.incidents[:0], s.ages(e.ages.list[:0])
+	e.b, e.ages = e.b[:0], s.ages(e.ages.list[:0])
 	s.write(e)
 	l := s.left
-	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.times, l.leaders, l.edits, l.crashes)
+	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.times, l.leaders, l.edits, l.crashes, l.gaps)
 	if saw := s.fairlead.saw; saw != nil {
 		e.flags(s.fairlead.todo[:]...)
 		saw.write(e)
@@ -74,18 +60,22 @@ func (s *small) encode(e *encoder) {
 func (s *small) write(e *encoder) {
 	for i := range s.nodes {
 		m, n := &s.machines[i], &s.nodes[i]
-		e.flags(m.on, m.reaches, m.waits, m.firstStatus, m.noticed, m.forgiven, m.lost, s.blocked[i])
+		e.flags(m.on, m.reaches, m.waits, m.firstStatus, m.noticed, m.forgiven, m.lost)
+		e.flags(s.blocked[i*boots : (i+1)*boots]...)
 		e.num(int(m.boot)<<2 | int(m.mount))
 		e.flags(n.exists, n.ready, n.unknown, n.taint, n.inUse)
 		e.num(int(n.uid)<<4 | int(n.boot)<<2 | int(n.attached))
 		e.time(n.changed)
 		e.time(n.gone)
-		e.str(s.fairlead.lastBoot[i])
+		e.str(s.fairlead.last[i].Boot.BootID)
+		e.str(string(s.fairlead.last[i].UID))
+		e.time(s.fairlead.last[i].ReadyChanged)
+		e.time(s.fairlead.last[i].At)
 	}
 	e.flags(s.volume)
 	e.num(len(s.late))
 	for _, l := range s.late {
-		e.num(int(l.machine))
+		e.num(int(l.address))
 		e.flags(l.unblock)
 	}
 	e.time(s.fairlead.started)
@@ -94,7 +84,7 @@ func (s *small) write(e *encoder) {
 	there := map[types.UID]bool{}
 	for _, f := range s.fences {
 		there[f.UID] = true
-		e.incident(f.Labels[IncidentLabel])
+		e.str(f.Name)
 		e.num(int(f.machine)<<4 | int(f.boot))
 		e.flags(f.Unfenced, f.Deleting, f.due, f.relied)
 		e.str(f.Message)
@@ -107,19 +97,14 @@ func (s *small) write(e *encoder) {
 
 // write a record. there are the NetworkFences that exist.
 func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
-	s := &r.status
+	s := &r.spec
 	e.str(r.name)
-	e.str(string(s.Phase))
-	e.str(s.Reason)
-	e.str(string(s.Node.UID))
-	e.str(s.Node.BootID)
-	e.str(s.Node.SystemUUID)
-	e.flags(s.Gone, s.Released)
-	e.num(s.Ordinal)
-	for _, t := range []*metav1.Time{s.LastHealthy, s.ReadySince, s.ReadyChanged, s.LostSince, s.Tainted} {
+	e.num(int(r.uid))
+	e.str(string(s.NodeUID))
+	e.flags(s.Unseen, s.Over, s.Closed, len(s.Withheld) > 0)
+	for _, t := range []*metav1.Time{s.LastSeen, s.ReadySince, s.ReadyChanged, s.LostSince, s.Tainted} {
 		e.ptr(t)
 	}
-	e.incident(s.Incident)
 	e.num(len(s.Identities))
 	for _, i := range s.Identities {
 		e.num(len(i.Addresses))
@@ -131,29 +116,26 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 	}
 	e.num(len(s.Volumes))
 	for _, v := range s.Volumes {
-		e.flags(v.Waiting, v.Detached)
+		e.flags(v.Released)
 		e.ptr(v.Until)
 	}
+	e.num(int(s.Requests))
 	e.num(len(s.Fences))
 	for _, f := range s.Fences {
-		e.incident(f.Incident)
+		e.str(f.Name)
 		e.str(f.State)
 		e.flags(f.VolumesReleased, f.Message != "")
 		e.num(f.Failures)
 		e.flags(there[f.FailedUID])
 		e.time(f.Since.Time)
+		e.ptr(f.FailedAt)
 	}
-	e.num(len(s.Ended))
-	for _, i := range s.Ended {
-		e.incident(i)
+	e.num(len(s.Acts))
+	for _, a := range s.Acts {
+		e.str(a.Gate)
+		e.ptr(a.Of)
 	}
-	if len(r.annotations) > 0 {
-		o := r.read().Override
-		e.str(o.Gate)
-		if o.Gate != "" {
-			e.time(o.At)
-		}
-	}
+	e.str(r.request.Gate)
 }
 
 // ages canonicalise times: what counts is their order, and whether a period has ended.
@@ -218,13 +200,15 @@ func (a *ages) collect(s *small) {
 	for i := range s.nodes {
 		a.add(s.nodes[i].changed)
 		a.add(s.nodes[i].gone)
+		a.add(s.fairlead.last[i].ReadyChanged)
+		a.add(s.fairlead.last[i].At)
 	}
 	a.add(s.fairlead.started)
 	a.add(s.now.Add(s.fairlead.skew))
 	for i := range s.fairlead.records {
 		r := &s.fairlead.records[i]
-		is := &r.status
-		for _, t := range []*metav1.Time{is.LastHealthy, is.ReadySince, is.ReadyChanged, is.LostSince, is.Tainted} {
+		is := &r.spec
+		for _, t := range []*metav1.Time{is.LastSeen, is.ReadySince, is.ReadyChanged, is.LostSince, is.Tainted} {
 			a.ptr(t)
 		}
 		for _, i := range is.Identities {
@@ -237,9 +221,10 @@ func (a *ages) collect(s *small) {
 		}
 		for _, f := range is.Fences {
 			a.add(f.Since.Time)
+			a.ptr(f.FailedAt)
 		}
-		if len(r.annotations) > 0 {
-			a.add(r.read().Override.At)
+		for _, act := range is.Acts {
+			a.ptr(act.Of)
 		}
 	}
 }

@@ -3,14 +3,10 @@ package fence
 import (
 	"cmp"
 	"flag"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
@@ -30,74 +26,6 @@ func TestExplore(t *testing.T) {
 			must.True(t, len(e.found) == 0, "%s", strings.Join(e.found, "\n"))
 			must.True(t, e.complete || w.large, "not every state was reached in %s", limit)
 		})
-	}
-}
-
-// What the explorer must find: the faults that were there, put back one by one.
-func TestExplorerFindsFaults(t *testing.T) {
-	for name, c := range map[string]struct {
-		world, want string
-		broken      stateMachine
-	}{
-		"the gate lets everything go":                     {"one loss", "two writers", stateMachine{holders: func(h *Holder) { *h = Holder{Node: readyNamed(h.Node.Name, "b")} }}},
-		"the gate ignores records":                        {"restart", "two writers", stateMachine{holders: func(h *Holder) { h.Status = v1alpha1.NodeFenceStatus{} }}},
-		"a node that returned has no grace period":        {"restart", "two writers", stateMachine{facts: withoutReturn}},
-		"a grace period holds volumes of one node only":   {"read by many", "two writers", stateMachine{holders: withoutGrace}},
-		"a volume is gone with its PersistentVolume":      {"volume", "two writers", stateMachine{forgets: true}},
-		"a round does not read its nodes again":           {"round", "healthy node fenced", stateMachine{hasty: true}},
-		"a node is fenced as soon as its Node is deleted": {"deleted", "healthy node fenced", stateMachine{facts: lostLongAgo}},
-		"held volumes are not remembered":                 {"restart", "two writers", stateMachine{facts: func(_ *small, _ int, f *Facts) { f.Status.Volumes = nil }}},
-		"a fence needs no confirmation":                   {"late", "two writers", stateMachine{facts: func(_ *small, _ int, f *Facts) { confirmed(func(NetworkFence) bool { return true })(nil, view{}, f) }}},
-		"unfencing confirms a fence": {"late", "two writers", stateMachine{facts: func(_ *small, _ int, f *Facts) {
-			confirmed(func(n NetworkFence) bool { return n.Result != "" })(nil, view{}, f)
-		}}},
-		"a node is unfenced without a reboot":    {"one loss", "fence lifted", stateMachine{facts: func(_ *small, _ int, f *Facts) { rebooted(nil, view{}, f) }}},
-		"a volume is held while it is on record": {"healthy", "healthy cluster slowed", stateMachine{holders: withGrace}},
-		"a missed loss counts as none":           {"restart", "two writers", stateMachine{facts: func(_ *small, _ int, f *Facts) { f.Status.ReadyChanged = nil }, holders: func(h *Holder) { h.Status.ReadyChanged = nil }}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := worldNamed(c.world)
-			e := explore(&w, c.broken, 5*time.Minute, c.want)
-			must.True(t, len(e.found) > 0 && strings.HasPrefix(e.found[len(e.found)-1], c.want), "%q is not found: %s, %v", c.want, e.summary(), e.found)
-			t.Log(e.found[len(e.found)-1])
-		})
-	}
-}
-
-func worldNamed(name string) exploredWorld {
-	return *exploredWorlds[slices.IndexFunc(exploredWorlds, func(w *exploredWorld) bool { return w.name == name })]
-}
-
-// withoutReturn: as if a person had released the volumes.
-func withoutReturn(_ *small, _ int, f *Facts) {
-	if f.Node.Ready && f.Status.Phase == v1alpha1.NodeLost {
-		f.Override = Override{Gate: GateAttach, At: f.Now}
-	}
-}
-
-func withoutGrace(h *Holder) {
-	h.Status.Volumes = slices.Clone(h.Status.Volumes)
-	for i := range h.Status.Volumes {
-		h.Status.Volumes[i].Until = nil
-	}
-}
-
-func withGrace(h *Holder) {
-	h.Status.Volumes = slices.Clone(h.Status.Volumes)
-	for i := range h.Status.Volumes {
-		h.Status.Volumes[i].Until = &metav1.Time{}
-	}
-}
-
-func lostLongAgo(_ *small, _ int, f *Facts) {
-	if f.gone() {
-		since := metav1.NewTime(f.Now.Add(-deletedFor))
-		f.Status.LostSince = &since
-		f.Started = time.Time{}
-		if f.Status.Incident == "" {
-			f.Status.Incident = "1234567890"
-		}
 	}
 }
 
@@ -146,5 +74,7 @@ var exploredWorlds = []*exploredWorld{
 	{name: "caches", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, slow: 1}},
 	{name: "healthy", volume: exclusiveVolume, left: budgets{waits: 2}},
 	{name: "crashes", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, crashes: 2}},
+	{name: "another address", volume: exclusiveVolume, moves: true, left: budgets{deletions: 1, powers: 1, gaps: 1, taints: 1}},
+	{name: "unseen", volume: exclusiveVolume, left: budgets{deletions: 1, powers: 1, gaps: 1}},
 	{name: "late", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, failures: 1, replays: 1}},
 }

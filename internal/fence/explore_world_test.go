@@ -17,7 +17,7 @@ import (
 
 const (
 	machines = 2
-	boots    = 2
+	boots    = 4
 )
 
 // mounted is what a machine has of the volume.
@@ -80,13 +80,13 @@ type smallFence struct {
 
 // late is a command that the storage runs after csi-addons has given it up.
 type late struct {
-	machine byte
+	address byte
 	unblock bool
 }
 
 // budgets bound what is rare.
 type budgets struct {
-	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times, leaders, edits, crashes byte
+	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times, leaders, edits, crashes, gaps byte
 }
 
 type small struct {
@@ -96,8 +96,9 @@ type small struct {
 	machines [machines]computer
 	nodes    [machines]kubeNode
 	// volume: the PersistentVolume exists.
-	volume  bool
-	blocked [machines]bool
+	volume bool
+	// blocked addresses: each boot of a machine has one, or all have one.
+	blocked [machines * boots]bool
 	fences  []smallFence
 	late    []late
 	// uids and made count the Nodes and the NetworkFences.
@@ -120,6 +121,10 @@ type exploredWorld struct {
 	system system
 	// large: exploring all of it takes minutes or more.
 	large bool
+	// moves: each boot of a machine has another address.
+	moves bool
+	// both machines fail; else only the first, since the worlds are symmetric.
+	both bool
 	// begins with this; its budgets are for what follows.
 	begins func(*small)
 }
@@ -132,6 +137,8 @@ type system interface {
 	look(s *small, saw *small, node int, writes int)
 	// mayUntaint reports whether the taint may be taken off a node.
 	mayUntaint(s *small, node int) bool
+	// remembers the volume on account of an earlier boot of a machine.
+	remembers(s *small, node int) bool
 	// showsLoss: what Fairlead knows shows that a machine was lost in this boot.
 	showsLoss(s *small, node int) bool
 	// actions of Fairlead beside its looks, and of people at its records.
@@ -167,10 +174,38 @@ func (s *small) fail(format string, args ...any) {
 
 func nodeName(i int) string          { return fmt.Sprintf("node-%d", i+1) }
 func bootID(i int, boot byte) string { return fmt.Sprintf("uuid-%d-boot-%d", i+1, boot) }
-func addressOf(i int) netip.Addr     { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
-func cidrOf(i int) string            { return HostPrefix(addressOf(i)).String() }
+
+// address of a boot, by its number.
+func address(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 0, byte(n % boots), byte(n/boots + 1)})
+}
+func cidrOf(n int) string { return HostPrefix(address(n)).String() }
+
+func (s *small) addressOfBoot(i int, boot byte) int {
+	if !s.world.moves {
+		boot = 0
+	}
+	return i*boots + int(boot)
+}
+
+// addressOf the boot that the Node shows.
+func (s *small) addressOf(i int) int { return s.addressOfBoot(i, s.nodes[i].boot) }
+
+// addressIn is the number of the address in a list; -1: there is none.
+func addressIn(cidrs []string) int {
+	for n := range machines * boots {
+		if slices.Contains(cidrs, cidrOf(n)) {
+			return n
+		}
+	}
+	return -1
+}
+
+// isBlocked: the storage refuses what the machine writes now.
+func (s *small) isBlocked(i int) bool { return s.blocked[s.addressOfBoot(i, s.machines[i].boot)] }
+
 func (s *small) writes(i int) bool {
-	return s.machines[i].on && s.machines[i].mount != notMounted && !s.blocked[i]
+	return s.machines[i].on && s.machines[i].mount != notMounted && !s.isBlocked(i)
 }
 func (s *small) sameBoot(i int) bool {
 	return s.nodes[i].exists && s.nodes[i].boot == s.machines[i].boot
@@ -185,14 +220,14 @@ func (s *small) apiNode(i int) Node {
 	}
 	node := Node{
 		Name: nodeName(i), Exists: true, Ready: n.ready, ReadyChanged: n.changed, Unknown: n.unknown,
-		OutOfService: n.taint, OthersTaint: n.taint, Addresses: []netip.Addr{addressOf(i)},
-		Machine: v1alpha1.MachineIdentity{UID: types.UID(fmt.Sprint("uid-", n.uid)), SystemUUID: fmt.Sprintf("uuid-%d", i+1), BootID: bootID(i, n.boot)},
+		OutOfService: n.taint, OthersTaint: n.taint, Addresses: []netip.Addr{address(s.addressOf(i))},
+		UID: types.UID(fmt.Sprint("uid-", n.uid)), Boot: v1alpha1.Boot{SystemUUID: fmt.Sprintf("uuid-%d", i+1), BootID: bootID(i, n.boot)},
 	}
 	if n.inUse {
-		node.InUse = []string{unique(s.world.volume)}
+		node.InUse = []string{UniqueName(s.world.volume.Driver, s.world.volume.Handle)}
 	}
 	if n.attached > 0 {
-		node.Attached = []string{unique(s.world.volume)}
+		node.Attached = []string{UniqueName(s.world.volume.Driver, s.world.volume.Handle)}
 	}
 	return node
 }
@@ -294,40 +329,44 @@ func (s *small) forced(i int) bool {
 
 func (s *small) mountVolume(i int) {
 	m := &s.machines[i]
-	m.mount, m.waits, m.noticed = isMounted, false, false
+	m.mount, m.waits, m.noticed = isMounted, false, s.world.system.remembers(s, i)
 	s.nodes[i].inUse = true // the kubelet reports a volume before it mounts it
 }
 
+func (s *small) seenDeleted(i int) Deletion {
+	n := s.apiNode(i)
+	return Deletion{n.UID, n.Boot, n.ReadyChanged, s.now.Add(s.fairlead.skew)}
+}
+
 func (s *small) deleteNode(i int) {
+	s.fairlead.last[i] = s.seenDeleted(i) // the watch shows it
 	s.nodes[i] = kubeNode{attached: s.nodes[i].attached, gone: s.now}
 }
 
 // --- csi-addons
 
-func (s *small) machineOf(f smallFence) int {
-	return slices.IndexFunc([]string{cidrOf(0), cidrOf(1)}, func(c string) bool { return slices.Contains(f.CIDRs, c) })
-}
-
 func (s *small) block(f *smallFence) {
-	i := s.machineOf(*f)
-	if i < 0 {
+	at := addressIn(f.CIDRs)
+	if at < 0 {
 		return
 	}
-	if m := s.machines[i]; !s.blocked[i] && m.on && m.reaches && !m.lost && s.sameBoot(i) && s.nodes[i].ready && byte(i) == f.machine && m.boot == f.boot {
+	i := at / boots
+	if m := s.machines[i]; !s.blocked[at] && at == s.addressOfBoot(i, m.boot) && m.on && m.reaches && !m.lost && s.sameBoot(i) && s.nodes[i].ready && byte(i) == f.machine && m.boot == f.boot {
 		s.fail("healthy node fenced: %s is blocked", nodeName(i))
 	}
-	s.blocked[i] = true
+	s.blocked[at] = true
 }
 
 func (s *small) unblock(f smallFence) {
-	i := s.machineOf(f)
-	if i < 0 {
+	at := addressIn(f.CIDRs)
+	if at < 0 {
 		return
 	}
-	if m := s.machines[i]; s.blocked[i] && m.on && m.mount != notMounted && !m.forgiven && f.relied && m.boot == f.boot {
+	i := at / boots
+	if m := s.machines[i]; s.blocked[at] && m.on && m.mount != notMounted && !m.forgiven && f.relied && m.boot == f.boot {
 		s.fail("fence lifted: %s is unblocked with its old mount", nodeName(i))
 	}
-	s.blocked[i] = false
+	s.blocked[at] = false
 }
 
 func (s *small) csiAddons(at int) {
@@ -361,13 +400,13 @@ func (s *small) csiAddonsTimesOut(at int) {
 	f := &s.fences[at]
 	f.Result, f.Message, f.due = resultFailed, "rpc error: code = DeadlineExceeded", false
 	f.bump()
-	s.late = append(slices.Clone(s.late), late{byte(s.machineOf(*f)), f.Unfenced})
+	s.late = append(slices.Clone(s.late), late{byte(addressIn(f.CIDRs)), f.Unfenced})
 }
 
 func (s *small) runLate() {
 	l := s.late[0]
 	s.late = slices.Clone(s.late[1:])
-	s.blocked[l.machine] = !l.unblock
+	s.blocked[l.address] = !l.unblock
 }
 
 func (f *smallFence) bump() { f.ResourceVersion += "'" }

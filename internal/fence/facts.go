@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -19,9 +20,10 @@ const OwnTaintValue = "fairlead"
 
 // Node is what is read of a Node object. With only a name, it is a node whose object is gone.
 type Node struct {
-	Name    string
-	Exists  bool
-	Machine v1alpha1.MachineIdentity
+	Name   string
+	Exists bool
+	UID    types.UID
+	Boot   v1alpha1.Boot
 	// Ready is the node's condition, and ReadyChanged when it last changed.
 	Ready        bool
 	ReadyChanged time.Time
@@ -41,29 +43,32 @@ type Node struct {
 }
 
 func (n Node) uses(v Volume) bool { return slices.Contains(n.InUse, UniqueName(v.Driver, v.Handle)) }
+func (n Node) hasAttached(v Volume) bool {
+	return slices.Contains(n.Attached, UniqueName(v.Driver, v.Handle))
+}
 
-// Facts are what is known of one machine.
+// Facts are what is known of one boot.
 type Facts struct {
 	Now time.Time
 	// Started is when this controller began to lead, by the clock of Now. Earlier times may be of another clock.
 	Started time.Time
-	// Record is the name of the machine's NodeFence, for commands.
-	Record string
-	// Node of the machine; only a name if its object was deleted or another machine has the name (Replaced).
-	Node     Node
-	Replaced bool
-	Status   v1alpha1.NodeFenceStatus
-	// LastBoot is the boot in which the Node was when its deletion was seen; "" if the controller did not see the Node until then.
-	LastBoot string
-	// Override of a gate that holds for this incident.
-	Override Override
-	Policy   Policy
+	// Record is the name of the boot's NodeFence, and RecordUID its UID.
+	Record, RecordUID string
+	Spec              v1alpha1.NodeFenceSpec
+	// Request of a person that was not carried out yet.
+	Request Request
+	// Node that has the name now, maybe in another boot or as another machine.
+	Node Node
+	// Later: a later boot of the machine was seen.
+	Later bool
+	// Deleted is how this controller saw the Node deleted; zero if it did not, or if there is a Node.
+	Deleted Deletion
+	// PresentSince is when the Node that has the name now became Ready, by Fairlead's clock.
+	PresentSince *metav1.Time
+	Policy       Policy
 
-	// Holding are the protected volumes that the cluster shows on the machine now (Namesakes): by
-	// VolumeAttachments, volumesInUse, volumesAttached and pods together.
+	// Holding are the protected volumes that the cluster shows of this boot now (Namesakes).
 	Holding []v1alpha1.HeldVolume
-	// ordinal of a machine that takes the name now.
-	ordinal int
 	// Left are the pods and attachments that remain on the node, for messages.
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.
@@ -83,7 +88,7 @@ type Facts struct {
 	// SilentManager says that csi-addons' manager, which carries out fences, has been silent; empty if it has not or if
 	// that is unknown. Drills and automatic tainting read this.
 	SilentManager string
-	// Machines are all machines, by their Nodes and NodeFences. The machine itself may be among them: see others.
+	// Machines are all boots, by their Nodes and NodeFences. The boot itself may be among them: see others.
 	Machines []Other
 	// Servers of the storage systems.
 	Servers []Server
@@ -91,17 +96,6 @@ type Facts struct {
 	Report Report
 	// Asking: the storage has not answered yet, so no fence is requested.
 	Asking bool
-}
-
-// Other is a machine as others see it.
-type Other struct {
-	// Record is the name of its NodeFence, if it has one.
-	Record   string
-	Node     Node
-	Status   v1alpha1.NodeFenceStatus
-	Override Override
-	// ClientAddresses are those of the client pods on its node.
-	ClientAddresses []netip.Addr
 }
 
 // Server is a pod that serves storage, or a host that the storage system reports.

@@ -15,11 +15,35 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+const (
+	cephFS = "rook-ceph.cephfs.csi.ceph.com"
+	other  = "other.rbd.csi.ceph.com"
+
+	fencedOf1   = "Fenced [10.0.0.1/32] fence-" + rbd
+	unfencedOf1 = "Unfenced [10.0.0.1/32] fence-" + rbd
+	deletingOf1 = "Deleting [10.0.0.1/32] fence-" + rbd
+)
+
+var (
+	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	record1 = RecordName("node-1", bootOf("machine-1", "boot-1"))
+)
 
 func at(t time.Time) *metav1.Time { m := metav1.NewTime(t); return &m }
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func bootOf(machine, boot string) v1alpha1.Boot {
+	return v1alpha1.Boot{SystemUUID: machine, BootID: boot}
+}
+
+func pv(name, driver, clusterID string, modes ...string) Volume {
+	return Volume{Name: name, Driver: driver, Handle: "image of " + name, ClusterID: clusterID, AccessModes: modes}
+}
+
+func held(name, driver, clusterID string) v1alpha1.HeldVolume {
+	return pv(name, driver, clusterID).Held()
+}
 
 // allFenced is a configuration that protects the drivers of the tests.
 func allFenced() Policy {
@@ -28,16 +52,8 @@ func allFenced() Policy {
 	}}
 }
 
-func with(p Policy, s StoragePolicy) Policy {
-	p.Storages = func(string) (StoragePolicy, bool) { return s, true }
-	return p
-}
-
-func readyNamed(name, boot string) Node {
-	return Node{
-		Name: name, Exists: true, Ready: true, ReadyChanged: noon.Add(-time.Hour), Addresses: []netip.Addr{addr("192.168.1.1")},
-		Machine: v1alpha1.MachineIdentity{UID: "uid-1", BootID: boot, SystemUUID: "machine-1"},
-	}
+func readyNode(name, machine, boot, address string) Node {
+	return Node{Name: name, Exists: true, UID: "uid-1", Boot: bootOf(machine, boot), Ready: true, ReadyChanged: noon.Add(-time.Hour), Addresses: []netip.Addr{addr(address)}}
 }
 
 func identity(driver, clusterID string, cidrs ...string) v1alpha1.StorageIdentity {
@@ -48,29 +64,38 @@ func identity(driver, clusterID string, cidrs ...string) v1alpha1.StorageIdentit
 	return i
 }
 
+func earlier(i v1alpha1.StorageIdentity, cidrs ...string) v1alpha1.StorageIdentity {
+	for _, c := range cidrs {
+		i.Addresses = append(i.Addresses, v1alpha1.ClientAddress{CIDR: c, Source: SourceCSIAddonsNode, LastSeen: metav1.NewTime(noon), Earlier: true})
+	}
+	return i
+}
+
+func list(identities ...v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity { return identities }
+
 // liveAt is node-7, which works and has an address.
-func liveAt(uuid, address string) Other {
-	n := readyNamed("node-7", "boot-7")
-	n.Machine.SystemUUID, n.Addresses[0] = uuid, addr(address)
-	return Other{Record: n.Name, Node: n}
+func liveAt(address string) Other {
+	return Other{Record: "node-7", Node: readyNode("node-7", "machine-7", "boot-7", address)}
 }
 
-// sharing is a node that a fence of the address of node-1 is on record for.
-func sharing(name string, phase v1alpha1.NodeFencePhase, state string) Other {
-	theirs := v1alpha1.Fence{Name: "of-" + name, Incident: "x", Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: state}
-	return Other{Record: name, Node: Node{Name: name}, Status: v1alpha1.NodeFenceStatus{Phase: phase, Incident: "x", Fences: []v1alpha1.Fence{theirs}}}
+// sharing is a lost node that a fence of the address of node-1 is on record for.
+func sharing(name, state string) Other {
+	theirs := v1alpha1.Fence{Name: "of-" + name, Driver: rbd, ClusterID: "a", CIDRs: []string{"10.0.0.1/32"}, State: state}
+	return Other{Record: name, Node: Node{Name: name}, Spec: v1alpha1.NodeFenceSpec{Fences: []v1alpha1.Fence{theirs}}}
 }
 
-// keepsOut is what node-1 says while a node that shares its address is fenced.
-func keepsOut(name string) string {
-	return "its address 10.0.0.1/32 also keeps out node " + name + ", which may not be readmitted yet; if that machine is known to be off: " + OverrideCommand(name, GateUnfence)
-}
-
-// story is one node, its record and its NetworkFences. Its methods return the story, so that a test reads like one.
+// story is one node name, its boots and the NetworkFences. Its methods return the story, so that a test reads like one.
 type story struct {
 	*testing.T
+	// Facts of the boot that the story is about. Holding is what the cluster shows under the name, and Node what has it now.
 	Facts
-	step Step
+	Status     v1alpha1.NodeFenceStatus
+	rest       []Record // of other boots
+	neighbours []Other  // of other names
+	last       Deletion // of a Node that is gone, if that was seen
+	forgotten  bool
+	step       Step
+	void       *v1alpha1.Act // at the last look
 	// created, unfenced and deleted NetworkFences at the last look.
 	created, unfenced, deleted []string
 	// made objects so far.
@@ -79,12 +104,11 @@ type story struct {
 
 // healthy is a node with a volume of RBD, whose ledger has been recorded.
 func healthy(t *testing.T) *story {
-	s := &story{T: t, Facts: Facts{
-		Now: noon, Record: "node-1", Node: readyNamed("node-1", "boot-1"), Policy: allFenced(), Classes: classes("fence-"),
-		Ledger:  []v1alpha1.StorageIdentity{identity(rbd, "a", "10.0.0.1/32")},
-		Holding: []v1alpha1.HeldVolume{held("pv-1", rbd, "a")},
-	}}
-	return s.look().wantHealthy()
+	s := &story{T: t, Facts: Facts{Now: noon, Node: readyNode("node-1", "machine-1", "boot-1", "192.168.1.1"), Policy: allFenced()}, forgotten: true}
+	for _, driver := range []string{rbd, cephFS, other} {
+		s.Classes = append(s.Classes, Class{"fence-" + driver, driver, "a"}, Class{"fence-" + driver, driver, "b"})
+	}
+	return s.report(identity(rbd, "a", "10.0.0.1/32")).hold(held("pv-1", rbd, "a")).look().follow().is(saysHealthy)
 }
 
 // lost is that node, not Ready a minute later; Fairlead has not looked since.
@@ -95,108 +119,216 @@ func recordedLoss(t *testing.T) *story { return lost(t).look() }
 // requested is that node, out of service, and its fence not confirmed.
 func requested(t *testing.T) *story { return healthy(t).loseTainted() }
 
-func fenced(t *testing.T) *story { return requested(t).answer().wantDrained() }
+func fenced(t *testing.T) *story { return requested(t).answer().is(saysDrained) }
 
 func (s *story) lose() *story {
 	s.pass(time.Minute)
-	s.Node.Ready, s.Node.ReadyChanged, s.Ledger = false, s.Now, nil
+	s.Node.Ready, s.Node.ReadyChanged = false, s.Now
 	return s
 }
 
-// loseTainted: the node is lost, and an operator says so.
+// loseTainted: the node is lost, and a person says so.
 func (s *story) loseTainted() *story { s.Helper(); return s.lose().taint(true).look() }
 
 // loseWith a volume of another storage identity.
 func (s *story) loseWith(driver, clusterID, cidr string) *story {
 	s.Helper()
-	s.Ledger, s.Holding = append(s.Ledger, identity(driver, clusterID, cidr)), append(s.Holding, held("pv-2", driver, clusterID))
-	return s.look().loseTainted()
+	s.Ledger = append(s.Ledger, identity(driver, clusterID, cidr))
+	return s.hold(append(s.Holding, held("pv-2", driver, clusterID))...).look().loseTainted()
 }
 
-// returnSameBoot: the node is Ready again without a reboot.
-func (s *story) returnSameBoot() *story {
+// comeBack in the same boot.
+func (s *story) comeBack() *story {
 	s.pass(time.Minute)
 	s.Node.Ready, s.Node.ReadyChanged = true, s.Now
 	return s.report(identity(rbd, "a", "10.0.0.1/32"))
 }
 
+// boot again, with nothing mounted.
 func (s *story) boot(id string) *story {
 	s.Helper()
-	s.returnSameBoot()
-	if s.Node.Machine.BootID = id; len(s.Status.Fences) > 0 {
-		s.look() // from here on its readiness counts
-	}
-	return s
+	s.Node.Boot.BootID = id
+	return s.hold().comeBack().look()
 }
 
 // bootUntainted: the node has rebooted, and nothing but Fairlead keeps it out any more.
 func (s *story) bootUntainted(id string) *story {
 	s.Helper()
-	return s.boot(id).taint(false).pass(time.Minute).look()
+	return s.boot(id).taint(false).look().pass(DefaultReadyFor).look()
 }
 
-func (s *story) pass(d time.Duration) *story                { s.Now = s.Now.Add(d); return s }
-func (s *story) taint(on bool) *story                       { s.Node.OutOfService = on; return s }
-func (s *story) hold(volumes ...v1alpha1.HeldVolume) *story { s.Holding = volumes; return s }
-func (s *story) report(identities ...v1alpha1.StorageIdentity) *story {
-	s.Ledger = identities
+// register anew, in a boot.
+func (s *story) register(boot string) *story {
+	s.pass(time.Minute)
+	s.Node = readyNode("node-1", "machine-1", boot, "192.168.1.1")
+	s.Node.UID, s.Node.ReadyChanged = "uid-2", s.Now
+	return s.hold(s.Holding...).report(identity(rbd, "a", "10.0.0.1/32"))
+}
+
+// replace the machine: another one takes the node's name.
+func (s *story) replace(machine, address string, cidrs ...string) *story {
+	s.pass(time.Minute)
+	s.Node = readyNode("node-1", machine, "boot-of-"+machine, address)
+	s.Node.UID, s.Node.ReadyChanged = "uid-2", s.Now
+	return s.hold().report(identity(rbd, "a", cidrs...))
+}
+
+// drop the Node a moment ago. Fairlead saw that.
+func (s *story) drop() *story {
+	s.last, s.Node = Deletion{UID: s.Node.UID, Boot: s.Node.Boot, ReadyChanged: s.Node.ReadyChanged, At: s.Now}, Node{Name: "node-1"}
 	return s
 }
-func (s *story) beside(others ...Other) *story      { s.Machines = others; return s }
-func (s *story) objects(all ...NetworkFence) *story { s.Fences = all; return s }
-func (s *story) store(p StoragePolicy) *story       { s.Policy = with(s.Policy, p); return s }
-func (s *story) mode(m Mode) *story                 { return s.store(StoragePolicy{Mode: m}) }
 
-// dropNode: Fairlead sees the Node until its deletion.
-func (s *story) dropNode() *story { return s.drop(s.Node.Machine.BootID).look().pass(deletedFor) }
+func (s *story) dropNode() *story { s.Helper(); return s.drop().look().pass(deletedFor) }
 
-// dropNodeUnseen: Fairlead was away until after the deletion.
-func (s *story) dropNodeUnseen() *story { return s.drop("").look().pass(deletedFor) }
-
-// drop the Node a moment ago.
-func (s *story) drop(lastBoot string) *story {
-	s.LastBoot, s.Node = lastBoot, Node{Name: "node-1"}
-	return s
+// dropUnseen: Fairlead was away until after the deletion.
+func (s *story) dropUnseen() *story {
+	s.Helper()
+	s.drop().last = Deletion{}
+	return s.look().pass(deletedFor)
 }
 
 // deleteNode: the Node and what the cluster shows on it go.
-func (s *story) deleteNode() *story { return s.dropNode().hold() }
+func (s *story) deleteNode() *story { s.Helper(); return s.dropNode().hold() }
 
-// look until there is nothing to do, as the controller does: what is recorded
-// first, then what follows from it.
+func (s *story) pass(d time.Duration) *story { s.Now = s.Now.Add(d); return s }
+func (s *story) taint(on bool) *story        { s.Node.OutOfService, s.Node.OwnTaint = on, false; return s }
+func (s *story) ownTaint() *story            { s.Node.OutOfService, s.Node.OwnTaint = true, true; return s }
+func (s *story) do(how func(*story)) *story  { s.Helper(); how(s); return s }
+
+// hold volumes: they are attached and in use.
+func (s *story) hold(volumes ...v1alpha1.HeldVolume) *story {
+	s.Holding, s.Node.InUse, s.Node.Attached = volumes, nil, nil
+	for _, v := range volumes {
+		s.Node.InUse = append(s.Node.InUse, UniqueName(v.Driver, v.VolumeHandle))
+	}
+	s.Node.Attached = slices.Clone(s.Node.InUse)
+	return s
+}
+
+func (s *story) report(all ...v1alpha1.StorageIdentity) *story { s.Ledger = all; return s }
+func (s *story) beside(others ...Other) *story                 { s.neighbours = others; return s }
+func (s *story) objects(all ...NetworkFence) *story            { s.Fences = all; return s }
+func (s *story) mode(m Mode) *story                            { return s.store(StoragePolicy{Mode: m}) }
+func (s *story) store(p StoragePolicy) *story {
+	s.Policy.Storages = func(string) (StoragePolicy, bool) { return p, true }
+	return s
+}
+
+func (s *story) request(gate string) *story {
+	s.Request = Request{Gate: gate, By: "alice", Reason: "it is off", At: s.Now}
+	return s
+}
+
+// act: a person asks, and Fairlead carries it out.
+func (s *story) act(gate string) *story { s.Helper(); return s.request(gate).look() }
+
+func (s *story) namesakes() Namesakes {
+	n := Namesakes{Node: s.Node, Last: s.last, Shown: s.Holding, Records: slices.Clone(s.rest)}
+	if s.Node.Exists {
+		n.Last = Deletion{}
+	}
+	if !s.forgotten {
+		n.Records = append(n.Records, Record{s.Record, s.RecordUID, s.Spec, s.Status, s.Request})
+	}
+	return n
+}
+
+// look until there is nothing to do, as the controller does: what is recorded first, then what follows from it.
 func (s *story) look() *story {
 	s.Helper()
-	s.created, s.unfenced, s.deleted = nil, nil, nil
-	for range 20 {
-		s.step = Next(s.Facts)
-		if !equality.Semantic.DeepEqual(s.step.Status, s.Status) {
-			s.Status = s.step.Status
-			if s.Override.Scope != Scope(s.Status) {
-				s.Override = Override{} // it was of another incident
-			}
-			continue
-		}
-		for _, n := range s.step.Create {
-			_, there := s.object(n.Name)
-			must.True(s, !there, "NetworkFence %s exists already", n.Name)
-			s.made++
-			n.UID, n.ResourceVersion = types.UID(fmt.Sprint("uid-", s.made)), "1"
-			s.Fences, s.created = append(s.Fences, n), append(s.created, n.Name)
-		}
-		for _, n := range s.step.Unfence {
-			s.change(n.Name, func(n *NetworkFence) { n.Unfenced = true })
-			s.unfenced = append(s.unfenced, n.Name)
-		}
-		for _, n := range s.step.Delete {
-			s.change(n.Name, func(n *NetworkFence) { n.Deleting = true })
-			s.deleted = append(s.deleted, n.Name)
-		}
-		if len(s.step.Create)+len(s.step.Unfence)+len(s.step.Delete) == 0 {
+	s.void, s.created, s.unfenced, s.deleted = nil, nil, nil, nil
+	for range 50 {
+		if !s.round() {
 			return s
 		}
 	}
 	s.Fatalf("there is no end, at %+v", s.step)
 	return s
+}
+
+func (s *story) round() (did bool) {
+	s.Helper()
+	n := s.namesakes()
+	if f, missing := n.Missing(s.Now, s.Policy); missing {
+		s.made++
+		s.rest = append(s.rest, Record{Name: f.Record, UID: fmt.Sprint("record-", s.made), Spec: f.Spec})
+		return true
+	}
+	for i, r := range n.Records {
+		f, own := n.Of(i), i == len(s.rest)
+		f.Now, f.Started, f.Policy, f.Classes, f.Fences, f.Ledger = s.Now, s.Started, s.Policy, s.Classes, s.Fences, s.Ledger
+		f.Left, f.OldAttachments, f.OldPods, f.Servers, f.Report = s.Left, s.OldAttachments, s.OldPods, s.Servers, s.Report
+		f.SelfFencing, f.NoCSIAddons, f.SilentManager, f.Asking = s.SelfFencing, s.NoCSIAddons, s.SilentManager, s.Asking
+		f.Machines = append(Machines(map[string]*Namesakes{n.Node.Name: &n}), s.neighbours...)
+		step := Next(f)
+		writes := step.Consumed || !equality.Semantic.DeepEqual(step.Spec, r.Spec)
+		if own {
+			s.step, s.Spec, s.Status = step, step.Spec, step.Status
+			if s.Machines = f.Machines; step.Consumed {
+				s.Request, s.void = Request{}, step.Void
+			}
+		} else if s.rest[i].Spec, s.rest[i].Status = step.Spec, step.Status; step.Consumed {
+			s.rest[i].Request = Request{}
+		}
+		switch {
+		case writes || s.carryOut(step):
+			return true
+		case step.Forget && own:
+			s.forgotten = true
+			return true
+		case step.Forget:
+			s.rest = slices.Delete(slices.Clone(s.rest), i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *story) carryOut(step Step) bool {
+	s.Helper()
+	for _, n := range step.Create {
+		_, there := s.object(n.Name)
+		must.True(s, !there, "NetworkFence %s exists already", n.Name)
+		s.made++
+		n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", s.made)), "1"
+		s.Fences, s.created = append(s.Fences, n), append(s.created, n.Name)
+	}
+	for _, n := range step.Unfence {
+		s.change(n.Name, func(n *NetworkFence) { n.Unfenced = true })
+		s.unfenced = append(s.unfenced, n.Name)
+	}
+	for _, n := range step.Delete {
+		s.change(n.Name, deleting)
+		s.deleted = append(s.deleted, n.Name)
+	}
+	return len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+}
+
+// tale is what happens in a story, and what is wanted then.
+type tale[T any] struct {
+	happens func(*story)
+	want    T
+}
+
+// tales of one beginning: each is a subtest.
+func tales[T any](t *testing.T, begins func(*testing.T) *story, all map[string]tale[T], check func(*story, T)) {
+	t.Helper()
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) { check(begins(t).do(c.happens), c.want) })
+	}
+}
+
+// follow the boot that the Node shows.
+func (s *story) follow() *story {
+	s.Helper()
+	n := s.namesakes()
+	i := n.present()
+	must.True(s, i >= 0, "there is no record of boot %s", s.Node.Boot.BootID)
+	r := n.Records[i]
+	s.rest = slices.Delete(n.Records, i, i+1)
+	s.forgotten, s.Record, s.RecordUID, s.Spec, s.Status, s.Request = false, r.Name, r.UID, r.Spec, r.Status, r.Request
+	return s.look()
 }
 
 func (s *story) change(name string, how func(*NetworkFence)) *story {
@@ -238,14 +370,6 @@ func (s *story) csiSays(result, message string) *story {
 // answer: csi-addons does what is requested, and Fairlead sees that.
 func (s *story) answer() *story { s.Helper(); return s.csi().look() }
 
-func (s *story) answers(times int) *story {
-	s.Helper()
-	for range times {
-		s.answer()
-	}
-	return s
-}
-
 // withdraw until no fence is left; none may be in effect meanwhile.
 func (s *story) withdraw() *story {
 	s.Helper()
@@ -255,21 +379,31 @@ func (s *story) withdraw() *story {
 		}
 		s.answer()
 	}
-	s.wantObjects()
-	must.True(s, len(s.Status.Fences) == 0, "still on record: %+v", s.Status.Fences)
-	return s
+	return s.wantObjects().wantThat(len(s.Spec.Fences) == 0, "no fence is on record")
 }
 
-func (s *story) override(gate string) *story {
-	s.Override = Override{Gate: gate, By: "alice", Reason: "it is off", Scope: Scope(s.Status), At: s.Now}
-	return s
+// saying is what a record says.
+type saying struct {
+	phase           v1alpha1.NodeFencePhase
+	reason, message string
+}
+
+var (
+	saysHealthy   = saying{v1alpha1.NodeHealthy, ReasonReady, ""}
+	saysDrained   = saying{v1alpha1.NodeDrained, ReasonDrained, "fenced, and its pods and attachments are gone; reboot it to bring it back"}
+	saysGone      = saying{v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced}
+	saysUnfencing = saying{v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node"}
+)
+
+func (s *story) is(want saying) *story {
+	s.Helper()
+	return s.want(want.phase, want.reason, want.message)
 }
 
 func (s *story) want(phase v1alpha1.NodeFencePhase, reason, message string) *story {
 	s.Helper()
-	if got := s.Status; got.Phase != phase || got.Reason != reason || got.Message != message {
-		s.Fatalf("got\n%s (%s): %s\nwant\n%s (%s): %s", got.Phase, got.Reason, got.Message, phase, reason, message)
-	}
+	got := saying{s.Status.Phase, s.Status.Reason, s.Status.Message}
+	must.True(s, got == saying{phase, reason, message}, "got\n%+v\nwant\n%+v", got, saying{phase, reason, message})
 	return s
 }
 
@@ -283,39 +417,9 @@ func (s *story) wantReason(reason string) *story {
 	return s.wantPhase(s.Status.Phase, reason)
 }
 
-func (s *story) wantHealthy() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeHealthy, ReasonReady, "")
-}
-
 func (s *story) wantFencing() *story {
 	s.Helper()
 	return s.want(v1alpha1.NodeFencing, ReasonFencing, "waiting for NetworkFence "+s.Fences[0].Name)
-}
-
-func (s *story) wantDrained() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeDrained, ReasonDrained, "fenced, and its pods and attachments are gone; reboot it to bring it back")
-}
-
-func (s *story) wantGone() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeDrained, ReasonNodeDeleted, stayingFenced)
-}
-
-func (s *story) wantTainted() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-")
-}
-
-func (s *story) wantSettling() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s")
-}
-
-func (s *story) wantUnfencing() *story {
-	s.Helper()
-	return s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "unfencing the node")
 }
 
 // wantObjects compares the NetworkFences as "state CIDRs class".
@@ -338,8 +442,9 @@ func (s *story) wantObjects(want ...string) *story {
 
 // attach asks the gate for the volume of the story, on another node.
 func (s *story) attach() *Held {
-	v := pv("pv-1", rbd, "h-1", "a", "ReadWriteOnce")
-	return Attach(v, "node-2", []Holder{{Node: s.Node, Status: s.Status, Override: s.Override}, {Node: readyNamed("node-2", "boot-2")}}, s.Policy)
+	v := pv("pv-1", rbd, "a", "ReadWriteOnce")
+	elsewhere := Holder{Node: readyNode("node-2", "machine-2", "boot-2", "192.168.1.2")}
+	return Attach(v, "node-2", append(s.namesakes().Holders(v), elsewhere), s.Policy)
 }
 
 func (s *story) wantHeld(held bool) *story {
@@ -349,56 +454,24 @@ func (s *story) wantHeld(held bool) *story {
 	return s
 }
 
-func (s *story) wantForgotten() *story {
-	s.Helper()
-	return s.wantThat(s.step.Forget, "the record is forgotten")
-}
 func (s *story) wantWarning() *story {
 	s.Helper()
-	return s.wantThat(s.step.Warning, "an operator is warned")
+	return s.wantThat(s.step.Warning, "a person is warned")
 }
+func (s *story) wantForgotten() *story { s.Helper(); return s.wantThat(s.forgotten, "it is forgotten") }
 
 func (s *story) wantAfter(d time.Duration) *story {
 	s.Helper()
 	return s.wantThat(s.step.After == d, fmt.Sprint("the next look is after ", d))
 }
 
+func (s *story) wantVolumes(n int) *story {
+	s.Helper()
+	return s.wantThat(len(s.Spec.Volumes) == n, fmt.Sprint("volumes on record: ", n))
+}
+
 func (s *story) wantThat(is bool, what string) *story {
 	s.Helper()
-	must.True(s, is, "not so: %s: %+v\n%+v", what, s.step, s.Status)
+	must.True(s, is, "not so: %s; it is %s (%s): %s; volumes %+v, fences %+v", what, s.Status.Phase, s.Status.Reason, s.Status.Message, s.Spec.Volumes, s.Spec.Fences)
 	return s
-}
-
-func (s *story) do(how func(*story)) *story { s.Helper(); how(s); return s }
-
-func (s *story) own(own bool) *story { s.Node.OwnTaint = own; return s }
-
-func (s *story) wantRemovesTaint() *story {
-	s.Helper()
-	return s.wantThat(s.step.RemoveTaint, "Fairlead removes its taint")
-}
-
-func (s *story) wantVolumes(count int) *story {
-	s.Helper()
-	return s.wantThat(len(s.Status.Volumes) == count, fmt.Sprintf("it holds %d of %v", count, s.Status.Volumes))
-}
-
-// take the node's name, as another machine.
-func (s *story) take(machine, address string) *story {
-	s.pass(time.Minute)
-	n := readyNamed("node-1", "boot-of-"+machine)
-	n.Machine.UID, n.Machine.SystemUUID = "uid-of-"+n.Machine.UID, machine
-	n.ReadyChanged, n.Addresses[0] = s.Now, addr(address)
-	s.Replaced, s.Machines = true, append(s.Machines, Other{Record: "node-1-0", Node: n})
-	return s.drop(s.Node.Machine.BootID).hold().report()
-}
-
-// classes of the drivers of the stories and of the models.
-func classes(prefix string) (all []Class) {
-	for _, driver := range []string{rbd, cephFS, other} {
-		for _, cluster := range []string{"a", "b"} {
-			all = append(all, Class{prefix + driver, driver, cluster})
-		}
-	}
-	return all
 }

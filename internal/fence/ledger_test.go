@@ -2,6 +2,7 @@ package fence
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,6 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
-
-func list(identities ...v1alpha1.StorageIdentity) []v1alpha1.StorageIdentity { return identities }
 
 func from(source string, i v1alpha1.StorageIdentity) v1alpha1.StorageIdentity {
 	i = *i.DeepCopy()
@@ -82,62 +81,6 @@ func TestMergeOfLedgers(t *testing.T) {
 	must.Equal(t, textOfLedger(list(one)), rbd+"/a 10.0.0.1/32 12:00", "unchanged input")
 }
 
-// The CSIAddonsNode is deleted soon after its node is lost, and may be just before.
-func TestLedgerSurvivesItsSource(t *testing.T) {
-	healthy(t).pass(time.Minute).report().look().loseTainted().wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
-}
-
-func TestLedgerBelongsToOneBoot(t *testing.T) {
-	s := healthy(t).boot("boot-2").report(identity(other, "b", "10.0.0.9/32")).look()
-	must.Equal(t, textOfLedger(s.Status.Identities), other+"/b 10.0.0.9/32 12:01")
-	must.Equal(t, s.Status.Node.BootID, "boot-2")
-}
-
-// Every record would be written all the time otherwise.
-func TestTimesAloneAreRarelyWritten(t *testing.T) {
-	s := healthy(t)
-	first := s.Status.LastHealthy.Time
-	s.pass(RefreshEvery - time.Second).look()
-	must.Equal(t, s.Status.LastHealthy.Time, first)
-	s.pass(time.Second).look()
-	must.Equal(t, s.Status.LastHealthy.Time, s.Now)
-	must.Equal(t, textOfLedger(s.Status.Identities), rbd+"/a 10.0.0.1/32 12:05")
-	s.pass(time.Second).report(identity(rbd, "a", "10.0.0.2/32")).look() // written at once
-	must.Equal(t, textOfLedger(s.Status.Identities), rbd+"/a 10.0.0.2/32 12:05 10.0.0.1/32 12:05 earlier")
-	must.Equal(t, s.Status.Addresses, "10.0.0.1/32,10.0.0.2/32")
-}
-
-func TestSameLedger(t *testing.T) {
-	changed := func(how func(*v1alpha1.StorageIdentity)) []v1alpha1.StorageIdentity {
-		i := identity(rbd, "a", "10.0.0.1/32")
-		i.Secret = &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
-		how(&i)
-		return list(i)
-	}
-	same := changed(func(*v1alpha1.StorageIdentity) {})
-	for name, test := range map[string]struct {
-		how  func(*v1alpha1.StorageIdentity)
-		same bool
-	}{
-		"the same":        {func(*v1alpha1.StorageIdentity) {}, true},
-		"another time":    {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].LastSeen = metav1.NewTime(noon.Add(time.Hour)) }, true},
-		"another address": {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].CIDR = "10.0.0.2/32" }, false},
-		"another source":  {func(i *v1alpha1.StorageIdentity) { i.Addresses[0].Source = SourceNode }, false},
-		"no address":      {func(i *v1alpha1.StorageIdentity) { i.Addresses = nil }, false},
-		"another class":   {func(i *v1alpha1.StorageIdentity) { i.Class = "x" }, false},
-		"another secret":  {func(i *v1alpha1.StorageIdentity) { i.Secret.Name = "x" }, false},
-		"no secret":       {func(i *v1alpha1.StorageIdentity) { i.Secret = nil }, false},
-		"another client":  {func(i *v1alpha1.StorageIdentity) { i.ClientID = "x" }, false},
-		"another driver":  {func(i *v1alpha1.StorageIdentity) { i.Driver = "x" }, false},
-		"another storage": {func(i *v1alpha1.StorageIdentity) { i.ClusterID = "x" }, false},
-		"a problem":       {func(i *v1alpha1.StorageIdentity) { i.Problem = "x" }, false},
-	} {
-		must.Equal(t, sameLedger(same, changed(test.how)), test.same, name)
-	}
-	must.Equal(t, sameLedger(same, nil), false)
-	must.Equal(t, sameLedger(nil, nil), true)
-}
-
 // No other source replaces a silent sidecar or a deleted class.
 func TestSilentSourceLeavesItsAddressesUntilTheyAreOld(t *testing.T) {
 	none := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Problem: "no sidecar"}
@@ -150,44 +93,121 @@ func TestSilentSourceLeavesItsAddressesUntilTheyAreOld(t *testing.T) {
 	}
 }
 
-// An older version recorded the address of the Node where csi-addons was silent.
-func TestGuessOfOlderVersionIsNotFenced(t *testing.T) {
-	for _, requested := range []bool{false, true} {
-		s := lost(t).taint(true)
-		if requested {
-			s.look().wantObjects("Fenced [10.0.0.1/32] fence-" + rbd)
-		}
-		s.Status.Identities[0] = from(SourceNode, s.Status.Identities[0])
-		s.look().wantReason(ReasonNoIdentity).wantThat(len(s.Status.Fences) > 0 == requested, "only a requested fence is on record")
-		s.csi() // the deleted fence may still be confirmed
-		s.look().wantHeld(true).store(StoragePolicy{Mode: ModeFence, Source: SourceNode}).look().answer().wantHeld(false)
-	}
-}
-
-// The driver's own fencing is switched on after the request. A confirmed fence stays: volumes may be in use elsewhere.
-func TestFenceIsRefusedBesideDriverFencing(t *testing.T) {
-	for _, confirmed := range []bool{false, true} {
-		s := lost(t).store(StoragePolicy{Mode: ModeFence, Profile: "rook-ceph"}).taint(true).look()
-		if confirmed {
-			s.answer()
-		}
-		s.SelfFencing = map[string]string{"rook-ceph": "csi-1"}
-		s.look().answer().wantHeld(!confirmed)
-		s.wantThat(confirmed || s.Status.Reason == ReasonDriverFences, "the reason is the driver's fencing")
-	}
-}
-
-func TestUnfenceableHealthyNodeIsReported(t *testing.T) {
-	s := healthy(t).report(v1alpha1.StorageIdentity{Driver: other, ClusterID: "b", Problem: "no class"}).look()
-	s.want(v1alpha1.NodeHealthy, ReasonNotFenceable, "the node could not be fenced if it were lost: "+other+" of b: no class").wantWarning()
-	must.Equal(t, s.Status.AddressSources, SourceCSIAddonsNode)
-}
-
 // csi-addons never answers a fence with a deleted class.
 func TestCredentialsAreCurrent(t *testing.T) {
 	before := identity(rbd, "a", "10.0.0.1/32")
 	now := v1alpha1.StorageIdentity{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s", Namespace: "n"}}
-	merged := mergedAt(noon.Add(time.Minute), list(before), list(now), func(key) bool { return true })
-	i := merged[0]
+	i := mergedAt(noon.Add(time.Minute), list(before), list(now), func(key) bool { return true })[0]
 	must.True(t, i.Class == "" && i.Secret != nil && len(i.Addresses) == 1 && before.Class != "", "got %+v from %+v", i, before)
+}
+
+func TestSameLedger(t *testing.T) {
+	changed := func(how func(*v1alpha1.StorageIdentity)) []v1alpha1.StorageIdentity {
+		i := identity(rbd, "a", "10.0.0.1/32")
+		i.Secret = &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
+		how(&i)
+		return list(i)
+	}
+	same := changed(func(*v1alpha1.StorageIdentity) {})
+	for what, how := range map[string]func(*v1alpha1.StorageIdentity){
+		"the time":    func(i *v1alpha1.StorageIdentity) { i.Addresses[0].LastSeen = metav1.NewTime(noon.Add(time.Hour)) },
+		"the address": func(i *v1alpha1.StorageIdentity) { i.Addresses[0].CIDR = "10.0.0.2/32" },
+		"the source":  func(i *v1alpha1.StorageIdentity) { i.Addresses[0].Source = SourceNode },
+		"earlier":     func(i *v1alpha1.StorageIdentity) { i.Addresses[0].Earlier = true },
+		"addresses":   func(i *v1alpha1.StorageIdentity) { i.Addresses = nil },
+		"the class":   func(i *v1alpha1.StorageIdentity) { i.Class = "x" },
+		"the name":    func(i *v1alpha1.StorageIdentity) { i.Secret.Name = "x" },
+		"the secret":  func(i *v1alpha1.StorageIdentity) { i.Secret = nil },
+		"the client":  func(i *v1alpha1.StorageIdentity) { i.ClientID = "x" },
+		"the driver":  func(i *v1alpha1.StorageIdentity) { i.Driver = "x" },
+		"the storage": func(i *v1alpha1.StorageIdentity) { i.ClusterID = "x" },
+		"the problem": func(i *v1alpha1.StorageIdentity) { i.Problem = "x" },
+	} {
+		t.Run(what+" differs", func(t *testing.T) { must.Equal(t, sameLedger(same, changed(how)), what == "the time") })
+	}
+	must.True(t, !sameLedger(same, nil) && sameLedger(nil, nil), "a ledger equals none")
+}
+
+// A source may be gone when the node is lost, or just before. Only the time until the loss ages an address: afterwards the
+// machine could not report any.
+func TestLedgerSurvivesItsSource(t *testing.T) {
+	healthy(t).pass(time.Minute).report().look().loseTainted().wantObjects(fencedOf1)
+	recordedLoss(t).pass(2 * DefaultMaxAge).taint(true).look().wantFencing()
+}
+
+func TestLedgerBelongsToOneBoot(t *testing.T) {
+	s := healthy(t).comeBack().report(identity(other, "b", "10.0.0.9/32"))
+	s.Node.Boot.BootID = "boot-2"
+	must.Equal(t, textOfLedger(s.look().follow().Spec.Identities), other+"/b 10.0.0.9/32 12:01")
+}
+
+// Every record would be written all the time otherwise.
+func TestTimesAloneAreRarelyWritten(t *testing.T) {
+	s := healthy(t)
+	first := s.Spec.LastSeen.Time
+	must.Equal(t, s.pass(RefreshEvery-time.Second).look().Spec.LastSeen.Time, first)
+	must.Equal(t, s.pass(time.Second).look().Spec.LastSeen.Time, s.Now)
+	must.Equal(t, textOfLedger(s.Spec.Identities), rbd+"/a 10.0.0.1/32 12:05")
+	s.pass(time.Second).report(identity(rbd, "a", "10.0.0.2/32")).look() // written at once
+	must.Equal(t, textOfLedger(s.Spec.Identities), rbd+"/a 10.0.0.2/32 12:05 10.0.0.1/32 12:05 earlier")
+	must.Equal(t, s.Status.Addresses+" from "+s.Status.AddressSources, "10.0.0.1/32,10.0.0.2/32 from CSIAddonsNode")
+}
+
+// A restarted client pod has another address, but old mounts still use the former address: both must be fenced.
+func TestEarlierAddressOfSameBootIsFenced(t *testing.T) {
+	pv, two := held("pv-1", rbd, "a"), identity(rbd, "a", "10.0.0.2/32")
+	begins := func(t *testing.T) *story { return healthy(t).pass(time.Minute) }
+	tales(t, begins, map[string]tale[string]{
+		"volume in use":               {func(s *story) { s.report(two).look() }, "[10.0.0.1/32 10.0.0.2/32]"},
+		"volume given back":           {func(s *story) { s.report(two).look().hold().look().hold(pv).look() }, "[10.0.0.2/32]"},
+		"nothing was mounted over it": {func(s *story) { s.hold().look().report(two).look().hold(pv).look() }, "[10.0.0.2/32]"},
+		"Node recreated":              {func(s *story) { s.register("boot-1").report(two).look() }, "[10.0.0.1/32 10.0.0.2/32]"},
+		"detached by force, and back": {func(s *story) { s.lose().look().hold().comeBack().report(two).look() }, "[10.0.0.1/32 10.0.0.2/32]"},
+		"it does not expire":          {func(s *story) { s.report(two).look().pass(DefaultMaxAge).look().pass(DefaultMaxAge).look() }, "[10.0.0.1/32 10.0.0.2/32]"},
+		"rebooted":                    {func(s *story) { s.report(two).look().boot("boot-2").follow().hold(pv).look() }, "[10.0.0.1/32]"},
+	}, func(s *story, want string) { s.loseTainted().wantObjects("Fenced " + want + " fence-" + rbd) })
+}
+
+// The record is bounded. A problem shows that addresses are missing.
+func TestTooManyEarlierAddressesAreAProblem(t *testing.T) {
+	s := healthy(t)
+	for i := range maxEarlier + 5 {
+		s.report(identity(rbd, "a", fmt.Sprintf("10.0.1.%d/32", i))).look()
+		got, want := s.Spec.Identities[0].Problem != "", i+1 >= maxEarlier
+		must.True(t, got == want, "after %d addresses the problem is %q", i+2, s.Spec.Identities[0].Problem)
+	}
+	s.wantThat(len(s.Spec.Identities[0].Addresses) == maxEarlier+1, "the addresses are bounded")
+	s.loseTainted().want(v1alpha1.NodeFencing, ReasonNoIdentity, "not fenced: "+rbd+" of a: "+tooMany)
+	s.comeBack().taint(false).hold().report(identity(rbd, "a", "10.0.2.1/32")).look().pass(endsWithin).look().hold(held("pv-1", rbd, "a")).look()
+	i := s.Spec.Identities[0]
+	must.True(t, i.Problem == "" && len(i.Addresses) == 1, "with nothing mounted, there is still %+v", i)
+}
+
+// A fence that would be refused because of its identity is reported while the node is healthy.
+func TestHealthyNodeSaysWhyItCannotBeFenced(t *testing.T) {
+	tales(t, healthy, map[string]tale[string]{ // "" is Ready
+		"as it should be": {func(*story) {}, ""},
+		"a secret instead of a class": {func(s *story) {
+			s.Ledger[0].Class, s.Ledger[0].Secret = "", &v1alpha1.SecretReference{Name: "s", Namespace: "n"}
+		}, ""},
+		"no credentials": {func(s *story) { s.Ledger[0].Class = "" }, "there is neither a NetworkFenceClass nor a provisioner's secret to fence with: create a NetworkFenceClass for " + rbd},
+		"a wide mask":    {func(s *story) { s.Ledger[0].Addresses[0].CIDR = "10.0.0.0/24"; s.hold().look() }, "10.0.0.0/24 is wider than one address"},
+		"a problem": {func(s *story) {
+			s.Spec.Identities, s.Ledger[0].Addresses, s.Ledger[0].Problem = nil, nil, "no client pod"
+		}, "no client pod"},
+		"another's address": {func(s *story) { s.beside(liveAt("10.0.0.1")) }, "10.0.0.1 is also an address of node node-7, which is not lost"},
+		"guard only":        {func(s *story) { s.mode(ModeGuard).Ledger[0].Class = "" }, ""},
+		"a silent manager":  {func(s *story) { s.SilentManager = "its lease is old" }, "its lease is old"},
+		"outside the ranges": {func(s *story) {
+			s.store(StoragePolicy{Mode: ModeFence, ClientRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
+		}, "10.0.0.1 is outside this cluster's clientRanges: it may be another cluster's"},
+	}, func(s *story, says string) {
+		if s.look(); says == "" {
+			s.is(saysHealthy)
+			return
+		}
+		s.wantPhase(v1alpha1.NodeHealthy, ReasonNotFenceable).wantWarning().wantThat(strings.HasSuffix(s.Status.Message, says), says)
+		drilled, _ := Drill(s.Facts)
+		s.wantThat(drilled[0].Fence == nil, "the drill refuses to fence the node")
+	})
 }

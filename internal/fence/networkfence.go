@@ -3,6 +3,7 @@ package fence
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,10 +23,10 @@ const (
 
 // Labels of Fairlead's NetworkFences.
 const (
-	NodeLabel     = "fairlead.io/node"
-	IncidentLabel = "fairlead.io/incident"
-	// BootLabel is the node's boot at creation. An orphaned fence of the present boot is only unfenced if its incident has ended.
-	BootLabel = "fairlead.io/boot"
+	NodeLabel = "fairlead.io/node"
+	// BootLabel is the boot that is fenced, and RecordLabel the UID of the NodeFence that the request was recorded in.
+	BootLabel   = "fairlead.io/boot"
+	RecordLabel = "fairlead.io/record"
 )
 
 // Blocks reports whether the fence is requested and confirmed.
@@ -38,21 +39,28 @@ func (n NetworkFence) Unblocks() bool {
 	return n.Unfenced && n.Result == resultSucceeded && n.Message == unfencedMessage
 }
 
+// ended reports whether the driver says that its command has failed, and nothing of it runs any more: by a code of gRPC that is no
+// time-out, and without a word of one.
+func (n NetworkFence) ended() bool {
+	for _, late := range []string{"deadline", "timed out", "timeout", "canceled", "context"} {
+		if strings.Contains(strings.ToLower(n.Message), late) {
+			return false
+		}
+	}
+	for _, code := range []string{"Internal", "InvalidArgument", "NotFound", "FailedPrecondition", "PermissionDenied", "Unauthenticated", "Unimplemented"} {
+		if strings.Contains(n.Message, "code = "+code+" ") {
+			return true
+		}
+	}
+	return false
+}
+
 // failed reports whether the driver has refused.
 func (n NetworkFence) failed() bool { return n.Result == resultFailed }
 
-// incidentOf names one loss of one node: the machine, its boot and the time.
-func incidentOf(node string, s v1alpha1.NodeFenceStatus) string {
-	since := ""
-	if s.LostSince != nil {
-		since = s.LostSince.UTC().Format("20060102T150405")
-	}
-	return short(node, string(s.Node.UID), s.Node.BootID, since)
-}
-
-// fenceName differs for each incident and identity, so that a leftover can't pass for the fence.
-func fenceName(node, incident, driver, clusterID string) string {
-	return "fairlead-" + shortened(node) + "-" + incident + "-" + short(driver, clusterID)
+// fenceName differs for each request of a boot, so that a leftover can't pass for the fence.
+func fenceName(node string, boot v1alpha1.Boot, number int64, k key) string {
+	return "fairlead-" + shortened(node) + "-" + short(boot.SystemUUID, boot.BootID, strconv.FormatInt(number, 10)) + "-" + short(k.driver, k.clusterID)
 }
 
 // shortened leaves room for a suffix in the name of an object.
@@ -73,20 +81,20 @@ func short(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:5])
 }
 
-// object is the NetworkFence of a recorded fence: with a class, or else with driver, secret and parameters, as the
+// newObject is the NetworkFence of a recorded fence: with a class, or else with driver, secret and parameters, as the
 // proposal has it.
-func object(node, boot string, f v1alpha1.Fence, unfenced bool) NetworkFence {
+func (f Facts) newObject(r v1alpha1.Fence, unfenced bool) NetworkFence {
 	n := NetworkFence{
-		Name: f.Name, CIDRs: f.CIDRs, Unfenced: unfenced,
-		Labels: map[string]string{NodeLabel: LabelValue(node), IncidentLabel: f.Incident, BootLabel: LabelValue(boot)},
+		Name: r.Name, CIDRs: r.CIDRs, Unfenced: unfenced,
+		Labels: map[string]string{NodeLabel: LabelValue(f.Node.Name), BootLabel: LabelValue(f.Spec.Boot.BootID), RecordLabel: LabelValue(f.RecordUID)},
 	}
-	if f.Class != "" {
-		n.Class = f.Class
+	if r.Class != "" {
+		n.Class = r.Class
 		return n
 	}
-	n.Driver, n.Secret = f.Driver, f.Secret
-	if f.ClusterID != "" {
-		n.Parameters = map[string]string{"clusterID": f.ClusterID}
+	n.Driver, n.Secret = r.Driver, r.Secret
+	if r.ClusterID != "" {
+		n.Parameters = map[string]string{"clusterID": r.ClusterID}
 	}
 	return n
 }

@@ -1,12 +1,9 @@
 package fence
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -33,42 +30,47 @@ func TestOnlyWholeMessageConfirms(t *testing.T) {
 		"deleted":                             {NetworkFence{Deleting: true, Result: "Succeeded", Message: "fencing operation successful"}, false, false},
 		"deleted, Unfenced":                   {NetworkFence{Deleting: true, Unfenced: true, Result: "Succeeded", Message: "unfencing operation successful"}, false, true},
 	} {
-		must.Equal(t, test.object.Blocks(), test.blocks, "%s: blocks", name)
-		must.Equal(t, test.object.Unblocks(), test.unblocks, "%s: unblocks", name)
+		t.Run(name, func(t *testing.T) {
+			must.Equal(t, test.object.Blocks(), test.blocks, "blocks")
+			must.Equal(t, test.object.Unblocks(), test.unblocks, "unblocks")
+		})
 	}
 }
 
+// A leftover must not pass for a fence.
 func TestNamesOfFences(t *testing.T) {
-	lost := func(uid types.UID, boot string, since time.Time) string {
-		return incidentOf("node-1", v1alpha1.NodeFenceStatus{Node: v1alpha1.MachineIdentity{UID: uid, BootID: boot}, LostSince: at(since)})
-	}
-	incident := lost("u", "b", noon)
-	must.Equal(t, lost("u", "b", noon), incident)
+	boot, k := bootOf("m", "b"), key{rbd, "a"}
 	n63, long := strings.Repeat("n", 63)+".", strings.Repeat("very-long-name.", 16)+"node"
-	all := []string{fenceName("node-1", incident, rbd, "a")}
-	for name, other := range map[string]string{
-		"another node":            fenceName("node-11", incident, rbd, "a"),
-		"another driver":          fenceName("node-1", incident, cephFS, "a"),
-		"another cluster":         fenceName("node-1", incident, rbd, "b"),
-		"no cluster":              fenceName("node-1", incident, rbd, ""),
-		"driver and cluster, one": fenceName("node-1", incident, rbd+"a", ""),
-		"a long name":             fenceName(long, incident, rbd, "a"),
-		"a name cut at a dot":     fenceName(n63+n63+n63+"nnnnnnn.n", incident, rbd, "a"),
-		"another boot":            fenceName("node-1", lost("u", "c", noon), rbd, "a"),
-		"a recreated node":        fenceName("node-1", lost("v", "b", noon), rbd, "a"),
-		"a second later":          fenceName("node-1", lost("u", "b", noon.Add(time.Second)), rbd, "a"),
+	taken := map[string]string{}
+	for what, name := range map[string]string{
+		"the first fence":         fenceName("node-1", boot, 1, k),
+		"the second fence":        fenceName("node-1", boot, 2, k),
+		"another node":            fenceName("node-11", boot, 1, k),
+		"another driver":          fenceName("node-1", boot, 1, key{cephFS, "a"}),
+		"another cluster":         fenceName("node-1", boot, 1, key{rbd, "b"}),
+		"no cluster":              fenceName("node-1", boot, 1, key{rbd, ""}),
+		"driver and cluster, one": fenceName("node-1", boot, 1, key{rbd + "a", ""}),
+		"a long name":             fenceName(long, boot, 1, k),
+		"a name cut at a dot":     fenceName(n63+n63+n63+"nnnnnnn.n", boot, 1, k),
+		"another boot":            fenceName("node-1", bootOf("m", "c"), 1, k),
+		"another machine":         fenceName("node-1", bootOf("n", "b"), 1, k),
+		"a record of a long name": RecordName(long, boot),
 	} {
-		must.True(t, !slices.Contains(all, other), "%s: %s is taken", name, other)
-		all = append(all, other)
+		t.Run(what, func(t *testing.T) {
+			must.True(t, taken[name] == "", "%s is the name of %s too", name, taken[name])
+			problems := validation.IsDNS1123Subdomain(name)
+			must.True(t, len(problems) == 0, "%s: %v", name, problems)
+		})
+		taken[name] = what
 	}
-	for _, name := range all {
-		problems := validation.IsDNS1123Subdomain(name)
-		must.True(t, len(problems) == 0, "%s: %v", name, problems)
-	}
-	for _, boot := range []string{strings.Repeat("b", 100), "another boot", "{5d9f}", "b-"} {
-		for _, value := range object(long, boot, v1alpha1.Fence{Incident: incident}, false).Labels {
-			problems := validation.IsValidLabelValue(value)
-			must.True(t, len(problems) == 0, "%s: %v", value, problems)
-		}
+	must.Equal(t, fenceName("node-1", boot, 1, k), fenceName("node-1", boot, 1, k))
+	for _, id := range []string{strings.Repeat("b", 100), "another boot", "{5d9f}", "b-"} {
+		t.Run("labels of boot "+id, func(t *testing.T) {
+			f := Facts{Node: Node{Name: long}, RecordUID: "uid", Spec: v1alpha1.NodeFenceSpec{Boot: bootOf("m", id)}}
+			for _, value := range f.newObject(v1alpha1.Fence{}, false).Labels {
+				problems := validation.IsValidLabelValue(value)
+				must.True(t, len(problems) == 0, "%s: %v", value, problems)
+			}
+		})
 	}
 }

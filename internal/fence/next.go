@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,254 +10,193 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// Next is the state machine of one machine. It is level-triggered: it decides on the record and the present facts.
-// Cached facts suffice to record what a healthy node holds. Forgetting needs a live read of the node, and
-// everything else needs live reads of all facts.
+// Next takes the record of one boot one step further. It is level-triggered: it decides on the memory and the present facts.
+// Cached facts suffice to record what a working node has. Everything else needs live reads.
 func Next(f Facts) Step {
-	step := Step{Status: *f.Status.DeepCopy()}
-	f.identify(&step.Status)
-	f.Status.Identities = step.Status.Identities
-	f.Status.Volumes = f.ownGracePeriods()
-	step.Status.Volumes = slices.Clone(f.Status.Volumes)
-	f.Holding = f.remembered()
-	step.Status.Released = f.releasedInThisBoot()
-	f.Override = f.Override.still(f.Node)
-	f.Override = f.givenUp()
-	switch phase := f.Status.Phase; {
-	case isFencing(phase):
-		f.fencing(&step)
-	case phase == v1alpha1.NodeReturned, phase == v1alpha1.NodeUnfencing:
-		f.afterReturn(&step)
+	step := Step{Spec: *f.Spec.DeepCopy()}
+	f.act(&step)
+	f.observe(&step)
+	f.Spec = *step.Spec.DeepCopy()
+	switch s := &step.Spec; {
+	case s.Over:
+		f.over(&step)
+	case f.working():
+		f.healthy(&step)
+	case f.here() && f.Node.Ready:
+		f.readyButTainted(&step)
 	default:
-		f.watch(&step)
+		f.lost(&step)
 	}
-	step.Status.Ended = f.ended(step.Status)
 	f.sayAddressTaken(&step)
 	f.lookWhenGivenUp(&step)
 	f.withoutCSIAddons(&step)
 	f.sayOldMounts(&step)
-	step.Status.Addresses, step.Status.AddressSources = addressesOf(step.Status.Identities)
-	step.Status.VolumeCount = len(step.Status.Volumes)
+	f.publish(&step)
 	return step
 }
 
-// identify records the machine that the record belongs to: the present one, or one that Fairlead never saw.
-func (f Facts) identify(s *v1alpha1.NodeFenceStatus) {
-	s.NodeName, s.Gone = f.Node.Name, !f.Node.Exists
-	unwritten := s.Node == v1alpha1.MachineIdentity{}
-	if unwritten {
-		s.Node = f.Node.Machine
-		if !f.Node.Exists {
-			s.Node.UID = unknownMachine
-		}
-	}
-	// The machine may have rebooted and mounted its volumes before its Node was deleted: a later boot proves nothing. If it
-	// was seen in another boot, the addresses on record are of an earlier one, and no fence is requested by them: see stale.
-	if s.Gone && !f.Status.Gone && !unwritten && f.LastBoot != s.Node.BootID {
-		s.Node.BootID = ""
-		if f.LastBoot != "" && len(s.Fences) == 0 {
-			s.Identities = nil
-		}
-	}
-	if f.Node.Exists || unwritten {
-		s.Ordinal = max(s.Ordinal, f.ordinal)
-	}
-}
+// here: the Node shows this boot.
+func (f Facts) here() bool { return isOf(f.Spec, f.Node) }
 
-// watch keeps the ledger of a healthy node and detects its loss.
-func (f Facts) watch(step *Step) {
-	s := &step.Status
+// Here is here, for who gathers the facts; and Unbroken reports whether nothing can have been detached by force since the record was written.
+func (f Facts) Here() bool     { return f.here() }
+func (f Facts) Unbroken() bool { return unbroken(f.Spec, f.Node) }
+
+// working: the node is Ready in this boot, and nobody says that it is out of service.
+func (f Facts) working() bool { return f.here() && f.Node.Ready && !f.Node.OutOfService }
+
+// replaced: another machine has the node's name.
+func (f Facts) replaced() bool { return f.Node.Exists && !f.here() && !f.Spec.Over }
+
+// observe what the Node shows of this boot.
+func (f Facts) observe(step *Step) {
+	s := &step.Spec
+	if s.NodeName = f.Node.Name; s.Over || f.Later {
+		s.Over, s.Volumes = true, nil
+		return
+	}
+	f.remember(s, step)
 	switch {
-	case f.gone() && len(f.Holding) == 0 && len(s.Volumes) == 0 && len(s.Fences) == 0:
-		step.Forget = true
-	case f.Node.Ready && len(s.Fences) > 0:
-		f.returned(step)
-	case f.Node.Ready:
-		f.healthy(step)
-	default:
-		f.lost(step)
+	case f.working():
+		s.LostSince, s.Tainted = nil, nil
+	case s.LostSince == nil:
+		s.LostSince = ptrTo(f.lostSince())
 	}
-}
-
-// healthy records what fencing needs once the node is lost.
-func (f Facts) healthy(step *Step) {
-	s := &step.Status
-	s.Incident, s.LostSince = "", nil
-	f.record(s)
-	if f.Node.OutOfService {
-		// Kubernetes may have detached its volumes by force: nothing of this boot is forgotten.
-		before := s.Volumes
-		if f.otherBoot() {
-			before = nil
+	if f.here() && f.Node.Ready {
+		f.record(s)
+	}
+	if !f.here() {
+		if s.NodeUID != "" && f.Deleted.Boot != s.Boot {
+			s.Unseen = true // the machine may have booted and mounted its volumes before its Node was deleted
 		}
-		s.Volumes = union(before, f.Holding)
-		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, fmt.Sprintf(
-			"the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint))
-		if f.Node.OwnTaint {
-			step.RemoveTaint = true // the node returned before a fence was requested
-		}
+		s.NodeUID = ""
 		return
 	}
-	s.Volumes, s.Tainted = union(f.volumesInGrace(step), f.Holding), nil
-	if orphans := f.orphanedFences(); len(orphans) > 0 {
-		s.Fences = orphans
-		step.warn(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
-		return
+	if s.Tainted == nil && f.Node.OwnTaint {
+		s.Tainted = ptrTo(f.now())
 	}
-	step.say(v1alpha1.NodeHealthy, ReasonReady, "")
-	f.sayNotFenceable(step)
-	f.sayBlocked(step)
-}
-
-// endsWithin is the grace period for old containers on a node that returned without rebooting: a restarted kubelet
-// does not list a volume that was detached by force, even while an old container writes to it.
-const endsWithin = 5 * time.Minute
-
-// volumesInGrace are the volumes in their grace period, that a node no longer shows after it returned in the same boot.
-func (f Facts) volumesInGrace(step *Step) []v1alpha1.HeldVolume {
-	if f.otherBoot() {
-		return nil
+	if f.Node.Ready && (!isSameReady(f.Spec, f.Node) || s.ReadySince == nil || s.ReadySince.After(f.Now)) { // by Fairlead's clock: the kubelet's may be hours off
+		s.ReadySince = ptrTo(f.now())
 	}
-	returned := wasAway(f.Status, f.Node)
-	var list []v1alpha1.HeldVolume
-	for _, v := range f.Status.Volumes {
-		if find(v, f.Holding) >= 0 {
-			if f.inGrace(v) {
-				step.lookAgain(v.Until.Sub(f.Now))
-			}
-			continue
-		}
-		if returned && !f.overridden() {
-			v.Until = f.graceEnds()
-		}
-		if v.Until != nil && f.Now.Before(v.Until.Time) {
-			step.lookAgain(v.Until.Sub(f.Now))
-			list = append(list, v)
-		}
+	s.Unseen = false
+	s.NodeUID, s.ReadyChanged = f.Node.UID, f.readyChanged()
+}
+
+// lostSince is when the node was lost: by its Node, if the clocks agree.
+func (f Facts) lostSince() metav1.Time {
+	changed, seen := f.Node.ReadyChanged, f.Spec.LastSeen
+	if f.here() && !f.Node.Ready && !changed.IsZero() && changed.Before(f.Now) && (seen == nil || !changed.Before(seen.Time)) {
+		return metav1.NewTime(changed.Truncate(time.Second))
 	}
-	return list
-}
-
-// overridden: an operator released the volumes of a lost node, which is back since. Only the first look after the return counts:
-// the node may be lost again unseen, and an override is for what was on record when it was given.
-func (f Facts) overridden() bool {
-	s := f.Status
-	lost := s.Phase == v1alpha1.NodeLost || isFencing(s.Phase) || s.Phase == v1alpha1.NodeUnfencing && s.LostSince != nil
-	return lost && (f.Override.Gate == GateAttach || f.Override.Gate == GateUnfence)
-}
-
-// inGrace reports whether the grace period of old containers of the boot on record has not ended. A new loss of the node
-// does not end the period.
-func (f Facts) inGrace(v v1alpha1.HeldVolume) bool {
-	return v.Until != nil && f.Now.Before(v.Until.Time) && !(f.Node.Exists && f.otherBoot())
-}
-
-// mayHaveBeenForced reports whether volumes may have been detached by force since the record was written: the node was
-// not Ready, or tainted.
-func mayHaveBeenForced(s v1alpha1.NodeFenceStatus) bool {
-	return s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing || s.Phase == v1alpha1.NodeHealthy && s.Reason == ReasonTaintedButReady
-}
-
-// MissedLoss reports whether a node that is Ready was lost in the boot on record while Fairlead did not look: its Ready
-// condition has another time than on record, or its Node was created again. The length of the loss does not count:
-// Kubernetes detaches by force six minutes after it began to, if the node is not Ready just then (v1.37.2,
-// pkg/controller/volume/attachdetach/reconciler: forceDetach).
-func MissedLoss(s v1alpha1.NodeFenceStatus, n Node) bool {
-	flapped := s.ReadyChanged != nil && !s.ReadyChanged.Time.Equal(n.ReadyChanged)
-	return n.Ready && s.Node.BootID == n.Machine.BootID && (flapped || s.Node.UID != n.Machine.UID)
-}
-
-// wasAway reports whether a node that is Ready may have been lost or tainted since the record was written. Fairlead may
-// have missed more: a volume that only waited may have been attached, mounted and detached by force.
-func wasAway(s v1alpha1.NodeFenceStatus, n Node) bool {
-	return n.Ready && (mayHaveBeenForced(s) || MissedLoss(s, n))
+	return f.now()
 }
 
 // RefreshEvery limits how often a record is written for its times alone.
 const RefreshEvery = 5 * time.Minute
 
-// sawReady records since when the node is Ready, by Fairlead's clock: the kubelet's clock may be hours off.
-func (f Facts) sawReady(s *v1alpha1.NodeFenceStatus) {
-	sameBoot := s.Node.BootID == f.Node.Machine.BootID
-	if sameBoot && s.ReadySince != nil && !s.ReadySince.After(f.Now) && s.ReadyChanged != nil && s.ReadyChanged.Time.Equal(f.Node.ReadyChanged) {
-		return
-	}
-	now, changed := metav1.NewTime(f.Now.Truncate(time.Second)), metav1.NewTime(f.Node.ReadyChanged)
-	s.ReadySince, s.ReadyChanged = &now, &changed
-}
-
-// record stores what the sources report now.
-func (f Facts) record(s *v1alpha1.NodeFenceStatus) {
-	f.sawReady(s)
-	before := s.Identities
-	if f.otherBoot() || s.Node.SystemUUID != f.Node.Machine.SystemUUID {
-		before = nil // from another boot or machine
-	}
-	volumes := union(s.Volumes, f.Holding)
-	merged := f.merge(before, func(k key) bool {
-		return slices.ContainsFunc(volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
+// record what fencing needs once the node is lost.
+func (f Facts) record(s *v1alpha1.NodeFenceSpec) {
+	merged := f.merge(s.Identities, func(k key) bool {
+		return slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool { return keyOf(v) == k })
 	})
-	age, known := f.since(s.LastHealthy)
-	fresh := before != nil && s.Node == f.Node.Machine && known && age < RefreshEvery
-	if fresh && sameLedger(merged, s.Identities) {
+	if age, known := f.since(s.LastSeen); isSameReady(f.Spec, f.Node) && known && age < RefreshEvery && sameLedger(merged, s.Identities) {
 		return
 	}
-	now := metav1.NewTime(f.Now.Truncate(time.Second))
-	s.LastHealthy, s.Node, s.Identities = &now, f.Node.Machine, merged
+	s.LastSeen, s.Identities = ptrTo(f.now()), merged
 }
 
-// lost holds the volumes. It begins to fence once the node is tainted out of service or its object is deleted.
-func (f Facts) lost(step *Step) {
-	s := &step.Status
-	if s.LostSince == nil {
-		since := f.Now
-		seen := s.LastHealthy
-		clocksAgree := f.Node.ReadyChanged.Before(since) && (seen == nil || !f.Node.ReadyChanged.Before(seen.Time))
-		if f.Node.Exists && !f.Node.Ready && clocksAgree && !f.Node.ReadyChanged.IsZero() {
-			since = f.Node.ReadyChanged
+// healthy: the node works. A fence that released nothing is withdrawn.
+func (f Facts) healthy(step *Step) {
+	s := &step.Spec
+	f.adopt(step)
+	switch {
+	case len(s.Fences) > 0 && !slices.ContainsFunc(s.Fences, released):
+		f.startUnfencing(step)
+		f.unfence(step, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
+	case slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return released(r) && !isUnfencing(r) }):
+		f.follow(step)
+		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
+	case len(s.Fences) > 0:
+		f.unfence(step, "unfencing the node")
+	default:
+		step.say(v1alpha1.NodeHealthy, ReasonReady, "")
+		if held := f.withheld(s.Volumes); len(held) > 0 {
+			step.say(v1alpha1.NodeHealthy, ReasonStillMounted, fmt.Sprintf("the node came back without a reboot, so its old containers may still write: volumes are attached nowhere else until they have ended (%s)", Few(held)))
 		}
-		at := metav1.NewTime(since.Truncate(time.Second))
-		s.LostSince = &at
-		s.Incident = incidentOf(f.Node.Name, *s)
-		f.Override = Override{} // it was for an earlier loss
+		f.sayNotFenceable(step)
+		f.sayBlocked(step)
 	}
-	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.releasedUnfenced)
-	if f.gone() && f.Override.givesUp(f.Node) {
-		s.Volumes = f.Holding // forgotten once nothing remains of it
-	}
-	if !f.wasRequested() && s.Phase != v1alpha1.NodeUnfencing {
-		f.follow(step) // fences of an earlier loss
-	}
-	if len(s.Fences) > 0 && f.Override.givesUp(f.Node) {
-		f.startUnfencing(step) // of an earlier incident
+}
+
+// readyButTainted: Kubernetes may detach the volumes of a working node by force, so nothing of this boot is forgotten.
+func (f Facts) readyButTainted(step *Step) {
+	s := &step.Spec
+	if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return released(r) && !isUnfencing(r) }) {
+		f.follow(step)
+		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 		return
+	}
+	f.startUnfencing(step)
+	what := fmt.Sprintf("the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint)
+	if o := f.other(func(o *Other) bool { return o.Node.Name == f.Node.Name && o.Spec.Over && len(o.Spec.Fences) > 0 }); o != nil && len(s.Fences) == 0 {
+		step.say(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted, and its earlier boot is still fenced: see NodeFence "+o.Record)
+		return
+	}
+	step.RemoveTaint = f.Node.OwnTaint // the node came back before a fence was requested
+	if f.follow(step); len(step.Spec.Fences) == 0 {
+		step.warn(v1alpha1.NodeHealthy, ReasonTaintedButReady, what)
+		return
+	}
+	step.lookAgain(refusedAgain)
+	_, problem := f.hindrance(step.Spec.Fences)
+	if problem != "" {
+		problem = " (" + problem + ")"
+	}
+	step.warn(v1alpha1.NodeFencing, ReasonTaintedButReady, what+"; the fence is withdrawn"+problem)
+}
+
+// lost holds the volumes. It fences once the node is tainted out of service, or its object was deleted a while ago.
+func (f Facts) lost(step *Step) {
+	s := &step.Spec
+	if !f.here() {
+		s.Volumes = slices.DeleteFunc(s.Volumes, f.switchedOff)
+		if len(s.Fences) == 0 && len(f.Holding) == 0 && !slices.ContainsFunc(s.Volumes, isHeld) {
+			step.Forget = true
+		}
 	}
 	reason, what := f.how()
-	switch {
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && f.wasRequested(): // unfencing had begun
-		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
-	case len(f.protected(s.Volumes)) == 0 && f.gone() && len(s.Fences) > 0:
-		step.say(v1alpha1.NodeDrained, ReasonNodeDeleted, f.deletedMessage())
-	case len(f.protected(s.Volumes)) == 0:
-		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
-	case f.Override.givesUp(f.Node):
-		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, f.Override.By, f.Override.Reason))
-	case !f.Node.OutOfService && !f.gone() && f.Override.Gate == GateAttach:
-		step.warn(v1alpha1.NodeLost, ReasonReleased, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted", what, f.Override.By, f.Override.Reason))
-	case f.gone() && !f.Replaced && !f.wasRequested() && f.heldFor(s.LostSince) > 0:
-		step.lookAgain(f.heldFor(s.LostSince))
-		step.say(v1alpha1.NodeLost, reason, fmt.Sprintf("%s; its volumes are held (%s), and it is fenced unless it registers again within %s", what, Few(VolumeNames(f.protected(s.Volumes))), deletedFor))
-	case !f.Node.OutOfService && !f.gone():
-		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
-			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(f.protected(s.Volumes)), f.Node.Name, OutOfServiceTaint))
-	default:
-		step.say(v1alpha1.NodeFencing, ReasonFencing, what+"; fencing it")
-		if len(s.Fences) == 0 { // else of an earlier loss, which come first
-			f.Status = *s.DeepCopy()
-			f.fencing(step)
+	held := f.protected(s.Volumes)
+	act, acted := lastAct(*s, GateAttach, GateUnfence)
+	open := slices.ContainsFunc(held, isHeld)
+	out := f.here() && f.Node.OutOfService || !f.here() && f.heldFor(s.LostSince) <= 0
+	switch gaveUp := acted && act.Gate == GateUnfence && !open; {
+	case out && open, isClosed(*s):
+		f.fence(step)
+	case len(s.Fences) > 0:
+		text := "unfencing the node"
+		if gaveUp {
+			text += fmt.Sprintf(": %s says %q", act.By, act.Reason)
 		}
+		f.unfence(step, text)
+	case len(held) == 0:
+		step.say(v1alpha1.NodeLost, ReasonNothingHeld, what+"; no protected volume is on it")
+	case gaveUp:
+		step.warn(v1alpha1.NodeLost, ReasonOverridden, fmt.Sprintf("%s; it is not fenced, and its volumes are not held: %s says %q", what, act.By, act.Reason))
+	case f.here() && !f.Node.OutOfService && !open:
+		step.warn(v1alpha1.NodeLost, ReasonReleased, fmt.Sprintf("%s; its volumes may be attached elsewhere although it is not fenced: %s says %q. Its pods move once it is tainted", what, act.By, act.Reason))
+	case f.here() && !f.Node.OutOfService:
+		step.warn(v1alpha1.NodeLost, reason, fmt.Sprintf(
+			"%s; %s. If it does not come back, shut it down and say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", what, heldUntainted(held), f.Node.Name, OutOfServiceTaint))
+	case !out:
+		step.lookAgain(f.heldFor(s.LostSince))
+		step.say(v1alpha1.NodeLost, reason, fmt.Sprintf("%s; its volumes are held (%s), and it is fenced unless it registers again within %s", what, Few(VolumeNames(held)), deletedFor))
+	default:
+		f.fence(step)
 	}
 }
+
+// isHeld: nobody has answered for the volume.
+func isHeld(v v1alpha1.HeldVolume) bool { return !v.Released }
 
 // deletedFor is how long a machine without a Node is held before the machine is fenced, about as long as Kubernetes waits for a
 // silent node. The kubelet of a healthy machine registers its Node again when the kubelet starts.
@@ -271,68 +209,43 @@ func (f Facts) heldFor(since *metav1.Time) time.Duration {
 	if !known {
 		age = f.Now.Sub(f.Started)
 	}
+	if seen := f.Deleted.At; !seen.IsZero() {
+		age = min(age, f.Now.Sub(seen)) // it may have registered meanwhile
+	}
 	return deletedFor - age
 }
 
 // heldUntainted says which volumes a lost node holds before it is tainted. The gate releases shared file systems until then.
 func heldUntainted(volumes []v1alpha1.HeldVolume) string {
-	held := slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return v.Shared && !v.Block })
+	held := slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return v.Shared })
 	if len(held) == 0 {
 		return fmt.Sprintf("shared file systems are on it (%s), which are held once it is tainted", Few(VolumeNames(volumes)))
 	}
 	return fmt.Sprintf("its volumes are held (%s)", Few(VolumeNames(held)))
 }
 
-// releasedUnfenced: the machine is gone, and fencing was off for the volume and requested no fence. If the record kept
-// the volume, switching fencing on again would fence an address that may belong to another machine by then.
-func (f Facts) releasedUnfenced(v v1alpha1.HeldVolume) bool {
-	fenced := slices.ContainsFunc(f.Status.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
-	return f.gone() && !fenced && f.Policy.Mode(v.Driver) == ModeOff
-}
-
-// gone: the machine has no Node object. It may still run and write.
-func (f Facts) gone() bool { return !f.Node.Exists }
-
-// rebooted: the lost machine runs again, without its old mounts.
-func (f Facts) rebooted() bool {
-	return f.Node.Exists && f.Node.Machine.BootID != "" && f.otherBoot()
-}
-
-// otherBoot: the record is of another boot of the machine than the present one.
-func (f Facts) otherBoot() bool {
-	return f.Status.Node.BootID != "" && f.Status.Node.BootID != f.Node.Machine.BootID
+// switchedOff: the machine is gone, and fencing was off for the volume and requested no fence. If the record kept the volume,
+// switching fencing on again would fence an address that may belong to another machine by then.
+func (f Facts) switchedOff(v v1alpha1.HeldVolume) bool {
+	fenced := slices.ContainsFunc(f.Spec.Fences, func(r v1alpha1.Fence) bool { return keyOfFence(r) == keyOf(v) })
+	return !fenced && f.Policy.Mode(v.Driver) == ModeOff
 }
 
 func (f Facts) how() (reason, what string) {
 	switch {
-	case f.Replaced:
+	case f.replaced():
 		return ReasonReplaced, "another machine has taken the node's name"
-	case f.gone():
+	case !f.here():
 		return ReasonNodeDeleted, "the node's object was deleted"
 	default:
 		return ReasonNotReady, "the node is not Ready"
 	}
 }
 
-func (f Facts) deletedMessage() string {
-	return "the node is gone and stays fenced; when you know that it never comes back: " + f.command(GateUnfence)
-}
-
 // command overrides a gate of the machine.
-func (f Facts) command(gate string) string {
-	return OverrideCommand(cmp.Or(f.Record, f.Node.Name), gate)
-}
+func (f Facts) command(gate string) string { return OverrideCommand(f.name(), gate) }
 
 // protected are the volumes of storage systems that are not switched off.
 func (f Facts) protected(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	return slices.DeleteFunc(slices.Clone(volumes), func(v v1alpha1.HeldVolume) bool { return f.Policy.Mode(v.Driver) == ModeOff })
-}
-
-// VolumeNames are the names of their PersistentVolumes.
-func VolumeNames(volumes []v1alpha1.HeldVolume) []string {
-	var names []string
-	for _, v := range volumes {
-		names = append(names, v.PersistentVolume)
-	}
-	return names
 }

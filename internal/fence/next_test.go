@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,90 +9,80 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-const (
-	tellsHowToTaint = "; its volumes are held (pv-1). If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-	stayingFenced   = "the node is gone and stays fenced; when you know that it never comes back: kubectl annotate --overwrite nodefence node-1 'fairlead.io/override-gate=unfence: <why>'"
-	fencedOf1       = "Fenced [10.0.0.1/32] fence-" + rbd
-	unfencedOf1     = "Unfenced [10.0.0.1/32] fence-" + rbd
-	deletingOf1     = "Deleting [10.0.0.1/32] fence-" + rbd
+const sayTainted = "If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+var (
+	stayingFenced = "the node is gone and stays fenced; when you know that it never comes back: " + OverrideCommand(record1, GateUnfence)
+	mayHaveThem   = "; if new pods keep them too, as a DaemonSet's do, the node may be readmitted with them, since it has rebooted: " + OverrideCommand(record1, GateUnfence)
 )
 
 // From healthy to healthy, as an operator sees it.
 func TestLostNodeIsFencedAndReadmitted(t *testing.T) {
-	s := healthy(t).wantHeld(false).lose().look().want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint).wantHeld(true).wantObjects()
-
-	s.taint(true)
+	s := lost(t).look().want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready; its volumes are held (pv-1). "+sayTainted).wantHeld(true).wantObjects()
 	s.Left = []string{"Pod default/db-0", "VolumeAttachment csi-1 of pv-1"}
-	s.look().wantFencing().wantObjects(fencedOf1).wantHeld(true)
-	s.wantThat(s.attach().Soon && !s.step.Warning, "the fence is expected soon").csi()
-	s.wantHeld(true) // confirmed, and not recorded
+	s.taint(true).look().wantFencing().wantObjects(fencedOf1).wantHeld(true)
+	s.wantThat(s.attach().Soon && !s.step.Warning, "the fence is expected soon").csi().wantHeld(true) // confirmed, and not recorded
+	s.look().want(v1alpha1.NodeFenced, ReasonFenced, "the node is not Ready; fenced; still on it: Pod default/db-0, VolumeAttachment csi-1 of pv-1").wantHeld(false)
+	s.Left = nil
+	s.hold().look().is(saysDrained).wantHeld(false).wantVolumes(1)
 
-	s.answer().want(v1alpha1.NodeFenced, ReasonFenced, "the node is not Ready; fenced; still on it: Pod default/db-0, VolumeAttachment csi-1 of pv-1")
-	s.wantHeld(false)
-
-	s.Left, s.Holding = nil, nil
-	s.look().wantDrained().wantHeld(false)
-	s.wantThat(s.Status.VolumeCount == 1, "its volume is on record until it is back")
-
-	s.boot("boot-2").look().wantTainted().taint(false).look().wantSettling().wantAfter(time.Minute)
-
+	s.boot("boot-2").want(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted; to readmit the node: kubectl taint nodes node-1 node.kubernetes.io/out-of-service-").wantVolumes(0)
+	s.taint(false).look().want(v1alpha1.NodeReturned, ReasonSettling, "the node has rebooted; it is readmitted once it has been Ready for 1m0s").wantAfter(time.Minute)
 	s.OldAttachments = []string{"csi-1"}
 	s.pass(time.Minute).look().want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments from before the reboot remain: csi-1"+mayHaveThem)
-
-	s.OldAttachments = nil
-	s.look().wantUnfencing().wantObjects(unfencedOf1)
-	s.answer().wantObjects(deletingOf1).answer().wantHealthy().wantObjects()
-	s.wantThat(s.Status.Incident == "" && s.Status.LostSince == nil && len(s.Status.Fences) == 0 && s.Status.Node.BootID == "boot-2", "the incident is over")
+	s.OldPods = []string{"default/agent-x", "apps/agent-y"} // Kubernetes keeps the volumes of pods that tolerate the taint
+	s.look().want(v1alpha1.NodeReturned, ReasonOldAttachments, "attachments from before the reboot remain: csi-1; pods from before the reboot keep them (default/agent-x, apps/agent-y): kubectl cordon node-1; kubectl delete pod -n default agent-x"+mayHaveThem)
+	s.OldAttachments, s.OldPods = nil, nil
+	s.look().is(saysUnfencing).wantObjects(unfencedOf1).answer().wantObjects(deletingOf1).answer().wantObjects().wantForgotten()
+	s.follow().is(saysHealthy).wantThat(s.Spec.Boot.BootID == "boot-2" && s.Spec.LostSince == nil && !InIncident(s.Spec), "the new boot has a record, and is in no incident")
 }
 
-// The gate releases a shared file system until the taint.
-func TestMessageOfLostNodeNamesHeldVolumesOnly(t *testing.T) {
-	shared, device := held("pv-2", rbd, "a"), held("pv-3", rbd, "a")
-	shared.Shared, device.Shared, device.Block = true, true, true
-	const taint = "If it does not come back, shut it down and say so: kubectl taint nodes node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-	for want, volumes := range map[string][]v1alpha1.HeldVolume{
-		"the node is not Ready; its volumes are held (pv-1, pv-3). " + taint:                                       {held("pv-1", rbd, "a"), shared, device},
-		"the node is not Ready; shared file systems are on it (pv-2), which are held once it is tainted. " + taint: {shared},
-	} {
-		s := lost(t)
-		s.Status.Volumes = nil
-		s.hold(volumes...).look().want(v1alpha1.NodeLost, ReasonNotReady, want)
-	}
-}
-
-// A restarted kubelet does not list a volume that was detached by force, as if it were unmounted.
-func TestVolumeThatLostNodeHidesIsHeld(t *testing.T) {
-	recordedLoss(t).hold().look().want(v1alpha1.NodeLost, ReasonNotReady, "the node is not Ready"+tellsHowToTaint).wantHeld(true)
-}
-
-func TestLostNodeWithoutVolumesIsNotFenced(t *testing.T) {
-	for name, volumes := range map[string][]v1alpha1.HeldVolume{"none": nil, "not ours": {held("pv", "ebs.csi.aws.com", "")}} {
-		s := lost(t)
-		s.Holding, s.Status.Volumes = volumes, nil
-		s.taint(true).look().want(v1alpha1.NodeLost, ReasonNothingHeld, "the node is not Ready; no protected volume is on it")
-		s.wantThat(len(s.created) == 0, "no fence is requested for volumes: "+name)
-	}
-}
-
-func TestTaintedReadyNodeIsNotFenced(t *testing.T) {
-	s := healthy(t).taint(true).hold().look() // Kubernetes has detached its volume by force
-	s.want(v1alpha1.NodeHealthy, ReasonTaintedButReady, "the node has the taint node.kubernetes.io/out-of-service but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down")
-	s.wantHeld(true).wantObjects().wantWarning().wantThat(!s.step.RemoveTaint && s.Status.VolumeCount == 1, "its volume stays on record")
-	s.lose().look().wantFencing()
+func TestLostNode(t *testing.T) {
+	shared := held("pv-2", rbd, "a")
+	shared.Shared = true
+	const nothing = "the node is not Ready; no protected volume is on it"
+	tales(t, healthy, map[string]tale[string]{
+		"a shared file system is held once the node is tainted":        {func(s *story) { s.hold(held("pv-1", rbd, "a"), shared).lose().look() }, "the node is not Ready; its volumes are held (pv-1). " + sayTainted},
+		"only shared file systems are on it":                           {func(s *story) { s.hold(shared).look().lose().look() }, "the node is not Ready; shared file systems are on it (pv-2), which are held once it is tainted. " + sayTainted},
+		"a restarted kubelet does not list what was detached by force": {func(s *story) { s.lose().look().hold().look() }, "the node is not Ready; its volumes are held (pv-1). " + sayTainted},
+		"without volumes it is not fenced":                             {func(s *story) { s.hold().look().loseTainted() }, nothing},
+		"volumes of other drivers don't count":                         {func(s *story) { s.hold(held("pv", "ebs.csi.aws.com", "")).look().loseTainted() }, nothing},
+	}, func(s *story, says string) { s.want(v1alpha1.NodeLost, s.Status.Reason, says).wantObjects() })
 }
 
 // The node is Ready again before a fence is requested, before it is confirmed, or after that.
 func TestOwnTaintIsRemoved(t *testing.T) {
-	recordedLoss(t).taint(true).own(true).returnSameBoot().look().wantRemovesTaint()
-	requested(t).own(true).returnSameBoot().look().wantRemovesTaint()
-	s := fenced(t).own(true).boot("boot-2").pass(time.Minute).look().wantUnfencing().answers(2).wantRemovesTaint()
-	s.taint(false).own(false).look().wantHealthy()
+	removes := func(s *story) { t.Helper(); s.wantThat(s.step.RemoveTaint, "Fairlead removes its taint") }
+	recordedLoss(t).ownTaint().comeBack().look().do(removes)
+	requested(t).ownTaint().comeBack().look().do(removes)
+	fenced(t).bootUntainted("boot-2").answer().answer().wantForgotten().ownTaint().follow().do(removes).taint(false).look().is(saysHealthy)
 }
 
-func TestAutomaticReadmission(t *testing.T) {
-	s := fenced(t)
-	s.Policy.Automatic = true
-	s.boot("boot-2").look().wantSettling().pass(time.Minute).look().wantUnfencing()
+func TestReadmission(t *testing.T) {
+	automatic := func(s *story) { s.Policy.Automatic = true }
+	rebooted := func(t *testing.T) *story { return fenced(t).boot("boot-2") }
+	tales(t, rebooted, map[string]tale[string]{ // what it waits for; "": it is unfenced
+		"untainted":                             {func(s *story) { s.taint(false) }, ""},
+		"tainted by a person":                   {func(*story) {}, ReasonTainted},
+		"tainted, and readmission is automatic": {automatic, ""},
+		"tainted by Fairlead":                   {func(s *story) { s.ownTaint() }, ""},
+		"tainted by Fairlead and a person":      {func(s *story) { s.ownTaint().Node.OthersTaint = true }, ReasonTainted},
+		"a person says that it may be unfenced": {func(s *story) { s.request(GateUnfence) }, ""},
+		"not Ready":                             {func(s *story) { s.taint(false).lose() }, ReasonNotReady},
+		"fencing is switched off by then":       {func(s *story) { s.mode(ModeOff).taint(false) }, ""},
+	}, func(s *story, waits string) {
+		if s.look().wantHeld(false).pass(DefaultReadyFor).look(); waits != "" {
+			s.wantPhase(v1alpha1.NodeReturned, waits).wantObjects(fencedOf1)
+		} else {
+			s.wantPhase(v1alpha1.NodeUnfencing, s.Status.Reason).wantObjects(unfencedOf1)
+		}
+	})
+}
+
+// The taint goes last: pods on an untainted node that is still blocked could not mount anything.
+func TestOwnTaintStaysUntilTheNodeIsUnfenced(t *testing.T) {
+	s := fenced(t).ownTaint().boot("boot-2").wantObjects(fencedOf1).follow()
+	s.wantThat(!s.step.RemoveTaint, "the taint stays while a fence of the earlier boot blocks the node")
 }
 
 func TestRefusedFenceIsRequestedAgain(t *testing.T) {
@@ -99,10 +90,9 @@ func TestRefusedFenceIsRequestedAgain(t *testing.T) {
 	first := s.Fences[0].Name
 	s.pass(time.Second).csiFails("no such pool").look()
 	s.want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: no such pool (failed 1 times; Fairlead retries)")
-	s.wantHeld(true).wantObjects(fencedOf1).wantAfter(4*time.Second).wantThat(!s.attach().Soon, "the fence is not expected soon")
-	s.pass(4 * time.Second).look().wantObjects(deletingOf1).csiFails("").look().wantObjects(fencedOf1)
+	s.wantHeld(true).wantObjects(fencedOf1).wantAfter(4 * time.Second).pass(4 * time.Second).look().wantObjects(deletingOf1).csiFails("").look().wantObjects(fencedOf1)
 	s.wantThat(s.Fences[0].Name == first, "the name stays "+first).csiFails("still no such pool").look().want(v1alpha1.NodeFencing, ReasonDriverFailed, rbd+" of a: still no such pool (failed 2 times; Fairlead retries)")
-	s.wantAfter(10 * time.Second).answer().wantDrained().wantHeld(false)
+	s.wantAfter(10 * time.Second).answer().is(saysDrained).wantHeld(false)
 }
 
 func TestBackoff(t *testing.T) {
@@ -112,25 +102,18 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestMissingAnswerIsReported(t *testing.T) {
-	s := requested(t)
-	s.wantAfter(31 * time.Second).pass(31 * time.Second).look()
-	s.want(v1alpha1.NodeFencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": csi-addons has not answered; is its controller manager running, and is the driver's leader connected?")
-	s.wantWarning()
-}
-
-// A node that is Ready and untainted gets pods, and each mount fails.
-func TestMissingAnswerToUnfencingIsReported(t *testing.T) {
-	s := fenced(t).boot("boot-2").taint(false).look().pass(DefaultReadyFor).look()
-	s.wantUnfencing().pass(unanswered).look().wantUnfencing().pass(time.Second).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer).wantWarning()
+	s := requested(t).wantAfter(31 * time.Second).pass(31 * time.Second).look()
+	s.want(v1alpha1.NodeFencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer).wantWarning()
+	// A node that is Ready and untainted gets pods, and each mount fails.
+	s = fenced(t).bootUntainted("boot-2").is(saysUnfencing).pass(unanswered).look().is(saysUnfencing).pass(time.Second).look()
+	unanswered := "waiting for NetworkFence " + s.Fences[0].Name + ": " + noAnswer
+	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, unanswered).wantWarning()
 	// csi-addons unfences, and the object stays.
 	s.changeFirst(func(n *NetworkFence) { n.Result, n.Message = resultSucceeded, unfencedMessage }).look()
-	s.wantUnfencing().wantObjects("Deleting [10.0.0.1/32] fence-" + rbd).pass(unanswered + time.Second).look()
-	s.want(v1alpha1.NodeUnfencing, ReasonUnanswered, "waiting for NetworkFence "+s.Fences[0].Name+": "+noAnswer)
-	// The node is lost again. Its new fence waits for the old object too.
-	old := s.Fences[0].Name
-	s.loseTainted().want(v1alpha1.NodeFencing, ReasonFencing, "not fenced: "+rbd+" of a: the earlier NetworkFence "+old+" would unblock the node and must be gone first: "+noAnswer)
-	s.answers(2).wantDrained()
+	s.is(saysUnfencing).wantObjects(deletingOf1).pass(31*time.Second).look().want(v1alpha1.NodeUnfencing, ReasonUnanswered, unanswered)
+	// The node is lost again: the fence of the new boot waits for the old object.
+	s.follow().hold(held("pv-1", rbd, "a")).look().loseTainted().wantHeld(true).wantObjects(deletingOf1)
+	s.answer().answer().is(saysDrained).wantHeld(false)
 }
 
 func TestChangedFenceIsRecreated(t *testing.T) {
@@ -142,191 +125,173 @@ func TestChangedFenceIsRecreated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fenced(t).changeFirst(how).look().want(v1alpha1.NodeFencing, ReasonFencing, rbd+" of a: the NetworkFence was changed; Fairlead recreates it")
-			s.wantHeld(true).wantThat(len(s.deleted) == 1, "the NetworkFence is deleted")
-			s.answer().wantObjects(fencedOf1).answer().wantHeld(false)
+			s.wantHeld(true).wantThat(len(s.deleted) == 1, "the NetworkFence is deleted").answer().wantObjects(fencedOf1).answer().wantHeld(false)
 		})
 	}
+	s := fenced(t).bootUntainted("boot-2").changeFirst(func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
+	s.Fences[0].Result, s.Fences[0].Message = resultSucceeded, unfencedMessage
+	s.look().want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed; Fairlead recreates it").answer().wantObjects(unfencedOf1)
 }
 
-func TestDeletedNodeStaysFenced(t *testing.T) {
-	s := healthy(t).deleteNode().report().look().wantFencing().answer().wantGone().wantHeld(false).pass(240 * time.Hour).look().wantGone()
-	s.override(GateUnfence).look().want(v1alpha1.NodeUnfencing, ReasonOverridden, `unfencing the node: alice says "it is off"`)
-	s.wantObjects(unfencedOf1).answers(2).wantForgotten()
-}
-
-// kubectl delete node, or a cloud controller that can't reach its API: the machine may be well.
-func TestDeletedNodeIsHeldAndNotFencedAtOnce(t *testing.T) {
-	held := "the node's object was deleted; its volumes are held (pv-1), and it is fenced unless it registers again within 40s"
-	s := healthy(t).drop("boot-1").look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantHeld(true).wantObjects().wantAfter(deletedFor)
-	s.pass(deletedFor-time.Second).look().want(v1alpha1.NodeLost, ReasonNodeDeleted, held).wantObjects().wantAfter(time.Second)
-	back := readyNamed("node-1", "boot-1")
-	back.Machine.UID = "another object"
-	s.Node = back
-	s.report(identity(rbd, "a", "10.0.0.1/32")).look().wantHealthy().wantObjects()
-}
-
-// An attachment is left. The machine is given up, and not fenced again.
-func TestDeletedNodeWithAttachmentIsGivenUp(t *testing.T) {
-	s := healthy(t).dropNode().report().look().answer().override(GateUnfence).look().answers(2)
-	given := `the node's object was deleted; it is not fenced, and its volumes are not held: alice says "it is off"`
-	s.want(v1alpha1.NodeLost, ReasonOverridden, given).wantObjects().wantHeld(false).pass(time.Hour).look()
-	s.want(v1alpha1.NodeLost, ReasonOverridden, given).hold().look().wantForgotten()
-}
-
-func TestDeletedNodeWithoutVolumesIsForgotten(t *testing.T) {
-	healthy(t).hold().look().dropNode().look().wantForgotten()
+func TestDeletedNode(t *testing.T) {
+	const unless = "the node's object was deleted; its volumes are held (pv-1), and it is fenced unless it registers again within 40s"
+	t.Run("stays fenced", func(t *testing.T) {
+		s := healthy(t).deleteNode().look().wantFencing().answer().is(saysGone).wantHeld(false).pass(240 * time.Hour).look().is(saysGone)
+		s.act(GateUnfence).want(v1alpha1.NodeUnfencing, ReasonUnfencing, `unfencing the node: alice says "it is off"`).wantObjects(unfencedOf1).answer().answer().wantForgotten()
+	})
+	// kubectl delete node, or a cloud controller that can't reach its API: the machine may be well.
+	t.Run("is not fenced at once", func(t *testing.T) {
+		s := healthy(t).drop().look().want(v1alpha1.NodeLost, ReasonNodeDeleted, unless).wantHeld(true).wantObjects().wantAfter(deletedFor)
+		s.pass(deletedFor-time.Second).look().want(v1alpha1.NodeLost, ReasonNodeDeleted, unless).wantObjects().wantAfter(time.Second)
+		s.register("boot-1").look().wantPhase(v1alpha1.NodeHealthy, ReasonStillMounted).wantObjects()
+	})
+	t.Run("with an attachment is given up, and not fenced again", func(t *testing.T) {
+		const given = `the node's object was deleted; it is not fenced, and its volumes are not held: alice says "it is off"`
+		s := healthy(t).dropNode().look().answer().act(GateUnfence).answer().answer().want(v1alpha1.NodeLost, ReasonOverridden, given).wantObjects().wantHeld(false)
+		s.pass(time.Hour).look().want(v1alpha1.NodeLost, ReasonOverridden, given).hold().look().wantForgotten()
+	})
+	t.Run("without volumes is forgotten", func(t *testing.T) { healthy(t).hold().look().dropNode().look().wantForgotten() })
 }
 
 func TestReplacedMachineIsFenced(t *testing.T) {
-	s := healthy(t).take("machine-2", "192.168.1.2").look().wantFencing()
-	s.wantObjects(fencedOf1).answer().want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced).wantHeld(false)
-	s.override(GateUnfence).look().answers(2).wantForgotten()
-}
-
-func TestAttachOverrideReleasesVolumes(t *testing.T) {
-	s := lost(t)
-	s.Status.Identities = nil
-	s.taint(true).look().wantHeld(true).override(GateAttach).look()
-	s.want(v1alpha1.NodeFencing, ReasonOverridden, `its volumes may be attached elsewhere although it is not fenced: alice says "it is off"`)
-	s.wantHeld(false).Override = Override{}
-	s.look().wantHeld(true)
-}
-
-// A node that stays lost after the override is neither fenced again nor held.
-func TestUnfenceOverrideEndsWithReturn(t *testing.T) {
-	const given = `the node is not Ready; it is not fenced, and its volumes are not held: alice says "it is off"`
-	s := fenced(t).override(GateUnfence).look().answers(2).want(v1alpha1.NodeLost, ReasonOverridden, given)
-	s.wantObjects().wantHeld(false).pass(time.Hour).look().want(v1alpha1.NodeLost, ReasonOverridden, given)
-	s.taint(false).boot("boot-1").look().wantHealthy().lose().Override = Override{} // the override was for the earlier incident
-	s.taint(true).look().wantObjects(fencedOf1).wantHeld(true)
+	s := healthy(t).drop().look().replace("machine-2", "192.168.1.2").look().wantFencing().wantObjects(fencedOf1).wantHeld(true)
+	s.answer().want(v1alpha1.NodeDrained, ReasonReplaced, stayingFenced).wantHeld(false).act(GateUnfence).answer().answer().wantForgotten()
 }
 
 func TestLostAgainWhileReturned(t *testing.T) {
-	s := fenced(t)
-	first := s.Fences[0].Name
-	s.boot("boot-2").look().wantTainted().lose().look()
-	s.wantHeld(true).wantThat(len(s.Fences) == 2 && s.Fences[1].Name != first, "another fence is requested")
-	s.answer().wantHeld(false).bootUntainted("boot-3").wantObjects(unfencedOf1, unfencedOf1)
-	s.answers(2).wantHealthy().wantObjects()
+	t.Run("and still tainted", func(t *testing.T) {
+		fenced(t).boot("boot-2").follow().hold(held("pv-1", rbd, "a")).look().lose().look().wantHeld(true).wantObjects(fencedOf1, fencedOf1).answer().wantHeld(false)
+	})
+	s := fenced(t).boot("boot-2").follow().hold(held("pv-1", rbd, "a")).taint(false).look().loseTainted()
+	s.wantHeld(true).wantObjects(fencedOf1, fencedOf1).wantThat(s.Fences[0].Name != s.Fences[1].Name, "the second boot has a fence of its own")
+	s.answer().wantHeld(false).bootUntainted("boot-3").withdraw().wantForgotten()
+	must.Equal(t, len(s.rest), 1, "records that are left")
+	s.follow().is(saysHealthy)
 }
 
-func TestUnfencingIsRetriedUntilConfirmed(t *testing.T) {
-	s := fenced(t).bootUntainted("boot-2").wantObjects(unfencedOf1).look().wantUnfencing()
-	s.csiFails("no route").look().want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: no route")
-	s.pass(5 * time.Second).look().wantObjects(deletingOf1).csiFails("").look().wantObjects(unfencedOf1).answers(2).wantHealthy()
-}
-
-// A NetworkFence that a user deleted leaves the address blocked.
-func TestDeletedFenceIsUnfenced(t *testing.T) {
+func TestUnfencing(t *testing.T) {
+	s := fenced(t).bootUntainted("boot-2").wantObjects(unfencedOf1).csiFails("no route").look().want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: no route")
+	s.pass(5 * time.Second).look().wantObjects(deletingOf1).csiFails("").look().wantObjects(unfencedOf1)
+	// A command that timed out may still run, and block the node for good.
+	s.answer().want(v1alpha1.NodeUnfencing, ReasonUnfencing, rbd+" of a: unfenced, and asked once more 5m0s after the last failure, since a command that timed out may still run").wantObjects(unfencedOf1)
+	s.pass(lateWithin).look().wantObjects(deletingOf1).csiFails("").look().wantObjects(unfencedOf1).answer().answer().wantForgotten()
+	// A NetworkFence that a user deleted leaves the address blocked.
 	fenced(t).objects().bootUntainted("boot-2").wantObjects(unfencedOf1)
-}
-
-func TestChangedFenceIsRecreatedWhileUnfencing(t *testing.T) {
-	s := fenced(t).bootUntainted("boot-2").changeFirst(func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.9/32"} })
-	s.Fences[0].Result, s.Fences[0].Message = resultSucceeded, unfencedMessage
-	s.look().want(v1alpha1.NodeUnfencing, ReasonDriverFailed, rbd+" of a: the NetworkFence was changed; Fairlead recreates it")
-	s.answer().wantObjects(unfencedOf1)
-}
-
-func TestUnansweredFenceIsWithdrawnAfterReboot(t *testing.T) {
-	s := requested(t).wantObjects(fencedOf1).boot("boot-2").look().wantTainted().wantObjects(deletingOf1).objects().taint(false)
-	s.pass(time.Minute).look()
-	s.wantObjects(unfencedOf1) // csi-addons may have fenced without a report
+	// csi-addons may have fenced without a report, so an unanswered fence is unfenced too, at once.
+	requested(t).boot("boot-2").is(saysUnfencing).wantObjects(unfencedOf1).withdraw().wantForgotten()
 }
 
 // A volume that is found while the node is fenced needs a fence of its storage too.
 func TestVolumeFoundLateIsFenced(t *testing.T) {
 	s := healthy(t)
-	s.Ledger = append(s.Ledger, identity(other, "b", "10.0.0.3/32"))
-	s.look().loseTainted().answer().hold(held("pv-2", other, "b")).look().wantObjects(fencedOf1, "Fenced [10.0.0.3/32] fence-"+other)
-	s.wantReason(ReasonFencing).wantVolumes(2)
+	s.report(append(s.Ledger, identity(other, "b", "10.0.0.3/32"))...).look().loseTainted().answer()
+	s.hold(held("pv-2", other, "b")).look().wantObjects(fencedOf1, "Fenced [10.0.0.3/32] fence-"+other).wantReason(ReasonFencing).wantVolumes(2)
 }
 
+// keepsOut is what node-1 says while a node that shares its address is fenced.
+var keepsOut = "its address 10.0.0.1/32 also keeps out node node-2, which may not be readmitted yet; if that machine is known to be off: " + OverrideCommand("node-2", GateUnfence)
+
 func TestSharedAddressStaysBlocked(t *testing.T) {
-	returned := func(how func(*Other)) *story {
-		s := fenced(t).boot("boot-2").taint(false).pass(time.Minute).beside(sharing("node-2", v1alpha1.NodeDrained, v1alpha1.FenceFenced))
-		how(&s.Machines[0])
-		return s.look()
-	}
-	waits := func(s *story) *story {
-		s.Helper()
-		return s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, keepsOut("node-2"))
+	returned := func(t *testing.T, how func(*v1alpha1.Fence)) *story {
+		theirs := sharing("node-2", v1alpha1.FenceFenced)
+		how(&theirs.Spec.Fences[0])
+		return fenced(t).beside(theirs).bootUntainted("boot-2")
 	}
 	for name, test := range map[string]struct {
-		how   func(*Other)
+		how   func(*v1alpha1.Fence)
 		waits bool
 	}{
-		"fenced":                 {func(*Other) {}, true},
-		"another cluster":        {func(o *Other) { o.Status.Fences[0].ClusterID = "b" }, true},
-		"no cluster":             {func(o *Other) { o.Status.Fences[0].ClusterID = "" }, true},
-		"another driver":         {func(o *Other) { o.Status.Fences[0].Driver = cephFS }, true},
-		"returned":               {func(o *Other) { o.Status.Phase, o.Status.Reason = v1alpha1.NodeReturned, ReasonTainted }, true},
-		"lost again":             {func(o *Other) { o.Status.Phase = v1alpha1.NodeLost }, true},
-		"another address":        {func(o *Other) { o.Status.Fences[0].CIDRs = []string{"10.0.0.11/32"} }, false},
-		"being unfenced":         {func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceUnfencing }, false},
-		"requested, not created": {func(o *Other) { o.Status.Fences[0].State = v1alpha1.FenceRequested }, false},
-		"requested after a release": {func(o *Other) {
-			o.Status.Fences[0].State, o.Status.Fences[0].VolumesReleased = v1alpha1.FenceRequested, true
+		"fenced":                 {func(*v1alpha1.Fence) {}, true},
+		"another cluster":        {func(r *v1alpha1.Fence) { r.ClusterID = "b" }, true},
+		"no cluster":             {func(r *v1alpha1.Fence) { r.ClusterID = "" }, true},
+		"another driver":         {func(r *v1alpha1.Fence) { r.Driver = cephFS }, true},
+		"another address":        {func(r *v1alpha1.Fence) { r.CIDRs = []string{"10.0.0.11/32"} }, false},
+		"being unfenced":         {func(r *v1alpha1.Fence) { r.State = v1alpha1.FenceUnfencing }, false},
+		"requested, not created": {func(r *v1alpha1.Fence) { r.State = v1alpha1.FenceRequested }, false},
+		"requested after a release": {func(r *v1alpha1.Fence) {
+			r.State, r.VolumesReleased = v1alpha1.FenceRequested, true
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if s := returned(test.how); test.waits {
-				waits(s).wantObjects(deletingOf1) // it is recreated, Unfenced, when the other is unfenced
+			if s := returned(t, test.how); test.waits {
+				s.want(v1alpha1.NodeUnfencing, ReasonSharedAddress, keepsOut).wantObjects(deletingOf1) // it is recreated, Unfenced, when the other is unfenced
 			} else {
-				s.wantUnfencing()
+				s.is(saysUnfencing)
 			}
 		})
 	}
-	// An override of this node does not count for the other.
-	s := returned(func(*Other) {})
-	theirs := s.Machines[0]
-	waits(fenced(t).beside(theirs).override(GateUnfence).look()).wantHeld(false)
-	s = returned(func(o *Other) { o.Status.Fences = nil })
-	s.Fences[0].Unfenced = false
-	waits(s.beside(theirs).look()).wantObjects(deletingOf1) // the other is lost while this node is unfenced
+	// An act on this node does not count for the other.
+	fenced(t).beside(sharing("node-2", v1alpha1.FenceFenced)).act(GateUnfence).want(v1alpha1.NodeUnfencing, ReasonSharedAddress, keepsOut).wantHeld(false)
+	// The other is lost while this node is unfenced. Its own NetworkFence stays until the other has noticed.
+	s := fenced(t).bootUntainted("boot-2").beside(sharing("node-2", v1alpha1.FenceFenced)).look().wantObjects(unfencedOf1)
+	s.beside(sharing("node-2", v1alpha1.FenceUnfencing)).answer().wantObjects(deletingOf1)
 }
 
-// A fence in effect is released though fencing is off by then.
-func TestFenceIsReleasedThoughSwitchedOff(t *testing.T) {
-	fenced(t).mode(ModeOff).boot("boot-2").taint(false).pass(time.Hour).look().wantObjects(unfencedOf1)
-}
-
-func TestStrayFenceOfEarlierBootIsUnfenced(t *testing.T) {
-	stray := func(how func(*NetworkFence)) *story {
-		n := object("node-1", "boot-0", v1alpha1.Fence{
-			Name: fenceName("node-1", "old", rbd, "a"), Incident: "old", Driver: rbd, ClusterID: "a", Class: "fence-" + rbd, CIDRs: []string{"10.0.0.1/32"},
-		}, false)
-		how(&n)
-		return healthy(t).objects(n).look()
+// The storage refuses a live node that has an address of a machine that stays fenced.
+func TestTakenAddressOfGoneMachineIsReported(t *testing.T) {
+	taken := func(who string) string {
+		return "its address 10.0.0.1 is blocked, and is or was one of " + who + ", which the storage refuses with it; when you know that the old machine never comes back: " + OverrideCommand(record1, GateUnfence)
 	}
-	s := stray(func(*NetworkFence) {})
-	s.want(v1alpha1.NodeUnfencing, ReasonUnfencing, "a NetworkFence of an incident that is over blocks the node: unfencing the node")
-	s.wantObjects(unfencedOf1)
-	f := s.Status.Fences[0]
-	s.wantThat(f.Driver == rbd && f.ClusterID == "a" && f.Incident == "old", "the fence is on record")
-	s.answers(2).wantHealthy()
-	for name, how := range map[string]func(*NetworkFence){
-		"of this boot":    func(n *NetworkFence) { n.Labels[BootLabel] = "boot-1" },
-		"of no boot":      func(n *NetworkFence) { delete(n.Labels, BootLabel) },
-		"of another node": func(n *NetworkFence) { n.Labels[NodeLabel] = "node-11" },
-		"another party's": func(n *NetworkFence) { n.Labels = nil },
+	s := fenced(t).beside(liveAt("10.0.0.1")).look().is(saysDrained) // the machine may come back
+	s.deleteNode().look().want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("node node-7")).wantWarning().wantObjects(fencedOf1).wantHeld(false)
+	s.neighbours[0].Node.Ready, s.neighbours[0].Node.OutOfService = false, true
+	s.look().is(saysGone)
+	byRecord := liveAt("192.168.1.7")
+	byRecord.Spec.Identities = list(identity(rbd, "a", "10.0.0.1/32"))
+	s.beside(byRecord).look().wantReason(ReasonAddressInUse).beside().look().is(saysGone)
+	s.replace("machine-2", "10.0.0.1").look().want(v1alpha1.NodeDrained, ReasonAddressInUse, taken("the machine that has the node's name now"))
+}
+
+func TestBlockedHealthyNodeIsReported(t *testing.T) {
+	const blocked = "the storage refuses the node: its address 10.0.0.1 is blocked by NetworkFence theirs, made for node node-7; "
+	theirs := NetworkFence{Name: "theirs", Labels: map[string]string{NodeLabel: "node-7"}, CIDRs: []string{"10.0.0.1/32"}}
+	succeeded(&theirs)
+	onRecord := Other{Record: "node-7-0a1b", Node: Node{Name: "node-7"}, Spec: v1alpha1.NodeFenceSpec{Fences: []v1alpha1.Fence{{Name: "theirs"}}}}
+	for name, test := range map[string]struct {
+		how          func(*NetworkFence)
+		beside       []Other
+		reason, says string
+	}{
+		"of another node":     {func(*NetworkFence) {}, nil, ReasonAddressInUse, blocked + "see: kubectl get nodefences -l fairlead.io/node=node-7"},
+		"on a record":         {func(*NetworkFence) {}, []Other{onRecord}, ReasonAddressInUse, blocked + "when you know that the machine it was made for is off and stays off: " + OverrideCommand("node-7-0a1b", GateUnfence)},
+		"of another address":  {func(n *NetworkFence) { n.CIDRs = []string{"10.0.0.11/32"} }, nil, ReasonReady, ""},
+		"not confirmed":       {func(n *NetworkFence) { n.Result, n.Message = "", "" }, nil, ReasonReady, ""},
+		"that is taken back":  {func(n *NetworkFence) { n.Unfenced, n.Message = true, unfencedMessage }, nil, ReasonNotFenceable, ""}, // as a drill says
+		"of a foreign driver": {func(n *NetworkFence) { n.Driver = "block.csi.ibm.com" }, nil, ReasonReady, ""},
 	} {
-		must.Equal(t, stray(how).Status.Phase, v1alpha1.NodeHealthy, name)
+		t.Run(name, func(t *testing.T) {
+			n := theirs
+			test.how(&n)
+			s := healthy(t).beside(test.beside...).objects(n).look().wantPhase(v1alpha1.NodeHealthy, test.reason)
+			if test.says != "" {
+				s.want(v1alpha1.NodeHealthy, test.reason, test.says).wantWarning().wantAfter(lookForFences)
+			}
+		})
 	}
-	// An Unfenced object blocks nothing, and csi-addons unfences by it again whenever csi-addons starts.
-	stray(func(n *NetworkFence) { n.Labels[BootLabel], n.Unfenced = "boot-1", true }).wantReason(ReasonUnfencing).answers(2).wantHealthy().wantObjects()
 }
 
-// The volume is attached to the node again, and the node is lost for a moment, within the grace period.
-func TestGracePeriodSurvivesNextLoss(t *testing.T) {
-	for name, lose := range map[string]func(*story){"not Ready": func(s *story) { s.lose() }, "deleted": func(s *story) { s.dropNode() }} {
-		s := recordedLoss(t)
-		attached := s.Holding
-		s.hold().boot("boot-1").look()
-		node := s.Node
-		s.hold(attached...).look().do(lose).look().Node = node
-		s.hold(attached...).pass(time.Minute).look().hold().look()
-		got := s.attach()
-		must.True(t, got != nil && got.Reason == ReasonStillMounted, "%s: the gate says %+v, and on record are %v", name, got, s.Status.Volumes)
+// What people released may have two writers once the node is Ready in the same boot.
+func TestReleasedNodeThatReturnsHasOldMounts(t *testing.T) {
+	back := func(s *story) { s.act(GateAttach).comeBack().look() }
+	type says struct {
+		reason string
+		warned bool
 	}
+	tales(t, recordedLoss, map[string]tale[says]{
+		"Ready again":                    {back, says{ReasonOldMounts, true}},
+		"a moment before its grace ends": {func(s *story) { back(s); s.pass(endsWithin - time.Second).look() }, says{ReasonOldMounts, true}},
+		"after its grace":                {func(s *story) { back(s); s.pass(endsWithin).look() }, says{ReasonReady, false}},
+		"Ready again, then tainted":      {func(s *story) { back(s); s.taint(true).look() }, says{ReasonTaintedButReady, true}},
+		"Ready again, and tainted": {func(s *story) {
+			s.act(GateAttach).Spec.Identities = nil
+			s.taint(true).look().comeBack().report().look()
+		}, says{ReasonTaintedButReady, true}},
+		"its fence was never answered": {func(s *story) { s.act(GateAttach).taint(true).look().comeBack().look() }, says{ReasonOldMounts, true}},
+		"nothing was released":         {func(s *story) { s.comeBack().look() }, says{ReasonStillMounted, false}},
+	}, func(s *story, want says) {
+		text := s.Status.Message
+		s.wantThat(strings.Contains(text, "they may have two writers") == want.warned, "it warns of two writers: "+text)
+		s.wantThat(!want.warned || !strings.Contains(text, "nowhere else"), "it does not say that its volumes are nowhere else: "+text)
+		must.Equal(s, s.Status.Reason, want.reason)
+	})
 }

@@ -7,6 +7,7 @@ const (
 	ReasonStillMounted     = "StillMounted"     // healthy, and has a volume that was detached by force
 	ReasonNotReady         = "NotReady"         // lost, neither tainted nor deleted
 	ReasonNodeDeleted      = "NodeDeleted"      // its object is gone
+	ReasonUnseen           = "Unseen"           // its Node was deleted while Fairlead did not look, so its last boot is unknown
 	ReasonReplaced         = "Replaced"         // another machine has its name
 	ReasonTaintedButReady  = "TaintedButReady"  // a healthy node is not fenced
 	ReasonOldMounts        = "OldMounts"        // Ready again in the boot whose volumes an operator released

@@ -15,15 +15,15 @@ const RecordedLossAnnotation = "fairlead.io/recorded-loss"
 // RecordedLoss is the mark for a Node; "" is none. Only a silent node (Ready is Unknown) mounts nothing more: a kubelet
 // reports a volume in the Node's status before it mounts it, which ends Unknown (Kubernetes v1.37.2,
 // pkg/kubelet/volumemanager/reconciler: reportedInUse).
-func RecordedLoss(n Node, s v1alpha1.NodeFenceStatus) string {
-	boot := n.Machine.BootID
-	lost := s.Phase == v1alpha1.NodeLost || s.Phase == v1alpha1.NodeFencing
-	if !lost && !isFencing(s.Phase) || !n.Exists || !n.Unknown || boot == "" || boot != s.Node.BootID {
+func RecordedLoss(n Node, s v1alpha1.NodeFenceSpec) string {
+	if !isOf(s, n) || n.Ready || !n.Unknown || s.LostSince == nil {
 		return ""
 	}
-	mark := []string{boot + "@" + n.ReadyChanged.UTC().Format(time.RFC3339)}
-	if lost { // else the storage refuses the node
-		mark = append(mark, VolumeNames(s.Volumes)...)
+	mark := []string{n.Boot.BootID + "@" + n.ReadyChanged.UTC().Format(time.RFC3339)}
+	for _, v := range s.Volumes {
+		if !v.Released && !refused(s, Volume{Driver: v.Driver, ClusterID: v.ClusterID}) {
+			mark = append(mark, v.PersistentVolume)
+		}
 	}
 	return strings.Join(mark, " ")
 }

@@ -13,15 +13,14 @@ import (
 
 // request is the fence that one identity of a lost node needs, or why there is none. Nothing is fenced by a guess: a
 // wrong address would block a healthy node.
-func (f Facts) request(k key) (v1alpha1.Fence, *Refusal) {
+func (f Facts) request(k key, number int64) (v1alpha1.Fence, *Refusal) {
 	var none v1alpha1.Fence
-	identity, known := k.in(f.Status.Identities)
+	identity, known := k.in(f.Spec.Identities)
 	if !known {
 		return none, Refuse(ReasonNoIdentity, "%s: no address of the node was recorded while it was healthy; fence it by hand and release its volumes: %s", k, f.command(GateAttach))
 	}
 	fence := v1alpha1.Fence{
-		Name:     fenceName(f.Node.Name, f.Status.Incident, k.driver, k.clusterID),
-		Incident: f.Status.Incident, Driver: k.driver, ClusterID: k.clusterID,
+		Name: fenceName(f.Node.Name, f.Spec.Boot, number, k), Driver: k.driver, ClusterID: k.clusterID,
 		Class: identity.Class, Secret: identity.Secret,
 		CIDRs: clientCIDRs(identity), State: v1alpha1.FenceRequested, Since: f.now(),
 	}
@@ -45,7 +44,7 @@ func (f Facts) doubt(r v1alpha1.Fence, stands bool) *Refusal {
 	if stands {
 		return f.leftover(r, stands)
 	}
-	identity, _ := k.in(f.Status.Identities)
+	identity, _ := k.in(f.Spec.Identities)
 	if refusal := cmp.Or(f.besideDriver(k), f.unfit(k, identity)); refusal != nil {
 		return refusal
 	}
@@ -76,12 +75,9 @@ const clocksDiffer = time.Minute
 
 // stale refuses an old ledger: the addresses of a gone machine are given to others.
 func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
-	if boot := f.Node.Machine.BootID; f.Node.Exists && boot != f.Status.Node.BootID {
-		return Refuse(ReasonStaleLedger, "%s: its addresses were recorded before its last boot and may belong to others now", k)
-	}
 	lost := f.Now
-	if f.Status.LostSince != nil {
-		lost = f.Status.LostSince.Time
+	if f.Spec.LostSince != nil {
+		lost = f.Spec.LostSince.Time
 	}
 	if len(identity.Addresses) == 0 {
 		return nil
@@ -94,7 +90,7 @@ func (f Facts) stale(k key, identity v1alpha1.StorageIdentity) *Refusal {
 	}
 	if age > f.Policy.MaxAge {
 		why := "Fairlead was down"
-		if seen := f.Status.LastHealthy; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
+		if seen := f.Spec.LastSeen; seen != nil && lost.Sub(seen.Time) <= f.Policy.MaxAge {
 			why = fmt.Sprintf("its source, %s, had fallen silent", last.Source)
 		}
 		return Refuse(ReasonStaleLedger, "%s: its address %s was last seen %s before the node was lost (%s at most): %s. Fence it by hand and release its volumes", k, last.CIDR, age.Round(time.Second), f.Policy.MaxAge, why)
@@ -115,7 +111,7 @@ func (f Facts) address(k key, a netip.Addr) *Refusal {
 	}
 	for _, s := range slices.Concat(f.Servers, f.Report.Servers) {
 		// A server on the lost node is lost too.
-		if s.Node != f.Node.Name && slices.Contains(s.Addresses, a) {
+		if (s.Node != f.Node.Name || f.replaced()) && slices.Contains(s.Addresses, a) {
 			return Refuse(ReasonAddressInUse, "%s: %s is also an address of %s, which serves the storage", k, a, s.Name)
 		}
 	}
@@ -133,13 +129,13 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 		if text := n.unreadable(); n.Unfenced && text != "" && !f.ours(n) {
 			return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced, and what it unblocks is not understood (%q): csi-addons could unblock the node; delete it", k, n.Name, Clip(text, 100))
 		}
-		own := slices.IndexFunc(f.Status.Fences, func(o v1alpha1.Fence) bool { return o.Name == n.Name })
-		unfences := n.Unfenced || !stands && own >= 0 && isUnfencing(f.Status.Fences[own])
+		own := slices.IndexFunc(f.Spec.Fences, func(o v1alpha1.Fence) bool { return o.Name == n.Name })
+		unfences := n.Unfenced || !stands && own >= 0 && isUnfencing(f.Spec.Fences[own])
 		for _, text := range r.CIDRs {
 			prefix, err := netip.ParsePrefix(text)
 			switch {
 			case err != nil || n.Name == r.Name || !unfences || !n.lists(prefix.Addr()):
-			case own >= 0:
+			case own >= 0 || f.ofEarlierBoot(n):
 				return Refuse(ReasonFencing, "%s: the earlier NetworkFence %s would unblock the node and must be gone first", k, n.Name)
 			default:
 				return Refuse(ReasonLeftoverUnfenced, "%s: NetworkFence %s is Unfenced for %s: csi-addons would unblock the node; delete it", k, n.Name, prefix.Addr())
@@ -147,6 +143,12 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 		}
 	}
 	return nil
+}
+
+// ofEarlierBoot: another record of the node names the fence, and deletes it without help.
+func (f Facts) ofEarlierBoot(n NetworkFence) bool {
+	o := f.namedBy(n)
+	return o != nil && o.Node.Name == f.Node.Name
 }
 
 // contradicted refuses where the storage sees the node's volumes in use from an address that is not on record. A shared
@@ -176,10 +178,10 @@ func (f Facts) contradicted(k key, identity v1alpha1.StorageIdentity) *Refusal {
 }
 
 // ours: this machine's record names the NetworkFence.
-func (f Facts) ours(n NetworkFence) bool { return recordNames(f.Status, n) }
+func (f Facts) ours(n NetworkFence) bool { return recordNames(f.Spec, n) }
 
-func recordNames(s v1alpha1.NodeFenceStatus, n NetworkFence) bool {
-	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name })
+func recordNames(s v1alpha1.NodeFenceSpec, n NetworkFence) bool {
+	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name || strings.HasPrefix(r.Name, n.Name+otherClass) })
 }
 
 // live: the node is Ready, or not tainted as out of service.
@@ -188,12 +190,12 @@ func (o *Other) live() bool { return o.Node.Exists && (o.Node.Ready || !o.Node.O
 // mayBe reports whether the present machine of the node's name may be the machine to fence, under another Node object:
 // only system UUIDs can rule that out.
 func (o *Other) mayBe(f Facts) bool {
-	return o.Node.Exists && o.Node.Name == f.Node.Name && (f.Status.Node.SystemUUID == "" || o.Node.Machine.SystemUUID == "")
+	return o.Node.Exists && o.Node.Name == f.Node.Name && (f.Spec.Boot.SystemUUID == "" || o.Node.Boot.SystemUUID == "")
 }
 
 // knownFor reports whether an address of the machine is on record for a storage identity.
 func (o *Other) knownFor(k key) bool {
-	identity, _ := k.in(o.Status.Identities)
+	identity, _ := k.in(o.Spec.Identities)
 	return len(identity.Addresses) > 0
 }
 
@@ -211,7 +213,7 @@ func (f Facts) nameOf(o *Other) string {
 
 // has reports whether an address is or was one of the machine's.
 func (o *Other) has(a netip.Addr) bool {
-	return slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) || listed(o.Status.Identities, a)
+	return slices.Contains(o.Node.Addresses, a) || slices.Contains(o.ClientAddresses, a) || listed(o.Spec.Identities, a)
 }
 
 // listed reports whether a ledger has an address.

@@ -64,17 +64,15 @@ func (f Facts) outside(k key, a netip.Addr) *Refusal {
 // to find out its storage addresses.
 func (f Facts) sayNotFenceable(step *Step) {
 	var problems []string
-	f.Status.Identities = step.Status.Identities
-	for _, i := range step.Status.Identities {
-		if f.Policy.Mode(i.Driver) != ModeFence {
-			continue
-		}
-		fence := v1alpha1.Fence{Driver: i.Driver, ClusterID: i.ClusterID, CIDRs: clientCIDRs(i)}
-		if r := f.doubt(fence, false); r != nil {
-			problems = append(problems, r.Message)
+	for _, i := range f.Spec.Identities {
+		k := key{i.Driver, i.ClusterID}
+		if f.Policy.Mode(k.driver) == ModeFence {
+			if r := f.doubt(v1alpha1.Fence{Driver: i.Driver, ClusterID: i.ClusterID, CIDRs: clientCIDRs(i)}, false); r != nil && r.Reason != ReasonFencing {
+				problems = append(problems, r.Message)
+			}
 		}
 	}
-	if len(step.Status.Identities) > 0 {
+	if len(f.Spec.Identities) > 0 {
 		for _, r := range f.withoutManager() {
 			problems = append(problems, r.Message)
 		}

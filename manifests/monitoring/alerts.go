@@ -35,7 +35,7 @@ func Alerts() []Alert {
 			"No controller of Fairlead leads: nothing is applied, published, repaired or fenced.", "install.md#if-fairlead-is-down"},
 		{"FairleadWebhookErrors", `sum by (rule, reason) (increase(fairlead_admission_requests_total{outcome="error",reason!="bad review"}[15m])) > 0`, "", warning,
 			"Rule {{ $labels.rule }} of the webhook could not decide ({{ $labels.reason }}); the log says why.", "reference/metrics.md#webhook"},
-		{"FairleadReconcileErrors", `sum by (controller) (increase(controller_runtime_reconcile_errors_total{` + own + `}[15m]) or increase(fairlead_fencing_errors_total{` + own + `}[15m])) > 10`, "15m", warning,
+		{"FairleadReconcileErrors", `sum by (controller) (increase(controller_runtime_reconcile_errors_total{` + own + `}[15m])) > 10`, "15m", warning,
 			"Controller {{ $labels.controller }} fails again and again; the log says why.", "reference/metrics.md#all-controllers"},
 		{"FairleadSettingPending", `max by (setting) (time() - (fairlead_setting_pending_since_timestamp_seconds > 0)) > 86400`, "", warning,
 			"Setting {{ $labels.setting }} waits for a day: fairlead settings {{ $labels.setting }} says for what.", "settings.md#watch-a-change"},

@@ -70,7 +70,7 @@ func Rows() []Row {
 			{Title: "Time per probe (99th percentile)", Help: "Near the timeout, servers are taken out.", Unit: "s", Queries: []Query{{`histogram_quantile(0.99, sum by (le, verdict) (rate(fairlead_nfs_probe_duration_seconds_bucket[$__rate_interval])))`, "{{verdict}}"}}},
 		}},
 		{"Fairlead itself", []Panel{
-			{Title: "Failed steps", Help: "They are tried again.", Queries: []Query{{`sum by (controller) (increase(controller_runtime_reconcile_errors_total{` + own + `}[$__rate_interval]) or increase(fairlead_fencing_errors_total{` + own + `}[$__rate_interval]))`, "{{controller}}"}}},
+			{Title: "Failed steps", Help: "They are tried again.", Queries: []Query{{`sum by (controller) (increase(controller_runtime_reconcile_errors_total{` + own + `}[$__rate_interval]))`, "{{controller}}"}}},
 			{Title: "CPU", Help: "Of each process.", Queries: []Query{{`sum by (instance) (rate(process_cpu_seconds_total{` + own + `}[$__rate_interval]))`, "{{instance}}"}}},
 			{Title: "Memory", Help: "Resident memory, and the live heap.", Unit: "bytes", Queries: []Query{
 				{`sum by (instance) (process_resident_memory_bytes{` + own + `})`, "{{instance}} resident"},

@@ -30,7 +30,7 @@ type Policy struct {
 // a lost node holds all volumes of the driver, unless the Node says that its loss is recorded. The API server evaluates
 // the policy once for each Node and unmarked attachment: 40 ms with 500 nodes, measured.
 //
-// The second policy compares with NodeFences that are not Healthy, by the rules of fence.PhaseLabelValue and fence.Attach.
+// The second policy tests membership in the lists of the NodeFences in an incident, which the controller publishes as the gate judges.
 // The policy fails open: for some seconds after the kind NodeFence is created, the API server can't find the kind. The
 // API server would then refuse all attachments of all drivers.
 func FencingPolicies(storages []profiles.Profile) []Policy {
@@ -45,14 +45,11 @@ func FencingPolicies(storages []profiles.Profile) []Policy {
 			}),
 		unwatched(UnwatchedVolumes, storages, admissionregistrationv1.Ignore,
 			admissionregistrationv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeFence"},
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpExists},
-				{Key: fence.PhaseLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{string(v1alpha1.NodeHealthy)}},
-			}},
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: fence.IncidentLabel, Operator: metav1.LabelSelectorOpExists}}},
 			admissionregistrationv1.Validation{
-				Expression: "!" + recordHolds + " && !" + fencedItself,
-				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + " + fenceOf + " + " +
-					"(" + fencedItself + " ? ', which is fenced' : " + recordLost + " ? ', which is lost and not fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
+				Expression: itself + " ? !params.?spec.?closed.orValue(false) : !" + withheld,
+				MessageExpression: "'Fairlead is not answering, and volume ' + object.spec.source.persistentVolumeName + ' was last on node ' + params.?spec.?nodeName.orValue('') + " +
+					"(" + itself + " ? ', which is fenced' : ', which may still write to it') + ': attached elsewhere now, it could have two writers. " + advice + "'",
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}),
 	}
@@ -61,9 +58,9 @@ func FencingPolicies(storages []profiles.Profile) []Policy {
 // In CEL: parts of the attachment, and of the Node or NodeFence that it is compared with.
 const (
 	sameNode = "params.metadata.name == object.spec.nodeName"
-	fenceOf  = "params.?status.?nodeName.orValue(params.metadata.name)"
-	// itself: the attachment is to the recorded machine, not to another machine that took the node's name.
-	itself     = fenceOf + " == object.spec.nodeName && !params.?status.?gone.orValue(false)"
+	// itself: the attachment is to the recorded boot, not to another machine that took the node's name.
+	itself     = "(params.?spec.?nodeName.orValue('') == object.spec.nodeName && params.?spec.?nodeUID.orValue('') != '' && !params.?spec.?over.orValue(false))"
+	withheld   = "(object.spec.source.?persistentVolumeName.orValue('') in params.?spec.?withheld.orValue([]))"
 	ready      = "params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')"
 	hasVolumes = "params.?status.?volumesInUse.orValue([]).exists(v, v.startsWith('kubernetes.io/csi/' + object.spec.attacher + '^'))"
 	bootID     = "params.?status.?nodeInfo.?bootID.orValue('')"
@@ -71,18 +68,6 @@ const (
 	mark         = "params.metadata.?annotations[?'" + fence.RecordedLossAnnotation + "'].orValue('').split(' ')"
 	lossOnRecord = "(" + bootID + " != '' && params.?status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'Unknown' && " +
 		mark + "[0] == " + bootID + " + '@' + string(c.lastTransitionTime)) && !(object.spec.source.?persistentVolumeName.orValue('') in " + mark + "))"
-	recordLost = "params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeLost) + "', '" + string(v1alpha1.NodeFencing) + "']"
-	// stillMounted: the volume was force-detached from a working node, which may still write to the volume. Healthy nodes
-	// may share a file system. Nodes that are not Healthy may still be tainted, so they hold it. A confirmed fence ends this.
-	stillMounted = "(has(v.until) || v.?detached.orValue(false)) && (!v.?shared.orValue(false) || v.?block.orValue(false) || params.?status.?phase.orValue('') != '" + string(v1alpha1.NodeHealthy) + "')" +
-		" && !(params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "'])"
-	// fencedItself: the attachment is to a node whose fence is on record. The node may be back in a boot that Fairlead has
-	// not seen.
-	fencedItself = "(" + itself + " && params.?status.?phase.orValue('') in ['" + string(v1alpha1.NodeFencing) + "', '" + string(v1alpha1.NodeFenced) + "', '" + string(v1alpha1.NodeDrained) + "']" +
-		" && params.?status.?fences.orValue([]).exists(f, f.incident == params.?status.?incident.orValue('')))"
-	tainted     = "params.?status.?reason.orValue('') == '" + fence.ReasonTaintedButReady + "'"
-	recordHolds = "(!(" + itself + ") && params.?status.?volumes.orValue([]).exists(v, v.persistentVolume == object.spec.source.?persistentVolumeName.orValue('') && (" +
-		recordLost + " || " + tainted + " || " + stillMounted + ")))"
 )
 
 // advice is text within a literal of CEL: no quotes. It names both bindings: mostly both policies hold an attachment.

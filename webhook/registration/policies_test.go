@@ -17,33 +17,29 @@ import (
 // The policy cannot see a record that the selector does not match.
 func TestPolicySelectsEveryRecordThatHoldsAVolume(t *testing.T) {
 	now := metav1.Now()
-	holding := func(v v1alpha1.HeldVolume) v1alpha1.NodeFenceStatus {
-		return v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{v}}
-	}
 	binding := FencingPolicies(profiles.All())[1].Binding
 	must.True(t, binding.Name == UnwatchedVolumes, "the second policy is %s", binding.Name)
 	selector, err := metav1.LabelSelectorAsSelector(binding.Spec.ParamRef.Selector)
 	must.Do(t, err)
 	for name, test := range map[string]struct {
-		status v1alpha1.NodeFenceStatus
-		found  bool
+		spec  v1alpha1.NodeFenceSpec
+		found bool
 	}{
-		"healthy":                       {holding(v1alpha1.HeldVolume{}), false},
-		"waiting for an attachment":     {holding(v1alpha1.HeldVolume{Waiting: true}), false},
-		"containers have time to end":   {holding(v1alpha1.HeldVolume{Until: &now}), true},
-		"detached by force, and in use": {holding(v1alpha1.HeldVolume{Detached: true}), true},
-		"shared, and in use":            {holding(v1alpha1.HeldVolume{Detached: true, Shared: true}), false},
-		"tainted, and Ready":            {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonTaintedButReady}, true},
-		"lost":                          {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeLost}, true},
-		"being fenced":                  {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing}, true},
-		"fenced":                        {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained}, true},
-		"being unfenced":                {v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeUnfencing}, true},
+		"healthy":           {v1alpha1.NodeFenceSpec{Volumes: []v1alpha1.HeldVolume{{PersistentVolume: "pv-1"}}}, false},
+		"withholds volumes": {v1alpha1.NodeFenceSpec{Withheld: []string{"pv-1"}}, true},
+		"lost":              {v1alpha1.NodeFenceSpec{LostSince: &now}, true},
+		"fence requested":   {v1alpha1.NodeFenceSpec{Fences: []v1alpha1.Fence{{State: v1alpha1.FenceRequested}}, Closed: true}, true},
+		"being unfenced":    {v1alpha1.NodeFenceSpec{Fences: []v1alpha1.Fence{{State: v1alpha1.FenceUnfencing}}}, true},
+		"over":              {v1alpha1.NodeFenceSpec{Over: true}, true},
 	} {
-		if found := selector.Matches(k8slabels.Set{fence.PhaseLabel: fence.PhaseLabelValue(test.status)}); found != test.found {
+		labels := k8slabels.Set{}
+		if fence.InIncident(test.spec) {
+			labels[fence.IncidentLabel] = "true"
+		}
+		if found := selector.Matches(labels); found != test.found {
 			t.Errorf("%s: found %t", name, found)
 		}
 	}
-	must.Check(t, !selector.Matches(k8slabels.Set{}), "a record without a label is not Fairlead's")
 }
 
 // Two writers corrupt a volume, so the policy on Nodes fails closed. The policy on NodeFences fails open: while the API

@@ -11,18 +11,11 @@ import (
 // Advice says what a record waits for, the next command or action, and the condition under which it is safe.
 type Advice struct{ WaitsFor, Next, OnlyIf string }
 
-// Of a record, which is named for the node or for a later machine of that node name.
+// Of a record, by its name and its node's.
 func Of(name, node string, s v1alpha1.NodeFenceStatus) Advice {
-	reason := s.Reason
-	if reason == fence.ReasonReady && fence.PhaseLabelValue(s) == fence.ReasonStillMounted {
-		reason = fence.ReasonStillMounted
-	}
-	if s.Released && s.Phase == v1alpha1.NodeHealthy {
-		reason = fence.ReasonOldMounts // it is not the taint that is to go
-	}
-	advice, known := advicesByPhase[string(s.Phase)+" "+reason]
+	advice, known := advicesByPhase[string(s.Phase)+" "+s.Reason]
 	if !known {
-		advice = advices[reason]
+		advice = advices[s.Reason]
 	}
 	fill := strings.NewReplacer("RECORD", name, "NODE", node, "LABEL", fence.LabelValue(node), "TAINT", fence.OutOfServiceTaint)
 	advice.OnlyIf, advice.Next = onlyIf[advice.Next], fill.Replace(advice.Next)
@@ -64,6 +57,7 @@ var advices = map[string]Advice{
 	fence.ReasonReplaced:         {WaitsFor: "a person to say that the machine never comes back", Next: giveUp},
 	fence.ReasonTaintedButReady:  {WaitsFor: "the taint to go, or the node to be shut down", Next: dropTaint},
 	fence.ReasonOldMounts:        {WaitsFor: "the machine to be switched off or rebooted", Next: reboot},
+	fence.ReasonUnseen:           {WaitsFor: "a person: its last boot is unknown", Next: attachByHand},
 	fence.ReasonNothingHeld:      {WaitsFor: "", Next: "kubectl describe node NODE"},
 	fence.ReasonSwitchedOff:      {WaitsFor: "csi-addons to withdraw the fence", Next: askStorage},
 	fence.ReasonGuardOnly:        {WaitsFor: "a person to fence it by hand", Next: attachByHand},

@@ -57,9 +57,9 @@ func TestAdviceNamesNodeAndRecord(t *testing.T) {
 	}{
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted}, "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"},
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeDrained, Reason: fence.ReasonAddressInUse},
-			"kubectl annotate --overwrite nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'"},
+			"kubectl annotate nodefence node-1-x 'fairlead.io/override-gate=unfence: <why>'"},
 		{long, v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeFencing, Reason: fence.ReasonUnanswered}, "kubectl get networkfences -l fairlead.io/node=" + fence.LabelValue(long) + " -o yaml"},
-		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady, Volumes: []v1alpha1.HeldVolume{{Detached: true}}}, "kubectl get nodefence node-1-x -w"},
+		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonStillMounted}, "kubectl get nodefence node-1-x -w"},
 		{"node-1", v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: fence.ReasonReady}, "fairlead fences drill node-1"},
 	} {
 		got := Of("node-1-x", test.node, test.status)

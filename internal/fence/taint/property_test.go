@@ -101,22 +101,22 @@ func (m *model) setReady(n *machine, ready, unknown bool) {
 // record is one round of the fencing controller.
 func (m *model) record() {
 	for _, n := range m.machines {
-		switch s := &n.Status; {
+		switch s := &n.Spec; {
 		case n.Node.Ready:
 			if n.Node.OwnTaint {
 				n.untaint()
 			}
-			*s = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: n.Node.Machine}
+			*s = v1alpha1.NodeFenceSpec{Boot: n.Node.Boot}
 			n.Given = false // the incident is over
-		case s.Phase == v1alpha1.NodeHealthy:
+		case s.LostSince == nil:
 			lost := n.Candidate
 			lost.lose(0)
-			*s, n.Drivers = lost.Status, lost.Drivers
+			*s, n.Drivers = lost.Spec, lost.Drivers
 			s.LostSince = ptr.To(metav1.NewTime(n.Node.ReadyChanged))
 			s.Identities[0].Addresses[0].LastSeen = metav1.NewTime(n.beat)
 			n.incident++
 		case n.Node.OutOfService:
-			if s.Phase = v1alpha1.NodeFencing; n.Node.OwnTaint && s.Tainted == nil {
+			if s.Fences = []v1alpha1.Fence{{}}; n.Node.OwnTaint && s.Tainted == nil {
 				s.Tainted = ptr.To(metav1.NewTime(m.now))
 			}
 		}
@@ -128,7 +128,7 @@ func (m *model) read() {
 	m.reading = Facts{Read: m.now, Paused: m.paused, Policy: cephIsFenced(fence.ModeFence)}
 	for _, n := range m.machines {
 		read := n.Candidate
-		read.Status = *n.Status.DeepCopy()
+		read.Spec = *n.Spec.DeepCopy()
 		m.reading.Nodes = append(m.reading.Nodes, read)
 	}
 }
@@ -225,7 +225,7 @@ func (m *model) any(what string) *machine {
 // restart is a change of the leader, which knows only the records. A taint that is not recorded yet is still on its node.
 func (m *model) restart() {
 	for _, n := range m.machines {
-		if n.Given && (n.Status.Tainted != nil || n.Node.Ready) {
+		if n.Given && (n.Spec.Tainted != nil || n.Node.Ready) {
 			n.Given = false
 		}
 	}

@@ -88,7 +88,7 @@ func (j *judge) notSelected(n Candidate) *fence.Refusal {
 
 // tainted: a node is tainted once in an incident. Removing the taint is an operator's decision.
 func (j *judge) tainted(n Candidate) *fence.Refusal {
-	s := n.Status
+	s := n.Spec
 	switch {
 	case n.Node.OutOfService:
 		return fence.Refuse(ReasonAlreadyTainted, "node %s has the taint %s already", n.Node.Name, fence.OutOfServiceTaint)
@@ -137,21 +137,21 @@ func (j *judge) notYet(n Candidate) *fence.Refusal {
 // notRecorded: volumes are held and fenced by the node's record. Where the record lacks the loss, the fencing
 // controller is not running.
 func (j *judge) notRecorded(n Candidate) *fence.Refusal {
-	switch n.Status.Phase {
-	case v1alpha1.NodeLost:
-		return nil
-	case "", v1alpha1.NodeHealthy:
-		return fence.Refuse(ReasonNotRecorded, "the loss of node %s is not on record (NodeFence %s): nothing holds its volumes yet", n.Node.Name, cmp.Or(n.Record, n.Node.Name))
+	switch {
+	case len(n.Spec.Fences) > 0:
+		return fence.Refuse(ReasonUnderWay, "NodeFence %s has fences already", n.Record)
+	case n.Spec.LostSince == nil:
+		return fence.Refuse(ReasonNotRecorded, "the loss of node %s is not on record (NodeFence %s): nothing holds its volumes yet", n.Node.Name, cmp.Or(n.Record, "missing"))
 	}
-	return fence.Refuse(ReasonUnderWay, "NodeFence %s is %s", cmp.Or(n.Record, n.Node.Name), n.Status.Phase)
+	return nil
 }
 
 // nothingHeld: Kubernetes evicts the pods by itself, and no volume waits for a fence.
 func (j *judge) nothingHeld(n Candidate) *fence.Refusal {
 	switch {
-	case len(n.Status.Volumes) == 0:
+	case len(n.Spec.Volumes) == 0:
 		return fence.Refuse(fence.ReasonNothingHeld, "no protected volume is on node %s", n.Node.Name)
-	case !slices.ContainsFunc(n.Status.Volumes, func(v v1alpha1.HeldVolume) bool { return j.Policy.Mode(v.Driver) != fence.ModeOff }):
+	case !slices.ContainsFunc(n.Spec.Volumes, func(v v1alpha1.HeldVolume) bool { return j.Policy.Mode(v.Driver) != fence.ModeOff }):
 		return fence.Refuse(fence.ReasonSwitchedOff, "fencing is switched off for the volumes that are on node %s", n.Node.Name)
 	}
 	return nil
@@ -178,10 +178,10 @@ func (j *judge) unfenceable(n Candidate) *fence.Refusal {
 	if n.Refused != nil {
 		return n.Refused
 	}
-	f := fence.Facts{Now: j.Now, Record: n.Record, Node: n.Node, Status: n.Status, Policy: j.Policy}
+	f := fence.Facts{Now: j.Now, Record: n.Record, Node: n.Node, Spec: n.Spec, Policy: j.Policy}
 	for _, o := range j.Nodes {
 		if o.Node.Name != n.Node.Name {
-			f.Machines = append(f.Machines, fence.Other{Record: o.Record, Node: o.Node, Status: o.Status})
+			f.Machines = append(f.Machines, fence.Other{Record: o.Record, Node: o.Node, Spec: o.Spec})
 		}
 	}
 	return fence.Unfenceable(f)
@@ -239,7 +239,7 @@ func (j *judge) tooMany(n Candidate) *fence.Refusal {
 func (j *judge) ownTaints() map[string]bool {
 	own := map[string]bool{}
 	for _, n := range j.Nodes {
-		if n.Node.Exists && (n.Node.OwnTaint || n.Given || n.Status.Tainted != nil) {
+		if n.Node.Exists && (n.Node.OwnTaint || n.Given || n.Spec.Tainted != nil) {
 			own[n.Node.Name] = true
 		}
 	}

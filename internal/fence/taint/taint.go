@@ -133,13 +133,13 @@ type Candidate struct {
 	Heartbeat time.Time
 	// Drivers of all volumes that its status lists as attached or in use.
 	Drivers []string
-	// Record is the name of its NodeFence, and Status what that says; zero values if it has none.
+	// Record is the name of the NodeFence of its present boot, and Spec its memory; zero values if it has none.
 	Record string
-	Status v1alpha1.NodeFenceStatus
+	Spec   v1alpha1.NodeFenceSpec
 	// Refused is why the node could not be fenced, by fence.Unfenceable on all of fence.Facts;
 	// nil if it could or was not checked.
 	Refused *fence.Refusal
-	// Given: Fairlead has tainted the node in this incident, whether or not Status has that yet.
+	// Given: Fairlead has tainted the node in this incident, whether or not Spec has that yet.
 	Given bool
 }
 
@@ -185,7 +185,7 @@ func (t Rules) verdicts(f Facts, glance bool) []Verdict {
 			}
 		} else {
 			j.own[n.Node.Name] = true // the next one is judged with this one tainted
-			v.Refusal = *fence.Refuse(ReasonLost, "node %s has been silent since %s and can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), fence.Few(fence.VolumeNames(n.Status.Volumes)))
+			v.Refusal = *fence.Refuse(ReasonLost, "node %s has been silent since %s and can be fenced: %s", v.Node, v.Since.UTC().Format(time.RFC3339), fence.Few(fence.VolumeNames(n.Spec.Volumes)))
 			v.Action = Would
 			if j.Mode == On {
 				v.Action = Now

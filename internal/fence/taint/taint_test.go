@@ -32,12 +32,12 @@ func cephIsFenced(mode fence.Mode) fence.Policy {
 // readyNode has been Ready for a day.
 func readyNode(name string) Candidate {
 	n := Candidate{
-		Node:      fence.Node{Name: name, Exists: true, Machine: v1alpha1.MachineIdentity{BootID: "boot-" + name}, Ready: true, ReadyChanged: ago(24 * time.Hour)},
+		Node:      fence.Node{Name: name, Exists: true, Boot: v1alpha1.Boot{BootID: "boot-" + name}, Ready: true, ReadyChanged: ago(24 * time.Hour)},
 		Labels:    map[string]string{zoneLabel: "a"},
 		Created:   ago(48 * time.Hour),
 		Heartbeat: ago(5 * time.Second),
 	}
-	n.Status.Phase, n.Status.Node = v1alpha1.NodeHealthy, n.Node.Machine
+	n.Record, n.Spec.NodeName, n.Spec.Boot = name, name, n.Node.Boot
 	return n
 }
 
@@ -45,11 +45,10 @@ func readyNode(name string) Candidate {
 func (n *Candidate) lose(d time.Duration) {
 	n.Node.Ready, n.Node.Unknown, n.Node.ReadyChanged = false, true, ago(d)
 	n.Heartbeat = ago(d + 50*time.Second)
-	since := ptr.To(metav1.NewTime(ago(d)))
-	n.Status.Phase, n.Status.LostSince, n.Status.Incident = v1alpha1.NodeLost, since, "incident-"+n.Node.Name
-	n.Status.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + n.Node.Name, Driver: ceph, ClusterID: "c"}}
+	n.Spec.LostSince = ptr.To(metav1.NewTime(ago(d)))
+	n.Spec.Volumes = []v1alpha1.HeldVolume{{PersistentVolume: "pv-" + n.Node.Name, Driver: ceph, ClusterID: "c"}}
 	n.Drivers = []string{ceph}
-	n.Status.Identities = []v1alpha1.StorageIdentity{{
+	n.Spec.Identities = []v1alpha1.StorageIdentity{{
 		Driver: ceph, ClusterID: "c", Class: "class",
 		Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0." + strings.TrimPrefix(n.Node.Name, "node-") + "/32", Source: fence.SourceCSIAddonsNode, LastSeen: metav1.NewTime(ago(d + time.Minute))}},
 	}}
@@ -108,7 +107,7 @@ func tainted(own bool, of ...int) change {
 
 // recordedTaint: the record says that Fairlead has tainted the node.
 func recordedTaint(d time.Duration, of ...int) change {
-	return nodes(func(n *Candidate) { n.Status.Tainted = ptr.To(metav1.NewTime(ago(d))) }, of...)
+	return nodes(func(n *Candidate) { n.Spec.Tainted = ptr.To(metav1.NewTime(ago(d))) }, of...)
 }
 
 func TestVerdicts(t *testing.T) {
@@ -118,7 +117,6 @@ func TestVerdicts(t *testing.T) {
 	notReadyFor := func(d time.Duration) change { return rules(func(r *Rules) { r.NotReadyFor = d }) }
 	selected := rules(func(r *Rules) { r.NodeSelector = labels.SelectorFromSet(labels.Set{"storage": "true"}) })
 	ebsDetaches := rules(func(r *Rules) { r.ForceDetach = []string{"ebs.csi.aws.com"} })
-	phase := func(p v1alpha1.NodeFencePhase) change { return nodes(func(n *Candidate) { n.Status.Phase = p }) }
 	policy := func(m fence.Mode) change { return facts(func(f *Facts) { f.Policy = cephIsFenced(m) }) }
 	read := func(at time.Time) change { return facts(func(f *Facts) { f.Read = at }) }
 	clock := func(d time.Duration) change {
@@ -128,7 +126,7 @@ func TestVerdicts(t *testing.T) {
 	ebs := nodes(func(n *Candidate) { n.Drivers = append(n.Drivers, "ebs.csi.aws.com", "ebs.csi.aws.com") })
 	gone := func(n *Candidate) { n.Node.Exists = false }
 	seen := func(d time.Duration) func(*Candidate) {
-		return func(n *Candidate) { n.Status.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(d)) }
+		return func(n *Candidate) { n.Spec.Identities[0].Addresses[0].LastSeen = metav1.NewTime(ago(d)) }
 	}
 	young := func(n *Candidate) { n.Created, n.Node.ReadyChanged = ago(3*time.Minute), ago(2*time.Minute) }
 	fifty := facts(func(f *Facts) {
@@ -137,7 +135,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	})
 	withAddress := func(n *Candidate) {
-		n.Status.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
+		n.Spec.Identities = []v1alpha1.StorageIdentity{{Addresses: []v1alpha1.ClientAddress{{CIDR: "10.0.0.1/32"}}}}
 	}
 	for name, c := range map[string]struct {
 		change change
@@ -172,17 +170,16 @@ func TestVerdicts(t *testing.T) {
 		"lost for five minutes":            {lost(5 * time.Minute), taints, ""},
 		"configured time":                  {notReadyFor(11 * time.Minute), "node-1 none NotYet", ""},
 		"unknown time of the loss":         {nodes(func(n *Candidate) { n.Node.ReadyChanged, n.Heartbeat = time.Time{}, time.Time{} }), "node-1 none SinceUnknown", ""},
-		"loss is not recorded":             {phase(v1alpha1.NodeHealthy), "node-1 none NotRecorded", ""},
-		"no record":                        {nodes(func(n *Candidate) { n.Status = v1alpha1.NodeFenceStatus{} }), "node-1 none NotRecorded", ""},
-		"fenced":                           {phase(v1alpha1.NodeFenced), "node-1 none UnderWay", "Fenced"},
-		"no volumes":                       {nodes(func(n *Candidate) { n.Status.Volumes = nil }), "node-1 none NothingHeld", ""},
+		"loss is not recorded":             {nodes(func(n *Candidate) { n.Spec.LostSince = nil }), "node-1 none NotRecorded", ""},
+		"no record":                        {nodes(func(n *Candidate) { n.Record, n.Spec = "", v1alpha1.NodeFenceSpec{} }), "node-1 none NotRecorded", ""},
+		"fenced":                           {nodes(func(n *Candidate) { n.Spec.Fences = []v1alpha1.Fence{{}} }), "node-1 none UnderWay", "NodeFence node-1"},
+		"no volumes":                       {nodes(func(n *Candidate) { n.Spec.Volumes = nil }), "node-1 none NothingHeld", ""},
 		"fencing is off":                   {policy(fence.ModeOff), "node-1 none SwitchedOff", ""},
 		"unprotected volumes":              {ebs, "node-1 none Unprotected", "volumes of ebs.csi.aws.com are"},
 		"volumes that may be detached":     {all(ebsDetaches, ebs), taints, ""},
 		"guard only":                       {policy(fence.ModeGuard), "node-1 none GuardOnly", "would lose its pods"},
-		"no recorded address":              {nodes(func(n *Candidate) { n.Status.Identities = nil }), "node-1 none NoIdentity", ""},
+		"no recorded address":              {nodes(func(n *Candidate) { n.Spec.Identities = nil }), "node-1 none NoIdentity", ""},
 		"stale address":                    {nodes(seen(10*time.Minute + fence.DefaultMaxAge + time.Second)), "node-1 none StaleLedger", ""},
-		"address of another boot":          {nodes(func(n *Candidate) { n.Node.Machine.BootID = "another" }), "node-1 none StaleLedger", ""},
 		"address of a live node":           {nodes(withAddress, 2), "node-1 none AddressInUse", "node-2"},
 		"refused fence":                    {nodes(func(n *Candidate) { n.Refused = fence.Refuse(fence.ReasonContradicted, "seen elsewhere") }), "node-1 none Contradicted", "seen elsewhere"},
 		"old reading":                      {read(ago(61 * time.Second)), "node-1 none StaleView", "1m1s ago"},

@@ -70,9 +70,9 @@ func slimCSINode(object any) (any, error) {
 // commonRecord keeps a whole NodeFence; texts that many of them share use the same memory.
 func commonRecord(object any) (any, error) {
 	if n, ok := object.(*v1alpha1.NodeFence); ok {
-		n.ManagedFields, n.Status.Volumes = nil, slices.Clone(n.Status.Volumes) // JSON leaves room for more
-		for i := range n.Status.Volumes {
-			v := &n.Status.Volumes[i]
+		n.ManagedFields, n.Spec.Volumes = nil, slices.Clone(n.Spec.Volumes) // JSON leaves room for more
+		for i := range n.Spec.Volumes {
+			v := &n.Spec.Volumes[i]
 			v.Driver, v.ClusterID = common(v.Driver), common(v.ClusterID)
 		}
 	}

@@ -122,7 +122,7 @@ func (r *FenceReader) clients(ctx context.Context, s ledgerSources, id identityK
 			!slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return owners[o.UID] }) {
 			continue
 		}
-		if n.Annotations[ReportedInAnnotation] != reportedIn(n, s.view.Facts.Node.Machine.BootID) {
+		if n.Annotations[ReportedInAnnotation] != reportedIn(n, s.view.Facts.Node.Boot.BootID) {
 			if !slices.ContainsFunc(s.view.Unproved, func(o *csiaddons.CSIAddonsNode) bool { return o.Name == n.Name }) {
 				s.view.Unproved = append(s.view.Unproved, n.DeepCopy())
 			}

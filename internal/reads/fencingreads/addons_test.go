@@ -75,7 +75,7 @@ func TestCSIAddonsIsMissingOnlyWithoutNetworkFences(t *testing.T) {
 		if view.Facts.NoCSIAddons != test.missing || len(view.Facts.Ledger) != 1 {
 			t.Errorf("%s: missing %t, want %t; the ledger is %+v", name, view.Facts.NoCSIAddons, test.missing, view.Facts.Ledger)
 		}
-		view = onlyView(t, now(t, w.reader(t), "node-1"), "node-1", fenceNoon)
+		view = onlyView(t, now(t, w.reader(t)), "node-1", fenceNoon)
 		must.True(t, view.Facts.NoCSIAddons == test.missing, "%s, live: missing %t, want %t", name, view.Facts.NoCSIAddons, test.missing)
 	}
 }

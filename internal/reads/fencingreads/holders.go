@@ -117,8 +117,8 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 		return nil, err
 	}
 	for i := range lost {
-		node := NodeOfFence(&lost[i])
-		if names[node] != nil || slices.ContainsFunc(lost[i].Status.Volumes, func(h v1alpha1.HeldVolume) bool { return fence.SameVolume(h, v.Held()) }) {
+		node := lost[i].Spec.NodeName
+		if names[node] != nil || slices.ContainsFunc(lost[i].Spec.Volumes, func(h v1alpha1.HeldVolume) bool { return fence.SameVolume(h, v.Held()) }) {
 			add(node, lost[i].Name)
 		}
 	}
@@ -130,7 +130,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 const manyNodes = 1000
 
 // leaveOutQuiet removes nodes that do not block other nodes from a volume with many writers: nodes that exist,
-// have no taint, and have a Healthy record.
+// have no taint, and are in no incident.
 func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
 	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
 		return len(incidents) == 0 && r.Held.isQuiet(name)
@@ -154,7 +154,17 @@ func (r *HolderReader) holdersOf(ctx context.Context, v fence.Volume, name strin
 	if err != nil {
 		return nil, err
 	}
-	return sakes.Holders(v), nil
+	return r.holders(&sakes, v), nil
+}
+
+// holders of one node name. Of a Node that is gone, only attachments show its volumes.
+func (r *HolderReader) holders(sakes *fence.Namesakes, v fence.Volume) []fence.Holder {
+	if !sakes.Node.Exists && r.Held.isAttached(v, sakes.Node.Name) {
+		shown := *sakes // it is shared
+		shown.Shown = []v1alpha1.HeldVolume{v.Held()}
+		return shown.Holders(v)
+	}
+	return sakes.Holders(v)
 }
 
 // namesakes reads a node and its records: the record with the node's name, those that the watches name, and the given ones.
@@ -166,8 +176,12 @@ func (r *HolderReader) namesakes(ctx context.Context, name string, more map[stri
 	var node corev1.Node
 	if there, err := get(ctx, r.live, name, &node); err != nil {
 		return sakes, err
-	} else if there {
-		sakes.Node = FenceNode(&node)
+	} else if there { // the record of its boot is read even if the watches have not shown it yet
+		sakes.Node, more = FenceNode(&node), maps.Clone(more)
+		if more == nil {
+			more = map[string]bool{}
+		}
+		more[fence.RecordName(name, sakes.Node.Boot)] = true
 	}
 	_, err := r.Held.readRecords(ctx, r.live, &sakes, more)
 	return sakes, err
@@ -185,7 +199,7 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[str
 		if sakes == nil {
 			sakes = &fence.Namesakes{Node: fence.Node{Name: name}}
 		}
-		holders = append(holders, sakes.Holders(v)...)
+		holders = append(holders, r.holders(sakes, v)...)
 	}
 	return sortedHolders(holders), nil
 }

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -38,16 +39,7 @@ func withHolders(t *testing.T, objects ...client.Object) client.WithWatch {
 }
 
 func using(name string, volumes ...corev1.UniqueVolumeName) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{VolumesInUse: volumes}}
-}
-
-func remembering(name, phase string, volumes ...string) *v1alpha1.NodeFence {
-	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fence.PhaseLabel: phase}}}
-	n.Status.Phase = v1alpha1.NodeFencePhase(phase)
-	for _, v := range volumes {
-		n.Status.Volumes = append(n.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd})
-	}
-	return n
+	return objects.Node(name, func(n *corev1.Node) { n.Status.VolumesInUse = volumes })
 }
 
 // watching reads from the API server; its watches show what another client has.
@@ -75,8 +67,8 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 	objects := []client.Object{
 		using("uses", unique), listed, using("attached"), using("remembers"), using("well", unique),
 		using("uses-another", "kubernetes.io/csi/"+rbd+"^a^11", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/x."+rbd+"^a^1"), using("node-1"),
-		objects.Attachment("pv-a", "attached", rbd), objects.Attachment("pv-ab", "elsewhere", rbd), objects.Attachment("pv-a", "without-node", rbd),
-		remembering("remembers", "Healthy", "pv-b", "pv-a"), remembering("gone", "Lost", "pv-a"), remembering("forgets", "Lost", "pv-ab"),
+		objects.Attachment("pv-a", "attached", rbd), objects.Attachment("pv-ab", "elsewhere", rbd),
+		recordOf("remembers", "pv-b", "pv-a"), lost(recordOf("gone", "pv-a")), lost(recordOf("forgets", "pv-ab")),
 		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "inline"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: "inline"}},
 	}
 	c := withHolders(t, objects...)
@@ -87,38 +79,39 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		}
 		return found
 	}
-	must.Equal(t, names(watching(t, c, c)), []string{"attached", "gone", "listed", "remembers", "uses", "well", "without-node"})
+	must.Equal(t, names(watching(t, c, c)), []string{"attached", "gone", "listed", "remembers", "uses", "well"})
 	// Nodes in an incident are found without the watches.
 	must.Equal(t, names(watching(t, c, withHolders(t))), []string{"gone"}, "with empty watches")
 }
 
+// The Node was deleted before its volume was on record.
+func TestAttachmentToDeletedNodeShowsAHolder(t *testing.T) {
+	c := withHolders(t, objects.Attachment("pv-a", "gone", rbd))
+	holders, err := watching(t, c, c).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"})
+	must.True(t, err == nil && len(holders) == 1 && holders[0].Node.Name == "gone", "got %+v, %v", holders, err)
+}
+
 // A restore makes a PersistentVolume of another name for the same image.
 func TestHoldersAreFoundByHandle(t *testing.T) {
-	lost, well := remembering("lost", "Lost", "pv-a"), remembering("well", "Healthy", "pv-a")
-	lost.Status.Volumes[0].VolumeHandle, well.Status.Volumes[0].VolumeHandle = "h", "h"
-	c := withHolders(t, lost, well, using("well"))
+	gone, well := lost(recordOf("gone", "pv-a")), recordOf("well", "pv-a")
+	gone.Spec.Volumes[0].VolumeHandle, well.Spec.Volumes[0].VolumeHandle = "h", "h"
+	c := withHolders(t, gone, well, using("well"))
 	for watched, want := range map[client.WithWatch]int{c: 2, withHolders(t): 1} {
 		holders, err := watching(t, c, watched).Holders(t.Context(), fence.Volume{Name: "restored", Driver: rbd, Handle: "h"})
-		must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "lost" && holders[0].Record == "lost", "got %+v, %v", holders, err)
+		must.True(t, err == nil && len(holders) == want && holders[0].Node.Name == "gone" && holders[0].Record == "gone", "got %+v, %v", holders, err)
 	}
 }
 
 func TestHoldersAreReadLive(t *testing.T) {
-	override := fence.Override{Gate: fence.GateAttach, By: "alice", Reason: "it burnt", Scope: "n-1"}
-	record := remembering("n", "Lost", "pv-a")
-	record.Status.Incident = "n-1"
-	record.Annotations = map[string]string{fence.OverrideAnnotation: "attach: it burnt", fence.OverriddenAnnotation: override.Text()}
-	node := using("n")
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	request := fence.Request{Gate: fence.GateAttach, By: "alice", Reason: "it burnt"}
+	record, node := lost(recordOf("n", "pv-a")), using("n")
+	record.Annotations = map[string]string{fence.OverrideAnnotation: "attach: it burnt", fence.OverriddenAnnotation: request.Text()}
 	node.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
-	live, stale := withHolders(t, record, node), withHolders(t, remembering("n", "Healthy", "pv-a"), remembering("gone", "Healthy", "pv-a"), using("gone"))
+	live, stale := withHolders(t, record, node), withHolders(t, recordOf("n", "pv-a"), recordOf("gone", "pv-a"), using("gone"))
 	holders, err := watching(t, live, stale).Holders(t.Context(), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"})
-	must.True(t, err == nil && len(holders) == 2, "got %+v, %v", holders, err)
+	must.True(t, err == nil && len(holders) == 1, "got %+v, %v", holders, err)
 	h := holders[0]
-	must.True(t, h.Node.Name == "gone" && !h.Node.Exists && h.Status.Phase == "", "got %+v", h)
-	if h := holders[1]; !h.Node.Exists || !h.Node.Ready || !h.Node.OutOfService || h.Status.Phase != v1alpha1.NodeLost || h.Override != override {
-		t.Errorf("got %+v", h)
-	}
+	must.True(t, h.Node.Exists && h.Node.Ready && h.Node.OutOfService && h.Spec.LostSince != nil && h.Request == request, "got %+v", h)
 }
 
 // heavy is a client whose lists of nodes wait for a release.
@@ -189,8 +182,7 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 		"many, and few of them": {each + 1, each * share, map[string]int{"get *v1.Node": each + 1, "get *v1alpha1.NodeFence": each + 1, "list *v1alpha1.NodeFenceList": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone := remembering("gone", "Lost", "pv-a")
-			objects := []client.Object{gone}
+			objects := []client.Object{lost(recordOf("gone", "pv-a"))}
 			for i := range test.holders - 1 {
 				objects = append(objects, using(fmt.Sprint("node-", i), unique))
 			}
@@ -207,17 +199,28 @@ func TestManyHoldersAreReadAtOnce(t *testing.T) {
 			}
 			must.True(t, maps.Equal(reads, test.want), "read %v, want %v", reads, test.want)
 			for _, h := range holders {
-				lost := h.Node.Name == "gone"
-				must.True(t, h.Node.Exists != lost && h.InUse != lost && (h.Status.Phase == v1alpha1.NodeLost) == lost, "%s is %+v", h.Node.Name, h)
+				gone := h.Node.Name == "gone"
+				must.True(t, h.Node.Exists != gone && (h.Spec.LostSince != nil) == gone, "%s is %+v", h.Node.Name, h)
 			}
 		})
 	}
 }
 
-// A stale cache may show volumes that were force-detached from a recently tainted node.
-func TestRecentlyTaintedNodeIsNotQuiet(t *testing.T) {
-	for reason, quiet := range map[string]bool{fence.ReasonReady: true, fence.ReasonTaintedButReady: false} {
-		v := FenceView{Facts: fence.Facts{Node: fence.Node{Name: "n", Exists: true, Ready: true}, Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Reason: reason}}}
-		must.True(t, v.Quiet() == quiet, "%s: quiet is %t", reason, !quiet)
+// A stale cache may show volumes that were force-detached since.
+func TestOnlyNodeWithoutABreakIsQuiet(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.NodeFenceSpec)
+		quiet  bool
+	}{
+		"without a break": {func(*v1alpha1.NodeFenceSpec) {}, true},
+		"was tainted":     {func(s *v1alpha1.NodeFenceSpec) { s.LostSince = ptr.To(metav1.NewTime(fenceNoon)) }, false},
+		"a missed loss":   {func(s *v1alpha1.NodeFenceSpec) { s.ReadyChanged = ptr.To(metav1.NewTime(fenceNoon)) }, false},
+		"has a fence":     {func(s *v1alpha1.NodeFenceSpec) { s.Fences = []v1alpha1.Fence{{}} }, false},
+	} {
+		is := FenceNode(nodeAt("n"))
+		spec := v1alpha1.NodeFenceSpec{Boot: is.Boot, NodeUID: is.UID, ReadyChanged: ptr.To(metav1.NewTime(is.ReadyChanged))}
+		test.change(&spec)
+		v := FenceView{Facts: fence.Facts{Node: is, Spec: spec}}
+		must.Equal(t, v.Quiet(), test.quiet, name)
 	}
 }

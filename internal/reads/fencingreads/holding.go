@@ -14,7 +14,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/lists"
@@ -38,28 +37,43 @@ func (r *FenceReader) attachmentsNow(ctx context.Context) (map[string][]attached
 // attachedAndNode reads attachments before the node. A loss of the node that came before the end of an attachment is
 // then never missed.
 func (r *FenceReader) attachedAndNode(ctx context.Context, sakes *fence.Namesakes) ([]attachedVolume, *corev1.Node, error) {
-	s, name := r.snapshot, sakes.Node.Name
-	if s == nil {
-		attached := r.held.attachedTo(name)
+	attached := r.held.attachedTo(sakes.Node.Name)
+	if r.snapshot == nil {
 		node, err := r.node(ctx, r.objects, sakes)
 		return attached, node, err
 	}
-	attached, node := s.attached[name], s.nodes[name]
-	if node == nil {
-		return attached, nil, nil
+	node, err := r.node(ctx, r.live, sakes)
+	if err != nil || node == nil && isRecordedAsGone(sakes.Records) {
+		return attached, nil, err
 	}
-	sakes.Node = FenceNode(node)
-	was, _ := sakes.Present()
-	if rebooted := was.Status.Node.BootID != "" && was.Status.Node.BootID != sakes.Node.Machine.BootID; !sakes.Node.Ready || rebooted || len(attached) == 0 {
+	if node == nil {
+		// No volumesInUse is left to check stale attachments against. A deleted node gets no new ones, so one live read is enough.
+		now, err := r.attachments.Get(ctx)
+		return now[sakes.Node.Name], nil, err
+	}
+	if was, _ := sakes.Present(); was.Name == "" || !sakes.Node.Ready || len(attached) == 0 {
 		return attached, node, nil
 	}
-	// The rows may still show a force-detached volume as attached, although the node may write to the volume.
-	attached, err := r.stillAttached(ctx, attached)
-	if err != nil {
+	// The index may still show a force-detached volume as attached, although the node may write to the volume.
+	if attached, err = r.stillAttached(ctx, attached); err != nil {
 		return nil, nil, err
 	}
 	node, err = r.node(ctx, r.live, sakes)
 	return attached, node, err
+}
+
+// isRecordedAsGone reports whether all records that are not over say already that they have no Node.
+func isRecordedAsGone(records []fence.Record) bool {
+	gone := 0
+	for _, r := range records {
+		if !r.Spec.Over && r.Spec.NodeUID != "" {
+			return false
+		}
+		if !r.Spec.Over {
+			gone++
+		}
+	}
+	return gone > 0
 }
 
 // node reads a Node; nil if there is none.
@@ -118,21 +132,16 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attach
 		return s, err
 	}
 	for i := range pods {
-		names := r.findClaims(&pods[i], found)
-		if len(names) > 0 {
+		if r.usesProtected(&pods[i]) {
 			s.pods = append(s.pods, pods[i])
 		}
-		use.Claimed = append(use.Claimed, names...)
 	}
 	sakes.Shown = fence.Holding(use, slices.Collect(maps.Values(found)), sakes.Recorded(), r.Protects)
 	return s, nil
 }
 
-// left fills in what is left on the node. If another machine has the node's name now, all of it belongs to that machine.
+// left fills in what is left on the node.
 func (s seen) left(f *fence.Facts) {
-	if f.Replaced {
-		return
-	}
 	requested := firstRequested(f)
 	older := func(created time.Time) bool { return f.Node.Ready && !requested.IsZero() && !created.After(requested) }
 	for _, a := range s.attached {
@@ -155,7 +164,7 @@ func (s seen) left(f *fence.Facts) {
 // dated by the API server's clock, so the NetworkFence's creation time counts, if it exists. Times are in whole seconds.
 func firstRequested(f *fence.Facts) time.Time {
 	var first time.Time
-	for _, r := range f.Status.Fences {
+	for _, r := range f.Spec.Fences {
 		requested := r.Since.Time
 		if i := slices.IndexFunc(f.Fences, func(n fence.NetworkFence) bool { return n.Name == r.Name && !n.Created.IsZero() }); i >= 0 {
 			requested = f.Fences[i].Created
@@ -223,21 +232,14 @@ func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// findClaims looks for the protected volumes that a pod uses, and returns their names.
-func (r *FenceReader) findClaims(pod *corev1.Pod, found map[string]fence.Volume) (names []string) {
-	for _, claim := range reads.Claims(pod) {
-		for _, v := range r.held.volumesOf(claimKey(pod.Namespace, claim)) {
-			found[v.Name] = v
-			names = append(names, v.Name)
-		}
-	}
-	return names
+// usesProtected reports whether a pod uses a protected volume.
+func (r *FenceReader) usesProtected(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(reads.Claims(pod), func(claim string) bool { return len(r.held.volumesOf(claimKey(pod.Namespace, claim))) > 0 })
 }
 
-// podsOn lists the node's pods in an incident: attachments alone do not show all volumes then.
+// podsOn lists the node's pods once a fence is requested, for messages.
 func (r *FenceReader) podsOn(ctx context.Context, sakes *fence.Namesakes) ([]corev1.Pod, error) {
-	record, _ := sakes.Present()
-	if sakes.Node.Ready && !sakes.Node.OutOfService && (record.Status.Phase == "" || record.Status.Phase == v1alpha1.NodeHealthy) {
+	if !slices.ContainsFunc(sakes.Records, func(r fence.Record) bool { return len(r.Spec.Fences) > 0 }) {
 		return nil, nil
 	}
 	return reads.PodsOn(ctx, r.live, sakes.Node.Name)

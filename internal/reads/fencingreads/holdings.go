@@ -1,7 +1,6 @@
 package fencingreads
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"maps"
@@ -112,9 +111,9 @@ const (
 type shown struct {
 	name, node string
 	volumes    []uint64
-	// machine is the system UUID of the Node, or of the record's machine.
-	machine string
-	// incident: the node has the out-of-service taint, or the record is not Healthy.
+	// boot of the Node, or of the record.
+	boot v1alpha1.Boot
+	// incident: the node has the out-of-service taint, or the record is in an incident.
 	incident bool
 	// attached is the row of an attachment, and row that of a PersistentVolume; both are passed to rows.
 	attached attachedVolume
@@ -247,6 +246,11 @@ func (h *Holdings) traces(v fence.Volume) (all []trace) {
 	return all
 }
 
+// isAttached reports whether an attachment of a volume to a node exists.
+func (h *Holdings) isAttached(v fence.Volume, node string) bool {
+	return slices.ContainsFunc(h.traces(v), func(t trace) bool { return t.kind == ofAttachments && t.node.Value() == node })
+}
+
 // HeldElsewhere reports whether a volume is attached to another node, or on another record.
 func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, error) {
 	if !h.Synced() {
@@ -257,12 +261,13 @@ func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, err
 	}), nil
 }
 
-// readRecords reads the records of a node name: those that the watches name, more, and the record with the name itself, which
-// may be taken by another node's machine.
+// readRecords reads the records of a node name: those that the watches name, and more.
 func (h *Holdings) readRecords(ctx context.Context, from client.Reader, sakes *fence.Namesakes, more map[string]bool) (found []*v1alpha1.NodeFence, err error) {
 	node := sakes.Node.Name
-	names := map[string]bool{node: true}
-	maps.Copy(names, more)
+	names := maps.Clone(more)
+	if names == nil {
+		names = map[string]bool{}
+	}
 	h.mu.RLock()
 	for _, name := range h.records[node] {
 		names[name] = true
@@ -274,15 +279,11 @@ func (h *Holdings) readRecords(ctx context.Context, from client.Reader, sakes *f
 		if err != nil {
 			return nil, err
 		}
-		if there && NodeOfFence(record) == node {
+		if there && record.Spec.NodeName == node {
 			found = append(found, record)
-		} else if name == node {
-			sakes.Taken = there
 		}
 	}
-	slices.SortFunc(found, func(a, b *v1alpha1.NodeFence) int {
-		return cmp.Or(cmp.Compare(a.Status.Ordinal, b.Status.Ordinal), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(found, func(a, b *v1alpha1.NodeFence) int { return strings.Compare(a.Name, b.Name) })
 	for _, record := range found {
 		sakes.Records = append(sakes.Records, FenceRecord(record))
 	}
@@ -296,7 +297,7 @@ func (h *Holdings) nodes() int {
 	return len(h.shown[ofNodes])
 }
 
-// InIncident reports whether a node has the out-of-service taint, or a record of its name is not Healthy.
+// InIncident reports whether a node has the out-of-service taint, or a record of its name is in an incident.
 func (h *Holdings) InIncident(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -304,8 +305,8 @@ func (h *Holdings) InIncident(name string) bool {
 	return node != nil && node.incident || slices.ContainsFunc(h.records[name], func(r string) bool { return h.shown[ofRecords][r].incident })
 }
 
-// isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is its own and
-// Healthy.
+// isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is of its present boot, and in
+// no incident.
 func (h *Holdings) isQuiet(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -314,5 +315,5 @@ func (h *Holdings) isQuiet(name string) bool {
 		return false
 	}
 	record := h.shown[ofRecords][records[0]]
-	return !record.incident && node.machine != "" && record.machine == node.machine
+	return !record.incident && node.boot.BootID != "" && record.boot == node.boot
 }

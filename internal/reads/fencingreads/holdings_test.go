@@ -48,8 +48,8 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				}
 				now = node
 			case ofRecords:
-				record := remembering(name, "Healthy", volumes()...)
-				record.Status.NodeName = pick("node", "n-1", "n-2")
+				record := recordOf(name, volumes()...)
+				record.Spec.NodeName = pick("node", "n-1", "n-2")
 				now = record
 			case ofAttachments:
 				volume := pick("volume", "a", "b")
@@ -88,9 +88,9 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				}
 			}
 			for _, o := range shown[ofRecords] {
-				status := o.(*v1alpha1.NodeFence).Status
-				if slices.ContainsFunc(status.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
-					want[status.NodeName] = true
+				spec := o.(*v1alpha1.NodeFence).Spec
+				if slices.ContainsFunc(spec.Volumes, func(h v1alpha1.HeldVolume) bool { return h.PersistentVolume == v }) {
+					want[spec.NodeName] = true
 				}
 			}
 			for _, o := range shown[ofAttachments] {
@@ -108,7 +108,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 		for _, node := range []string{"n-1", "n-2"} {
 			var want []string
 			for _, o := range shown[ofRecords] {
-				if o.(*v1alpha1.NodeFence).Status.NodeName == node {
+				if o.(*v1alpha1.NodeFence).Spec.NodeName == node {
 					want = append(want, o.GetName())
 				}
 			}
@@ -207,28 +207,24 @@ func TestHoldingsStayWhileTheyAreListedAgain(t *testing.T) {
 
 // Nodes that can't hold a shared file system from other nodes are not read live.
 func TestQuietNodesAreLeftOut(t *testing.T) {
-	node, record := using("n", inUse("a")), remembering("n", "Healthy", "pv-a")
-	node.Status.NodeInfo.SystemUUID, record.Status.Node.SystemUUID = "machine", "machine"
-	tainted, replaced, unnamed := node.DeepCopy(), node.DeepCopy(), node.DeepCopy()
+	node, record := using("n", inUse("a")), recordOf("n", "pv-a")
+	tainted, rebooted, silent := node.DeepCopy(), node.DeepCopy(), node.DeepCopy()
 	tainted.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
-	replaced.Status.NodeInfo.SystemUUID, unnamed.Status.NodeInfo.SystemUUID = "another", ""
-	second, unwritten, fenced, hidden := record.DeepCopy(), record.DeepCopy(), record.DeepCopy(), record.DeepCopy()
-	fenced.Status.Phase = v1alpha1.NodeFencing
-	hidden.Labels = nil
-	second.Name, second.Status.NodeName, unwritten.Status.Node.SystemUUID = "n-2", "n", ""
+	rebooted.Status.NodeInfo.BootID, silent.Status.NodeInfo = "another", corev1.NodeSystemInfo{}
+	second, unseen := record.DeepCopy(), record.DeepCopy()
+	second.Name, unseen.Spec.Boot = "n-2", v1alpha1.Boot{}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		left    bool
 	}{
-		"quiet":              {[]client.Object{node, record}, true},
-		"tainted":            {[]client.Object{tainted, record}, false},
-		"gone":               {[]client.Object{record}, false},
-		"without record":     {[]client.Object{node}, false},
-		"of another machine": {[]client.Object{replaced, record}, false},
-		"without machine":    {[]client.Object{unnamed, unwritten}, false},
-		"of two machines":    {[]client.Object{node, record, second}, false},
-		"in an incident":     {[]client.Object{node, fenced}, false},
-		"without label":      {[]client.Object{node, hidden}, false},
+		"quiet":           {[]client.Object{node, record}, true},
+		"tainted":         {[]client.Object{tainted, record}, false},
+		"gone":            {[]client.Object{record}, false},
+		"without record":  {[]client.Object{node}, false},
+		"of another boot": {[]client.Object{rebooted, record}, false},
+		"without boot":    {[]client.Object{silent, unseen}, false},
+		"of two boots":    {[]client.Object{node, record, second}, false},
+		"in an incident":  {[]client.Object{node, lost(record.DeepCopy())}, false},
 	} {
 		c := withHolders(t, test.objects...)
 		r := watching(t, c, c)

@@ -182,12 +182,12 @@ func TestHoldingNamesVolumesThatAreGoneByHandle(t *testing.T) {
 		attachedAt("deleted", rbd, "node-1", fenceNoon), inline,
 		objects.CephVolume("lh", "driver.longhorn.io", ""), attachedAt("lh", "driver.longhorn.io", "node-1", fenceNoon),
 	}}.facts(t, "node-1")
-	if got, want := fence.VolumeNames(view.Facts.Holding), []string{"files", "gone", "pvc-a", "released", "shared", "static"}; !slices.Equal(got, want) {
+	if got, want := fence.VolumeNames(view.Facts.Holding), []string{"gone", "pvc-a", "released", "shared", "static"}; !slices.Equal(got, want) {
 		t.Errorf("holds %v, want %v", got, want)
 	}
 	want := []string{
 		"VolumeAttachment va-deleted-node-1 of deleted", "VolumeAttachment va-nfs-node-1 of nfs", "VolumeAttachment va-pvc-a-node-1 of pvc-a",
-		"VolumeAttachment va-read-node-1 of read", "VolumeAttachment va-shared-node-1 of shared", "pod default/app",
+		"VolumeAttachment va-read-node-1 of read", "VolumeAttachment va-shared-node-1 of shared",
 	}
 	must.True(t, slices.Equal(view.Facts.Left, want), "left: %q\nwant  %q", view.Facts.Left, want)
 	for _, h := range view.Facts.Holding {
@@ -225,8 +225,7 @@ func TestAttachmentsOlderThanFenceAreOld(t *testing.T) {
 	back := fenceNoon.Add(-time.Hour) // the node's condition
 	asked := back.Add(-time.Hour)
 	record := recordOf("node-1")
-	record.Status.Phase = v1alpha1.NodeReturned
-	record.Status.Fences = []v1alpha1.Fence{{Name: "second", Since: metav1.NewTime(back)}, {Name: "first", Since: metav1.NewTime(asked)}}
+	record.Spec.Fences = []v1alpha1.Fence{{Name: "second", Since: metav1.NewTime(back)}, {Name: "first", Since: metav1.NewTime(asked)}}
 	all := []client.Object{
 		nodeAt("node-1", "192.168.1.1"), objects.CephVolume("old", rbd, "one"), objects.CephVolume("new", rbd, "one"),
 		attachedAt("old", rbd, "node-1", asked), attachedAt("new", rbd, "node-1", asked.Add(time.Second)),
@@ -249,25 +248,18 @@ func TestAttachmentsOlderThanFenceAreOld(t *testing.T) {
 }
 
 func TestOthersThatFenceCouldHurt(t *testing.T) {
-	lost := nodeAt("node-1", "192.168.1.1")
-	lost.Status.Conditions[0].Status = corev1.ConditionUnknown
+	silent := nodeAt("node-1", "192.168.1.1")
+	silent.Status.Conditions[0].Status = corev1.ConditionUnknown
 	osd := objects.ClientPod("rook-ceph-osd", "node-2", onNetwork("10.244.2.9", "rook-ceph/public@net1=192.168.20.90"), func(p *corev1.Pod) {
 		p.Status.HostIPs = []corev1.HostIP{{IP: "192.168.1.2"}}
 	})
 	stray := &csiaddons.NetworkFence{ObjectMeta: metav1.ObjectMeta{Name: "stray"}, Spec: csiaddons.NetworkFenceSpec{FenceState: csiaddons.Unfenced, CIDRs: []string{"192.168.1.1/32"}}}
-	override := fence.Override{Gate: fence.GateUnfence, By: "eve", Reason: "scrapped", Scope: "x-1"}
-	record := recordOf("node-2", "x")
-	record.Status.Incident = "x-1"
-	record.Annotations = map[string]string{fence.OverrideAnnotation: "unfence: scrapped", fence.OverriddenAnnotation: override.Text()}
-	incident := recordOf("node-1")
-	incident.Status.Phase = v1alpha1.NodeFencing
-	r := fenceWorld{objects: []client.Object{lost, incident, nodeAt("node-2", "192.168.1.2"), record, osd, stray, objects.ClientPod("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.reader(t)
-	f := onlyView(t, now(t, r, "node-1"), "node-1", fenceNoon).Facts
+	r := fenceWorld{objects: []client.Object{silent, lost(recordOf("node-1")), nodeAt("node-2", "192.168.1.2"), recordOf("node-2", "x"), osd, stray, objects.ClientPod("csi-rbdplugin", "node-2", onNetwork("10.244.2.7", "rook-ceph/public@net1=192.168.20.2"))}}.reader(t)
+	f := onlyView(t, now(t, r), "node-1", fenceNoon).Facts
 	if len(f.Machines) != 2 || len(f.Servers) != 1 || len(f.Fences) != 1 || !f.Fences[0].Unfenced {
 		t.Fatalf("got %+v, %+v, %+v", f.Machines, f.Servers, f.Fences)
 	}
-	o := f.Machines[1]
-	must.True(t, o.Override.By == "eve" && len(o.Status.Volumes) == 1, "got %+v", o)
+	must.True(t, len(f.Machines[1].Spec.Volumes) == 1, "got %+v", f.Machines[1])
 	var addresses []string
 	for _, a := range f.Machines[1].ClientAddresses {
 		addresses = append(addresses, a.String())
@@ -296,7 +288,7 @@ func TestCopiesForFencing(t *testing.T) {
 	slim, err := caches.SlimNode(node.DeepCopy())
 	must.Do(t, err)
 	got := slim.(*corev1.Node)
-	if !FenceNode(got).ReadyChanged.Equal(want.ReadyChanged) || FenceNode(got).Machine != want.Machine || !FenceNode(got).OwnTaint || !slices.Equal(FenceNode(got).Addresses, want.Addresses) ||
+	if !FenceNode(got).ReadyChanged.Equal(want.ReadyChanged) || FenceNode(got).Boot != want.Boot || !FenceNode(got).OwnTaint || !slices.Equal(FenceNode(got).Addresses, want.Addresses) ||
 		len(FenceNode(got).InUse) != 1 || len(got.Status.Images) != 0 || !got.Status.Conditions[0].LastHeartbeatTime.IsZero() {
 		t.Errorf("got %+v", got)
 	}

@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -47,16 +45,11 @@ func (cached NodesVersion) caughtUp(ctx context.Context, live client.Reader) (bo
 	return failed == nil, nil
 }
 
-// recordsInIncident reads the records that are not Healthy, live. The label is written before an incident is recorded, and
-// changed after the incident is over.
+// recordsInIncident reads the records of lost and of fenced boots, live.
 func recordsInIncident(ctx context.Context, live client.Reader) ([]v1alpha1.NodeFence, error) {
-	not, err := labels.NewRequirement(fence.PhaseLabel, selection.NotIn, []string{string(v1alpha1.NodeHealthy)})
-	if err != nil {
-		return nil, err
-	}
 	var list v1alpha1.NodeFenceList
-	if err := lists.NewLive(live).List(ctx, &list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*not)}); err != nil {
-		return nil, fmt.Errorf("listing the NodeFences of machines in an incident: %w", err)
+	if err := lists.NewLive(live).List(ctx, &list, client.HasLabels{fence.IncidentLabel}); err != nil {
+		return nil, fmt.Errorf("listing the NodeFences in an incident: %w", err)
 	}
 	return list.Items, nil
 }

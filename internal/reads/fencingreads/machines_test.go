@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/lists"
@@ -91,20 +90,17 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 
 // Only records of healthy machines may come from a stale cache.
 func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
-	unlabelled := remembering("unlabelled", "Fenced")
-	unlabelled.Labels = nil
-	hidden := remembering("hidden", "Fenced")
-	hidden.Labels[fence.PhaseLabel] = "Healthy" // by somebody else
-	cached := withHolders(t, remembering("lost", "Healthy"), remembering("back", "Fenced"), remembering("gone", "Drained"), remembering("healthy", "Healthy", "late"), hidden.DeepCopy())
-	live := withHolders(t, remembering("lost", "Fenced"), remembering("back", "Healthy"), remembering("new", "Lost"), remembering("healthy", "Healthy"), unlabelled, hidden)
+	unlabelled := lost(recordOf("unlabelled"))
+	unlabelled.Labels = nil // by somebody else
+	cached := withHolders(t, recordOf("lost"), lost(recordOf("back")), lost(recordOf("gone")), recordOf("healthy", "late"), unlabelled.DeepCopy())
+	live := withHolders(t, lost(recordOf("lost")), recordOf("back"), lost(recordOf("new")), recordOf("healthy"), unlabelled)
 	records, err := NewFenceReader(config.Fencing{}, cached, live, nil, nil).recordsNow(t.Context())
 	must.Do(t, err)
-	got := map[string]v1alpha1.NodeFencePhase{}
+	got := map[string]bool{}
 	for _, o := range records {
-		got[o.Name] = o.Status.Phase
+		got[o.Name] = o.Spec.LostSince != nil
 	}
-	want := map[string]v1alpha1.NodeFencePhase{"lost": "Fenced", "back": "Healthy", "new": "Lost", "healthy": "Healthy", "unlabelled": "Fenced", "hidden": "Fenced"}
-	must.Equal(t, got, want)
+	must.Equal(t, got, map[string]bool{"lost": true, "back": false, "new": true, "healthy": false, "unlabelled": true})
 }
 
 // The node has mounted a volume that no watch has shown yet.
@@ -117,7 +113,7 @@ func TestVolumeInUseIsFoundThroughItsAttachment(t *testing.T) {
 	cached := fenceWorld{objects: []client.Object{objects.CephVolume("pvc-other", rbd, "rook-ceph")}}.reader(t)
 	live := fenceWorld{objects: []client.Object{node, pv, va}}.reader(t)
 	cached.live = live.live
-	v := onlyView(t, now(t, cached, "node-1"), "node-1", fenceNoon)
+	v := onlyView(t, now(t, cached), "node-1", fenceNoon)
 	h := v.Facts.Holding
 	must.True(t, len(h) == 1 && h[0].PersistentVolume == pv.Name, "got %+v", h)
 }
@@ -130,15 +126,22 @@ func TestAttachmentsAreNamedAsKubernetesDoes(t *testing.T) {
 // The Node that listed the volume is deleted, and the cache has no attachment yet.
 func TestAttachmentsOfDeletedNodeAreReadLiveUntilRecorded(t *testing.T) {
 	pv := objects.CephVolume("pvc-new", rbd, "rook-ceph")
-	va := attachedAt(pv.Name, rbd, "node-1", fenceNoon)
-	record := &v1alpha1.NodeFence{Status: v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeHealthy, Node: v1alpha1.MachineIdentity{UID: "uid-1", BootID: "boot-1", SystemUUID: "machine-1"}}}
-	record.Name = "node-1"
-	for gone, want := range map[bool]int{false: 1, true: 0} {
-		record.Status.Gone = gone
-		cached := fenceWorld{objects: []client.Object{pv, record.DeepCopy()}}.reader(t)
-		cached.live = fenceWorld{objects: []client.Object{pv, va.DeepCopy(), record.DeepCopy()}}.reader(t).live
-		v := onlyView(t, now(t, cached, "node-1"), "node-1", fenceNoon)
-		h := v.Facts.Holding
-		must.True(t, len(h) == want, "recorded as gone: %v: holds %+v", gone, h)
+	present, before := recordOf("node-1"), lost(recordOf("node-1"))
+	present.Spec.NodeUID, before.Name, before.Spec.Boot.SystemUUID = "uid-1", "node-1-before", "another"
+	for name, test := range map[string]struct {
+		records []client.Object
+		want    int
+	}{
+		"not recorded as gone":       {[]client.Object{present}, 1},
+		"recorded as gone":           {[]client.Object{lost(recordOf("node-1"))}, 0},
+		"only an earlier machine is": {[]client.Object{present, before}, 1},
+	} {
+		all := append(test.records, pv)
+		cached := fenceWorld{objects: all}.reader(t)
+		cached.live = fenceWorld{objects: append(all, attachedAt(pv.Name, rbd, "node-1", fenceNoon))}.reader(t).live
+		views, err := now(t, cached).Views(t.Context(), "node-1", fenceNoon, nil)
+		must.Do(t, err)
+		held := views[0].Facts.Holding
+		must.Check(t, len(held) == test.want, "%s: holds %+v", name, held)
 	}
 }

@@ -16,8 +16,8 @@ import (
 // FenceNode is what fencing reads of a Node object.
 func FenceNode(n *corev1.Node) fence.Node {
 	node := fence.Node{
-		Name: n.Name, Exists: true,
-		Machine:      v1alpha1.MachineIdentity{UID: n.UID, BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID},
+		Name: n.Name, Exists: true, UID: n.UID,
+		Boot:         v1alpha1.Boot{SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID},
 		RecordedLoss: n.Annotations[fence.RecordedLossAnnotation],
 	}
 	for _, c := range n.Status.Conditions {

@@ -1,7 +1,6 @@
 package fencingreads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +29,10 @@ type FenceReader struct {
 	held          *Holdings
 	// nodesVersion is how new the Nodes of objects are; nil: they are live.
 	nodesVersion NodesVersion
-	// snapshot is read in place of the cache; nil: the cache is read.
-	snapshot *snapshot
+	// snapshot is read in place of the cache; nil: the cache is read. shared reads it, and attachments those of all nodes, live.
+	snapshot    *snapshot
+	shared      *lists.Shared[*snapshot]
+	attachments *lists.Shared[map[string][]attachedVolume]
 	// indexed: objects has the indexes of IndexFencing. addonsIndexed: it also has that of IndexAddons.
 	indexed       bool
 	addonsIndexed *atomic.Bool
@@ -42,35 +43,43 @@ type FenceReader struct {
 // NewFenceReader reads from objects by the indexes of IndexFencing and reads.IndexNodes, volumes from holdings with rows, and
 // the rest live.
 func NewFenceReader(c config.Fencing, objects, live client.Reader, nodes NodesVersion, held *Holdings) *FenceReader {
-	return &FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, surroundings: &surroundings{}}
+	return (&FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, surroundings: &surroundings{}}).sharing()
 }
 
 // NewUncachedReader reads everything live, for commands that end soon.
 func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader) (*FenceReader, error) {
 	held, err := ListedHoldings(ctx, live, c.Protects)
-	return &FenceReader{config: c, objects: lists.NewLive(live), live: live, held: held, addonsIndexed: &atomic.Bool{}}, err
+	return (&FenceReader{config: c, objects: lists.NewLive(live), live: live, held: held, addonsIndexed: &atomic.Bool{}}).sharing(), err
+}
+
+func (r *FenceReader) sharing() *FenceReader {
+	r.shared, r.attachments = lists.NewShared(r.readSnapshot), lists.NewShared(r.attachmentsNow)
+	return r
 }
 
 // Policy of fencing, as configured.
 func (r *FenceReader) Policy() fence.Policy { return r.config.Policy() }
 
-// FenceView is what the cluster shows of one machine.
+// FenceView is what the cluster shows of one boot.
 type FenceView struct {
 	Facts fence.Facts
-	// Record is nil if the machine has none. Node is nil if no machine or another machine has the name.
+	// Record is nil if the boot has none. Node has the boot's node name now; nil: none has.
 	Record *v1alpha1.NodeFence
 	Node   *corev1.Node
 	// Unproved are the CSIAddonsNodes whose report may be of an earlier boot of the node.
 	Unproved []*csiaddons.CSIAddonsNode
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
+	// Tried: what follows from the record was tried in this look, and LastError is by which the API server refused it.
+	Tried     bool
+	LastError string
 	// named: NetworkFences name the node.
 	named bool
 }
 
-// Views returns one view for each machine that has or had a node name, the earliest first, and a machine without a record
-// last.
-func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]*FenceView, error) {
+// Views returns one view for each boot that has or had a node name, a boot without a record first. last is how the Node
+// was seen deleted, if it was.
+func (r *FenceReader) Views(ctx context.Context, name string, now time.Time, last func(node string, exists bool) (fence.Deletion, error)) ([]*FenceView, error) {
 	if !r.held.Synced() {
 		return nil, ErrNotSynced
 	}
@@ -84,16 +93,21 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 	if err != nil {
 		return nil, err
 	}
+	if last != nil {
+		if sakes.Last, err = last(name, node != nil); err != nil {
+			return nil, err
+		}
+	}
 	seen, err := r.seenOn(ctx, &sakes, attached)
 	if err != nil {
 		return nil, err
 	}
 	views := make([]*FenceView, 0, len(records)+1)
+	if f, missing := sakes.Missing(now, policy); missing {
+		views = append(views, &FenceView{Facts: f})
+	}
 	for i := range records {
 		views = append(views, &FenceView{Facts: sakes.Of(i), Record: records[i]})
-	}
-	if f, missing := sakes.Missing(policy); missing {
-		views = append(views, &FenceView{Facts: f})
 	}
 	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
 	// another node may block this node.
@@ -111,11 +125,9 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, facts
 		v.Unresolved, v.named = seen.unresolved, named
-		if f.Node.Exists {
-			v.Node = node
-		}
+		v.Node = node
 		seen.left(f)
-		if f.Node.Ready {
+		if f.Node.Ready && f.Here() {
 			if f.Ledger, err = r.ledger(ctx, v, classes); err != nil {
 				return nil, err
 			}
@@ -136,16 +148,9 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time) ([]
 // what they ask is not checked.
 type AskStorage func(context.Context, fence.Facts) (fence.Report, error)
 
-// NodeOfFence is the node name of a NodeFence's machine.
-func NodeOfFence(n *v1alpha1.NodeFence) string {
-	return cmp.Or(n.Status.NodeName, n.Labels[fence.NodeLabel], n.Name)
-}
-
 // FenceRecord is what fencing reads of a NodeFence.
 func FenceRecord(n *v1alpha1.NodeFence) fence.Record {
-	r := fence.Record{Name: n.Name, Status: n.Status, Override: fence.ReadOverride(n.Annotations, n.Status)}
-	r.Status.NodeName = NodeOfFence(n)
-	return r
+	return fence.Record{Name: n.Name, UID: string(n.UID), Spec: n.Spec, Status: n.Status, Request: fence.ReadRequest(n.Annotations)}
 }
 
 // ErrNodeGone: no Node has the name.
@@ -155,15 +160,15 @@ var ErrNodeGone = errors.New("is gone")
 // could hurt, and the clients of its volumes.
 func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx context.Context, node string) (fence.Facts, error) {
 	return func(ctx context.Context, node string) (fence.Facts, error) {
-		r, err := r.Snapshot(ctx, []string{node})
+		r, err := r.Live(ctx)
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		views, err := r.Views(ctx, node, c.Now())
+		views, err := r.Views(ctx, node, c.Now(), nil)
 		if err != nil {
 			return fence.Facts{}, err
 		}
-		i := slices.IndexFunc(views, func(v *FenceView) bool { return v.Node != nil })
+		i := slices.IndexFunc(views, func(v *FenceView) bool { return v.Facts.Here() })
 		if i < 0 {
 			return fence.Facts{}, fmt.Errorf("node %s %w", node, ErrNodeGone)
 		}
@@ -178,12 +183,11 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 	}
 }
 
-// Quiet reports whether the machine is and was healthy, without a NetworkFence: then only its own record matters, and other
-// nodes are not read. After a taint or a missed loss, it is read live once more: a stale cache may still show a
-// force-deleted attachment, whose volume would then be dropped by mistake.
+// Quiet reports whether the node has worked without a break, without a NetworkFence: then only its own record matters, and other
+// nodes are not read. After a loss, it is read live once more: a stale cache may still show a force-deleted attachment, whose volume
+// would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
-	n, s := v.Facts.Node, v.Facts.Status
-	return n.Ready && !n.OutOfService && !fence.MissedLoss(s, n) && !v.named && len(s.Fences) == 0 && (s.Phase == "" || s.Phase == v1alpha1.NodeHealthy && s.Reason != fence.ReasonTaintedButReady)
+	return v.Facts.Unbroken() && !v.named && len(v.Facts.Spec.Fences) == 0
 }
 
 // get reads a cluster-scoped object, and reports whether it exists.

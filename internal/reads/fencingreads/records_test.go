@@ -12,24 +12,20 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 )
 
-// Two machines have had one name.
+// Two boots have had one name.
 func TestRecordsOfNodeNameAreFound(t *testing.T) {
-	first, second, of11 := remembering("node-1", "Drained", "pv-a"), remembering("node-1-2", "Healthy", "pv-b"), remembering("node-11", "Healthy")
-	second.Labels[fence.NodeLabel], second.Status.NodeName, second.Status.Ordinal = "node-1", "node-1", 1
-	taken := remembering("node-2", "Healthy")
-	taken.Status.NodeName = "node-1x"
-	c := withHolders(t, first, second, of11, taken)
+	second := recordOf("node-1", "pv-b")
+	second.Name = "node-1-2"
+	c := withHolders(t, lost(recordOf("node-1", "pv-a")), second, recordOf("node-11"))
 	for name, test := range map[string]struct {
 		*FenceReader
-		node  string
-		want  []string
-		taken bool
+		node string
+		want []string
 	}{
-		"of two machines": {readerOf(t, config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}, false},
-		"live":            {now(t, readerOf(t, config.Fencing{}, c, c), "node-1"), "node-1", []string{"node-1", "node-1-2"}, false},
-		"of one machine":  {readerOf(t, config.Fencing{}, c, c), "node-11", []string{"node-11"}, false},
-		"of none":         {readerOf(t, config.Fencing{}, c, c), "node-3", nil, false},
-		"of another node": {readerOf(t, config.Fencing{}, c, c), "node-2", nil, true},
+		"of two boots": {readerOf(t, config.Fencing{}, c, c), "node-1", []string{"node-1", "node-1-2"}},
+		"live":         {now(t, readerOf(t, config.Fencing{}, c, c)), "node-1", []string{"node-1", "node-1-2"}},
+		"of one boot":  {readerOf(t, config.Fencing{}, c, c), "node-11", []string{"node-11"}},
+		"of none":      {readerOf(t, config.Fencing{}, c, c), "node-3", nil},
 	} {
 		sakes := fence.Namesakes{Node: fence.Node{Name: test.node}}
 		records, err := test.recordsOf(t.Context(), &sakes)
@@ -37,19 +33,17 @@ func TestRecordsOfNodeNameAreFound(t *testing.T) {
 		for i := range records {
 			got = append(got, records[i].Name)
 		}
-		if err != nil || !slices.Equal(got, test.want) || sakes.Taken != test.taken || len(sakes.Records) != len(got) {
-			t.Errorf("%s: got %v, taken %t, %v", name, got, sakes.Taken, err)
+		if err != nil || !slices.Equal(got, test.want) || len(sakes.Records) != len(got) {
+			t.Errorf("%s: got %v, %v", name, got, err)
 		}
 	}
 }
 
 // The gate sees both machines of a name, even if the caches lack the machine in an incident.
 func TestHoldersOfNodeNameAreItsMachines(t *testing.T) {
-	node := using("n")
-	node.Status.NodeInfo.SystemUUID = "second"
-	first, second := remembering("n", "Lost", "pv-a"), remembering("n-2", "Healthy")
-	first.Status.Node.SystemUUID, second.Status.NodeName, second.Status.Node.SystemUUID = "first", "n", "second"
-	live := withHolders(t, node, first, second)
+	first, second := lost(recordOf("n", "pv-a")), recordOf("n")
+	first.Spec.Boot, second.Name = v1alpha1.Boot{SystemUUID: "first", BootID: "first"}, "n-2"
+	live := withHolders(t, using("n"), first, second)
 	check := func(t *testing.T, name string, holders []fence.Holder, err error) {
 		t.Helper()
 		must.True(t, err == nil && len(holders) == 2, "%s: got %+v, %v", name, holders, err)
@@ -57,7 +51,7 @@ func TestHoldersOfNodeNameAreItsMachines(t *testing.T) {
 		if gone.Node.Exists {
 			present, gone = gone, present
 		}
-		if !present.Node.Exists || present.Replaced || gone.Node.Exists || !gone.Replaced || gone.Record != "n" || gone.Status.Phase != v1alpha1.NodeLost {
+		if !present.Node.Exists || present.Replaced || gone.Node.Exists || !gone.Replaced || gone.Record != "n" || gone.Spec.LostSince == nil {
 			t.Errorf("%s: got %+v", name, holders)
 		}
 	}

@@ -3,6 +3,8 @@ package fencingreads
 import (
 	"context"
 	"slices"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,14 +13,11 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads/lists"
 )
 
-// snapshot is what all decisions of an incident share. It costs the same few requests for one lost node and for a hundred.
+// snapshot is what all decisions of a moment share: what a fence could hurt. It costs the same few requests for one lost node and for
+// a hundred.
 type snapshot struct {
-	// named are all machines, by node name. Their objects are in nodes by that name, and in records by their own.
-	named   map[string]*fence.Namesakes
-	nodes   map[string]*corev1.Node
-	records map[string]*v1alpha1.NodeFence
-	// attached are the attachments of the nodes to decide on.
-	attached map[string][]attachedVolume
+	// records by node name.
+	records map[string][]*v1alpha1.NodeFence
 	// machines, and the storage's pods, are what a fence could hurt. selfFencing are pods of drivers that fence by themselves, by profile.
 	machines    []fence.Other
 	servers     []fence.Server
@@ -26,55 +25,22 @@ type snapshot struct {
 	// fences are all NetworkFences. noCSIAddons: their kind is not installed.
 	fences      []fence.NetworkFence
 	noCSIAddons bool
+	// taken are the addresses that were decided about.
+	taken *taken
 }
 
-// Snapshot returns a reader for decisions that may do harm. Its views, of the named nodes only, are as new as live reads but for:
-//   - VolumeAttachments. The kubelet writes a volume to the Node before it mounts it, and Nodes are read after the
+// Live returns a reader for decisions that may do harm. What concerns one node is read when its view is. What concerns all is read at
+// once for all who ask meanwhile, after they have asked: records, Nodes, NetworkFences and the storage's pods. All of it is as new as a live read but for:
+//   - VolumeAttachments. The kubelet writes a volume to the Node before it mounts it, and the Node is read after the
 //     attachments. A stale attachment only holds its volume for longer. See attachedAndNode for the exceptions.
 //   - Addresses of a Ready node from csi-addons and pods: they are as old as the last report in any case.
 //   - Records of healthy machines. Records are read first: if a write of a record meets no conflict, all else was newer.
-func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReader, error) {
+func (r *FenceReader) Live(ctx context.Context) (*FenceReader, error) {
 	if !r.held.Synced() {
 		return nil, ErrNotSynced
 	}
-	s := &snapshot{attached: map[string][]attachedVolume{}, records: map[string]*v1alpha1.NodeFence{}, nodes: map[string]*corev1.Node{}}
-	records, err := r.recordsNow(ctx)
+	s, err := r.shared.Get(ctx)
 	if err != nil {
-		return nil, err
-	}
-	recorded := make([]fence.Record, len(records))
-	for i := range records {
-		s.records[records[i].Name], recorded[i] = &records[i], FenceRecord(&records[i])
-	}
-	for _, name := range names {
-		s.attached[name] = r.held.attachedTo(name)
-	}
-	nodes, err := r.nodesNow(ctx)
-	if err != nil {
-		return nil, err
-	}
-	present := make([]fence.Node, len(nodes))
-	for i := range nodes {
-		s.nodes[nodes[i].Name], present[i] = &nodes[i], FenceNode(&nodes[i])
-	}
-	s.named = fence.ByName(present, recorded)
-	if slices.ContainsFunc(names, s.isMissing) {
-		// No volumesInUse is left to check stale attachments against. A deleted node gets no new ones, so one live read is enough.
-		now, err := r.attachmentsNow(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if s.isMissing(name) {
-				s.attached[name] = now[name]
-			}
-		}
-	}
-	if s.fences, s.noCSIAddons, err = r.networkFences(ctx, r.live); err != nil {
-		return nil, err
-	}
-	s.machines = fence.Machines(s.named)
-	if err := r.addPods(ctx, s, lists.NewLive(r.live)); err != nil {
 		return nil, err
 	}
 	now := *r
@@ -82,13 +48,51 @@ func (r *FenceReader) Snapshot(ctx context.Context, names []string) (*FenceReade
 	return &now, nil
 }
 
-// isMissing reports whether a node has no Node, and no record says so yet.
-func (s *snapshot) isMissing(name string) bool {
-	sakes := s.named[name]
-	if sakes == nil || len(sakes.Records) == 0 {
-		return s.nodes[name] == nil
+func (r *FenceReader) readSnapshot(ctx context.Context) (*snapshot, error) {
+	s := &snapshot{records: map[string][]*v1alpha1.NodeFence{}, taken: &taken{names: map[string]string{}}}
+	records, err := r.recordsNow(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return s.nodes[name] == nil && !sakes.Records[len(sakes.Records)-1].Status.Gone
+	recorded := make([]fence.Record, len(records))
+	for i := range records {
+		name := records[i].Spec.NodeName
+		s.records[name], recorded[i] = append(s.records[name], &records[i]), FenceRecord(&records[i])
+	}
+	nodes, err := r.nodesNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	present := make([]fence.Node, len(nodes))
+	for i := range nodes {
+		present[i] = FenceNode(&nodes[i])
+	}
+	if s.fences, s.noCSIAddons, err = r.networkFences(ctx, r.live); err != nil {
+		return nil, err
+	}
+	s.machines = fence.Machines(fence.ByName(present, recorded))
+	return s, r.addPods(ctx, s, lists.NewLive(r.live))
+}
+
+// taken are the addresses that were decided about by one snapshot, by node name. No decisions about one address of two nodes are made
+// by one snapshot: the second would not know of the first.
+type taken struct {
+	sync.Mutex
+	names map[string]string
+}
+
+// Take the addresses for a node; false if another node has one.
+func (r *FenceReader) Take(node string, addresses []string) bool {
+	t := r.snapshot.taken
+	t.Lock()
+	defer t.Unlock()
+	if slices.ContainsFunc(addresses, func(a string) bool { return t.names[a] != "" && t.names[a] != node }) {
+		return false
+	}
+	for _, a := range addresses {
+		t.names[a] = node
+	}
+	return true
 }
 
 // recordsNow reads all records: those in an incident live, since they keep addresses blocked. Those of healthy machines may be
@@ -126,7 +130,7 @@ func (r *FenceReader) recordsNow(ctx context.Context) ([]v1alpha1.NodeFence, err
 
 // settled: the record is of a healthy machine, and says so also to who reads labels only.
 func settled(n *v1alpha1.NodeFence) bool {
-	return !fence.Keep(n.Status) && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
+	return !fence.InIncident(n.Spec) && n.Labels[fence.IncidentLabel] == ""
 }
 
 // nodesNow are the Nodes as the API server has them. A small cluster is listed. In a large cluster the cache may catch up; if it
@@ -150,16 +154,15 @@ func (r *FenceReader) nodesNow(ctx context.Context) ([]corev1.Node, error) {
 	return now.Items, err
 }
 
-// recordsOf reads the records of all machines that have or had a node's name, the earliest first.
+// recordsOf reads the records of all boots that have or had a node's name.
 func (r *FenceReader) recordsOf(ctx context.Context, sakes *fence.Namesakes) (records []*v1alpha1.NodeFence, err error) {
 	if r.snapshot == nil {
 		return r.held.readRecords(ctx, r.objects, sakes, nil)
 	}
-	if named := r.snapshot.named[sakes.Node.Name]; named != nil {
-		sakes.Records, sakes.Taken = named.Records, named.Taken
-	}
-	for _, record := range sakes.Records {
-		records = append(records, r.snapshot.records[record.Name])
+	records = slices.Clone(r.snapshot.records[sakes.Node.Name])
+	slices.SortFunc(records, func(a, b *v1alpha1.NodeFence) int { return strings.Compare(a.Name, b.Name) })
+	for _, record := range records {
+		sakes.Records = append(sakes.Records, FenceRecord(record))
 	}
 	return records, nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
-func TestSnapshotWaitsForWatches(t *testing.T) {
+func TestLiveReaderWaitsForWatches(t *testing.T) {
 	c := withHolders(t)
-	_, err := NewFenceReader(config.Fencing{}, c, c, nil, NewHoldingsWithRows(c, ofCeph)).Snapshot(t.Context(), []string{"node-1"})
+	_, err := NewFenceReader(config.Fencing{}, c, c, nil, NewHoldingsWithRows(c, ofCeph)).Live(t.Context())
 	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
 }
 
@@ -23,13 +23,12 @@ func TestSnapshotWaitsForWatches(t *testing.T) {
 func TestAttachmentsAreReadBeforeNodes(t *testing.T) {
 	var r *FenceReader
 	w := fenceWorld{objects: []client.Object{nodeAt("node-1", "192.168.1.1"), objects.CephVolume("a", rbd, "rook-ceph"), attachedAt("a", rbd, "node-1", fenceNoon)}}
-	w.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-		if _, nodes := list.(*corev1.NodeList); nodes && r != nil {
+	w.funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if _, node := o.(*corev1.Node); node {
 			r.held.replace(ofAttachments, nil) // detached just now
 		}
-		return c.List(ctx, list, options...)
+		return c.Get(ctx, key, o, options...)
 	}
-	reader := w.reader(t)
-	r = reader
-	must.True(t, len(now(t, reader, "node-1").snapshot.attached["node-1"]) == 1, "the attachment was missed")
+	r = w.reader(t)
+	must.True(t, len(onlyView(t, now(t, r), "node-1", fenceNoon).Facts.Holding) == 1, "the attachment was missed")
 }

@@ -78,7 +78,7 @@ func (s *surroundings) gather(ctx context.Context, r *FenceReader, now time.Time
 	seen := map[netip.Addr]bool{}
 	for _, m := range others.machines {
 		own := slices.Concat(m.Node.Addresses, m.ClientAddresses)
-		for _, i := range m.Status.Identities {
+		for _, i := range m.Spec.Identities {
 			for _, a := range i.Addresses {
 				if p, err := fence.ParseClientCIDR(a.CIDR); err == nil {
 					own = append(own, p.Addr())

@@ -52,7 +52,7 @@ func (h *Holdings) kinds(protected func(driver string) bool) []*watched {
 
 func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) bool) *shown {
 	n := FenceNode(node)
-	is := &shown{name: n.Name, node: n.Name, machine: n.Machine.SystemUUID, incident: n.OutOfService}
+	is := &shown{name: n.Name, node: n.Name, boot: n.Boot, incident: n.OutOfService}
 	for _, name := range slices.Concat(n.InUse, n.Attached) {
 		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
 			is.volumes = append(is.volumes, h.hash(name))
@@ -68,9 +68,8 @@ func (s *shown) sorted() *shown {
 }
 
 func (h *Holdings) showRecord(n *v1alpha1.NodeFence) *shown {
-	healthy := n.Status.Phase == v1alpha1.NodeHealthy && n.Labels[fence.PhaseLabel] == string(v1alpha1.NodeHealthy)
-	is := &shown{name: n.Name, node: NodeOfFence(n), machine: n.Status.Node.SystemUUID, incident: !healthy}
-	for _, v := range n.Status.Volumes {
+	is := &shown{name: n.Name, node: n.Spec.NodeName, boot: n.Spec.Boot, incident: fence.InIncident(n.Spec)}
+	for _, v := range n.Spec.Volumes {
 		for _, key := range volumeKeys(v) {
 			is.volumes = append(is.volumes, h.hash(key))
 		}

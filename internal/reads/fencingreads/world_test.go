@@ -15,12 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/config"
+	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
 	"github.com/fairlead-io/fairlead/internal/reads/csiaddons"
@@ -71,10 +73,10 @@ func readerOf(t *testing.T, c config.Fencing, objects, live client.Reader) *Fenc
 	return NewFenceReader(c, objects, live, unknown, testkit.Value[*Holdings](t)(ListedHoldings(t.Context(), objects, c.Protects)))
 }
 
-// now is a snapshot for one node.
-func now(t *testing.T, r *FenceReader, node string) *FenceReader {
+// now is a reader for decisions.
+func now(t *testing.T, r *FenceReader) *FenceReader {
 	t.Helper()
-	return testkit.Value[*FenceReader](t)(r.Snapshot(t.Context(), []string{node}))
+	return testkit.Value[*FenceReader](t)(r.Live(t.Context()))
 }
 
 func (w fenceWorld) facts(t *testing.T, node string) *FenceView {
@@ -82,10 +84,10 @@ func (w fenceWorld) facts(t *testing.T, node string) *FenceView {
 	return onlyView(t, w.reader(t), node, fenceNoon)
 }
 
-// onlyView is the view of a node name with one machine.
+// onlyView is the view of a node name with one boot.
 func onlyView(t *testing.T, r *FenceReader, node string, now time.Time) *FenceView {
 	t.Helper()
-	views, err := r.Views(t.Context(), node, now)
+	views, err := r.Views(t.Context(), node, now, nil)
 	must.True(t, err == nil && len(views) == 1, "got %v, %v", views, err)
 	return views[0]
 }
@@ -168,11 +170,19 @@ func notInstalledFuncs() interceptor.Funcs {
 	}}
 }
 
-// recordOf is the record of a node that holds volumes.
+// recordOf is the record of the boot of objects.Node, which holds volumes.
 func recordOf(node string, volumes ...string) *v1alpha1.NodeFence {
 	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	record.Spec.NodeName, record.Spec.Boot = node, v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node}
 	for _, v := range volumes {
-		record.Status.Volumes = append(record.Status.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, ClusterID: "rook-ceph"})
+		record.Spec.Volumes = append(record.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, ClusterID: "rook-ceph"})
 	}
+	return record
+}
+
+// lost makes a record that of a lost boot.
+func lost(record *v1alpha1.NodeFence) *v1alpha1.NodeFence {
+	record.Labels = map[string]string{fence.IncidentLabel: "true"}
+	record.Spec.LostSince = ptr.To(metav1.NewTime(fenceNoon))
 	return record
 }

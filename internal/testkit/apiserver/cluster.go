@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/bench/sample"
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
@@ -121,7 +123,10 @@ func (s *Server) addNode(i int, volumes []*corev1.PersistentVolume, plugin *core
 		unique := corev1.UniqueVolumeName(fence.UniqueName(CephDriver, pv.Spec.CSI.VolumeHandle))
 		n.Status.VolumesInUse = append(n.Status.VolumesInUse, unique)
 		n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: unique})
-		held = append(held, map[string]any{"persistentVolume": pv.Name, "driver": CephDriver, "clusterID": cephNamespace})
+		held = append(held, map[string]any{
+			"persistentVolume": pv.Name, "driver": CephDriver, "volumeHandle": pv.Spec.CSI.VolumeHandle, "clusterID": cephNamespace,
+			"shared": slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany),
+		})
 	}
 	s.add("nodes", n)
 	s.add("csinodes.storage.k8s.io", &storagev1.CSINode{
@@ -148,11 +153,13 @@ func (s *Server) addNode(i int, volumes []*corev1.PersistentVolume, plugin *core
 			"networkFenceClassName": fenceClass, "ClientDetails": []any{map[string]any{"id": "a", "cidrs": []any{cidr}}},
 		}}},
 	})
-	s.addCustom("nodefences.fairlead.io", map[string]any{"name": name, "labels": map[string]any{fence.PhaseLabel: "Healthy"}}, map[string]any{
-		"status": map[string]any{
-			"phase": "Healthy", "reason": "Ready", "nodeName": name,
-			"node":      map[string]any{"uid": string(n.UID), "bootID": n.Status.NodeInfo.BootID, "systemUUID": n.Status.NodeInfo.SystemUUID},
-			"addresses": cidr, "volumes": held, "volumeCount": int64(len(volumes)),
+	boot, ready := v1alpha1.Boot{SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}, n.Status.Conditions[0].LastTransitionTime.UTC().Format(time.RFC3339)
+	s.addCustom("nodefences.fairlead.io", map[string]any{"name": fence.RecordName(name, boot), "labels": map[string]any{fence.NodeLabel: name}}, map[string]any{
+		"status": map[string]any{"phase": "Healthy", "reason": "Ready", "addresses": cidr, "volumeCount": int64(len(volumes))},
+		"spec": map[string]any{
+			"nodeName": name, "nodeUID": string(n.UID), "readyChanged": ready, "readySince": ready,
+			"boot":    map[string]any{"bootID": boot.BootID, "systemUUID": boot.SystemUUID},
+			"volumes": held,
 			"identities": []any{map[string]any{"driver": CephDriver, "clusterID": cephNamespace, "class": fenceClass, "addresses": []any{
 				map[string]any{"cidr": cidr, "source": fence.SourceCSIAddonsNode, "lastSeen": time.Now().UTC().Format(time.RFC3339)}}}},
 		},

@@ -91,7 +91,8 @@ func TroubledCluster(now time.Time) []client.Object {
 	waits.Status.Conditions[0].Status, waits.Status.Conditions[0].Message = metav1.ConditionFalse, "will be applied when these volumes are detached: pvc-a (node-1, pod default/web-0)"
 	lost := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}}
 	since := metav1.NewTime(now.Add(-7 * time.Minute))
-	lost.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted, LostSince: &since}
+	lost.Spec = v1alpha1.NodeFenceSpec{NodeName: "node-3", LostSince: &since, Over: true}
+	lost.Status = v1alpha1.NodeFenceStatus{Phase: v1alpha1.NodeReturned, Reason: fence.ReasonTainted}
 	nfs := &v1alpha1.NFSService{ObjectMeta: metav1.ObjectMeta{Namespace: "archive", Name: "vault"}}
 	nfs.Status.HealthyBackends, nfs.Status.Backends = 1, []v1alpha1.NFSBackendStatus{{Address: "10.2.0.1"}, {Address: "10.2.0.2"}}
 	nfs.Status.Conditions = []metav1.Condition{{Type: v1alpha1.NFSReady, Status: metav1.ConditionTrue, Message: "1 of 2 backends is healthy", LastTransitionTime: since}}

@@ -16,36 +16,26 @@ const (
 	unanswered = 30 * time.Second
 )
 
-// fencing requests a fence for each identity of the node's volumes and waits until all are confirmed. A failed fence
-// does not delay the others.
-func (f Facts) fencing(step *Step) {
-	s := &step.Status
-	s.Volumes = slices.DeleteFunc(union(s.Volumes, f.Holding), f.releasedUnfenced)
-	switch {
-	case f.Override.Gate == GateUnfence:
-		f.startUnfencing(step)
-		return
-	case f.Node.Ready && len(s.Fences) > 0 && (f.rebooted() || f.returnedUnfenced() && !f.Node.OutOfService):
-		f.returned(step)
-		return
-	case !f.wasRequested() && (f.Node.Ready || !f.Node.OutOfService && !f.gone() || len(f.protected(s.Volumes)) == 0):
-		f.watch(step) // no fence is requested, and none is needed now
-		return
-	}
-	withdrawn := f.current(s.Fences, toUnfence)
-	refused := append(f.ask(step), f.follow(step)...)
-	waiting := slices.DeleteFunc(f.current(s.Fences, toBlock), func(r v1alpha1.Fence) bool { return r.State == v1alpha1.FenceFenced })
+// released: volumes may be in use elsewhere because of the fence.
+func released(r v1alpha1.Fence) bool { return r.VolumesReleased || r.State == v1alpha1.FenceFenced }
+
+// fence requests a fence for each identity of the volumes, and waits until all are confirmed. A failed fence does not delay the
+// others.
+func (f Facts) fence(step *Step) {
+	s := &step.Spec
+	f.withdrawSwitchedOff(s)
+	withdrawn := slices.DeleteFunc(slices.Clone(s.Fences), func(r v1alpha1.Fence) bool { return !isUnfencing(r) })
+	refused := append(f.ask(s), f.follow(step)...)
+	waiting := slices.DeleteFunc(slices.Clone(s.Fences), func(r v1alpha1.Fence) bool { return isUnfencing(r) || r.State == v1alpha1.FenceFenced })
 	if len(withdrawn) > 0 {
 		step.lookAgain(refusedAgain)
 	}
 	reason, what := f.how()
+	act, acted := lastAct(*s, GateAttach)
 	problem := slices.IndexFunc(refused, func(r Refusal) bool { return r.Reason != ReasonFencing })
 	switch {
-	case f.returnedUnfenced():
-		f.sayWithdrawn(step, withdrawn)
-	case f.Override.Gate == GateAttach && len(refused)+len(waiting) > 0:
-		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", f.Override.By, f.Override.Reason))
-	case f.Asking && f.Status.Phase == v1alpha1.NodeFencing && (f.Node.Ready || s.Reason != ReasonOldMounts): // the record says more than that the storage is asked once more
+	case acted && len(refused)+len(waiting) > 0 && !slices.ContainsFunc(s.Volumes, isHeld):
+		step.warn(v1alpha1.NodeFencing, ReasonOverridden, fmt.Sprintf("its volumes may be attached elsewhere although it is not fenced: %s says %q", act.By, act.Reason))
 	case problem >= 0:
 		step.warn(v1alpha1.NodeFencing, refused[problem].Reason, messages(refused))
 		step.lookAgain(refusedAgain)
@@ -53,46 +43,66 @@ func (f Facts) fencing(step *Step) {
 		f.sayWaiting(step, waiting, refused)
 	case len(withdrawn) > 0:
 		f.sayWithdrawn(step, withdrawn)
-	case f.Node.Ready && f.Status.Node.BootID == "":
-		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again, and may have its old mounts: its Node was deleted while Fairlead did not look, so its last boot is unknown; reboot it, then: "+f.command(GateUnfence))
-	case f.Node.Ready:
-		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
-	case len(f.Left) > 0:
+	case s.Unseen && slices.ContainsFunc(s.Volumes, isHeld):
+		step.warn(v1alpha1.NodeFencing, ReasonUnseen, fmt.Sprintf("its addresses are fenced, and its volumes are held nevertheless (%s): its Node was deleted while Fairlead did not look, so it may have booted with other addresses. When you know that it is off: %s",
+			Few(VolumeNames(s.Volumes)), f.command(GateAttach)))
+	case len(f.Left) > 0 && !f.replaced():
 		step.say(v1alpha1.NodeFenced, ReasonFenced, fmt.Sprintf("%s; fenced; still on it: %s", what, Few(f.Left)))
-	case f.gone():
-		step.say(v1alpha1.NodeDrained, reason, f.deletedMessage())
+	case !f.here():
+		step.say(v1alpha1.NodeDrained, reason, "the node is gone and stays fenced; when you know that it never comes back: "+f.command(GateUnfence))
 	default:
 		step.say(v1alpha1.NodeDrained, ReasonDrained, "fenced, and its pods and attachments are gone; reboot it to bring it back")
 	}
 }
 
-// current are the fences of which the record wants this.
-func (f Facts) current(fences []v1alpha1.Fence, w want) []v1alpha1.Fence {
-	return slices.DeleteFunc(slices.Clone(fences), func(r v1alpha1.Fence) bool { return f.wants(r) != w })
+// withdrawSwitchedOff: a fence that released nothing is withdrawn when the configuration stops fencing.
+func (f Facts) withdrawSwitchedOff(s *v1alpha1.NodeFenceSpec) {
+	for i, r := range s.Fences {
+		if !released(r) && !isUnfencing(r) && f.Policy.Mode(r.Driver) != ModeFence {
+			f.markUnfencing(&s.Fences[i])
+		}
+	}
 }
 
-// ask records a fence for each identity that has none in this incident.
-func (f Facts) ask(step *Step) []Refusal {
-	s := &step.Status
+// ask records a fence for each identity that has none.
+func (f Facts) ask(s *v1alpha1.NodeFenceSpec) []Refusal {
+	act, acted := lastAct(*s, GateAttach, GateUnfence)
 	var refused []Refusal
-	if f.returnedUnfenced() {
-		return nil // the node works
-	}
 	for _, k := range keys(f.protected(s.Volumes)) {
-		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return r.Incident == s.Incident && keyOfFence(r) == k }) {
+		own := slices.DeleteFunc(slices.Clone(s.Volumes), func(v v1alpha1.HeldVolume) bool { return keyOf(v) != k })
+		open := slices.ContainsFunc(own, isHeld)
+		identity, _ := k.in(s.Identities)
+		if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return !isUnfencing(r) && keyOfFence(r) == k && covers(r, identity) }) || !open && acted && act.Gate == GateUnfence {
 			continue
 		}
 		if f.Policy.Mode(k.driver) == ModeGuard {
 			refused = append(refused, *Refuse(ReasonGuardOnly, "%s: Fairlead is configured to guard only: fence the node by hand, then: %s", k, f.command(GateAttach)))
-		} else if fence, r := f.request(k); r != nil {
+		} else if fence, r := f.request(k, f.number(s, k)); r != nil {
 			refused = append(refused, *r)
 		} else if f.Asking {
 			refused = append(refused, *Refuse(ReasonFencing, "%s: the storage is asked which clients have the volumes open", k))
 		} else {
+			fence.VolumesReleased = !open
+			s.Requests = f.number(s, k)
 			s.Fences = append(s.Fences, fence)
 		}
 	}
 	return refused
+}
+
+// number of the next request: of a name that no object and no other fence has, also if the record was lost or restored.
+func (f Facts) number(s *v1alpha1.NodeFenceSpec, k key) int64 {
+	for n := s.Requests + 1; ; n++ {
+		name := NetworkFence{Name: fenceName(f.Node.Name, s.Boot, n, k)}
+		if _, there := f.object(name.Name); !there && !recordNames(*s, name) {
+			return n
+		}
+	}
+}
+
+// covers reports whether a fence blocks all addresses of an identity.
+func covers(r v1alpha1.Fence, i v1alpha1.StorageIdentity) bool {
+	return !slices.ContainsFunc(clientCIDRs(i), func(c string) bool { return !slices.Contains(r.CIDRs, c) })
 }
 
 const editedMessage = ": the NetworkFence was changed; Fairlead recreates it"
@@ -136,8 +146,8 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 	switch {
 	case slices.ContainsFunc(waiting, f.notAnswered):
 		step.warn(v1alpha1.NodeFencing, ReasonUnanswered, message+": "+f.whyNoAnswer(waiting))
-	case len(refused) > 0 && slices.ContainsFunc(step.Status.Fences, func(r v1alpha1.Fence) bool { return isUnfencing(r) && f.notAnswered(r) }):
-		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+f.whyNoAnswer(step.Status.Fences))
+	case len(refused) > 0 && slices.ContainsFunc(step.Spec.Fences, func(r v1alpha1.Fence) bool { return isUnfencing(r) && f.notAnswered(r) }):
+		step.warn(v1alpha1.NodeFencing, ReasonFencing, message+": "+f.whyNoAnswer(step.Spec.Fences))
 	default:
 		step.say(v1alpha1.NodeFencing, ReasonFencing, message)
 	}
@@ -149,15 +159,9 @@ func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	for _, r := range withdrawn {
 		whose = append(whose, keyOfFence(r).String())
 	}
-	_, problem := f.hindrance(f.current(step.Status.Fences, toUnfence))
+	_, problem := f.hindrance(withdrawn)
 	if problem != "" {
 		problem = " (" + problem + ")"
-	}
-	if f.returnedUnfenced() {
-		step.warn(v1alpha1.NodeFencing, ReasonTaintedButReady, "the node has the taint "+OutOfServiceTaint+
-			" but is Ready, as before it was lost: a healthy node is not fenced, and its volumes are attached nowhere else; the fence is withdrawn. Take the taint away, or shut the node down"+problem)
-		step.RemoveTaint = f.Node.OwnTaint
-		return
 	}
 	step.say(v1alpha1.NodeFencing, ReasonSwitchedOff, "fencing is switched off for "+strings.Join(whose, ", ")+": the fence is withdrawn"+problem)
 	step.Warning = problem != ""
@@ -179,6 +183,9 @@ func (f Facts) hindrance(fences []v1alpha1.Fence) (reason, message string) {
 		}
 	}
 	for _, r := range fences {
+		if n, _ := f.object(r.Name); n.Unblocks() && r.FailedAt != nil {
+			return ReasonUnfencing, fmt.Sprintf("%s: unfenced, and asked once more %s after the last failure, since a command that timed out may still run", keyOfFence(r), lateWithin)
+		}
 		if f.notAnswered(r) {
 			return ReasonUnanswered, "waiting for NetworkFence " + r.Name + ": " + f.whyNoAnswer(fences)
 		}

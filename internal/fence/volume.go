@@ -1,12 +1,8 @@
 package fence
 
 import (
-	"cmp"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -46,30 +42,13 @@ func (v Volume) ReadOnly() bool {
 
 // Held is the volume as a NodeFence remembers it.
 func (v Volume) Held() v1alpha1.HeldVolume {
-	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, VolumeHandle: v.Handle, ClusterID: v.ClusterID, Shared: v.Shared(), Block: v.Block}
-}
-
-// SameVolume reports whether two entries may be one volume: PersistentVolumes of two names may have one handle, and a
-// record of an older version has no handle.
-func SameVolume(a, b v1alpha1.HeldVolume) bool {
-	return a.PersistentVolume == b.PersistentVolume || a.VolumeHandle != "" && a.VolumeHandle == b.VolumeHandle && a.Driver == b.Driver
-}
-
-// sameEntry: the entries are of one PersistentVolume. The names stay on record for the API server's policies.
-func sameEntry(a, b v1alpha1.HeldVolume) bool {
-	return a.PersistentVolume == b.PersistentVolume && (a.VolumeHandle == "" || b.VolumeHandle == "" || a.VolumeHandle == b.VolumeHandle)
-}
-
-// find a volume among others; -1 is none.
-func find(v v1alpha1.HeldVolume, among []v1alpha1.HeldVolume) int {
-	return slices.IndexFunc(among, func(other v1alpha1.HeldVolume) bool { return SameVolume(v, other) })
+	return v1alpha1.HeldVolume{PersistentVolume: v.Name, Driver: v.Driver, VolumeHandle: v.Handle, ClusterID: v.ClusterID, Shared: v.HasManyWriters()}
 }
 
 // Use is what the cluster shows of volumes on a node.
 type Use struct {
-	// Attached names the PersistentVolumes of the node's VolumeAttachments, and Claimed
-	// those of its pods' claims.
-	Attached, Claimed []string
+	// Attached names the PersistentVolumes of the node's VolumeAttachments.
+	Attached []string
 	// AttachedNames are the unique names in the node's status.volumesAttached, and
 	// InUse those in its status.volumesInUse.
 	AttachedNames, InUse []string
@@ -91,13 +70,13 @@ func Holding(use Use, volumes []Volume, recorded []v1alpha1.HeldVolume, protecte
 	}
 	for _, v := range recorded {
 		unique, shown := UniqueName(v.Driver, v.VolumeHandle), use
-		if known[unique] || v.VolumeHandle == "" && find(v, held) >= 0 { // a record of an older version has no handle
+		if known[unique] {
 			continue
 		}
 		if slices.ContainsFunc(volumes, func(found Volume) bool { return found.Name == v.PersistentVolume }) {
-			shown.Attached, shown.Claimed = nil, nil // of another volume, whose PersistentVolume has the name now
+			shown.Attached = nil // of another volume, whose PersistentVolume has the name now
 		}
-		v.Until, known[unique] = nil, true
+		v.Until, v.Released, known[unique] = nil, false, true
 		held = shown.add(held, v, protected)
 	}
 	for _, unique := range slices.Concat(use.AttachedNames, use.InUse) {
@@ -115,57 +94,18 @@ func (use Use) add(held []v1alpha1.HeldVolume, v v1alpha1.HeldVolume, protected 
 		return held
 	}
 	unique := UniqueName(v.Driver, v.VolumeHandle)
-	attached := slices.Contains(use.Attached, v.PersistentVolume) || slices.Contains(use.AttachedNames, unique)
-	claimed, inUse := slices.Contains(use.Claimed, v.PersistentVolume), slices.Contains(use.InUse, unique)
-	if !attached && !claimed && !inUse {
+	if !slices.Contains(use.Attached, v.PersistentVolume) && !slices.Contains(use.AttachedNames, unique) && !slices.Contains(use.InUse, unique) {
 		return held
 	}
-	v.Waiting, v.Detached = !attached && !claimed, !attached && inUse
 	return append(held, v)
 }
 
 // Recorded are the volumes on the records of a node name.
 func (n Namesakes) Recorded() (volumes []v1alpha1.HeldVolume) {
 	for _, r := range n.Records {
-		volumes = append(volumes, r.Status.Volumes...)
+		volumes = append(volumes, r.Spec.Volumes...)
 	}
 	return volumes
-}
-
-// remembered joins what the cluster shows now with the record of the same volumes. A volume only waits if Fairlead has
-// watched it from the start and it was never attached: a volume in use that was once attached may be mounted.
-//
-// After a return every volume has a grace period, shown or not: the first status of a kubelet that has started again still has
-// the lists of before (kubernetes#33203), so that what the node shows now proves nothing.
-func (f Facts) remembered() []v1alpha1.HeldVolume {
-	now, away := slices.Clone(f.Holding), wasAway(f.Status, f.Node) && !f.otherBoot()
-	for i := range now {
-		v := &now[i]
-		was := find(*v, f.Status.Volumes)
-		v.Waiting = v.Waiting && !away && f.watched() && (was < 0 || f.Status.Volumes[was].Waiting)
-		v.Detached = v.Detached && !v.Waiting && f.Node.Ready
-		switch {
-		case away && !f.overridden():
-			v.Until = f.graceEnds()
-		case was >= 0 && f.inGrace(f.Status.Volumes[was]):
-			v.Until = f.Status.Volumes[was].Until
-		}
-	}
-	return now
-}
-
-// graceEnds is when a grace period that begins now ends.
-func (f Facts) graceEnds() *metav1.Time {
-	until := metav1.NewTime(f.Now.Add(endsWithin).Truncate(time.Second))
-	return &until
-}
-
-// watched reports whether Fairlead has observed the node without a gap lately.
-func (f Facts) watched() bool {
-	const late = RefreshEvery + time.Minute
-	s := f.Status
-	age, known := f.since(s.LastHealthy)
-	return s.Phase == v1alpha1.NodeHealthy && s.Node == f.Node.Machine && f.Node.Ready && !f.Node.OutOfService && known && age < late
 }
 
 // ParseUniqueName reads an entry of status.volumesInUse of a CSI volume:
@@ -181,21 +121,3 @@ func ParseUniqueName(unique string) (driver, handle string, ok bool) {
 
 // UniqueName is what ParseUniqueName reads.
 func UniqueName(driver, handle string) string { return "kubernetes.io/csi/" + driver + "^" + handle }
-
-// union of two lists of volumes; entries of now win.
-func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	all := slices.Clone(now)
-	for _, v := range before {
-		if !slices.ContainsFunc(now, func(n v1alpha1.HeldVolume) bool { return sameEntry(n, v) }) {
-			all = append(all, v)
-		}
-	}
-	return sorted(all)
-}
-
-func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
-		return cmp.Or(cmp.Compare(a.PersistentVolume, b.PersistentVolume), cmp.Compare(a.VolumeHandle, b.VolumeHandle))
-	})
-	return slices.CompactFunc(volumes, sameEntry)
-}
