@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -74,7 +75,7 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 	case !facts.MayOverride:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"%s may not override gates: that takes the verb %q on nodefences.fairlead.io (ClusterRole fairlead-fence-break-glass)", facts.User, fence.OverrideVerb)))
-	case !fence.InIncident(before.Spec) && gate != fence.GateTaint:
+	case !fence.IsLost(before.Spec) && gate != fence.GateTaint:
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"there is nothing to override yet: node %s is in no incident, and gate %s is overridden once, for what is on record then. Try again once the node is %s (kubectl get nodefence %s)",
 			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
@@ -113,11 +114,20 @@ func refuseReserved(v *Verdict, n, before NodeFence, facts NodeFenceFacts) {
 			v.refuse(ReasonReserved, field.Forbidden(metadata.Child("labels").Key(l.label), "is written by Fairlead's controller: "+l.use+"; do not change the label"))
 		}
 	}
-	if slices.Contains(n.Metadata.Finalizers, fence.RecordFinalizer) != slices.Contains(before.Metadata.Finalizers, fence.RecordFinalizer) {
+	if !slices.Equal(ownFinalizers(n), ownFinalizers(before)) {
 		v.refuse(ReasonReserved, field.Forbidden(metadata.Child("finalizers"), fmt.Sprintf(
-			"%s belongs to Fairlead's controller: the finalizer keeps the only record of the node's volumes and fences until none is left. If the node never comes back: %s",
+			"belong to Fairlead's controller: %s keeps the only record of the node's volumes and fences until none is left, and no other finalizer may delay a deletion meanwhile. If the node never comes back: %s",
 			fence.RecordFinalizer, fence.OverrideCommand(n.Metadata.Name, fence.GateUnfence))))
 	}
+}
+
+// ownFinalizers of a record, without those by which Kubernetes itself deletes.
+func ownFinalizers(n NodeFence) []string {
+	own := slices.DeleteFunc(slices.Clone(n.Metadata.Finalizers), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
+	slices.Sort(own)
+	return own
 }
 
 // effect says what an open gate allows.

@@ -110,7 +110,7 @@ func TestRecordBelongsToController(t *testing.T) {
 	}
 	incident := func(finalizers ...string) NodeFence { return labelled(fence.IncidentLabel, "true", finalizers...) }
 	var unlabelled NodeFence
-	unlabelled.Spec, unlabelled.Metadata.Finalizers = incident().Spec, []string{"others/too"}
+	unlabelled.Spec, unlabelled.Metadata.Finalizers = incident().Spec, incident().Metadata.Finalizers
 	forgets := incident()
 	forgets.Spec.Volumes = nil
 	asks := labelled(fence.IncidentLabel, "")
@@ -125,9 +125,10 @@ func TestRecordBelongsToController(t *testing.T) {
 		"label added":             {is: incident(), was: unlabelled, refused: label},
 		"label of another node":   {is: labelled(fence.NodeLabel, "node-2"), was: labelled(fence.NodeLabel, "node-1"), refused: node},
 		"label and override":      {is: asks, was: incident(), refused: label},
-		"finalizer removed":       {is: incident(), was: incident(record), refused: "metadata.finalizers: Forbidden: fairlead.io/node-fence belongs to Fairlead's controller"},
+		"finalizer removed":       {is: incident(), was: incident(record), refused: "metadata.finalizers: Forbidden: belong to Fairlead's controller: fairlead.io/node-fence keeps"},
 		"finalizer added":         {is: incident(record), was: incident(), refused: "kubectl annotate nodefence node-1-a "},
-		"another finalizer added": {is: incident(record, "others/too"), was: incident(record)},
+		"another finalizer added": {is: incident(record, "others/too"), was: incident(record), refused: "no other finalizer may delay a deletion"},
+		"deleted in foreground":   {is: incident(record, metav1.FinalizerDeleteDependents), was: incident(record)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkRefused(t, ValidateNodeFence(test.is, &test.was, NodeFenceFacts{User: "alice", MayOverride: true}), ReasonReserved, test.refused)

@@ -90,7 +90,8 @@ var gateOverrideChanged = differs(annotation(fence.OverrideAnnotation), "''") + 
 // recordChanged, in CEL: the controller's spec, labels or finalizer change.
 var recordChanged = strings.Join([]string{
 	differs(func(object string) string { return object + ".?spec.orValue({})" }, "{}"),
-	differs(label(fence.IncidentLabel), "''"), differs(label(fence.NodeLabel), "''"), differs(kept, "false"),
+	differs(label(fence.IncidentLabel), "''"), differs(label(fence.NodeLabel), "''"),
+	differs(func(object string) string { return object + ".?metadata.?finalizers.orValue([])" }, "[]"),
 }, " || ")
 
 // kept, in CEL: the record has the finalizer of those that could not be recreated.

@@ -21,6 +21,11 @@ func (r *Reconciler) do(ctx context.Context, d decision) error {
 	if d.Forget {
 		return r.forget(ctx, d)
 	}
+	if len(d.Create)+len(d.Unfence) > 0 || d.RemoveTaint {
+		if err := r.asJudged(ctx, d); err != nil {
+			return err
+		}
+	}
 	var problems []error
 	for _, n := range d.Create {
 		problems = append(problems, r.create(ctx, d, n))
@@ -46,6 +51,26 @@ func joinProblems(problems []error) error {
 	}
 	if i := slices.IndexFunc(problems, func(err error) bool { return err != nil }); i >= 0 {
 		return problems[i]
+	}
+	return nil
+}
+
+// errChanged: the Node is not as it was when it was judged. The change is an event.
+var errChanged = errors.New("the Node has changed")
+
+// asJudged reads the Node right before Fairlead takes anything from the node or gives anything back: the record was written meanwhile.
+func (r *Reconciler) asJudged(ctx context.Context, d decision) error {
+	was, now := d.Facts.Node, fence.Node{}
+	node := &corev1.Node{}
+	err := r.API.Get(ctx, client.ObjectKey{Name: was.Name}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading node %s: %w", was.Name, err)
+	}
+	if err == nil {
+		now = fencingreads.FenceNode(node)
+	}
+	if now.Exists != was.Exists || now.UID != was.UID || now.Boot != was.Boot || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
+		return errChanged
 	}
 	return nil
 }

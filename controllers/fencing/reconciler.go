@@ -94,7 +94,7 @@ func (r *Reconciler) routine(ctx context.Context, node string) (after time.Durat
 		r.forgetDeleted(node)
 		return 0, true, nil
 	}
-	if len(views) > 1 || !views[0].Quiet() {
+	if len(views) > 1 || !views[0].Quiet() || views[0].Unread != nil {
 		return 0, false, nil
 	}
 	d := decide(views[0])
@@ -139,22 +139,34 @@ const steps = 4
 
 // live decides on live reads. asking outlives the look: the storage is asked for longer than it takes.
 func (r *Reconciler) live(asking, ctx context.Context, node string) (after time.Duration, err error) {
-	now, err := r.Reader.Live(ctx)
-	if err != nil {
-		return 0, err
+	now, unread := r.Reader.Live(ctx)
+	if unread != nil {
+		now = r.Reader // the memory does not wait for what only a fence needs
 	}
 	views, err := r.views(ctx, now, node)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(unread, err)
 	}
+	var problems []error // of one boot, which delay no other
 	for _, view := range views {
+		if view.Unread = errors.Join(unread, view.Unread); view.Unread != nil {
+			problems = append(problems, view.Unread, r.onlyRemember(ctx, view))
+			continue
+		}
 		r.requestReports(ctx, view)
 		next, err := r.carryOut(asking, ctx, now, view, len(views) == 1)
-		if after = kit.Earliest(after, next); err != nil || next == behind {
-			return after, err // what is decided on the other boots of the name depends on this record
-		}
+		after, problems = kit.Earliest(after, next), append(problems, err)
 	}
-	return after, nil
+	return after, joinProblems(problems)
+}
+
+// onlyRemember records what the Node shows, and forgets nothing.
+func (r *Reconciler) onlyRemember(ctx context.Context, view *fencingreads.FenceView) error {
+	d := decision{view, fence.Remember(view.Facts)}
+	if fence.Forgets(d.Facts.Spec, d.Spec) || !d.differs() {
+		return nil
+	}
+	return r.remember(ctx, d)
 }
 
 // carryOut records what is decided on one boot, and does what follows from the record. alone: no other boot has or had the name.
@@ -205,8 +217,10 @@ func (r *Reconciler) carryOut(asking, ctx context.Context, now *fencingreads.Fen
 	return behind, nil
 }
 
-// isOvertaken reports whether another write came first. An existing object is no success either: it may say the contrary.
-func isOvertaken(err error) bool { return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+// isOvertaken reports whether another write came first, or the Node has changed. An existing object is no success either: it may say the contrary.
+func isOvertaken(err error) bool {
+	return kit.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errChanged)
+}
 
 // mostError is the longest error that a record keeps, in bytes: a webhook may deny at any length.
 const mostError = 1 << 10

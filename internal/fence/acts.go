@@ -79,9 +79,11 @@ func (r Request) Text() string {
 }
 
 // InIncident reports whether a boot is lost, fenced or over, or withholds volumes.
-func InIncident(s v1alpha1.NodeFenceSpec) bool {
-	return s.LostSince != nil || len(s.Fences) > 0 || s.Over || len(s.Withheld) > 0
-}
+func InIncident(s v1alpha1.NodeFenceSpec) bool { return IsLost(s) || len(s.Withheld) > 0 }
+
+// IsLost reports whether there is anything that a person can say of the machine: it is lost, or fenced, or its boot is over. What a
+// working node lists, its kubelet has to give back.
+func IsLost(s v1alpha1.NodeFenceSpec) bool { return s.LostSince != nil || len(s.Fences) > 0 || s.Over }
 
 // WasCarriedOut reports whether a request repeats an act on record: a file that is applied again is no new act.
 func WasCarriedOut(s v1alpha1.NodeFenceSpec, gate, reason, by string) bool {
@@ -103,7 +105,7 @@ func (f Facts) act(step *Step) {
 	}
 	step.Consumed = f.Request.Gate != ""
 	a := v1alpha1.Act{Gate: r.Gate, By: r.By, Reason: Clip(r.Reason, 512), At: metav1.NewTime(r.At), Of: f.readyChanged()}
-	if r.Gate != GateTaint && (!f.sameAsRecorded() || !InIncident(*s)) {
+	if r.Gate != GateTaint && (!f.sameAsRecorded() || !IsLost(*s)) {
 		if step.Consumed {
 			step.Void = &a
 		}
@@ -140,7 +142,7 @@ func (f Facts) sameAsRecorded() bool {
 }
 
 func (f Facts) readyChanged() *metav1.Time {
-	if !f.Node.Exists {
+	if !f.Node.Exists || f.Node.ReadyChanged.IsZero() {
 		return nil
 	}
 	return ptrTo(metav1.NewTime(f.Node.ReadyChanged))

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -188,8 +187,7 @@ func (n Namesakes) Missing(now time.Time, p Policy) (Facts, bool) {
 		Spec: v1alpha1.NodeFenceSpec{NodeName: n.Node.Name, Boot: boot, Unseen: boot.BootID == "", Volumes: shown},
 	}
 	if n.Node.Exists {
-		changed := metav1.NewTime(n.Node.ReadyChanged)
-		f.Spec.NodeUID, f.Spec.ReadyChanged = n.Node.UID, &changed
+		f.Spec.NodeUID, f.Spec.ReadyChanged = n.Node.UID, f.readyChanged()
 	}
 	if !f.working() {
 		f.Spec.LostSince = ptrTo(f.now())

@@ -180,7 +180,7 @@ func TestClassThatWasReplacedIsLookedForAnew(t *testing.T) {
 		late := requested(t).Fences[0]
 		s := healthy(t)
 		s.Classes = []Class{another}
-		late.Labels = map[string]string{NodeLabel: "node-1", BootLabel: "boot-0", RecordLabel: "another"}
+		late.Labels = map[string]string{NodeLabel: "node-1", MachineLabel: "machine-1", BootLabel: "boot-0", RecordLabel: "another"}
 		s.objects(late).look().wantReason(ReasonUnfencing)
 		s.wantThat(len(s.created) == 1 && slices.Equal(s.deleted, []string{late.Name}), "the node is unfenced by the other class, and the late fence is deleted")
 		s.answer().answer().answer().is(saysHealthy).wantObjects()
@@ -194,4 +194,16 @@ func TestClassThatWasReplacedIsLookedForAnew(t *testing.T) {
 		s.Classes = classes
 		s.look().answer().is(saysDrained)
 	})
+}
+
+// Of two clusters one has confirmed when the node comes back: the fence of the other released nothing, and is withdrawn.
+func TestFencesAreWithdrawnOneByOne(t *testing.T) {
+	s := healthy(t).loseWith(cephFS, "a", "10.0.0.3/32")
+	s.change(s.Fences[0].Name, succeeded).look().comeBack().taint(false).look()
+	var states []string
+	for _, r := range s.Spec.Fences {
+		states = append(states, r.State)
+	}
+	slices.Sort(states)
+	must.Equal(t, states, []string{v1alpha1.FenceFenced, v1alpha1.FenceUnfencing})
 }

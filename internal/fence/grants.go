@@ -28,7 +28,8 @@ func isSameReady(s v1alpha1.NodeFenceSpec, n Node) bool {
 }
 
 func isSameState(s v1alpha1.NodeFenceSpec, uid types.UID, changed time.Time) bool {
-	return s.NodeUID == uid && s.ReadyChanged != nil && s.ReadyChanged.Time.Equal(changed)
+	recorded := s.ReadyChanged == nil && changed.IsZero() || s.ReadyChanged != nil && s.ReadyChanged.Time.Equal(changed)
+	return s.NodeUID == uid && recorded
 }
 
 // remember which volumes this boot may write to.

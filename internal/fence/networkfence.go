@@ -24,9 +24,10 @@ const (
 // Labels of Fairlead's NetworkFences.
 const (
 	NodeLabel = "fairlead.io/node"
-	// BootLabel is the boot that is fenced, and RecordLabel the UID of the NodeFence that the request was recorded in.
-	BootLabel   = "fairlead.io/boot"
-	RecordLabel = "fairlead.io/record"
+	// MachineLabel is the system UUID of the machine that is fenced, BootLabel its boot, and RecordLabel the UID of the NodeFence that the request was recorded in.
+	MachineLabel = "fairlead.io/machine"
+	BootLabel    = "fairlead.io/boot"
+	RecordLabel  = "fairlead.io/record"
 )
 
 // Blocks reports whether the fence is requested and confirmed.
@@ -86,7 +87,9 @@ func short(parts ...string) string {
 func (f Facts) newObject(r v1alpha1.Fence, unfenced bool) NetworkFence {
 	n := NetworkFence{
 		Name: r.Name, CIDRs: r.CIDRs, Unfenced: unfenced,
-		Labels: map[string]string{NodeLabel: LabelValue(f.Node.Name), BootLabel: LabelValue(f.Spec.Boot.BootID), RecordLabel: LabelValue(f.RecordUID)},
+		Labels: map[string]string{
+			NodeLabel: LabelValue(f.Node.Name), MachineLabel: LabelValue(f.Spec.Boot.SystemUUID), BootLabel: LabelValue(f.Spec.Boot.BootID), RecordLabel: LabelValue(f.RecordUID),
+		},
 	}
 	if r.Class != "" {
 		n.Class = r.Class

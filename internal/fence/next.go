@@ -109,11 +109,11 @@ func (f Facts) record(s *v1alpha1.NodeFenceSpec) {
 func (f Facts) healthy(step *Step) {
 	s := &step.Spec
 	f.adopt(step)
+	f.withdraw(s)
 	switch {
 	case len(s.Fences) > 0 && !slices.ContainsFunc(s.Fences, released):
-		f.startUnfencing(step)
 		f.unfence(step, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
-	case slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return released(r) && !isUnfencing(r) }):
+	case isClosed(*s):
 		f.follow(step)
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 	case len(s.Fences) > 0:
@@ -128,15 +128,33 @@ func (f Facts) healthy(step *Step) {
 	}
 }
 
+// withdraw the fences that released nothing: the node is Ready.
+func (f Facts) withdraw(s *v1alpha1.NodeFenceSpec) {
+	for i, r := range s.Fences {
+		if !released(r) && !isUnfencing(r) {
+			f.markUnfencing(&s.Fences[i])
+		}
+	}
+}
+
+// Remember takes a record only as far as the memory goes: what only a fence needs could not be read, and what is done about the
+// fences on record waits for it.
+func Remember(f Facts) Step {
+	step := Step{Spec: *f.Spec.DeepCopy()}
+	f.observe(&step)
+	f.publish(&step)
+	return step
+}
+
 // readyButTainted: Kubernetes may detach the volumes of a working node by force, so nothing of this boot is forgotten.
 func (f Facts) readyButTainted(step *Step) {
 	s := &step.Spec
-	if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return released(r) && !isUnfencing(r) }) {
+	f.withdraw(s)
+	if isClosed(*s) {
 		f.follow(step)
 		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
 		return
 	}
-	f.startUnfencing(step)
 	what := fmt.Sprintf("the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint)
 	if o := f.other(func(o *Other) bool { return o.Node.Name == f.Node.Name && o.Spec.Over && len(o.Spec.Fences) > 0 }); o != nil && len(s.Fences) == 0 {
 		step.say(v1alpha1.NodeReturned, ReasonTainted, "the node has rebooted, and its earlier boot is still fenced: see NodeFence "+o.Record)

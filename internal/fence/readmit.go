@@ -2,7 +2,6 @@ package fence
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
@@ -17,12 +16,8 @@ func (f Facts) over(step *Step) {
 		step.say(v1alpha1.NodeReturned, ReasonReady, "this boot is over")
 		return
 	}
-	for i, r := range s.Fences {
-		if !released(r) && !isUnfencing(r) {
-			f.markUnfencing(&s.Fences[i])
-		}
-	}
-	if slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return !isUnfencing(r) }) && !f.mayReadmit(step) {
+	f.withdraw(s)
+	if isClosed(*s) && !f.mayReadmit(step) {
 		f.follow(step)
 		return
 	}
@@ -86,13 +81,16 @@ func (f Facts) unfence(step *Step, why string) {
 }
 
 // adopt NetworkFences of this node that are on no record: a leader hung while it created one, or a record was lost. Those of
-// another boot are over, as this one works. One of this boot ended before, if this record knows it; else volumes may have been
+// another boot of the machine are over, as this one works. One of this boot ended before, if this record knows it; else volumes may have been
 // released by it.
 func (f Facts) adopt(step *Step) {
 	for _, n := range f.Fences {
 		boot := n.Labels[BootLabel]
 		if n.Labels[NodeLabel] != LabelValue(f.Node.Name) || boot == "" || f.ours(n) || f.namedBy(n) != nil {
 			continue
+		}
+		if n.Labels[MachineLabel] != LabelValue(f.Spec.Boot.SystemUUID) && boot != LabelValue(f.Spec.Boot.BootID) {
+			continue // of a machine that is not known to be this one, and may run
 		}
 		if n.Deleting && f.classIsGone(n.Class) { // a fence of another class has replaced it: see resolveClass
 			continue

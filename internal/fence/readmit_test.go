@@ -14,6 +14,8 @@ func TestOrphanedFenceIsAdopted(t *testing.T) {
 		reason string
 	}{
 		"of another boot":                         {func(_ *story, n *NetworkFence) { n.Labels[BootLabel] = "boot-0" }, unfenced},
+		"of another machine":                      {func(_ *story, n *NetworkFence) { n.Labels[BootLabel], n.Labels[MachineLabel] = "boot-0", "machine-2" }, none},
+		"of a machine that it does not name":      {func(_ *story, n *NetworkFence) { n.Labels[BootLabel] = "boot-0"; delete(n.Labels, MachineLabel) }, none},
 		"of this boot and this record":            {func(*story, *NetworkFence) {}, unfenced},
 		"of this boot and another record":         {func(_ *story, n *NetworkFence) { n.Labels[RecordLabel] = "another" }, kept},
 		"of this boot and another record, undone": {func(_ *story, n *NetworkFence) { n.Labels[RecordLabel], n.Unfenced = "another", true }, unfenced},

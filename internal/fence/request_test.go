@@ -188,7 +188,7 @@ func TestRequestedFence(t *testing.T) {
 	s.wantThat(n.Driver == other && *n.Secret == v1alpha1.SecretReference{Name: "s", Namespace: "n"} && n.Parameters == nil, "the second fence has a secret")
 	n = s.Fences[0]
 	s.wantThat(n.Driver == "" && n.Secret == nil, "the first fence has a class")
-	must.Equal(t, n.Labels, map[string]string{NodeLabel: "node-1", BootLabel: "boot-1", RecordLabel: s.RecordUID})
+	must.Equal(t, n.Labels, map[string]string{NodeLabel: "node-1", MachineLabel: "machine-1", BootLabel: "boot-1", RecordLabel: s.RecordUID})
 	n = s.newObject(v1alpha1.Fence{Driver: rbd, ClusterID: "a", Secret: &v1alpha1.SecretReference{Name: "s"}}, false)
 	must.Equal(t, n.Parameters["clusterID"], "a")
 }

@@ -70,6 +70,8 @@ type FenceView struct {
 	Unproved []*csiaddons.CSIAddonsNode
 	// Unresolved: the node uses a volume whose PersistentVolume was not found, so the list of its volumes is incomplete.
 	Unresolved bool
+	// Unread: what only a fence needs could not be read. The memory does not wait for it.
+	Unread error
 	// Tried: what follows from the record was tried in this look, and LastError is by which the API server refused it.
 	Tried     bool
 	LastError string
@@ -111,34 +113,27 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time, las
 	}
 	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
 	// another node may block this node.
-	fences, noCSIAddons, err := r.networkFences(ctx, r.objects)
-	if err != nil {
-		return nil, err
-	}
+	fences, noCSIAddons, unread := r.networkFences(ctx, r.objects)
 	classes, err := r.fenceClasses(ctx)
-	if err != nil {
-		return nil, err
-	}
+	unread = errors.Join(unread, err)
 	facts := classes.facts()
 	named := slices.ContainsFunc(fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
 	for _, v := range views {
 		f := &v.Facts
 		f.Now, f.Policy, f.Fences, f.NoCSIAddons, f.Classes = now, policy, fences, noCSIAddons, facts
-		v.Unresolved, v.named = seen.unresolved, named
+		v.Unresolved, v.named, v.Unread = seen.unresolved, named, unread
 		v.Node = node
 		seen.left(f)
 		if f.Node.Ready && f.Here() {
 			if f.Ledger, err = r.ledger(ctx, v, classes); err != nil {
-				return nil, err
+				f.Ledger, v.Unread = nil, errors.Join(v.Unread, err)
 			}
 		}
 		switch quiet := v.Quiet(); {
 		case r.snapshot != nil && !quiet:
 			r.addOthers(f)
 		case quiet:
-			if err := r.addSurroundings(ctx, f); err != nil {
-				return nil, err
-			}
+			v.Unread = errors.Join(v.Unread, r.addSurroundings(ctx, f))
 		}
 	}
 	return views, nil
@@ -173,6 +168,9 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 			return fence.Facts{}, fmt.Errorf("node %s %w", node, ErrNodeGone)
 		}
 		view := views[i]
+		if view.Unread != nil {
+			return fence.Facts{}, view.Unread
+		}
 		view.Facts.SilentManager = r.silentManager(ctx, c.Now())
 		if ask != nil {
 			// A missing answer is ignored here, as in an incident, where it is logged.
