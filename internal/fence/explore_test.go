@@ -20,7 +20,7 @@ func TestExplore(t *testing.T) {
 			continue
 		}
 		t.Run(w.name, func(t *testing.T) {
-			limit := cmp.Or(*exploreFor, 5*time.Minute)
+			limit := cmp.Or(*exploreFor, 10*time.Minute)
 			e := explore(w, stateMachine{}, limit)
 			t.Log(e.summary())
 			must.True(t, len(e.found) == 0, "%s", strings.Join(e.found, "\n"))
@@ -74,7 +74,7 @@ var exploredWorlds = []*exploredWorld{
 	{name: "caches", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, slow: 1}},
 	{name: "healthy", volume: exclusiveVolume, left: budgets{waits: 2}},
 	{name: "crashes", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, crashes: 2}},
-	{name: "another address", volume: exclusiveVolume, moves: true, left: budgets{deletions: 1, powers: 1, gaps: 1, taints: 1}},
+	{name: "another address", large: true, volume: exclusiveVolume, moves: true, left: budgets{deletions: 1, powers: 1, gaps: 1, taints: 1}},
 	{name: "unseen", volume: exclusiveVolume, left: budgets{deletions: 1, powers: 1, gaps: 1}},
 	{name: "late", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, failures: 1, replays: 1}},
 }
