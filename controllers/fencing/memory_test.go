@@ -33,7 +33,7 @@ func TestMemoryDoesNotWaitForWhatFencesNeed(t *testing.T) {
 		n.Status.VolumesAttached = append(n.Status.VolumesAttached, corev1.AttachedVolume{Name: corev1.UniqueVolumeName("kubernetes.io/csi/" + rbd + "^handle-pvc-b")})
 	})
 	_, err := w.reconcile("node-1")
-	must.True(t, err != nil, "nobody hears that NetworkFences can't be read")
+	must.True(t, err != nil, "the error is not reported")
 	must.True(t, len(w.spec().Volumes) == 2, "on record are only %v", fence.VolumeNames(w.spec().Volumes))
 	w.pass(time.Minute).lose("node-1")
 	_, err = w.reconcile("node-1")

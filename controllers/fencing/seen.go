@@ -44,7 +44,7 @@ func (r *Reconciler) observeNodes() predicate.Predicate {
 	}
 }
 
-// forgetDeleted: nothing is on record of the node name.
+// forgetDeleted drops a deleted Node of which nothing is on record.
 func (r *Reconciler) forgetDeleted(node string) {
 	if last, known := r.seen.Load(node); known && last.(seenNode).deleted {
 		r.seen.CompareAndDelete(node, last)

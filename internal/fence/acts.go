@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -132,7 +133,7 @@ func (f Facts) act(step *Step) {
 	s.Acts = s.Acts[max(0, len(s.Acts)-maxActs):]
 }
 
-// sameAsRecorded: the Node is as the record has it, so that what a person saw in the record holds.
+// sameAsRecorded reports whether the Node is as the record has it, so that what a person saw in the record holds.
 func (f Facts) sameAsRecorded() bool {
 	s := f.Spec
 	if !f.here() {
@@ -145,7 +146,7 @@ func (f Facts) readyChanged() *metav1.Time {
 	if !f.Node.Exists || f.Node.ReadyChanged.IsZero() {
 		return nil
 	}
-	return ptrTo(metav1.NewTime(f.Node.ReadyChanged))
+	return ptr.To(metav1.NewTime(f.Node.ReadyChanged))
 }
 
 // allows reports whether a person has said of the node's present state that its taint may change.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -55,7 +55,7 @@ func isOf(s v1alpha1.NodeFenceSpec, n Node) bool {
 }
 
 // laterBoot reports whether a Node shows another boot of the machine of a record, which is a later one: a Node is never seen
-// again in a boot that is over. Without system UUIDs, only the Node object tells machines apart: a machine that registers anew
+// again in a boot that is over. Without system UUIDs, only the Node object tells machines apart: a machine that registers again
 // may be another one.
 func laterBoot(s v1alpha1.NodeFenceSpec, n Node) bool {
 	return n.Exists && isAnotherBoot(s, n.UID, n.Boot)
@@ -106,8 +106,8 @@ func (n Namesakes) Of(i int) Facts {
 	return f
 }
 
-// passOn are the volumes of earlier boots of a machine that a boot may have without showing them: its Node is gone, or nobody saw
-// whether it is the boot that was missed. They are on the record of the boot before they leave that of the earlier one.
+// passOn are the volumes of earlier boots of a machine that a boot may have without showing them: its Node is gone, or it was not
+// seen whether it is the boot that was missed. They are on the record of the boot before they leave that of the earlier one.
 func (n Namesakes) passOn(to v1alpha1.Boot) (volumes []v1alpha1.HeldVolume) {
 	for _, r := range n.Records {
 		earlier := to.BootID != "" && !r.Spec.Over && r.Spec.Boot != to && r.Spec.Boot.BootID != "" && r.Spec.Boot.SystemUUID == to.SystemUUID
@@ -137,7 +137,7 @@ func (n Namesakes) later(s v1alpha1.NodeFenceSpec) bool {
 	})
 }
 
-// takes: a boot without a Node may have more volumes than are on record. After a fence was requested, or a person said that the
+// takes reports whether a record gets new volumes. A boot without a Node may have more volumes than are on record. After a fence was requested, or a person said that the
 // machine is off, it gets no new ones.
 func (r Record) takes() bool {
 	return !r.Spec.Over && len(r.Spec.Fences) == 0 && !slices.ContainsFunc(r.Spec.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Released })
@@ -152,7 +152,7 @@ func (n Namesakes) recorded(v v1alpha1.HeldVolume) bool {
 }
 
 // Missing returns the facts of a boot that lacks a record: the present one; the last one of a Node that is gone; or one that
-// nobody saw, whose volumes no record of the name has. A boot that nobody saw can't be fenced: its volumes are held until a
+// was not seen, whose volumes no record of the name has. An unseen boot can't be fenced: its volumes are held until a
 // person says that the machine is off.
 func (n Namesakes) Missing(now time.Time, p Policy) (Facts, bool) {
 	boot, shown := n.Node.Boot, slices.Clone(n.Shown)
@@ -190,12 +190,10 @@ func (n Namesakes) Missing(now time.Time, p Policy) (Facts, bool) {
 		f.Spec.NodeUID, f.Spec.ReadyChanged = n.Node.UID, f.readyChanged()
 	}
 	if !f.working() {
-		f.Spec.LostSince = ptrTo(f.now())
+		f.Spec.LostSince = ptr.To(f.now())
 	}
 	return f, true
 }
-
-func ptrTo(t metav1.Time) *metav1.Time { return &t }
 
 // RecordName is the name of the NodeFence of a boot.
 func RecordName(node string, boot v1alpha1.Boot) string {

@@ -67,24 +67,24 @@ func TestShownVolumesAreAssignedToBoots(t *testing.T) {
 		later   string // records of boots that are over
 		unseen  string // records of boots of which a later one may have been missed
 	}{
-		"the second boot is present":                     {Namesakes{Node: is("m1", "b2"), Records: []Record{first, second}}, "m1-b1: ; m1-b2: pv-1 pv-2 pv-3", "m1-b2", "m1-b1", ""},
-		"a third boot has no record yet":                 {Namesakes{Node: is("m1", "b3"), Records: []Record{first, second}}, "m1-b1: ; m1-b2: ; m1-b3 is new: pv-1 pv-2 pv-3", "without record", "", ""},
-		"another machine is present":                     {Namesakes{Node: is("m2", "b7"), Records: []Record{toBeFenced(first), strange}}, "m1-b1: ; m2-b7: pv-1 pv-2 pv-3", "m2-b7", "", ""},
-		"another machine has no record yet":              {Namesakes{Node: is("m2", "b7"), Records: []Record{first}}, "m1-b1: ; m2-b7 is new: pv-1 pv-2 pv-3", "without record", "", ""},
-		"a new node":                                     {Namesakes{Node: is("m1", "b1")}, "m1-b1 is new: pv-1 pv-2 pv-3", "without record", "", ""},
-		"the kubelet has not reported a boot":            {Namesakes{Node: is("m1", ""), Records: []Record{first}}, "m1-b1: ", "without record", "", ""},
-		"gone, last seen in the second boot":             {Namesakes{Node: gone, Last: b2, Records: []Record{first, second}}, "m1-b1: pv-1 pv-3; m1-b2: pv-1 pv-2 pv-3", "without record", "m1-b1", ""},
-		"gone, last seen in the second boot, not first":  {Namesakes{Node: gone, Last: b2, Records: []Record{isOver(first), second}}, "m1-b1: ; m1-b2: pv-1 pv-2 pv-3", "without record", "m1-b1", ""},
-		"gone, last seen in a boot without record":       {Namesakes{Node: gone, Last: b2, Records: []Record{first}}, "m1-b1: pv-1 pv-2 pv-3; m1-b2 is new: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, last seen in that boot, fenced before":    {Namesakes{Node: gone, Last: b2, Records: []Record{toBeFenced(first)}}, "m1-b1: pv-1; m1-b2 is new: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, and its deletion was not seen":            {Namesakes{Node: gone, Records: []Record{first}}, "m1-b1: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, not seen, and to be fenced":               {Namesakes{Node: gone, Records: []Record{toBeFenced(first)}}, "m1-b1: pv-1; nobody saw: pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, not seen, and known to be off":            {Namesakes{Node: gone, Records: []Record{knownOff(first)}}, "m1-b1: pv-1; nobody saw: pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, not seen, and over":                       {Namesakes{Node: gone, Records: []Record{isOver(first)}}, "m1-b1: ; nobody saw: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
-		"gone, and to be fenced in its last boot":        {Namesakes{Node: gone, Last: b2, Records: []Record{toBeFenced(second)}}, "m1-b2: pv-1 pv-2 pv-3", "without record", "", ""},
-		"gone, and nothing is known":                     {Namesakes{Node: gone}, "nobody saw: pv-1 pv-2 pv-3", "without record", "", ""},
-		"gone, and a boot that nobody saw has a record":  {Namesakes{Node: gone, Records: []Record{recordOf("seen-by-nobody", "", "pv-1", "pv-2", "pv-3")}}, "seen-by-nobody: pv-1 pv-2 pv-3", "seen-by-nobody", "", ""},
-		"a boot that nobody saw, and another is present": {Namesakes{Node: is("m1", "b1"), Records: []Record{first, recordOf("seen-by-nobody", "", "pv-3")}}, "m1-b1: pv-1 pv-2 pv-3; seen-by-nobody: ", "m1-b1 seen-by-nobody", "", ""},
+		"the second boot is present":                    {Namesakes{Node: is("m1", "b2"), Records: []Record{first, second}}, "m1-b1: ; m1-b2: pv-1 pv-2 pv-3", "m1-b2", "m1-b1", ""},
+		"a third boot has no record yet":                {Namesakes{Node: is("m1", "b3"), Records: []Record{first, second}}, "m1-b1: ; m1-b2: ; m1-b3 is new: pv-1 pv-2 pv-3", "without record", "", ""},
+		"another machine is present":                    {Namesakes{Node: is("m2", "b7"), Records: []Record{toBeFenced(first), strange}}, "m1-b1: ; m2-b7: pv-1 pv-2 pv-3", "m2-b7", "", ""},
+		"another machine has no record yet":             {Namesakes{Node: is("m2", "b7"), Records: []Record{first}}, "m1-b1: ; m2-b7 is new: pv-1 pv-2 pv-3", "without record", "", ""},
+		"a new node":                                    {Namesakes{Node: is("m1", "b1")}, "m1-b1 is new: pv-1 pv-2 pv-3", "without record", "", ""},
+		"the kubelet has not reported a boot":           {Namesakes{Node: is("m1", ""), Records: []Record{first}}, "m1-b1: ", "without record", "", ""},
+		"gone, last seen in the second boot":            {Namesakes{Node: gone, Last: b2, Records: []Record{first, second}}, "m1-b1: pv-1 pv-3; m1-b2: pv-1 pv-2 pv-3", "without record", "m1-b1", ""},
+		"gone, last seen in the second boot, not first": {Namesakes{Node: gone, Last: b2, Records: []Record{isOver(first), second}}, "m1-b1: ; m1-b2: pv-1 pv-2 pv-3", "without record", "m1-b1", ""},
+		"gone, last seen in a boot without record":      {Namesakes{Node: gone, Last: b2, Records: []Record{first}}, "m1-b1: pv-1 pv-2 pv-3; m1-b2 is new: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, last seen in that boot, fenced before":   {Namesakes{Node: gone, Last: b2, Records: []Record{toBeFenced(first)}}, "m1-b1: pv-1; m1-b2 is new: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, and its deletion was not seen":           {Namesakes{Node: gone, Records: []Record{first}}, "m1-b1: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, not seen, and to be fenced":              {Namesakes{Node: gone, Records: []Record{toBeFenced(first)}}, "m1-b1: pv-1; unseen: pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, not seen, and known to be off":           {Namesakes{Node: gone, Records: []Record{knownOff(first)}}, "m1-b1: pv-1; unseen: pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, not seen, and over":                      {Namesakes{Node: gone, Records: []Record{isOver(first)}}, "m1-b1: ; unseen: pv-1 pv-2 pv-3", "without record", "", "m1-b1"},
+		"gone, and to be fenced in its last boot":       {Namesakes{Node: gone, Last: b2, Records: []Record{toBeFenced(second)}}, "m1-b2: pv-1 pv-2 pv-3", "without record", "", ""},
+		"gone, and nothing is known":                    {Namesakes{Node: gone}, "unseen: pv-1 pv-2 pv-3", "without record", "", ""},
+		"gone, and an unseen boot has a record":         {Namesakes{Node: gone, Records: []Record{recordOf("unseen-boot", "", "pv-1", "pv-2", "pv-3")}}, "unseen-boot: pv-1 pv-2 pv-3", "unseen-boot", "", ""},
+		"an unseen boot, and another is present":        {Namesakes{Node: is("m1", "b1"), Records: []Record{first, recordOf("unseen-boot", "", "pv-3")}}, "m1-b1: pv-1 pv-2 pv-3; unseen-boot: ", "m1-b1 unseen-boot", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.Shown = shown("pv-1", "pv-2", "pv-3")
@@ -99,7 +99,7 @@ func TestShownVolumesAreAssignedToBoots(t *testing.T) {
 				}
 			}
 			if f, missing := test.Missing(noon, allFenced()); missing {
-				is := "nobody saw"
+				is := "unseen"
 				if b := f.Spec.Boot; b.BootID != "" {
 					is = textOf(b.SystemUUID, b.BootID) + " is new"
 				}
@@ -132,7 +132,7 @@ func TestMissingRecord(t *testing.T) {
 	}{
 		"of a working node":                      {n: Namesakes{Node: ready}, want: v1alpha1.NodeFenceSpec{Boot: ready.Boot, NodeUID: "uid-1", ReadyChanged: at(ready.ReadyChanged)}},
 		"of a node that is not Ready":            {n: Namesakes{Node: notReady, Shown: shown("pv-1")}, want: v1alpha1.NodeFenceSpec{Boot: ready.Boot, NodeUID: "uid-1", ReadyChanged: at(ready.ReadyChanged), LostSince: at(noon), Volumes: shown("pv-1")}},
-		"of a boot that nobody saw":              {n: Namesakes{Node: gone, Shown: shown("pv-1")}, want: v1alpha1.NodeFenceSpec{Unseen: true, LostSince: at(noon), Volumes: shown("pv-1")}},
+		"of an unseen boot":                      {n: Namesakes{Node: gone, Shown: shown("pv-1")}, want: v1alpha1.NodeFenceSpec{Unseen: true, LostSince: at(noon), Volumes: shown("pv-1")}},
 		"of a gone node in its last boot":        {n: Namesakes{Node: gone, Last: Deletion{Boot: ready.Boot}, Shown: shown("pv-1")}, want: v1alpha1.NodeFenceSpec{Boot: ready.Boot, LostSince: at(noon), Volumes: shown("pv-1")}},
 		"of a gone node without volumes":         {n: Namesakes{Node: gone, Last: Deletion{Boot: ready.Boot}}},
 		"of a gone node whose volumes are off":   {n: Namesakes{Node: gone, Shown: shown("pv-1")}, policy: off},
@@ -157,7 +157,7 @@ func TestMissingRecord(t *testing.T) {
 	}
 }
 
-// Without UUIDs, a machine that registers anew may be another one.
+// Without UUIDs, a machine that registers again may be another one.
 func TestBootsAreToldApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is v1alpha1.Boot
@@ -177,8 +177,8 @@ func TestBootsAreToldApart(t *testing.T) {
 		"no UUIDs, another boot, recreated":       {bootOf("", "b1"), bootOf("", "b2"), "uid-2", "another"},
 		"no recorded UUID, another boot":          {bootOf("", "b1"), bootOf("m1", "b2"), "uid-2", "another"},
 		"no present UUID, another boot":           {bootOf("m1", "b1"), bootOf("", "b2"), "uid-2", "another"},
-		"a boot that nobody saw":                  {v1alpha1.Boot{}, bootOf("m1", "b1"), "uid-1", "another"},
-		"a boot that nobody saw, and no UUID":     {v1alpha1.Boot{}, bootOf("", "b1"), "", "another"},
+		"an unseen boot":                          {v1alpha1.Boot{}, bootOf("m1", "b1"), "uid-1", "another"},
+		"an unseen boot, and no UUID":             {v1alpha1.Boot{}, bootOf("", "b1"), "", "another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := v1alpha1.NodeFenceSpec{Boot: c.was, NodeUID: "uid-1"}
@@ -225,7 +225,7 @@ func TestBootThatWasMissed(t *testing.T) {
 	})
 }
 
-// The volumes of a boot that nobody saw are held until a person says that it is off: its addresses are unknown.
+// The volumes of an unseen boot are held until a person says that it is off: its addresses are unknown.
 func TestVolumesOfBootThatNobodySawAreHeld(t *testing.T) {
 	s := &story{T: t, Facts: Facts{Now: noon, Node: Node{Name: "node-1"}, Policy: allFenced()}, forgotten: true}
 	s.hold(held("pv-1", rbd, "a")).look().pass(deletedFor).look()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -27,7 +28,7 @@ func (f Facts) follow(step *Step) (refused []Refusal) {
 			r.Since = f.now()
 		}
 		if r.FailedAt != nil && r.FailedAt.After(f.Now) {
-			r.FailedAt = ptrTo(f.now())
+			r.FailedAt = ptr.To(f.now())
 		}
 		switch {
 		case isUnfencing(r):
@@ -123,7 +124,7 @@ func (f Facts) unfenceOne(step *Step, r *v1alpha1.Fence, n NetworkFence, there b
 		step.Unfence = append(step.Unfence, n)
 	case n.Unblocks() && r.FailedAt != nil:
 		f.confirmAgain(step, r, n)
-	case n.Unblocks() && n.UID == r.FailedUID: // it is made anew
+	case n.Unblocks() && n.UID == r.FailedUID: // it is recreated
 		f.remove(step, n)
 	case n.Unblocks():
 		r.State, r.Message, r.Since = v1alpha1.FenceUnfenced, "", f.now()
@@ -215,7 +216,7 @@ func (f Facts) retry(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 		return
 	}
 	if r.Failures, r.FailedUID, r.Since = r.Failures+1, n.UID, f.now(); !n.ended() {
-		r.FailedAt = ptrTo(f.now())
+		r.FailedAt = ptr.To(f.now())
 	}
 }
 

@@ -305,7 +305,7 @@ func (s *small) create(i int, f Facts, n NetworkFence) {
 	slices.SortFunc(s.fences, func(a, b smallFence) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// relied: volumes were released by a fence, which is made anew since somebody has removed it.
+// relied: volumes were released by a fence, which is recreated since a user has removed it.
 func (f Facts) relied(n NetworkFence) bool {
 	return slices.ContainsFunc(f.Spec.Fences, func(r v1alpha1.Fence) bool { return r.Name == n.Name && r.VolumesReleased })
 }

@@ -16,7 +16,7 @@ const (
 	unanswered = 30 * time.Second
 )
 
-// released: volumes may be in use elsewhere because of the fence.
+// released reports whether volumes may be in use elsewhere because of the fence.
 func released(r v1alpha1.Fence) bool { return r.VolumesReleased || r.State == v1alpha1.FenceFenced }
 
 // fence requests a fence for each identity of the volumes, and waits until all are confirmed. A failed fence does not delay the

@@ -157,7 +157,7 @@ func (s *story) bootUntainted(id string) *story {
 	return s.boot(id).taint(false).look().pass(DefaultReadyFor).look()
 }
 
-// register anew, in a boot.
+// register again, in a boot.
 func (s *story) register(boot string) *story {
 	s.pass(time.Minute)
 	s.Node = readyNode("node-1", "machine-1", boot, "192.168.1.1")

@@ -22,7 +22,7 @@ func unbroken(s v1alpha1.NodeFenceSpec, n Node) bool {
 	return isSameReady(s, n) && !n.OutOfService && s.LostSince == nil
 }
 
-// isSameReady: the node is Ready in the boot on record, and as it was when the record was written.
+// isSameReady reports whether the node is Ready in the boot on record, and as it was when the record was written.
 func isSameReady(s v1alpha1.NodeFenceSpec, n Node) bool {
 	return isOf(s, n) && n.Ready && isSameState(s, n.UID, n.ReadyChanged)
 }
@@ -102,11 +102,11 @@ func MayWrite(s v1alpha1.NodeFenceSpec, n Node, v Volume) bool {
 	case i >= 0 && s.Volumes[i].Released && isSameLoss(s, n):
 		return false
 	}
-	// A Node that went while nobody looked may have been in another boot.
+	// A Node that was deleted while Fairlead did not look may have been in another boot.
 	return !refused(s, v) || !isOf(s, n) && s.NodeUID != ""
 }
 
-// isSameLoss: the node has not come back since the record was written, as far as its Node shows.
+// isSameLoss reports whether the node has not come back since the record was written, as far as its Node shows.
 func isSameLoss(s v1alpha1.NodeFenceSpec, n Node) bool {
 	if !isOf(s, n) {
 		return s.LostSince != nil && s.NodeUID == ""

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
@@ -35,17 +36,17 @@ func Next(f Facts) Step {
 	return step
 }
 
-// here: the Node shows this boot.
+// here reports whether the Node shows this boot.
 func (f Facts) here() bool { return isOf(f.Spec, f.Node) }
 
 // Here is here, for who gathers the facts; and Unbroken reports whether nothing can have been detached by force since the record was written.
 func (f Facts) Here() bool     { return f.here() }
 func (f Facts) Unbroken() bool { return unbroken(f.Spec, f.Node) }
 
-// working: the node is Ready in this boot, and nobody says that it is out of service.
+// working reports whether the node is Ready in this boot, and has no out-of-service taint.
 func (f Facts) working() bool { return f.here() && f.Node.Ready && !f.Node.OutOfService }
 
-// replaced: another machine has the node's name.
+// replaced reports whether another machine has the node's name.
 func (f Facts) replaced() bool { return f.Node.Exists && !f.here() && !f.Spec.Over }
 
 // observe what the Node shows of this boot.
@@ -60,7 +61,7 @@ func (f Facts) observe(step *Step) {
 	case f.working():
 		s.LostSince, s.Tainted = nil, nil
 	case s.LostSince == nil:
-		s.LostSince = ptrTo(f.lostSince())
+		s.LostSince = ptr.To(f.lostSince())
 	}
 	if f.here() && f.Node.Ready {
 		f.record(s)
@@ -73,10 +74,10 @@ func (f Facts) observe(step *Step) {
 		return
 	}
 	if s.Tainted == nil && f.Node.OwnTaint {
-		s.Tainted = ptrTo(f.now())
+		s.Tainted = ptr.To(f.now())
 	}
 	if f.Node.Ready && (!isSameReady(f.Spec, f.Node) || s.ReadySince == nil || s.ReadySince.After(f.Now)) { // by Fairlead's clock: the kubelet's may be hours off
-		s.ReadySince = ptrTo(f.now())
+		s.ReadySince = ptr.To(f.now())
 	}
 	s.Unseen = false
 	s.NodeUID, s.ReadyChanged = f.Node.UID, f.readyChanged()
@@ -102,10 +103,10 @@ func (f Facts) record(s *v1alpha1.NodeFenceSpec) {
 	if age, known := f.since(s.LastSeen); isSameReady(f.Spec, f.Node) && known && age < RefreshEvery && sameLedger(merged, s.Identities) {
 		return
 	}
-	s.LastSeen, s.Identities = ptrTo(f.now()), merged
+	s.LastSeen, s.Identities = ptr.To(f.now()), merged
 }
 
-// healthy: the node works. A fence that released nothing is withdrawn.
+// healthy goes on with a node that works. A fence that released nothing is withdrawn.
 func (f Facts) healthy(step *Step) {
 	s := &step.Spec
 	f.adopt(step)
@@ -114,8 +115,7 @@ func (f Facts) healthy(step *Step) {
 	case len(s.Fences) > 0 && !slices.ContainsFunc(s.Fences, released):
 		f.unfence(step, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
 	case isClosed(*s):
-		f.follow(step)
-		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
+		f.keepFenced(step)
 	case len(s.Fences) > 0:
 		f.unfence(step, "unfencing the node")
 	default:
@@ -146,13 +146,18 @@ func Remember(f Facts) Step {
 	return step
 }
 
-// readyButTainted: Kubernetes may detach the volumes of a working node by force, so nothing of this boot is forgotten.
+// keepFenced keeps a node fenced that is Ready again in the boot that was fenced.
+func (f Facts) keepFenced(step *Step) {
+	f.follow(step)
+	step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
+}
+
+// readyButTainted keeps all volumes on record: Kubernetes may detach the volumes of a working node by force.
 func (f Facts) readyButTainted(step *Step) {
 	s := &step.Spec
 	f.withdraw(s)
 	if isClosed(*s) {
-		f.follow(step)
-		step.warn(v1alpha1.NodeFenced, ReasonNotRebooted, "the node is Ready again but has not booted since it was lost: it still has its old mounts; reboot it")
+		f.keepFenced(step)
 		return
 	}
 	what := fmt.Sprintf("the node has the taint %s but is Ready: a healthy node is not fenced, and its volumes are attached nowhere else; take the taint away, or shut the node down", OutOfServiceTaint)
@@ -213,7 +218,7 @@ func (f Facts) lost(step *Step) {
 	}
 }
 
-// isHeld: nobody has answered for the volume.
+// isHeld reports whether no person has released the volume.
 func isHeld(v v1alpha1.HeldVolume) bool { return !v.Released }
 
 // deletedFor is how long a machine without a Node is held before the machine is fenced, about as long as Kubernetes waits for a

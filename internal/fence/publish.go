@@ -64,7 +64,7 @@ func (f Facts) withholds(v v1alpha1.HeldVolume) bool {
 	return !v.Shared || !f.here() || f.Node.OutOfService || isClosed(f.Spec)
 }
 
-// isClosed: a fence of the boot is requested, and is to stay.
+// isClosed reports whether a fence of the boot is requested and is to stay.
 func isClosed(s v1alpha1.NodeFenceSpec) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return !isUnfencing(r) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 )
 
-// over: a later boot of the machine was seen, so no process of this boot is left. Its fences stay until the node may be
+// over goes on with a boot that ended: a later boot of the machine was seen, so no process of this boot is left. Its fences stay until the node may be
 // readmitted: until then, attachments from before the reboot could be mounted again.
 func (f Facts) over(step *Step) {
 	s := &step.Spec

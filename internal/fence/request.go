@@ -145,7 +145,7 @@ func (f Facts) leftover(r v1alpha1.Fence, stands bool) *Refusal {
 	return nil
 }
 
-// ofEarlierBoot: another record of the node names the fence, and deletes it without help.
+// ofEarlierBoot reports whether another record of the node names the fence. Fairlead deletes such a fence without help.
 func (f Facts) ofEarlierBoot(n NetworkFence) bool {
 	o := f.namedBy(n)
 	return o != nil && o.Node.Name == f.Node.Name

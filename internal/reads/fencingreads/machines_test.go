@@ -91,7 +91,7 @@ func TestNodesAreAsNewAsALiveList(t *testing.T) {
 // Only records of healthy machines may come from a stale cache.
 func TestRecordsInAnIncidentAreReadLive(t *testing.T) {
 	unlabelled := lost(recordOf("unlabelled"))
-	unlabelled.Labels = nil // by somebody else
+	unlabelled.Labels = nil // by another user
 	cached := withHolders(t, recordOf("lost"), lost(recordOf("back")), lost(recordOf("gone")), recordOf("healthy", "late"), unlabelled.DeepCopy())
 	live := withHolders(t, lost(recordOf("lost")), recordOf("back"), lost(recordOf("new")), recordOf("healthy"), unlabelled)
 	records, err := NewFenceReader(config.Fencing{}, cached, live, nil, nil).recordsNow(t.Context())
