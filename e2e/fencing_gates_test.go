@@ -346,7 +346,7 @@ func bootOf(n *corev1.Node) v1alpha1.Boot {
 
 func heldVolumes(volumes ...string) (all []v1alpha1.HeldVolume) {
 	for _, v := range volumes {
-		all = append(all, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd})
+		all = append(all, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, VolumeHandle: "handle-" + v})
 	}
 	return all
 }

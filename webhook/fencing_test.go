@@ -72,7 +72,7 @@ func nodeFence(node string, volumes ...string) *v1alpha1.NodeFence {
 	n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: recordName(node)}}
 	n.Spec = v1alpha1.NodeFenceSpec{NodeName: node, Boot: boot, NodeUID: types.UID("uid-" + node), ReadyChanged: &ready}
 	for _, v := range volumes {
-		n.Spec.Volumes = append(n.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: objects.RBD, VolumeHandle: "handle-" + v, ClusterID: "rook-ceph"})
+		n.Spec.Volumes = append(n.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: objects.RBD, VolumeHandle: "handle-" + v, ClusterID: "rook-ceph", Shared: v == "pv-s"})
 	}
 	n.Status.Phase = v1alpha1.NodeHealthy
 	return n

@@ -82,19 +82,22 @@ type ClientAddress struct {
 // HeldVolume is a volume that processes of a boot may write to. It is known by driver and handle. What a later decision needs
 // is copied when the volume is first seen, so that nothing is lost with its PersistentVolume.
 type HeldVolume struct {
-	// PersistentVolume is the name of the PersistentVolume.
+	// PersistentVolume is the name of its PersistentVolume; the first one that was seen, if it has several.
 	PersistentVolume string `json:"persistentVolume"`
 	// Driver is the name of its CSI driver.
 	Driver string `json:"driver"`
-	// VolumeHandle of the volume, which another PersistentVolume may have too.
+	// VolumeHandle of the volume.
+	VolumeHandle string `json:"volumeHandle"`
+	// OtherNames are those of other PersistentVolumes with this driver and handle.
 	//
 	// +optional
-	VolumeHandle string `json:"volumeHandle,omitempty"`
+	// +listType=atomic
+	OtherNames []string `json:"otherNames,omitempty"`
 	// ClusterID of its storage cluster.
 	//
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// Shared: a file system that several nodes may write to at once.
+	// Shared: a file system that several nodes may write to at once, by all that was seen of its PersistentVolumes.
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`

@@ -3,10 +3,10 @@ package tainting
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -64,5 +64,5 @@ func nodeChanged(before, after *corev1.Node) bool {
 // recordChanged reports whether a record changed in its incident's progress, or in what its node holds.
 func recordChanged(before, after *v1alpha1.NodeFence) bool {
 	was, is := before.Spec, after.Spec
-	return before.Status.Phase != after.Status.Phase || !was.LostSince.Equal(is.LostSince) || !was.Tainted.Equal(is.Tainted) || !slices.Equal(was.Volumes, is.Volumes)
+	return before.Status.Phase != after.Status.Phase || !was.LostSince.Equal(is.LostSince) || !was.Tainted.Equal(is.Tainted) || !equality.Semantic.DeepEqual(was.Volumes, is.Volumes)
 }

@@ -106,7 +106,7 @@ func (f Facts) act(step *Step) {
 	}
 	step.Consumed = f.Request.Gate != ""
 	a := v1alpha1.Act{Gate: r.Gate, By: r.By, Reason: Clip(r.Reason, 512), At: metav1.NewTime(r.At), Of: f.readyChanged()}
-	if r.Gate != GateTaint && (!f.sameAsRecorded() || !IsLost(*s)) {
+	if !f.sameAsRecorded() || r.Gate != GateTaint && !IsLost(*s) {
 		if step.Consumed {
 			step.Void = &a
 		}
@@ -151,7 +151,7 @@ func (f Facts) readyChanged() *metav1.Time {
 
 // allows reports whether a person has said of the node's present state that its taint may change.
 func (r Record) allows(n Node, gates ...string) bool {
-	if slices.Contains(gates, r.Request.Gate) {
+	if slices.Contains(gates, r.Request.Gate) && isSameState(r.Spec, n.UID, n.ReadyChanged) {
 		return true // it is about to be carried out
 	}
 	return slices.ContainsFunc(r.Spec.Acts, func(a v1alpha1.Act) bool {

@@ -103,7 +103,7 @@ func TestActIsCarriedOutOnce(t *testing.T) {
 		"unfence, and the node has rebooted":       {of: fenced, gate: GateUnfence, changes: rebooted, void: true, fence: "Fenced true"},
 		"taint, of a healthy node":                 {of: healthy, gate: GateTaint, held: true},
 		"taint, of a fenced node":                  {of: fenced, gate: GateTaint, fence: "Fenced true"},
-		"taint, and the node was lost again":       {of: recordedLoss, gate: GateTaint, changes: lostAgain, held: true},
+		"taint, and the node was lost again":       {of: recordedLoss, gate: GateTaint, changes: lostAgain, void: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.of(t).request(c.gate)

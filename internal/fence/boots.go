@@ -37,6 +37,9 @@ type Namesakes struct {
 	Last Deletion
 	// Shown are the protected volumes that the cluster shows under the name.
 	Shown []v1alpha1.HeldVolume
+	// Torn are those of which the VolumeAttachment was deleted by force, by unique name: Kubernetes detaches a volume only after it
+	// has taken it from the Node's status.volumesAttached, which still lists these.
+	Torn []string
 	// Records of the boots.
 	Records []Record
 }
@@ -90,7 +93,7 @@ func (n Namesakes) Of(i int) Facts {
 	f := Facts{Record: r.Name, RecordUID: r.UID, Spec: r.Spec, Request: r.Request, Node: n.Node, Later: n.later(r.Spec)}
 	switch {
 	case n.present() == i:
-		f.Holding = slices.Clone(n.Shown)
+		f.Holding, f.Torn = slices.Clone(n.Shown), n.Torn
 	case n.Node.Exists:
 	case n.Last.Boot.BootID != "" && r.Spec.Boot == n.Last.Boot:
 		f.Holding = union(n.passOn(r.Spec.Boot), n.Shown)

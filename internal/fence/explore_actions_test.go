@@ -55,8 +55,14 @@ func (s *small) actions() (list []action) {
 				s.fail("healthy cluster slowed: the volume is held, and both nodes were Ready throughout")
 			})
 		}
-		if n.attached > 0 && (s.forced(i) || !n.inUse && m.mount == notMounted && !m.waits) {
-			add("Kubernetes detaches the volume from "+name, func(s *small) { s.nodes[i].attached = 0 })
+		if n.attached > 0 && (s.forced(i) || !n.inUse && m.mount != isMounted && !m.waits) {
+			add("Kubernetes detaches the volume from "+name, func(s *small) { s.nodes[i].attached, s.nodes[i].torn = 0, false })
+		}
+		if fails && n.exists && n.attached > 0 && !n.torn && s.left.tears > 0 {
+			add("a user deletes the VolumeAttachment of "+name+" by force", func(s *small) { s.nodes[i].torn = true; s.left.tears-- })
+		}
+		if n.torn {
+			add("Kubernetes finds that "+name+" has no VolumeAttachment", func(s *small) { s.nodes[i].attached, s.nodes[i].torn = 0, false })
 		}
 		if fails && n.exists && s.left.deletions > 0 {
 			add("a user deletes Node "+name, func(s *small) { s.deleteNode(i); s.left.deletions-- })

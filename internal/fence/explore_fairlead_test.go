@@ -78,6 +78,9 @@ func (y stateMachine) namesakes(s *small, i int) Namesakes {
 	if s.nodes[i].attached > 0 {
 		use.Attached, use.AttachedNames = []string{s.world.volume.Name}, n.Node.Attached
 	}
+	if s.nodes[i].torn {
+		use.Attached, n.Torn = nil, n.Node.Attached
+	}
 	var volumes []Volume
 	if s.volume {
 		volumes = append(volumes, s.world.volume)
@@ -193,8 +196,11 @@ func (y stateMachine) look(s, saw *small, i, writes int) {
 			return
 		}
 	}
-	if live && writes >= 0 && s.sameBoot(i) && s.machines[i].mount == isMounted {
-		s.machines[i].noticed = true // Fairlead has looked, and had nothing to do
+	if live && writes >= 0 && saw.nodes[i].torn && s.machines[i].noticed {
+		s.machines[i].sawTorn = true
+	}
+	if live && writes >= 0 && s.sameBoot(i) && s.machines[i].mount == isMounted && (s.nodes[i].attached > 0 || y.remembers(s, i)) {
+		s.machines[i].noticed = true // Fairlead has looked, and had nothing to do; else a pod might only wait for the volume
 	}
 }
 

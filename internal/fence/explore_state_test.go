@@ -42,7 +42,7 @@ func (s *small) encode(e *encoder) {
 	e.b, e.ages = e.b[:0], s.ages(e.ages.list[:0])
 	s.write(e)
 	l := s.left
-	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.times, l.leaders, l.edits, l.crashes, l.gaps)
+	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.tears, l.times, l.leaders, l.edits, l.crashes, l.gaps)
 	if saw := s.fairlead.saw; saw != nil {
 		e.flags(s.fairlead.todo[:]...)
 		saw.write(e)
@@ -60,11 +60,12 @@ func (s *small) encode(e *encoder) {
 func (s *small) write(e *encoder) {
 	for i := range s.nodes {
 		m, n := &s.machines[i], &s.nodes[i]
-		e.flags(m.on, m.reaches, m.waits, m.firstStatus, m.noticed, m.forgiven, m.lost)
+		e.flags(m.on, m.reaches, m.waits, m.firstStatus, m.noticed, m.sawTorn, m.forgiven, m.lost)
 		e.flags(s.blocked[i*boots : (i+1)*boots]...)
 		e.num(int(m.boot)<<2 | int(m.mount))
-		e.flags(n.exists, n.ready, n.unknown, n.taint, n.inUse)
-		e.num(int(n.uid)<<4 | int(n.boot)<<2 | int(n.attached))
+		e.flags(n.exists, n.ready, n.unknown, n.taint, n.inUse, n.torn)
+		e.num(int(n.uid)<<4 | int(n.boot))
+		e.num(int(n.attached))
 		e.time(n.changed)
 		e.time(n.gone)
 		e.str(s.fairlead.last[i].Boot.BootID)

@@ -72,6 +72,7 @@ var exploredWorlds = []*exploredWorld{
 	{name: "clocks", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 2, leaders: 1}},
 	{name: "edited", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, edits: 1}},
 	{name: "caches", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, slow: 1}},
+	{name: "torn", volume: exclusiveVolume, left: budgets{tears: 1, restarts: 1, waits: 1, times: 1}},
 	{name: "healthy", volume: exclusiveVolume, left: budgets{waits: 2}},
 	{name: "crashes", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, crashes: 2}},
 	{name: "another address", large: true, volume: exclusiveVolume, moves: true, left: budgets{deletions: 1, powers: 1, gaps: 1, taints: 1}},

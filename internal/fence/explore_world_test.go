@@ -46,6 +46,8 @@ type computer struct {
 
 	// noticed: the mount is on record, or was there when Fairlead looked and had nothing to do.
 	noticed bool
+	// sawTorn: Fairlead looked while the attachment was gone, and no period has ended since.
+	sawTorn bool
 	// forgiven: a person has answered for this boot's attachment of the volume.
 	forgiven bool
 	// lost in this boot: there was a reason to fence it.
@@ -63,6 +65,8 @@ type kubeNode struct {
 	inUse          bool
 	// attached is the VolumeAttachment: 0, or 1 and the boot that it was made in.
 	attached byte
+	// torn: a user deleted the VolumeAttachment by force, which the Node's status does not show.
+	torn bool
 	// gone since; only for nodes that do not exist.
 	gone time.Time
 }
@@ -86,7 +90,7 @@ type late struct {
 
 // budgets bound what is rare.
 type budgets struct {
-	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, times, leaders, edits, crashes, gaps byte
+	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, tears, times, leaders, edits, crashes, gaps byte
 }
 
 type small struct {
@@ -259,7 +263,7 @@ func (s *small) heartbeat(i int) {
 func (s *small) stop(i int) {
 	m := &s.machines[i]
 	m.on, m.mount, m.waits, m.firstStatus = false, notMounted, false, false
-	m.noticed, m.forgiven = false, false
+	m.noticed, m.sawTorn, m.forgiven = false, false, false
 }
 
 func (s *small) boot(i int) {
@@ -272,9 +276,9 @@ func (s *small) boot(i int) {
 // startKubelet again. A mount without attachment is not found again.
 func (s *small) startKubelet(i int) {
 	m := &s.machines[i]
-	if m.mount == isMounted && s.nodes[i].attached == 0 {
+	if m.mount == isMounted && (s.nodes[i].attached == 0 || s.nodes[i].torn) {
 		m.mount = isHidden
-		if !s.world.system.showsLoss(s, i) {
+		if !m.sawTorn && !s.world.system.showsLoss(s, i) {
 			m.noticed = false // detached by force and back, all unseen: it looks like a volume that was given back
 		}
 	}
@@ -285,7 +289,9 @@ func (s *small) startKubelet(i int) {
 func (s *small) passTime() {
 	s.now = s.now.Add(10 * time.Minute)
 	for i := range s.machines {
-		if m := &s.machines[i]; m.mount == isHidden && m.reaches {
+		m := &s.machines[i]
+		m.sawTorn = false
+		if m.mount == isHidden && m.reaches {
 			m.mount, m.noticed = notMounted, false
 		}
 	}
@@ -316,7 +322,7 @@ func (s *small) attach(to int) {
 			s.fail("two writers: the volume is attached to %s while %s writes to it", nodeName(to), nodeName(from))
 		}
 	}
-	s.nodes[to].attached = 1 + s.nodes[to].boot
+	s.nodes[to].attached, s.nodes[to].torn = 1+s.nodes[to].boot, false
 	if m := &s.machines[to]; m.mount == notMounted {
 		m.forgiven = false // people have answered for what was attached before
 	}
@@ -329,7 +335,7 @@ func (s *small) forced(i int) bool {
 
 func (s *small) mountVolume(i int) {
 	m := &s.machines[i]
-	m.mount, m.waits, m.noticed = isMounted, false, s.world.system.remembers(s, i)
+	m.mount, m.waits, m.sawTorn, m.noticed = isMounted, false, false, s.world.system.remembers(s, i)
 	s.nodes[i].inUse = true // the kubelet reports a volume before it mounts it
 }
 

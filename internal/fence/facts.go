@@ -69,6 +69,8 @@ type Facts struct {
 
 	// Holding are the protected volumes that the cluster shows of this boot now (Namesakes).
 	Holding []v1alpha1.HeldVolume
+	// Torn are those of which the VolumeAttachment was deleted by force, by unique name.
+	Torn []string
 	// Left are the pods and attachments that remain on the node, for messages.
 	Left []string
 	// OldAttachments are the attachments of Left that are older than the fences on record.

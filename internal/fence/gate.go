@@ -74,9 +74,10 @@ func (h Holder) keeps(v Volume, node string) *Held {
 	lost := !here || n.OutOfService || isClosed(s)
 	i := find(v.Held(), s.Volumes)
 	inGrace := i >= 0 && s.Volumes[i].Until != nil
+	manyWriters := v.HasManyWriters() && (i < 0 || s.Volumes[i].Shared) // somebody may edit the modes of a volume that is held
 	switch {
 	case lost:
-	case v.HasManyWriters(), !v.exclusive() && n.Ready && n.hasAttached(v) && !inGrace && (unbroken(s, n) || s.Boot == v1alpha1.Boot{}):
+	case manyWriters, !v.exclusive() && n.Ready && n.hasAttached(v) && !inGrace && (unbroken(s, n) || s.Boot == v1alpha1.Boot{}):
 		return nil
 	case n.Ready:
 		return h.stillMounted(v, node)

@@ -149,6 +149,9 @@ func TestGateByAccessMode(t *testing.T) {
 			var got []string
 			for _, k := range kinds {
 				elsewhere := Holder{Node: readyNode("node-2", "machine-2", "boot-2", "192.168.1.2")}
+				for i := range h.Spec.Volumes {
+					h.Spec.Volumes[i].Shared = k.volume.HasManyWriters()
+				}
 				if held := Attach(k.volume, "node-2", []Holder{elsewhere, h}, allFenced()); held != nil {
 					got = append(got, k.name)
 					must.Equal(t, held.Node, "node-1")
@@ -158,6 +161,32 @@ func TestGateByAccessMode(t *testing.T) {
 			if h.Record != "" && !h.Replaced {
 				agreesWithPolicies(t, h)
 			}
+		})
+	}
+}
+
+// Access modes may be edited at any time, and two PersistentVolumes may have one image: the stricter of what was seen and what is
+// there now counts.
+func TestGateGoesByTheStricterModes(t *testing.T) {
+	rwx := pv("pv-1", rbd, "a", "ReadWriteMany")
+	for name, c := range map[string]struct {
+		recorded []Volume
+		now      Volume
+		held     bool
+	}{
+		"shared then and now":   {[]Volume{rwx}, rwx, false},
+		"exclusive then":        {[]Volume{rwo}, rwx, true},
+		"exclusive now":         {[]Volume{rwx}, rwo, true},
+		"exclusive by one name": {[]Volume{rwx, {Name: "pv-2", Driver: rbd, Handle: rwx.Handle, ClusterID: "a", AccessModes: []string{"ReadWriteOnce"}}}, rwx, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := holderIn(t, "lost")
+			h.Spec.Volumes = nil
+			for _, v := range c.recorded {
+				h.Spec.Volumes = join(h.Spec.Volumes, v.Held())
+			}
+			must.Equal(t, len(h.Spec.Volumes), 1)
+			must.Equal(t, Attach(c.now, "node-2", []Holder{h}, allFenced()) != nil, c.held)
 		})
 	}
 }
@@ -250,6 +279,9 @@ func TestAddTaint(t *testing.T) {
 	act := func(gate string, of time.Time) Record {
 		return Record{Spec: v1alpha1.NodeFenceSpec{Acts: []v1alpha1.Act{{Gate: gate, Of: at(of)}}}}
 	}
+	asks := func(gate string, of time.Time) Record {
+		return Record{Spec: v1alpha1.NodeFenceSpec{NodeUID: n.UID, ReadyChanged: at(of)}, Request: Request{Gate: gate}}
+	}
 	for name, test := range map[string]struct {
 		ready bool
 		r     Record
@@ -257,8 +289,9 @@ func TestAddTaint(t *testing.T) {
 	}{
 		"Ready":                            {true, Record{}, false},
 		"not Ready":                        {false, Record{}, true},
-		"a person asks":                    {true, Record{Request: Request{Gate: GateTaint}}, true},
-		"a person asks for something else": {true, Record{Request: Request{Gate: GateAttach}}, false},
+		"a person asks":                    {true, asks(GateTaint, n.ReadyChanged), true},
+		"a person asked of another state":  {true, asks(GateTaint, n.ReadyChanged.Add(-time.Hour)), false},
+		"a person asks for something else": {true, asks(GateAttach, n.ReadyChanged), false},
 		"a person has said so":             {true, act(GateTaint, n.ReadyChanged), true},
 		"a person has said so before":      {true, act(GateTaint, n.ReadyChanged.Add(-time.Hour)), false},
 		"a person has said something else": {true, act(GateAttach, n.ReadyChanged), false},

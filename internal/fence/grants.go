@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,8 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 			v.Released = v.Released && (f.here() && f.Node.Ready || f.isSameLoss())
 		case !trusted: // the node is back: a restarted kubelet's first status is of before (kubernetes#33203), so nothing that it shows counts
 			v.Until = f.graceEnds()
+		case f.isTorn(v): // its kubelet may start again, and list it no more
+			v.Until = f.graceEnds()
 		case v.Until == nil || !f.Now.Before(v.Until.Time):
 			v.Until, v.Released = nil, false
 			if !shown {
@@ -59,6 +62,12 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 		left = append(left, v)
 	}
 	s.Volumes = left
+}
+
+// isTorn reports whether an attachment was deleted by force, and the volume is listed since then.
+func (f Facts) isTorn(v v1alpha1.HeldVolume) bool {
+	volume := Volume{Driver: v.Driver, Handle: v.VolumeHandle}
+	return slices.Contains(f.Torn, UniqueName(v.Driver, v.VolumeHandle)) || v.Until != nil && f.Node.uses(volume) && !f.Node.hasAttached(volume)
 }
 
 // ownTime begins a period again that another leader's clock may have begun.
@@ -128,14 +137,9 @@ func refused(s v1alpha1.NodeFenceSpec, v Volume) bool {
 	})
 }
 
-// SameVolume reports whether two entries may be one volume: PersistentVolumes of two names may have one handle.
+// SameVolume reports whether two entries are one volume, whatever its PersistentVolumes are called.
 func SameVolume(a, b v1alpha1.HeldVolume) bool {
-	return a.PersistentVolume == b.PersistentVolume || a.VolumeHandle != "" && a.VolumeHandle == b.VolumeHandle && a.Driver == b.Driver
-}
-
-// sameEntry: the entries are of one PersistentVolume. The names stay on record for the API server's policies.
-func sameEntry(a, b v1alpha1.HeldVolume) bool {
-	return a.PersistentVolume == b.PersistentVolume && a.VolumeHandle == b.VolumeHandle && a.Driver == b.Driver
+	return a.VolumeHandle == b.VolumeHandle && a.Driver == b.Driver
 }
 
 // find a volume among others; -1 is none.
@@ -147,21 +151,40 @@ func find(v v1alpha1.HeldVolume, among []v1alpha1.HeldVolume) int {
 func union(before, now []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
 	all := slices.Clone(now)
 	for _, v := range before {
-		if !slices.ContainsFunc(now, func(n v1alpha1.HeldVolume) bool { return sameEntry(n, v) }) {
-			all = append(all, v)
-		}
+		all = join(all, v)
 	}
 	return sorted(all)
 }
 
-func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
-	slices.SortStableFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
-		return strings.Compare(a.PersistentVolume+"\x00"+a.VolumeHandle, b.PersistentVolume+"\x00"+b.VolumeHandle)
-	})
-	return slices.CompactFunc(volumes, sameEntry)
+// join adds a volume to a list. If the list has it, it gets the names of the other entry, and is shared only if both say so.
+func join(list []v1alpha1.HeldVolume, v v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
+	i := find(v, list)
+	if i < 0 {
+		return append(list, v)
+	}
+	known := &list[i]
+	for _, name := range NamesOf(v) {
+		if !slices.Contains(NamesOf(*known), name) {
+			known.OtherNames = append(slices.Clip(known.OtherNames), name)
+		}
+	}
+	known.Shared = known.Shared && v.Shared
+	return list
 }
 
-// VolumeNames are the names of their PersistentVolumes.
+func sorted(volumes []v1alpha1.HeldVolume) []v1alpha1.HeldVolume {
+	slices.SortFunc(volumes, func(a, b v1alpha1.HeldVolume) int {
+		return cmp.Or(strings.Compare(a.PersistentVolume, b.PersistentVolume), strings.Compare(a.VolumeHandle, b.VolumeHandle), strings.Compare(a.Driver, b.Driver))
+	})
+	return volumes
+}
+
+// NamesOf a volume's PersistentVolumes.
+func NamesOf(v v1alpha1.HeldVolume) []string {
+	return append([]string{v.PersistentVolume}, v.OtherNames...)
+}
+
+// VolumeNames are the names of their PersistentVolumes, one for each volume.
 func VolumeNames(volumes []v1alpha1.HeldVolume) []string {
 	var names []string
 	for _, v := range volumes {

@@ -36,8 +36,8 @@ func (f Facts) publish(step *Step) {
 // withheld names the volumes that are attached nowhere else on account of this boot.
 func (f Facts) withheld(volumes []v1alpha1.HeldVolume) (names []string) {
 	for _, v := range f.protected(volumes) {
-		if f.withholds(v) && !slices.Contains(names, v.PersistentVolume) {
-			names = append(names, v.PersistentVolume)
+		if f.withholds(v) {
+			names = append(names, NamesOf(v)...)
 		}
 	}
 	return names

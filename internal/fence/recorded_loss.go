@@ -22,7 +22,7 @@ func RecordedLoss(n Node, s v1alpha1.NodeFenceSpec) string {
 	mark := []string{n.Boot.BootID + "@" + n.ReadyChanged.UTC().Format(time.RFC3339)}
 	for _, v := range s.Volumes {
 		if !v.Released && !refused(s, Volume{Driver: v.Driver, ClusterID: v.ClusterID}) {
-			mark = append(mark, v.PersistentVolume)
+			mark = append(mark, NamesOf(v)...)
 		}
 	}
 	return strings.Join(mark, " ")

@@ -60,44 +60,35 @@ type Use struct {
 // volumes are the PersistentVolumes that were found. One that was deleted under a running pod is still held: it is known by driver
 // and handle, or from the records of the machines.
 func Holding(use Use, volumes []Volume, recorded []v1alpha1.HeldVolume, protected func(driver string) bool) []v1alpha1.HeldVolume {
-	var held []v1alpha1.HeldVolume
-	known := map[string]bool{}
+	var known []v1alpha1.HeldVolume
+	found, readOnly := map[string]string{}, map[string]bool{} // found has the unique name of each PersistentVolume
 	for _, v := range volumes {
-		if known[UniqueName(v.Driver, v.Handle)] = true; v.ReadOnly() {
+		unique := UniqueName(v.Driver, v.Handle)
+		if found[v.Name] = unique; v.ReadOnly() {
+			readOnly[unique] = true
 			continue
 		}
-		held = use.add(held, v.Held(), protected)
+		known = join(known, v.Held())
 	}
 	for _, v := range recorded {
-		unique, shown := UniqueName(v.Driver, v.VolumeHandle), use
-		if known[unique] {
-			continue
-		}
-		if slices.ContainsFunc(volumes, func(found Volume) bool { return found.Name == v.PersistentVolume }) {
-			shown.Attached = nil // of another volume, whose PersistentVolume has the name now
-		}
-		v.Until, v.Released, known[unique] = nil, false, true
-		held = shown.add(held, v, protected)
+		v.Until, v.Released = nil, false
+		known = join(known, v)
 	}
 	for _, unique := range slices.Concat(use.AttachedNames, use.InUse) {
-		if driver, handle, ok := ParseUniqueName(unique); ok && !known[unique] {
-			known[unique] = true
-			held = use.add(held, v1alpha1.HeldVolume{PersistentVolume: handle, Driver: driver, VolumeHandle: handle}, protected)
+		driver, handle, ok := ParseUniqueName(unique)
+		v := v1alpha1.HeldVolume{PersistentVolume: handle, Driver: driver, VolumeHandle: handle}
+		if ok && !readOnly[unique] && find(v, known) < 0 {
+			known = append(known, v)
 		}
 	}
-	return sorted(held)
-}
-
-// add a volume if the node shows it.
-func (use Use) add(held []v1alpha1.HeldVolume, v v1alpha1.HeldVolume, protected func(driver string) bool) []v1alpha1.HeldVolume {
-	if v.Driver == "" || !protected(v.Driver) {
-		return held
-	}
-	unique := UniqueName(v.Driver, v.VolumeHandle)
-	if !slices.Contains(use.Attached, v.PersistentVolume) && !slices.Contains(use.AttachedNames, unique) && !slices.Contains(use.InUse, unique) {
-		return held
-	}
-	return append(held, v)
+	return sorted(slices.DeleteFunc(known, func(v v1alpha1.HeldVolume) bool {
+		unique := UniqueName(v.Driver, v.VolumeHandle)
+		attached := slices.ContainsFunc(NamesOf(v), func(name string) bool {
+			now, there := found[name] // the name may be another volume's now
+			return slices.Contains(use.Attached, name) && (!there || now == unique)
+		})
+		return v.Driver == "" || !protected(v.Driver) || !attached && !slices.Contains(use.AttachedNames, unique) && !slices.Contains(use.InUse, unique)
+	}))
 }
 
 // Recorded are the volumes on the records of a node name.

@@ -68,7 +68,7 @@ func TestHoldersAreFoundByEveryTrace(t *testing.T) {
 		using("uses", unique), listed, using("attached"), using("remembers"), using("well", unique),
 		using("uses-another", "kubernetes.io/csi/"+rbd+"^a^11", "kubernetes.io/csi/"+rbd+"^a", "kubernetes.io/csi/x."+rbd+"^a^1"), using("node-1"),
 		objects.Attachment("pv-a", "attached", rbd), objects.Attachment("pv-ab", "elsewhere", rbd),
-		recordOf("remembers", "pv-b", "pv-a"), lost(recordOf("gone", "pv-a")), lost(recordOf("forgets", "pv-ab")),
+		recordOf("remembers", "pv-b", "pv-a=a^1"), lost(recordOf("gone", "pv-x=a^1")), lost(recordOf("forgets", "pv-ab")),
 		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "inline"}, Spec: storagev1.VolumeAttachmentSpec{Attacher: rbd, NodeName: "inline"}},
 	}
 	c := withHolders(t, objects...)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -136,8 +137,42 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attach
 			s.pods = append(s.pods, pods[i])
 		}
 	}
+	if sakes.Torn, err = r.torn(ctx, sakes.Node, attached, found); err != nil {
+		return s, err
+	}
 	sakes.Shown = fence.Holding(use, slices.Collect(maps.Values(found)), sakes.Recorded(), r.Protects)
 	return s, nil
+}
+
+// torn are the protected volumes that are attached by the Node's status, but have no attachment. Caches of two kinds may differ by
+// a moment, so it is certain only by live reads, between which the Node did not change.
+func (r *FenceReader) torn(ctx context.Context, node fence.Node, attached []attachedVolume, found map[string]fence.Volume) (torn []string, err error) {
+	for _, unique := range node.Attached {
+		driver, handle, ok := fence.ParseUniqueName(unique)
+		name := attachmentName(driver, handle, node.Name)
+		if !ok || !r.Protects(driver) || slices.ContainsFunc(attached, func(a attachedVolume) bool {
+			v := found[a.volume]
+			return a.name == name || v.Driver == driver && v.Handle == handle
+		}) {
+			continue
+		}
+		if r.snapshot != nil {
+			if there, err := get(ctx, r.live, name, &storagev1.VolumeAttachment{}); err != nil {
+				return nil, err
+			} else if there {
+				continue
+			}
+		}
+		torn = append(torn, unique)
+	}
+	if len(torn) == 0 || r.snapshot == nil {
+		return torn, nil
+	}
+	now := fence.Namesakes{Node: fence.Node{Name: node.Name}}
+	if _, err := r.node(ctx, r.live, &now); err != nil || !reflect.DeepEqual(now.Node, node) {
+		return nil, err // another look follows
+	}
+	return torn, nil
 }
 
 // left fills in what is left on the node.

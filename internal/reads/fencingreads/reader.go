@@ -185,7 +185,7 @@ func (r *FenceReader) FenceFacts(c clock.PassiveClock, ask AskStorage) func(ctx 
 // nodes are not read. After a loss, it is read live once more: a stale cache may still show a force-deleted attachment, whose volume
 // would then be dropped by mistake.
 func (v *FenceView) Quiet() bool {
-	return v.Facts.Unbroken() && !v.named && len(v.Facts.Spec.Fences) == 0
+	return v.Facts.Unbroken() && !v.named && len(v.Facts.Spec.Fences)+len(v.Facts.Torn) == 0
 }
 
 // get reads a cluster-scoped object, and reports whether it exists.

@@ -56,7 +56,7 @@ func TestHoldersOfNodeNameAreItsMachines(t *testing.T) {
 		}
 	}
 	for name, watched := range map[string]client.WithWatch{"known": live, "unknown": withHolders(t)} {
-		r, v := watching(t, live, watched), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "h"}
+		r, v := watching(t, live, watched), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a"}
 		holders, err := r.Holders(t.Context(), v)
 		check(t, name, holders, err)
 		holders, err = r.listed(t.Context(), v, map[string]map[string]bool{"n": nil})

@@ -169,10 +169,7 @@ func (w *watched) UpdateResourceVersion(version string) {
 	}
 }
 
-// volumeKeys are the keys of a volume on record: its PersistentVolume, and its unique name.
+// volumeKeys are the keys of a volume on record: its PersistentVolumes, and its unique name.
 func volumeKeys(v v1alpha1.HeldVolume) []string {
-	if v.VolumeHandle == "" {
-		return []string{v.PersistentVolume}
-	}
-	return []string{v.PersistentVolume, fence.UniqueName(v.Driver, v.VolumeHandle)}
+	return append(fence.NamesOf(v), fence.UniqueName(v.Driver, v.VolumeHandle))
 }

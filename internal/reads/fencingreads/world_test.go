@@ -170,12 +170,16 @@ func notInstalledFuncs() interceptor.Funcs {
 	}}
 }
 
-// recordOf is the record of the boot of objects.Node, which holds volumes.
+// recordOf is the record of the boot of objects.Node, which holds volumes: "pv-a" of handle "a", or "pv-a=HANDLE".
 func recordOf(node string, volumes ...string) *v1alpha1.NodeFence {
 	record := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	record.Spec.NodeName, record.Spec.Boot = node, v1alpha1.Boot{SystemUUID: "machine-" + node, BootID: "boot-" + node}
 	for _, v := range volumes {
-		record.Spec.Volumes = append(record.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, ClusterID: "rook-ceph"})
+		name, handle, given := strings.Cut(v, "=")
+		if !given {
+			handle = strings.TrimPrefix(name, "pv-")
+		}
+		record.Spec.Volumes = append(record.Spec.Volumes, v1alpha1.HeldVolume{PersistentVolume: name, Driver: rbd, VolumeHandle: handle, ClusterID: "rook-ceph"})
 	}
 	return record
 }
