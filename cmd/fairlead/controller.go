@@ -193,7 +193,7 @@ func setupFencing(ctx context.Context, mgr manager.Manager, c config.Fencing, lo
 	for _, driver := range unattached {
 		log.Error("a driver cannot be protected", "driver", driver, "reason", fence.Unattached, "do", fence.UnattachedDo)
 	}
-	held := fencingreads.NewHoldingsWithRows(watching, c.Protects)
+	held := fencingreads.NewHoldingsWithVolumes(watching, c.Protects)
 	if err := mgr.Add(held); err != nil {
 		return fmt.Errorf("adding the watches for volumes: %w", err)
 	}

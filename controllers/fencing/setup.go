@@ -27,7 +27,7 @@ import (
 )
 
 // workers look at nodes side by side. A rack that is lost takes little longer than a node.
-const workers = 16
+const workers = 64
 
 // SetupWithManager registers the controller. Whatever may change a decision
 // brings an event.
@@ -79,15 +79,15 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // recordAndWaiting is the record's node, and all nodes that may wait for it: a node that shares an
-// address is readmitted with the last one.
+// address is readmitted with the last one, which no fence is to keep then.
 func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []reconcile.Request {
 	record, ok := o.(*v1alpha1.NodeFence)
 	if !ok {
 		return nil
 	}
 	names := []string{record.Spec.NodeName}
-	if fence.InIncident(record.Spec) {
-		names = append(names, r.records(ctx, func(n *v1alpha1.NodeFence) bool { return len(n.Spec.Fences) > 0 })...)
+	if fence.InIncident(record.Spec) && !fence.IsClosed(record.Spec) {
+		names = append(names, r.records(ctx, func(n *v1alpha1.NodeFence) bool { return len(n.Spec.Fences) > 0 }, inIncident)...)
 	}
 	return kit.Request(names...)
 }
@@ -97,9 +97,9 @@ func (r *Reconciler) recordAndWaiting(ctx context.Context, o client.Object) []re
 func (r *Reconciler) ofFence(ctx context.Context, o client.Object) []reconcile.Request {
 	names := r.records(ctx, func(n *v1alpha1.NodeFence) bool {
 		return slices.ContainsFunc(n.Spec.Fences, func(f v1alpha1.Fence) bool { return f.Name == o.GetName() })
-	})
+	}, inIncident)
 	if len(names) == 0 {
-		names = append(r.records(ctx, func(n *v1alpha1.NodeFence) bool { return fence.InIncident(n.Spec) }), o.GetLabels()[fence.NodeLabel])
+		names = append(r.records(ctx, every, inIncident), o.GetLabels()[fence.NodeLabel])
 	}
 	return kit.Request(names...)
 }
@@ -123,17 +123,22 @@ func (r *Reconciler) everyNode(ctx context.Context, _ client.Object) []reconcile
 		r.Log.Error("could not list nodes", "error", err)
 		return nil
 	}
-	names := r.records(ctx, func(*v1alpha1.NodeFence) bool { return true })
+	names := r.records(ctx, every)
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
 	return kit.Request(names...)
 }
 
+// inIncident selects the records with fences, among others.
+var inIncident = client.HasLabels{fence.IncidentLabel}
+
+func every(*v1alpha1.NodeFence) bool { return true }
+
 // records are the nodes with a matching record.
-func (r *Reconciler) records(ctx context.Context, match func(*v1alpha1.NodeFence) bool) []string {
+func (r *Reconciler) records(ctx context.Context, match func(*v1alpha1.NodeFence) bool, which ...client.ListOption) []string {
 	var list v1alpha1.NodeFenceList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
 		r.Log.Error("could not list NodeFences", "error", err)
 		return nil
 	}

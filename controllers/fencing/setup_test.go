@@ -23,12 +23,17 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 	record := func(node string, fences ...string) *v1alpha1.NodeFence {
 		n := &v1alpha1.NodeFence{ObjectMeta: metav1.ObjectMeta{Name: "of-" + node}, Spec: v1alpha1.NodeFenceSpec{NodeName: node}}
 		for _, f := range fences {
-			n.Spec.Fences = append(n.Spec.Fences, v1alpha1.Fence{Name: f})
+			n.Spec.Fences, n.Labels = append(n.Spec.Fences, v1alpha1.Fence{Name: f, State: v1alpha1.FenceUnfencing}), map[string]string{fence.IncidentLabel: "true"}
 		}
 		return n
 	}
 	lost := func(n *v1alpha1.NodeFence) *v1alpha1.NodeFence {
+		n.Labels = map[string]string{fence.IncidentLabel: "true"}
 		n.Spec.LostSince = ptr.To(metav1.NewTime(noon))
+		return n
+	}
+	closed := func(n *v1alpha1.NodeFence) *v1alpha1.NodeFence {
+		n.Spec.Fences[0].State = v1alpha1.FenceFenced
 		return n
 	}
 	networkFence := func(name, node string) client.Object {
@@ -39,12 +44,13 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 		got  []reconcile.Request
 		want []string
 	}{
-		"a healthy record":        {w.r.recordAndWaiting(t.Context(), record("a")), []string{"a"}},
-		"a record in an incident": {w.r.recordAndWaiting(t.Context(), record("a", "h")), []string{"a", "fencing", "returned"}},
-		"a lost node":             {w.r.recordAndWaiting(t.Context(), lost(record("a"))), []string{"a", "fencing", "returned"}},
-		"no record":               {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
-		"a recorded NetworkFence": {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"fencing"}},
-		"a stray NetworkFence":    {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"fencing", "lost", "other", "returned"}},
+		"a healthy record":          {w.r.recordAndWaiting(t.Context(), record("a")), []string{"a"}},
+		"a record in an incident":   {w.r.recordAndWaiting(t.Context(), record("a", "h")), []string{"a", "fencing", "returned"}},
+		"a record of a fenced node": {w.r.recordAndWaiting(t.Context(), closed(record("a", "h"))), []string{"a"}},
+		"a lost node":               {w.r.recordAndWaiting(t.Context(), lost(record("a"))), []string{"a", "fencing", "returned"}},
+		"no record":                 {w.r.recordAndWaiting(t.Context(), &corev1.Node{}), nil},
+		"a recorded NetworkFence":   {w.r.ofFence(t.Context(), networkFence("f", "other")), []string{"fencing"}},
+		"a stray NetworkFence":      {w.r.ofFence(t.Context(), networkFence("stray", "other")), []string{"fencing", "lost", "other", "returned"}},
 	} {
 		var got []string
 		for _, r := range test.got {
@@ -58,7 +64,7 @@ func TestEventsWakeTheNodesThatMayWait(t *testing.T) {
 // A node is looked at when it gets or loses an attachment. Looks begin once the attachments are known.
 func TestAttachmentsWakeTheirNodes(t *testing.T) {
 	w := newWorld(t)
-	w.r.Held = fencingreads.NewHoldingsWithRows(nil, w.config.Protects)
+	w.r.Held = fencingreads.NewHoldingsWithVolumes(nil, w.config.Protects)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	mustWake := func(want ...string) {

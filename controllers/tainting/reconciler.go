@@ -36,6 +36,7 @@ type Reconciler struct {
 	Log    *slog.Logger
 
 	metrics *metrics
+	window  kit.Window
 	// given are the incidents in which a node was tainted, by node: the record may come late.
 	given    map[string]string
 	reported kit.Once[reported, string]
@@ -55,7 +56,9 @@ const (
 
 // Reconcile looks at all nodes, and taints no more than one.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	began := time.Now()
 	glance, err := r.gather(ctx, r.Client)
+	r.window.Looked(began)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

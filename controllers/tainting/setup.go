@@ -32,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.prepare(controllermetrics.Registry); err != nil {
 		return fmt.Errorf("setting up automatic tainting: %w", err)
 	}
-	all := kit.Always(kit.Request("nodes")[0])
+	all := r.window.Handler(kit.Request("nodes")[0])
 	err := ctrl.NewControllerManagedBy(mgr).Named("tainting").
 		// Two workers would each find room for one more taint.
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(true), MaxConcurrentReconciles: 1}).

@@ -25,7 +25,6 @@ import (
 const (
 	fencedVolumes = 20 // of each node
 	mostHolders   = 1000
-	rack          = 100
 	// heartbeat is how often a kubelet writes its node's status when nothing changes (nodeStatusReportFrequency).
 	heartbeat = 5 * time.Minute
 	// lease is how often a kubelet renews its lease.
@@ -47,13 +46,13 @@ type fencingResult struct {
 	median, worst          time.Duration
 }
 
-// runFencing measures fencing's cost with all sizes, against a stand-in of the API server: there are no pods of
+// runFencing measures fencing's cost with all sizes, at which some nodes are lost at once, against a stand-in of the API server: there are no pods of
 // workloads, no admission, and NetworkFences are confirmed at once.
-func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, args []string) error {
+func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, lost int, args []string) error {
 	var results []fencingResult
 	for _, nodes := range sizes {
 		fmt.Fprintf(out, "%d nodes: starting\n", nodes)
-		r, failed, err := fencingAt(ctx, binary, nodes, args)
+		r, failed, err := fencingAt(ctx, binary, nodes, lost, args)
 		if err != nil {
 			return fmt.Errorf("at %d nodes: %w", nodes, err)
 		}
@@ -68,12 +67,12 @@ func runFencing(ctx context.Context, out io.Writer, binary string, sizes []int, 
 	return results[len(results)-1].writeCalls(out)
 }
 
-func fencingAt(ctx context.Context, binary string, nodes int, args []string) (r fencingResult, failed []error, err error) {
+func fencingAt(ctx context.Context, binary string, nodes, lost int, args []string) (r fencingResult, failed []error, err error) {
 	scheme, err := reads.NewScheme()
 	if err != nil {
 		return r, nil, err
 	}
-	r.nodes, r.holders, r.rackNodes = nodes, min(mostHolders, nodes), min(rack, nodes/5)
+	r.nodes, r.holders, r.rackNodes = nodes, min(mostHolders, nodes), min(lost, nodes/5)
 	api, err := apiserver.New(scheme, apiserver.Size{Nodes: nodes, VolumesEach: fencedVolumes, Holders: r.holders})
 	if err != nil {
 		return r, nil, err
@@ -252,7 +251,7 @@ func fencingRows(results []fencingResult) []row {
 	each := func(r fencingResult, requests int) float64 {
 		return measured(r.rackTime, float64(requests)/float64(max(1, r.rackNodes)))
 	}
-	t.addTarget("requests of the controller per node", "%.1f", 10, func(r fencingResult) float64 { return each(r, r.rack.of("controller")-r.rack.events()) })
+	t.addTarget("requests of the controller per node", "%.1f", 12, func(r fencingResult) float64 { return each(r, r.rack.of("controller")-r.rack.events()) })
 	t.add("events per node", "%.1f", func(r fencingResult) float64 { return each(r, r.rack.events()) })
 	return t.rows
 }

@@ -20,11 +20,12 @@ import (
 func main() {
 	sizes := flag.String("nodes", "", "how many `nodes` there are, in each run; default 50,500, and with -fencing 5,000 too")
 	fencing := flag.Bool("fencing", false, "measure what fencing costs, with simulated nodes of 20 volumes each, on a stand-in of the API server")
+	lost := flag.Int("lost", 100, "with -fencing, how many `nodes` are lost at once, a fifth of all at most")
 	added := flag.String("controller", "", "more `flags` of the controller, such as --pprof-listen=127.0.0.1:6060")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, *sizes, *fencing, strings.Fields(*added))
+	err := run(ctx, *sizes, *fencing, *lost, strings.Fields(*added))
 	if ctx.Err() != nil {
 		fmt.Fprintln(os.Stderr, "\ninterrupted; everything that was started has ended")
 		os.Exit(130)
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, sizes string, fencing bool, args []string) error {
+func run(ctx context.Context, sizes string, fencing bool, lost int, args []string) error {
 	binary := os.Getenv("FAIRLEAD_BINARY")
 	if binary == "" {
 		return errors.New("FAIRLEAD_BINARY does not say which binary to run; use make -C e2e bench-scale")
@@ -55,7 +56,7 @@ func run(ctx context.Context, sizes string, fencing bool, args []string) error {
 		all = append(all, nodes)
 	}
 	if fencing {
-		return runFencing(ctx, os.Stdout, binary, all, args)
+		return runFencing(ctx, os.Stdout, binary, all, lost, args)
 	}
 	var results []result
 	var problems []error

@@ -53,7 +53,7 @@ func Attach(volume Volume, node string, holders []Holder, policy Policy) *Held {
 
 // gets returns why a node gets no volume itself: it is fenced, so a volume that it mounts would pass for fenced.
 func (h Holder) gets(volume Volume) *Held {
-	if !isOf(h.Spec, h.Node) || !isClosed(h.Spec) {
+	if !isOf(h.Spec, h.Node) || !IsClosed(h.Spec) {
 		return nil
 	}
 	return &Held{Node: h.Node.Name, Refusal: *Refuse(cmp.Or(h.Status.Reason, ReasonFencing), "volume %s can't be attached to node %s: the node is fenced, and was not readmitted yet. Kubernetes tries again by itself; see: kubectl describe nodefence %s",
@@ -71,7 +71,7 @@ func (h Holder) keeps(v Volume, node string) *Held {
 		return nil
 	}
 	here := isOf(s, n) || n.Exists && s.Boot == v1alpha1.Boot{} && !s.Unseen
-	lost := !here || n.OutOfService || isClosed(s)
+	lost := !here || n.OutOfService || IsClosed(s)
 	i := find(v.Held(), s.Volumes)
 	inGrace := i >= 0 && s.Volumes[i].Until != nil
 	manyWriters := v.HasManyWriters() && (i < 0 || s.Volumes[i].Shared) // somebody may edit the modes of a volume that is held
@@ -143,7 +143,7 @@ func AddTaint(n Node, r Record) *Refusal {
 // its pods would return to mounts that the storage refuses or that belong to others.
 func RemoveTaint(n Node, r Record) *Refusal {
 	s := r.Spec
-	if !isOf(s, n) || !isClosed(s) || r.allows(n, GateTaint, GateUnfence) || n.Ready && !slices.ContainsFunc(s.Fences, released) {
+	if !isOf(s, n) || !IsClosed(s) || r.allows(n, GateTaint, GateUnfence) || n.Ready && !slices.ContainsFunc(s.Fences, released) {
 		return nil
 	}
 	return Refuse(ReasonNotRebooted, "node %s is being fenced or is fenced, and has not booted since (boot %q): reboot it first; or, if you must: %s",

@@ -114,7 +114,7 @@ func (f Facts) healthy(step *Step) {
 	switch {
 	case len(s.Fences) > 0 && !slices.ContainsFunc(s.Fences, released):
 		f.unfence(step, "the node is Ready again, as before it was lost, and no volume was released: the fence is withdrawn")
-	case isClosed(*s):
+	case IsClosed(*s):
 		f.keepFenced(step)
 	case len(s.Fences) > 0:
 		f.unfence(step, "unfencing the node")
@@ -156,7 +156,7 @@ func (f Facts) keepFenced(step *Step) {
 func (f Facts) readyButTainted(step *Step) {
 	s := &step.Spec
 	f.withdraw(s)
-	if isClosed(*s) {
+	if IsClosed(*s) {
 		f.keepFenced(step)
 		return
 	}
@@ -193,7 +193,7 @@ func (f Facts) lost(step *Step) {
 	open := slices.ContainsFunc(held, isHeld)
 	out := f.here() && f.Node.OutOfService || !f.here() && f.heldFor(s.LostSince) <= 0
 	switch gaveUp := acted && act.Gate == GateUnfence && !open; {
-	case out && open, isClosed(*s):
+	case out && open, IsClosed(*s):
 		f.fence(step)
 	case len(s.Fences) > 0:
 		text := "unfencing the node"

@@ -23,7 +23,7 @@ const (
 func (f Facts) publish(step *Step) {
 	s, status := &step.Spec, &step.Status
 	f.Spec = *s
-	s.Closed = f.here() && isClosed(*s)
+	s.Closed = f.here() && IsClosed(*s)
 	s.Withheld = f.withheld(s.Volumes)
 	status.Addresses, status.AddressSources = addressesOf(s.Identities)
 	status.VolumeCount = len(s.Volumes)
@@ -61,11 +61,11 @@ func (f Facts) withholds(v v1alpha1.HeldVolume) bool {
 		listed := f.Node.uses(volume) && !f.Node.hasAttached(volume)
 		return !v.Shared && (v.Until != nil || listed)
 	}
-	return !v.Shared || !f.here() || f.Node.OutOfService || isClosed(f.Spec)
+	return !v.Shared || !f.here() || f.Node.OutOfService || IsClosed(f.Spec)
 }
 
-// isClosed reports whether a fence of the boot is requested and is to stay.
-func isClosed(s v1alpha1.NodeFenceSpec) bool {
+// IsClosed reports whether a fence of the boot is requested and is to stay.
+func IsClosed(s v1alpha1.NodeFenceSpec) bool {
 	return slices.ContainsFunc(s.Fences, func(r v1alpha1.Fence) bool { return !isUnfencing(r) })
 }
 

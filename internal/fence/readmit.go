@@ -17,7 +17,7 @@ func (f Facts) over(step *Step) {
 		return
 	}
 	f.withdraw(s)
-	if isClosed(*s) && !f.mayReadmit(step) {
+	if IsClosed(*s) && !f.mayReadmit(step) {
 		f.follow(step)
 		return
 	}

@@ -22,8 +22,9 @@ import (
 type HolderReader struct {
 	live client.Reader
 	Held *Holdings
-	// all reads all nodes and records.
-	all *lists.Shared[map[string]*fence.Namesakes]
+	// all reads all nodes and records, and nodes only the nodes.
+	all   *lists.Shared[map[string]*fence.Namesakes]
+	nodes *lists.Shared[[]fence.Node]
 }
 
 // ErrNotSynced: which nodes may hold a volume is not known yet.
@@ -32,7 +33,7 @@ var ErrNotSynced = errors.New("not yet listed: all Nodes, NodeFences and VolumeA
 // NewHolderReader returns a reader of holdings, which their Start follows.
 func NewHolderReader(live client.Reader, held *Holdings) *HolderReader {
 	r := &HolderReader{live: live, Held: held}
-	r.all = lists.NewShared(r.machines)
+	r.all, r.nodes = lists.NewShared(r.machines), lists.NewShared(r.listNodes)
 	return r
 }
 
@@ -58,19 +59,17 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 		names, err = r.holderNames(both, v, candidates)
 		return err
 	})
-	caughtUp := false
-	if len(candidates) > each && r.Held.nodes() >= manyNodes && v.HasManyWriters() {
+	var quiet map[string]bool
+	if len(candidates) > each && v.HasManyWriters() {
 		asked.Go(func() (err error) {
-			caughtUp, err = NodesVersion(r.Held.nodesVersion).caughtUp(both, r.live)
+			quiet, err = r.quiet(both)
 			return err
 		})
 	}
 	if err := asked.Wait(); err != nil {
 		return nil, err
 	}
-	if caughtUp {
-		r.leaveOutQuiet(names)
-	}
+	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool { return len(incidents) == 0 && quiet[name] })
 	if len(names) > each && len(names)*share >= r.Held.nodes() {
 		return r.listed(ctx, v, names)
 	}
@@ -98,7 +97,7 @@ func sortedHolders(holders []fence.Holder) []fence.Holder {
 }
 
 // holderNames names the nodes that may have or had a volume, each with its records that are in an incident.
-func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []trace) (map[string]map[string]bool, error) {
+func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidates []*shown) (map[string]map[string]bool, error) {
 	names := map[string]map[string]bool{}
 	add := func(node string, records ...string) {
 		if names[node] == nil {
@@ -109,7 +108,7 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 		}
 	}
 	for _, t := range candidates {
-		add(t.node.Value())
+		add(t.node)
 	}
 	// Watches may lack the latest writes. Records in an incident are few, so they are read live.
 	lost, err := recordsInIncident(ctx, r.live)
@@ -127,14 +126,18 @@ func (r *HolderReader) holderNames(ctx context.Context, v fence.Volume, candidat
 
 // manyNodes change so often that waiting for a change takes no longer than listing all nodes: each kubelet writes the
 // status every five minutes.
-const manyNodes = 1000
+const manyNodes = 2000
 
-// leaveOutQuiet removes nodes that do not block other nodes from a volume with many writers: nodes that exist,
-// have no taint, and are in no incident.
-func (r *HolderReader) leaveOutQuiet(names map[string]map[string]bool) {
-	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
-		return len(incidents) == 0 && r.Held.isQuiet(name)
-	})
+// quiet are the nodes that keep no volume with many writers from other nodes: they exist without taint, in the boot of their only
+// record, which is in no incident. That a record is in one is read live by its label, and its boot never changes.
+func (r *HolderReader) quiet(ctx context.Context) (map[string]bool, error) {
+	if r.Held.nodes() >= manyNodes {
+		if caughtUp, err := NodesVersion(r.Held.nodesVersion).caughtUp(ctx, r.live); err != nil || caughtUp {
+			return r.Held.quiet(nil), err
+		}
+	}
+	nodes, err := r.nodes.Get(ctx)
+	return r.Held.quiet(nodes), err
 }
 
 // Present reads the machine that has a node name now, and its record.
@@ -206,10 +209,9 @@ func (r *HolderReader) listed(ctx context.Context, v fence.Volume, names map[str
 
 // machines reads all nodes and records page by page, so that no whole list is in memory.
 func (r *HolderReader) machines(ctx context.Context) (map[string]*fence.Namesakes, error) {
-	var nodes []fence.Node
-	err := lists.ForEach(ctx, lists.NewLive(r.live), &corev1.NodeList{}, func(n *corev1.Node) { nodes = append(nodes, FenceNode(n)) })
+	nodes, err := r.listNodes(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
+		return nil, err
 	}
 	var records []fence.Record
 	err = lists.ForEach(ctx, lists.NewLive(r.live), &v1alpha1.NodeFenceList{}, func(n *v1alpha1.NodeFence) { records = append(records, FenceRecord(n)) })
@@ -217,4 +219,12 @@ func (r *HolderReader) machines(ctx context.Context) (map[string]*fence.Namesake
 		return nil, fmt.Errorf("listing NodeFences: %w", err)
 	}
 	return fence.ByName(nodes, records), nil
+}
+
+func (r *HolderReader) listNodes(ctx context.Context) (nodes []fence.Node, err error) {
+	err = lists.ForEach(ctx, lists.NewLive(r.live), &corev1.NodeList{}, func(n *corev1.Node) { nodes = append(nodes, FenceNode(n)) })
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	return nodes, nil
 }

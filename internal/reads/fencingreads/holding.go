@@ -43,6 +43,12 @@ func (r *FenceReader) attachedAndNode(ctx context.Context, sakes *fence.Namesake
 		node, err := r.node(ctx, r.objects, sakes)
 		return attached, node, err
 	}
+	// Of a node that is not Ready, nothing is forgotten. Before anything is taken from it or given back, it is read once more.
+	if node := r.snapshot.nodes[sakes.Node.Name]; node != nil {
+		if sakes.Node = FenceNode(node); !sakes.Node.Ready {
+			return attached, node, nil
+		}
+	}
 	node, err := r.node(ctx, r.live, sakes)
 	if err != nil || node == nil && isRecordedAsGone(sakes.Records) {
 		return attached, nil, err

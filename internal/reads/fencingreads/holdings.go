@@ -20,9 +20,10 @@ import (
 	"github.com/fairlead-io/fairlead/internal/fence"
 )
 
-// Holdings is an index from volumes to the nodes that may hold them, by NodeFences, VolumeAttachments and Nodes. It keeps
-// names only, since there may be 100,000 volumes. Volumes are hashes: a collision only names one node too many, and each
-// named node is read live. In the controller, rows are what fencing reads of volumes and attachments.
+// Holdings are what Nodes, NodeFences, VolumeAttachments and, for a FenceReader, PersistentVolumes say of volumes on nodes. They keep
+// only what fencing asks for: there may be 100,000 volumes, and a cache of their objects needs twice the memory that a webhook may use
+// (docs/decisions/0011-a-record-for-each-boot.md). Keys are hashes: a collision only names one node too many, and each named node is
+// read live.
 type Holdings struct {
 	seed    maphash.Seed
 	api     client.WithWatch
@@ -30,29 +31,31 @@ type Holdings struct {
 	// version is the resource version that the watch of Nodes has reached.
 	version atomic.Pointer[string]
 
-	mu      sync.RWMutex
-	volumes map[uint64][]trace
-	// shown is the last state of Nodes and NodeFences, by name. Attachments are missing: their node and volume never change.
+	mu sync.RWMutex
+	// shown is the last state of each object, by kind and name; found has them by their keys, and on by their node.
 	shown map[kind]map[string]*shown
-	// records are the names of NodeFences, by node.
-	records map[string][]string
-	rows    *rows // nil if no FenceReader reads them
+	found map[uint64][]*shown
+	on    map[string][]*shown
+	// shapes counts the PersistentVolumes of each shape.
+	shapes map[unique.Handle[shape]]int
+	// changed is called with each node that gets or loses an attachment.
+	changed func(node string)
 }
 
 // NewHoldings returns an empty index for a HolderReader.
 func NewHoldings(api client.WithWatch, protected func(driver string) bool) *Holdings {
 	h := &Holdings{
-		seed: maphash.MakeSeed(), api: api, volumes: map[uint64][]trace{},
-		shown: map[kind]map[string]*shown{ofNodes: {}, ofRecords: {}}, records: map[string][]string{},
+		seed: maphash.MakeSeed(), api: api, found: map[uint64][]*shown{}, on: map[string][]*shown{}, shapes: map[unique.Handle[shape]]int{},
+		shown:   map[kind]map[string]*shown{ofNodes: {}, ofRecords: {}, ofAttachments: {}, ofVolumes: {}},
+		changed: func(string) {},
 	}
 	h.watches = h.kinds(protected)
 	return h
 }
 
-// NewHoldingsWithRows returns an empty index that a FenceReader can read, too.
-func NewHoldingsWithRows(api client.WithWatch, protected func(driver string) bool) *Holdings {
+// NewHoldingsWithVolumes returns an empty index that a FenceReader can read, too.
+func NewHoldingsWithVolumes(api client.WithWatch, protected func(driver string) bool) *Holdings {
 	h := NewHoldings(api, protected)
-	h.rows = newRows()
 	h.watches = append(h.watches, &watched{
 		Holdings: h, kind: ofVolumes, object: &corev1.PersistentVolume{}, empty: func() client.ObjectList { return &corev1.PersistentVolumeList{} },
 		show: func(o runtime.Object) *shown { return h.showVolume(o.(*corev1.PersistentVolume), protected) },
@@ -72,9 +75,9 @@ func (h *Holdings) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a new leader has the holdings at once.
 func (h *Holdings) NeedLeaderElection() bool { return false }
 
-// ListedHoldings are holdings with rows that follow no changes, for commands that end soon.
+// ListedHoldings are holdings with volumes that follow no changes, for commands that end soon.
 func ListedHoldings(ctx context.Context, from client.Reader, protected func(driver string) bool) (*Holdings, error) {
-	h := NewHoldingsWithRows(nil, protected)
+	h := NewHoldingsWithVolumes(nil, protected)
 	return h, h.List(ctx, from)
 }
 
@@ -104,27 +107,26 @@ const (
 	ofNodes kind = iota
 	ofRecords
 	ofAttachments
-	ofVolumes // only rows
+	ofVolumes
 )
 
-// shown is what one object says of volumes on a node.
+// shown is what one object says. It never changes.
 type shown struct {
+	kind       kind
 	name, node string
-	volumes    []uint64
+	// keys by which the object is found: volumes on the node, by name and unique name; of a PersistentVolume, its own and its claim.
+	keys []uint64
 	// boot of the Node, or of the record.
 	boot v1alpha1.Boot
 	// incident: the node has the out-of-service taint, or the record is in an incident.
 	incident bool
-	// attached is the row of an attachment, and row that of a PersistentVolume; both are passed to rows.
+	// attached is what an attachment says, and volume what a PersistentVolume says.
 	attached attachedVolume
-	row      *row
+	volume   volume
 }
 
-// trace names an object that shows a volume on a node.
-type trace struct {
-	node   unique.Handle[string]
-	object uint64 // hash of its name
-	kind   kind
+func (s *shown) equal(o *shown) bool {
+	return s.node == o.node && slices.Equal(s.keys, o.keys) && s.boot == o.boot && s.incident == o.incident && s.attached == o.attached && s.volume == o.volume
 }
 
 // nodesVersion implements NodesVersion.
@@ -132,123 +134,104 @@ func (h *Holdings) nodesVersion(context.Context) string { return ptr.Deref(h.ver
 
 func (h *Holdings) hash(name string) uint64 { return maphash.String(h.seed, name) }
 
-func (h *Holdings) trace(k kind, s *shown) trace {
-	return trace{unique.Make(s.node), h.hash(s.name), k}
-}
-
 // put replaces the last state of an object.
-func (h *Holdings) put(k kind, is *shown) {
+func (h *Holdings) put(is *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if was := h.shown[k][is.name]; was == nil || was.node != is.node || !slices.Equal(was.volumes, is.volumes) {
-		h.drop(k, is.name, was)
-		h.add(k, is)
-		return
-	}
-	h.shown[k][is.name] = is
-}
-
-func (h *Holdings) add(k kind, is *shown) {
-	t := h.trace(k, is)
-	for _, v := range is.volumes {
-		if !slices.Contains(h.volumes[v], t) {
-			h.volumes[v] = append(h.volumes[v], t)
-		}
-	}
-	switch k {
-	case ofVolumes:
-		h.rows.put(is.row)
-		return
-	case ofAttachments:
-		if h.rows != nil {
-			h.rows.attach(is.node, is.attached)
-		}
-		return
-	case ofRecords:
-		h.records[is.node] = append(h.records[is.node], is.name)
-	}
-	h.shown[k][is.name] = is
-}
-
-// drop removes an object's last state from all indexes.
-func (h *Holdings) drop(k kind, name string, was *shown) {
-	if was == nil {
-		return
-	}
-	t := h.trace(k, was)
-	for _, v := range was.volumes {
-		if h.volumes[v] = slices.DeleteFunc(h.volumes[v], func(o trace) bool { return o == t }); len(h.volumes[v]) == 0 {
-			delete(h.volumes, v)
-		}
-	}
-	delete(h.shown[k], name)
-	switch {
-	case k == ofVolumes:
-		h.rows.remove(name)
-	case k == ofAttachments && h.rows != nil:
-		h.rows.detach(was.node, name)
-	case k == ofRecords:
-		if h.records[was.node] = slices.DeleteFunc(h.records[was.node], func(o string) bool { return o == name }); len(h.records[was.node]) == 0 {
-			delete(h.records, was.node)
-		}
+	was := h.shown[is.kind][is.name]
+	if was == nil || !was.equal(is) {
+		h.drop(was)
+		h.add(is)
 	}
 }
 
-// remove a deleted object. The state of an attachment never changes, so an attachment needs no last state. Rows are found by name.
-func (h *Holdings) remove(k kind, last *shown) {
+// remove a deleted object.
+func (h *Holdings) remove(k kind, name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if k == ofNodes || k == ofRecords {
-		last = h.shown[k][last.name]
-	}
-	if last != nil {
-		h.drop(k, last.name, last)
-	}
+	h.drop(h.shown[k][name])
 }
 
 // replace all objects of a kind.
 func (h *Holdings) replace(k kind, all []*shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for v, traces := range h.volumes {
-		if h.volumes[v] = slices.DeleteFunc(traces, func(t trace) bool { return t.kind == k }); len(h.volumes[v]) == 0 {
-			delete(h.volumes, v)
-		}
-	}
-	switch k {
-	case ofRecords:
-		h.records = map[string][]string{}
-		fallthrough
-	case ofNodes:
-		h.shown[k] = map[string]*shown{}
-	case ofVolumes:
-		h.rows.volumes, h.rows.shapes, h.rows.found = map[string]*row{}, map[unique.Handle[shape]]int{}, map[uint64][]*row{}
-	case ofAttachments:
-		if h.rows != nil {
-			h.rows.detachAll()
-		}
+	for _, was := range h.shown[k] {
+		h.drop(was)
 	}
 	for _, is := range all {
-		h.add(k, is)
+		h.add(is)
 	}
 }
 
-// traces of a volume, by its name and by its handle.
-func (h *Holdings) traces(v fence.Volume) (all []trace) {
+func (h *Holdings) add(is *shown) {
+	h.shown[is.kind][is.name] = is
+	if is.node != "" {
+		h.on[is.node] = append(h.on[is.node], is)
+	}
+	for _, key := range is.keys {
+		h.found[key] = append(h.found[key], is)
+	}
+	h.noted(is, 1)
+}
+
+func (h *Holdings) drop(was *shown) {
+	if was == nil {
+		return
+	}
+	delete(h.shown[was.kind], was.name)
+	without(h.on, was.node, was)
+	for _, key := range was.keys {
+		without(h.found, key, was)
+	}
+	h.noted(was, -1)
+}
+
+func without[K comparable](of map[K][]*shown, key K, s *shown) {
+	if of[key] = slices.DeleteFunc(of[key], func(o *shown) bool { return o == s }); len(of[key]) == 0 {
+		delete(of, key)
+	}
+}
+
+// noted counts the shapes of volumes, and tells whose attachments change.
+func (h *Holdings) noted(s *shown, more int) {
+	switch s.kind {
+	case ofAttachments:
+		h.changed(s.node)
+	case ofVolumes:
+		if h.shapes[s.volume.shape] += more; h.shapes[s.volume.shape] == 0 {
+			delete(h.shapes, s.volume.shape)
+		}
+	}
+}
+
+// OnAttachment calls changed for each node that has attachments, and then whenever a node may have got or lost one. It must
+// not block.
+func (h *Holdings) OnAttachment(changed func(node string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = changed
+	for _, a := range h.shown[ofAttachments] {
+		changed(a.node)
+	}
+}
+
+// traces are what is said of a volume on nodes, by its name and by its handle.
+func (h *Holdings) traces(v fence.Volume) (all []*shown) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if v.Name != "" {
-		all = append(all, h.volumes[h.hash(v.Name)]...)
+		all = append(all, h.found[h.hash(v.Name)]...)
 	}
 	if v.Handle != "" {
-		all = append(all, h.volumes[h.hash(fence.UniqueName(v.Driver, v.Handle))]...)
+		all = append(all, h.found[h.hash(fence.UniqueName(v.Driver, v.Handle))]...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(s *shown) bool { return s.kind == ofVolumes })
 }
 
 // isAttached reports whether an attachment of a volume to a node exists.
 func (h *Holdings) isAttached(v fence.Volume, node string) bool {
-	return slices.ContainsFunc(h.traces(v), func(t trace) bool { return t.kind == ofAttachments && t.node.Value() == node })
+	return slices.ContainsFunc(h.traces(v), func(s *shown) bool { return s.kind == ofAttachments && s.node == node })
 }
 
 // HeldElsewhere reports whether a volume is attached to another node, or on another record.
@@ -256,9 +239,27 @@ func (h *Holdings) HeldElsewhere(v fence.Volume, node, record string) (bool, err
 	if !h.Synced() {
 		return false, ErrNotSynced
 	}
-	return slices.ContainsFunc(h.traces(v), func(t trace) bool {
-		return t.kind == ofAttachments && t.node.Value() != node || t.kind == ofRecords && t.object != h.hash(record)
+	return slices.ContainsFunc(h.traces(v), func(s *shown) bool {
+		return s.kind == ofAttachments && s.node != node || s.kind == ofRecords && s.name != record
 	}), nil
+}
+
+// onNode are the objects of a kind that are about a node; terminating attachments, too.
+func (h *Holdings) onNode(k kind, node string) []*shown {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return those(h.on[node], k)
+}
+
+func those(all []*shown, k kind) []*shown {
+	return slices.DeleteFunc(slices.Clone(all), func(s *shown) bool { return s.kind != k })
+}
+
+func (h *Holdings) attachedTo(node string) (attached []attachedVolume) {
+	for _, s := range h.onNode(ofAttachments, node) {
+		attached = append(attached, s.attached)
+	}
+	return attached
 }
 
 // readRecords reads the records of a node name: those that the watches name, and more.
@@ -268,11 +269,9 @@ func (h *Holdings) readRecords(ctx context.Context, from client.Reader, sakes *f
 	if names == nil {
 		names = map[string]bool{}
 	}
-	h.mu.RLock()
-	for _, name := range h.records[node] {
-		names[name] = true
+	for _, s := range h.onNode(ofRecords, node) {
+		names[s.name] = true
 	}
-	h.mu.RUnlock()
 	for name := range names {
 		record := &v1alpha1.NodeFence{}
 		there, err := get(ctx, from, name, record)
@@ -301,19 +300,23 @@ func (h *Holdings) nodes() int {
 func (h *Holdings) InIncident(name string) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	node := h.shown[ofNodes][name]
-	return node != nil && node.incident || slices.ContainsFunc(h.records[name], func(r string) bool { return h.shown[ofRecords][r].incident })
+	return slices.ContainsFunc(h.on[name], func(s *shown) bool { return s.incident })
 }
 
-// isQuiet reports whether a node exists without the out-of-service taint, and the only record of its name is of its present boot, and in
-// no incident.
-func (h *Holdings) isQuiet(name string) bool {
+// quiet are the nodes without the out-of-service taint whose only record is of their present boot, and in no incident. nil nodes
+// are those of the watch.
+func (h *Holdings) quiet(nodes []fence.Node) map[string]bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	node, records := h.shown[ofNodes][name], h.records[name]
-	if node == nil || node.incident || len(records) != 1 {
-		return false
+	if nodes == nil {
+		for name, s := range h.shown[ofNodes] {
+			nodes = append(nodes, fence.Node{Name: name, Boot: s.boot, OutOfService: s.incident})
+		}
 	}
-	record := h.shown[ofRecords][records[0]]
-	return !record.incident && node.boot.BootID != "" && record.boot == node.boot
+	quiet := map[string]bool{}
+	for _, n := range nodes {
+		records := those(h.on[n.Name], ofRecords)
+		quiet[n.Name] = len(records) == 1 && !records[0].incident && records[0].boot == n.Boot && n.Boot.BootID != "" && !n.OutOfService
+	}
+	return quiet
 }

@@ -1,6 +1,7 @@
 package fencingreads
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/internal/fence"
+	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -24,7 +26,7 @@ func inUse(handle string) corev1.UniqueVolumeName {
 // After any changes, the holdings match the objects.
 func TestHoldingsFollowChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := NewHoldingsWithRows(nil, ofCeph)
+		h := NewHoldingsWithVolumes(nil, ofCeph)
 		shown := map[kind]map[string]client.Object{ofNodes: {}, ofRecords: {}, ofAttachments: {}, ofVolumes: {}}
 		told := map[string]bool{}
 		h.OnAttachment(func(node string) { told[node] = true })
@@ -70,7 +72,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 			if relisted {
 				w.listed = nil
 				for _, o := range shown[w.kind] {
-					w.listed = append(w.listed, w.show(o))
+					w.listed = append(w.listed, w.shows(o))
 				}
 				_ = w.Replace(nil, "1")
 			}
@@ -79,7 +81,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 				must.True(t, told[node] == !same || relisted && same, "%s had %v, has %v, told: %v", node, attached[node], names, told[node])
 			}
 		}
-		left := checkRows(t, h, shown[ofAttachments], shown[ofVolumes])
+		left := checkVolumes(t, h, shown[ofAttachments], shown[ofVolumes])
 		for _, v := range []string{"a", "b", "c"} {
 			want := map[string]bool{}
 			for _, o := range shown[ofNodes] {
@@ -100,7 +102,7 @@ func TestHoldingsFollowChanges(t *testing.T) {
 			}
 			got := map[string]bool{}
 			for _, tr := range h.traces(fence.Volume{Name: v, Driver: rbd, Handle: v}) {
-				got[tr.node.Value()] = true
+				got[tr.node] = true
 			}
 			must.True(t, maps.Equal(got, want), "volume %s: got %v, want %v", v, got, want)
 			left += len(want)
@@ -112,18 +114,24 @@ func TestHoldingsFollowChanges(t *testing.T) {
 					want = append(want, o.GetName())
 				}
 			}
-			got := slices.Clone(h.records[node])
+			var got []string
+			for _, s := range h.onNode(ofRecords, node) {
+				got = append(got, s.name)
+			}
 			slices.Sort(got)
 			slices.Sort(want)
 			must.True(t, slices.Equal(got, want), "records of %s: got %v, want %v", node, got, want)
 		}
-		if known := h.nodes(); known != len(shown[ofNodes]) || left == 0 && len(h.volumes)+len(h.rows.found)+len(h.rows.attached) > 0 {
-			t.Fatalf("%d nodes known of %d; %d volumes are kept", known, len(shown[ofNodes]), len(h.volumes))
+		onNodes := 0
+		for _, all := range h.on {
+			onNodes += len(all)
 		}
+		must.Equal(t, onNodes, len(shown[ofNodes])+len(shown[ofRecords])+len(shown[ofAttachments]))
+		must.True(t, h.nodes() == len(shown[ofNodes]) && (left > 0 || len(h.found)+len(h.shapes) == 0), "%d nodes known of %d; %d keys are left", h.nodes(), len(shown[ofNodes]), len(h.found))
 	})
 }
 
-// attachedNames are the attachments in the rows of each node.
+// attachedNames are the attachments of each node.
 func attachedNames(h *Holdings) map[string][]string {
 	names := map[string][]string{}
 	for _, node := range []string{"n-1", "n-2", "n-3"} {
@@ -136,8 +144,8 @@ func attachedNames(h *Holdings) map[string][]string {
 	return names
 }
 
-// checkRows compares the rows with the objects, and counts the objects.
-func checkRows(t *rapid.T, h *Holdings, attachments, volumes map[string]client.Object) int {
+// checkVolumes compares what is kept with the objects, and counts the objects.
+func checkVolumes(t *rapid.T, h *Holdings, attachments, volumes map[string]client.Object) int {
 	t.Helper()
 	want := map[string][]string{"n-1": nil, "n-2": nil, "n-3": nil}
 	for _, name := range slices.Sorted(maps.Keys(attachments)) {
@@ -171,8 +179,8 @@ func checkRows(t *rapid.T, h *Holdings, attachments, volumes map[string]client.O
 	return len(attachments) + len(volumes)
 }
 
-// A row has what fencing reads of a PersistentVolume.
-func TestRowsKeepVolumes(t *testing.T) {
+// What is kept of a PersistentVolume is all that fencing reads.
+func TestVolumesAreKept(t *testing.T) {
 	block := objects.CephVolume("pvc-a", rbd, "one", withSecret("s"), func(pv *corev1.PersistentVolume) {
 		mode := corev1.PersistentVolumeBlock
 		pv.Spec.VolumeMode, pv.Spec.AccessModes = &mode, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
@@ -226,12 +234,27 @@ func TestQuietNodesAreLeftOut(t *testing.T) {
 		"of two boots":    {[]client.Object{node, record, second}, false},
 		"in an incident":  {[]client.Object{node, lost(record.DeepCopy())}, false},
 	} {
-		c := withHolders(t, test.objects...)
-		r := watching(t, c, c)
-		names, incident := map[string]map[string]bool{"n": nil}, map[string]map[string]bool{"n": {"n": true}}
-		for of, kept := range map[*map[string]map[string]bool]bool{&names: !test.left, &incident: true} {
-			r.leaveOutQuiet(*of)
-			must.True(t, (len(*of) == 1) == kept, "%s: got %v", name, *of)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := withHolders(t, test.objects...)
+			r := watching(t, c, c)
+			now := testkit.Value[[]fence.Node](t)(r.listNodes(t.Context()))
+			must.Equal(t, r.Held.quiet(nil)["n"], test.left, "by the watch")
+			must.Equal(t, r.Held.quiet(now)["n"], test.left, "live")
+		})
 	}
+}
+
+// A node that was tainted since is not left out, and neither is one of a record in an incident.
+func TestQuietNodesAreJudgedLive(t *testing.T) {
+	var all []client.Object
+	for i := range each + 2 {
+		name := fmt.Sprint("node-", i)
+		all = append(all, using(name, inUse("a")), recordOf(name, "pv-a"))
+	}
+	watched, shared := withHolders(t, all...), fence.Volume{Name: "pv-a", Driver: rbd, Handle: "a", AccessModes: []string{"ReadWriteMany"}}
+	tainted, incident := all[0].(*corev1.Node).DeepCopy(), lost(all[3].(*v1alpha1.NodeFence).DeepCopy())
+	tainted.Spec.Taints = []corev1.Taint{{Key: fence.OutOfServiceTaint}}
+	all[0], all[3] = tainted, incident
+	holders, err := watching(t, withHolders(t, all...), watched).Holders(t.Context(), shared)
+	must.True(t, err == nil && len(holders) == 2 && holders[0].Node.OutOfService && holders[1].Node.Name == "node-1", "got %v, %v", holders, err)
 }

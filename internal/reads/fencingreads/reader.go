@@ -40,7 +40,7 @@ type FenceReader struct {
 	surroundings *surroundings
 }
 
-// NewFenceReader reads from objects by the indexes of IndexFencing and reads.IndexNodes, volumes from holdings with rows, and
+// NewFenceReader reads from objects by the indexes of IndexFencing and reads.IndexNodes, volumes from holdings that have them, and
 // the rest live.
 func NewFenceReader(c config.Fencing, objects, live client.Reader, nodes NodesVersion, held *Holdings) *FenceReader {
 	return (&FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, surroundings: &surroundings{}}).sharing()

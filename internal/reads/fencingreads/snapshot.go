@@ -18,6 +18,8 @@ import (
 type snapshot struct {
 	// records by node name.
 	records map[string][]*v1alpha1.NodeFence
+	// nodes by name.
+	nodes map[string]*corev1.Node
 	// machines, and the storage's pods, are what a fence could hurt. selfFencing are pods of drivers that fence by themselves, by profile.
 	machines    []fence.Other
 	servers     []fence.Server
@@ -49,7 +51,7 @@ func (r *FenceReader) Live(ctx context.Context) (*FenceReader, error) {
 }
 
 func (r *FenceReader) readSnapshot(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{records: map[string][]*v1alpha1.NodeFence{}, taken: &taken{names: map[string]string{}}}
+	s := &snapshot{records: map[string][]*v1alpha1.NodeFence{}, nodes: map[string]*corev1.Node{}, taken: &taken{names: map[string]string{}}}
 	records, err := r.recordsNow(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func (r *FenceReader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	}
 	present := make([]fence.Node, len(nodes))
 	for i := range nodes {
-		present[i] = FenceNode(&nodes[i])
+		s.nodes[nodes[i].Name], present[i] = &nodes[i], FenceNode(&nodes[i])
 	}
 	if s.fences, s.noCSIAddons, err = r.networkFences(ctx, r.live); err != nil {
 		return nil, err

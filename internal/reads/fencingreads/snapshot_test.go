@@ -16,7 +16,7 @@ import (
 
 func TestLiveReaderWaitsForWatches(t *testing.T) {
 	c := withHolders(t)
-	_, err := NewFenceReader(config.Fencing{}, c, c, nil, NewHoldingsWithRows(c, ofCeph)).Live(t.Context())
+	_, err := NewFenceReader(config.Fencing{}, c, c, nil, NewHoldingsWithVolumes(c, ofCeph)).Live(t.Context())
 	must.True(t, errors.Is(err, ErrNotSynced), "got %v", err)
 }
 

@@ -55,15 +55,15 @@ func (h *Holdings) showNode(node *corev1.Node, protected func(driver string) boo
 	is := &shown{name: n.Name, node: n.Name, boot: n.Boot, incident: n.OutOfService}
 	for _, name := range slices.Concat(n.InUse, n.Attached) {
 		if driver, _, ok := fence.ParseUniqueName(name); ok && protected(driver) {
-			is.volumes = append(is.volumes, h.hash(name))
+			is.keys = append(is.keys, h.hash(name))
 		}
 	}
 	return is.sorted()
 }
 
 func (s *shown) sorted() *shown {
-	slices.Sort(s.volumes)
-	s.volumes = slices.Clip(slices.Compact(s.volumes))
+	slices.Sort(s.keys)
+	s.keys = slices.Clip(slices.Compact(s.keys))
 	return s
 }
 
@@ -71,7 +71,7 @@ func (h *Holdings) showRecord(n *v1alpha1.NodeFence) *shown {
 	is := &shown{name: n.Name, node: n.Spec.NodeName, boot: n.Spec.Boot, incident: fence.InIncident(n.Spec)}
 	for _, v := range n.Spec.Volumes {
 		for _, key := range volumeKeys(v) {
-			is.volumes = append(is.volumes, h.hash(key))
+			is.keys = append(is.keys, h.hash(key))
 		}
 	}
 	return is.sorted()
@@ -82,14 +82,7 @@ func (h *Holdings) showAttachment(va *storagev1.VolumeAttachment, protected func
 	if volume == nil || !protected(va.Spec.Attacher) {
 		return nil
 	}
-	return &shown{name: va.Name, node: va.Spec.NodeName, volumes: []uint64{h.hash(*volume)}, attached: attachedOf(va)}
-}
-
-func (h *Holdings) showVolume(pv *corev1.PersistentVolume, protected func(driver string) bool) *shown {
-	if csi := pv.Spec.CSI; csi == nil || !protected(csi.Driver) {
-		return nil
-	}
-	return &shown{name: pv.Name, row: h.rowOf(pv)}
+	return &shown{name: va.Name, node: va.Spec.NodeName, keys: []uint64{h.hash(*volume)}, attached: attachedOf(va)}
 }
 
 // run lists and watches until the context ends.
@@ -117,7 +110,7 @@ func (w *watched) list(ctx context.Context, from client.Reader) (client.ObjectLi
 			version = list.GetResourceVersion()
 		}
 		return meta.EachListItem(list, func(o runtime.Object) error {
-			if is := w.show(o); is != nil {
+			if is := w.shows(o); is != nil {
 				w.listed = append(w.listed, is)
 			}
 			return nil
@@ -129,6 +122,14 @@ func (w *watched) list(ctx context.Context, from client.Reader) (client.ObjectLi
 	none := w.empty()
 	none.SetResourceVersion(version)
 	return none, nil
+}
+
+func (w *watched) shows(o runtime.Object) *shown {
+	is := w.show(o)
+	if is != nil {
+		is.kind = w.kind
+	}
+	return is
 }
 
 // Replace implements cache.ReflectorStore.
@@ -145,17 +146,15 @@ func (w *watched) Add(object any) error { return w.Update(object) }
 
 // Update implements cache.ReflectorStore.
 func (w *watched) Update(object any) error {
-	if is := w.show(object.(runtime.Object)); is != nil {
-		w.put(w.kind, is)
+	if is := w.shows(object.(runtime.Object)); is != nil {
+		w.put(is)
 	}
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (w *watched) Delete(object any) error {
-	if last := w.show(object.(runtime.Object)); last != nil {
-		w.remove(w.kind, last)
-	}
+	w.remove(w.kind, object.(client.Object).GetName())
 	return nil
 }
 
