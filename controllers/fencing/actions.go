@@ -69,7 +69,11 @@ func (r *Reconciler) asJudged(ctx context.Context, d decision) error {
 	if err == nil {
 		now = fencingreads.FenceNode(node)
 	}
-	if now.Exists != was.Exists || now.UID != was.UID || now.Boot != was.Boot || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
+	last, err := r.lastDeletion(was.Name, now.Exists)
+	if err != nil {
+		return err
+	}
+	if now.Exists != was.Exists || last.UID != d.Facts.Deleted.UID || now.UID != was.UID || now.Boot != was.Boot || now.Ready != was.Ready || now.OutOfService != was.OutOfService {
 		return errChanged
 	}
 	return nil

@@ -59,7 +59,11 @@ func (s *small) actions() (list []action) {
 			add("Kubernetes detaches the volume from "+name, func(s *small) { s.nodes[i].attached, s.nodes[i].torn = 0, false })
 		}
 		if fails && n.exists && n.attached > 0 && !n.torn && s.left.tears > 0 {
-			add("a user deletes the VolumeAttachment of "+name+" by force", func(s *small) { s.nodes[i].torn = true; s.left.tears-- })
+			add("a user deletes the VolumeAttachment of "+name+" by force", func(s *small) {
+				s.nodes[i].torn = true
+				s.machines[i].noticed = s.machines[i].noticed && s.world.system.records(s, i) // else Fairlead has not looked since it was attached
+				s.left.tears--
+			})
 		}
 		if n.torn {
 			add("Kubernetes finds that "+name+" has no VolumeAttachment", func(s *small) { s.nodes[i].attached, s.nodes[i].torn = 0, false })

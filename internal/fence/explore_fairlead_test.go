@@ -118,6 +118,12 @@ func (stateMachine) remembers(s *small, i int) bool {
 	})
 }
 
+func (stateMachine) records(s *small, i int) bool {
+	return slices.ContainsFunc(s.fairlead.records, func(r smallRecord) bool {
+		return r.spec.Boot.BootID == bootID(i, s.machines[i].boot) && find(s.world.volume.Held(), r.spec.Volumes) >= 0
+	})
+}
+
 func (stateMachine) showsLoss(s *small, i int) bool {
 	for _, r := range s.fairlead.records {
 		if r.spec.Boot.BootID == bootID(i, s.machines[i].boot) {
@@ -263,7 +269,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		s.fairlead.records = slices.DeleteFunc(slices.Clone(s.fairlead.records), func(r smallRecord) bool { return r.name == name })
 	}
 	for _, n := range step.Create {
-		if now := s.apiNode(i); !y.hasty && (now.Ready != f.Node.Ready || now.UID != f.Node.UID || now.Boot != f.Node.Boot || now.OutOfService != f.Node.OutOfService) {
+		if now := s.apiNode(i); !y.hasty && (now.Ready != f.Node.Ready || now.UID != f.Node.UID || now.Boot != f.Node.Boot || now.OutOfService != f.Node.OutOfService || !now.Exists && s.fairlead.last[i].UID != f.Deleted.UID) {
 			break // as controllers/fencing, which reads the Node before it takes anything from it
 		}
 		if !slices.ContainsFunc(s.fences, func(f smallFence) bool { return f.Name == n.Name }) && did() {
@@ -390,7 +396,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 			add("a user flips "+f.Name, func(s *small) {
 				s.fences = slices.Clone(s.fences)
 				f := &s.fences[at]
-				f.Unfenced, f.due = !f.Unfenced, true
+				f.Unfenced, f.due, f.flipped = !f.Unfenced, true, true
 				f.bump()
 				if i := addressIn(f.CIDRs); i >= 0 {
 					s.machines[i/boots].forgiven = true

@@ -87,7 +87,7 @@ func (s *small) write(e *encoder) {
 		there[f.UID] = true
 		e.str(f.Name)
 		e.num(int(f.machine)<<4 | int(f.boot))
-		e.flags(f.Unfenced, f.Deleting, f.due, f.relied)
+		e.flags(f.Unfenced, f.Deleting, f.due, f.relied, f.flipped)
 		e.str(f.Message)
 	}
 	e.num(len(s.fairlead.records))

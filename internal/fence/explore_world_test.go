@@ -80,6 +80,8 @@ type smallFence struct {
 	machine, boot byte
 	// relied: it was confirmed once, so volumes may have been released.
 	relied bool
+	// flipped by a user, who answers for what it blocks.
+	flipped bool
 }
 
 // late is a command that the storage runs after csi-addons has given it up.
@@ -141,8 +143,9 @@ type system interface {
 	look(s *small, saw *small, node int, writes int)
 	// mayUntaint reports whether the taint may be taken off a node.
 	mayUntaint(s *small, node int) bool
-	// remembers the volume on account of an earlier boot of a machine.
+	// remembers the volume on account of any boot of a machine, and records it of the present one.
 	remembers(s *small, node int) bool
+	records(s *small, node int) bool
 	// showsLoss: what Fairlead knows shows that a machine was lost in this boot.
 	showsLoss(s *small, node int) bool
 	// actions of Fairlead beside its looks, and of people at its records.
@@ -335,7 +338,7 @@ func (s *small) forced(i int) bool {
 
 func (s *small) mountVolume(i int) {
 	m := &s.machines[i]
-	m.mount, m.waits, m.sawTorn, m.noticed = isMounted, false, false, s.world.system.remembers(s, i)
+	m.mount, m.waits, m.sawTorn, m.noticed = isMounted, false, false, !s.nodes[i].torn && s.world.system.remembers(s, i)
 	s.nodes[i].inUse = true // the kubelet reports a volume before it mounts it
 }
 
@@ -357,7 +360,7 @@ func (s *small) block(f *smallFence) {
 		return
 	}
 	i := at / boots
-	if m := s.machines[i]; !s.blocked[at] && at == s.addressOfBoot(i, m.boot) && m.on && m.reaches && !m.lost && s.sameBoot(i) && s.nodes[i].ready && byte(i) == f.machine && m.boot == f.boot {
+	if m := s.machines[i]; !s.blocked[at] && at == s.addressOfBoot(i, m.boot) && m.on && m.reaches && !m.lost && s.sameBoot(i) && s.nodes[i].ready && byte(i) == f.machine && m.boot == f.boot && !f.flipped {
 		s.fail("healthy node fenced: %s is blocked", nodeName(i))
 	}
 	s.blocked[at] = true
