@@ -77,6 +77,7 @@ func Read(ctx context.Context, p cli.Target, c Changes, now time.Time) (View, er
 	if err != nil {
 		return View{}, err
 	}
+	facts.Rollout.Runs = p.Reader.NodesOfWorkloads(ctx, facts.Rollout.Volumes)
 	if p.Longhorn.Duties.Settings == config.Off {
 		return viewOf(facts, c), nil // without changes, the webhook has nothing to judge
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
@@ -83,6 +85,24 @@ func PodsOn(ctx context.Context, live client.Reader, node string) ([]corev1.Pod,
 		return nil, fmt.Errorf("listing the pods on %s: %w", node, err)
 	}
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return Ended(&pod) }), nil
+}
+
+// NodesOfWorkloads are the nodes of the pods that use shared volumes, by namespace/name. Namespaces that may not be read are left out.
+func (r *Reader) NodesOfWorkloads(ctx context.Context, volumes []rwx.Volume) map[string]string {
+	nodes, read := map[string]string{}, map[string]bool{}
+	for _, v := range volumes {
+		for _, workload := range v.Workloads {
+			namespace, _, _ := strings.Cut(workload, "/")
+			if !v.Shared || !v.Attached || read[namespace] {
+				continue
+			}
+			read[namespace] = true
+			_ = lists.ForEach(ctx, r.objects, &corev1.PodList{}, func(pod *corev1.Pod) {
+				nodes[pod.Namespace+"/"+pod.Name] = pod.Spec.NodeName
+			}, client.InNamespace(namespace))
+		}
+	}
+	return nodes
 }
 
 // Workload gathers the facts on a pod that may use volumes of Longhorn.

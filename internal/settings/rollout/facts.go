@@ -53,6 +53,9 @@ type Rollout struct {
 	Volumes   []rwx.Volume
 	Services  []rwx.Service
 	Servers   []rwx.Server
+	// Runs has the nodes of workload pods, for NodeOrder: the storage system names the pods of a volume without their nodes. A pod
+	// that it lacks may be on any node.
+	Runs map[string]string
 
 	// MountsFromHost, of longhorn.Names: without a default network, clients reach no per-volume network.
 	MountsFromHost bool

@@ -10,7 +10,7 @@ import (
 // NodeTurn is a node whose client must restart, and the volumes that block the restart.
 type NodeTurn struct {
 	Node, Pod string
-	// Volumes are RWX and attached on the node. Workloads are the pods that use them.
+	// Volumes are RWX and attached on the node. Workloads are the pods on the node that use them.
 	Volumes, Workloads []string
 }
 
@@ -39,7 +39,11 @@ func NodeOrder(r Rollout) []NodeTurn {
 		turn := NodeTurn{Node: c.Node, Pod: c.Pod}
 		for _, v := range slices.Concat(on[c.Node], everywhere) {
 			turn.Volumes = append(turn.Volumes, v.Name)
-			turn.Workloads = append(turn.Workloads, v.Workloads...)
+			for _, pod := range v.Workloads {
+				if node, known := r.Runs[pod]; !known || node == c.Node {
+					turn.Workloads = append(turn.Workloads, pod)
+				}
+			}
 		}
 		slices.Sort(turn.Volumes)
 		slices.Sort(turn.Workloads)

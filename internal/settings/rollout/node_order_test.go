@@ -41,6 +41,15 @@ func TestNodeOrder(t *testing.T) {
 	turns := NodeOrder(everywhere)
 	must.Equal(t, turns[2], NodeTurn{Node: "node-1", Pod: "csi-node-1", Volumes: []string{"pvc-a", "pvc-b"}, Workloads: []string{"default/web-0"}})
 	must.Equal(t, turns[1].Volumes, []string{"pvc-b"}, "attached to an unknown node")
+	// Three pods on three nodes share a volume: each node has one of them.
+	spread := onCluster()
+	spread.Desired, spread.Gate, spread.Runs = netOne, GateNode, map[string]string{"default/web-0": "node-1", "default/web-1": "node-2", "default/job": "node-2"}
+	shared := attached("pvc-a", "node-1", "node-2")
+	shared.Workloads = []string{"default/web-0", "default/web-1", "default/job", "default/not-listed"}
+	spread.Volumes = []rwx.Volume{shared}
+	turns = NodeOrder(spread)
+	must.Equal(t, turns[0].Workloads, []string{"default/not-listed", "default/web-0"}, "node-1")
+	must.Equal(t, turns[1].Workloads, []string{"default/job", "default/not-listed", "default/web-1"}, "node-2")
 	begun := busy(GateCluster)
 	begun.Record.Clients = netOne
 	must.Equal(t, len(NodeOrder(begun)), 3, "nodes, once begun by cluster")
