@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -96,7 +97,7 @@ func (o *controllerOptions) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	if names != nil {
-		if err := reads.IndexClaims(ctx, mgr.GetFieldIndexer()); err != nil {
+		if err := errors.Join(reads.IndexClaims(ctx, mgr.GetFieldIndexer()), reads.IndexAddresses(ctx, mgr.GetFieldIndexer())); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,12 +66,12 @@ func (r *Reconciler) doNetwork(ctx context.Context, all planner.Facts, made plan
 	case rollout.RecordServers, rollout.RecordClients, rollout.RecordVolumeServers, rollout.RecordVolumeClients:
 		return r.recordStep(ctx, facts, step)
 	case rollout.UpdateTemplate:
-		return r.updateTemplate(ctx, append([]multus.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
+		return r.updateTemplate(ctx, facts.DaemonSet, append([]multus.Attachment{facts.Record.Clients}, facts.Record.VolumeClients...))
 	case rollout.RestartClients:
 		return r.restartClient(ctx, all, step.Clients[0], made.Settings)
 	case rollout.ResumeTemplate:
 		ds := r.clientDaemonSet()
-		return r.patch(ctx, ds, func() error {
+		return r.patch(ctx, ds, facts.DaemonSet.Version, func() error {
 			ds.Spec.UpdateStrategy = reads.OwnStrategy(ds)
 			delete(ds.Annotations, rwx.StrategyAnnotation)
 			return nil
@@ -88,9 +90,9 @@ func (r *Reconciler) clientDaemonSet() *appsv1.DaemonSet {
 
 // updateTemplate writes the networks into the template. The same write pauses the DaemonSet
 // controller's rolling update, which would restart pods of nodes with attached volumes.
-func (r *Reconciler) updateTemplate(ctx context.Context, networks []multus.Attachment) error {
+func (r *Reconciler) updateTemplate(ctx context.Context, seen rollout.DaemonSet, networks []multus.Attachment) error {
 	ds := r.clientDaemonSet()
-	return r.patch(ctx, ds, func() error {
+	return r.patch(ctx, ds, seen.Version, func() error {
 		annotation, err := multus.SetManaged(ds.Spec.Template.Annotations[multus.NetworksAnnotation], ds.Namespace, r.Names.Interfaces(), networks...)
 		if err != nil {
 			return err
@@ -106,10 +108,13 @@ func (r *Reconciler) updateTemplate(ctx context.Context, networks []multus.Attac
 	})
 }
 
-// patch changes an object as it is stored now; a write in between is a conflict.
-func (r *Reconciler) patch(ctx context.Context, object client.Object, change func() error) error {
+// patch changes an object of the version that was judged; a write since is a conflict.
+func (r *Reconciler) patch(ctx context.Context, object client.Object, judged string, change func() error) error {
 	if err := r.API.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return fmt.Errorf("reading %s: %w", object.GetName(), err)
+	}
+	if object.GetResourceVersion() != judged {
+		return apierrors.NewConflict(schema.GroupResource{Group: appsv1.GroupName}, object.GetName(), errJudgedBefore)
 	}
 	before := object.DeepCopyObject().(client.Object)
 	if err := change(); err != nil {
@@ -121,6 +126,8 @@ func (r *Reconciler) patch(ctx context.Context, object client.Object, change fun
 	return nil
 }
 
+var errJudgedBefore = errors.New("it has changed since the decision")
+
 // restartClient deletes a client pod. It counts for the settings that are not applied, and choose its network if the pod is on
 // another network, or else build its template. A default that was in effect before, and a per-volume network, do not count.
 func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c rwx.Client, settings []planner.SettingPlan) error {
@@ -129,6 +136,12 @@ func (r *Reconciler) restartClient(ctx context.Context, facts planner.Facts, c r
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Pod, UID: uid}}
 	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("restarting pod %s: %w", c.Pod, err)
+	}
+	if c.IsOn(record.Clients) {
+		if r.unreported == nil {
+			r.unreported = map[string]int{}
+		}
+		r.unreported[c.Node]++
 	}
 	for _, s := range settings {
 		last := facts.Reported[s.Name].Rolled

@@ -8,10 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings/planner"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // The pod is replaced between the live look and its deletion.
@@ -114,7 +118,8 @@ func TestChangedDaemonSetIsNotPatched(t *testing.T) {
 		return nil
 	}
 	ds := f.r.clientDaemonSet()
-	err := f.r.patch(t.Context(), ds, func() error {
+	f.Must(f.API.Get(t.Context(), client.ObjectKeyFromObject(ds), ds))
+	err := f.r.patch(t.Context(), ds, ds.ResourceVersion, func() error {
 		ds.Labels = map[string]string{"a": "b"}
 		return nil
 	})
@@ -130,5 +135,41 @@ func TestChangingRecordIsNotApplied(t *testing.T) {
 	f.Must(f.reconcile())
 	if s := f.rollout().Status; s.Clients.Network != netOne.String() || s.Desired != netOne.String() || s.Phase != "RollingClients" {
 		t.Errorf("clients %q, desired %q, phase %s", s.Clients.Network, s.Desired, s.Phase)
+	}
+}
+
+// What was judged is a precondition of every change of the template: another writer's template was not.
+func TestChangedTemplateIsNotResumed(t *testing.T) {
+	f := newFixture(t, multus.Attachment{})
+	facts, _, err := f.r.look(t.Context(), f.r.Live, nil)
+	f.Must(err)
+	f.changeDaemonSet(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Annotations = map[string]string{"theirs": "x"} })
+	for _, action := range []rollout.Action{rollout.ResumeTemplate, rollout.UpdateTemplate} {
+		t.Run(string(action), func(t *testing.T) {
+			err := f.r.doNetwork(t.Context(), facts, planner.Plan{Network: rollout.Step{Action: action}})
+			must.True(t, apierrors.IsConflict(err), "got %v", err)
+		})
+	}
+}
+
+// The volume starts between the decision and the deletion of its Service, two dry runs and a write later.
+func TestServiceOfAStartingVolumeIsNotReplaced(t *testing.T) {
+	for name, started := range map[string]client.Object{
+		"attached": objects.LonghornVolume("v", "node-1", objects.RWX),
+		"asked for": &longhorn.VolumeAttachment{ObjectMeta: objects.Here("v"), Spec: longhorn.VolumeAttachmentSpec{
+			Volume: "v", AttachmentTickets: map[string]longhorn.AttachmentTicket{"csi-1": {NodeID: "node-1"}},
+		}},
+		"served": objects.ServerPod("v"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, netOne, objects.Headless("v", netTwo, func(s *corev1.Service) { s.Spec.ClusterIP = "10.0.0.1" }))
+			seen, err := f.r.Live.ServiceObject(t.Context(), "v")
+			f.Must(err)
+			f.Must(f.Create(t.Context(), started))
+			err = f.r.replaceService(t.Context(), f.r.Live.ServiceOf(seen), rollout.Record{Clients: netOne, Servers: netOne}, rwx.Request{})
+			must.True(t, apierrors.IsConflict(err), "got %v", err)
+			after, err := f.r.Live.ServiceObject(t.Context(), "v")
+			must.True(t, err == nil && after.UID == seen.UID && after.DeletionTimestamp == nil, "the Service is gone: %v", err)
+		})
 	}
 }

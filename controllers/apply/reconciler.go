@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -58,6 +59,8 @@ type Reconciler struct {
 
 	metrics *metrics
 	window  kit.Window
+	// unreported counts the restarts of clients that requested the network already, by node.
+	unreported map[string]int
 	// watchNetworks watches networks. It is called once, when a network exists: the controller would not start
 	// without the kind.
 	watchNetworks func() error
@@ -158,6 +161,12 @@ func (r *Reconciler) look(ctx context.Context, reader *reads.Reader, refused []r
 	r.backoff.forget(facts.Values)
 	facts.Held = r.backoff.holds()
 	facts.Rollout.Record.Refused = refused
+	for _, c := range facts.Rollout.Clients {
+		if c.Reaches(facts.Rollout.Record.Clients) {
+			delete(r.unreported, c.Node)
+		}
+	}
+	facts.Rollout.Restarted = maps.Clone(r.unreported)
 	made := planner.Make(facts)
 	if facts.Rollout.Record.Unknown { // without a record, the network takes no step
 		made.Network.Action = rollout.Nothing

@@ -53,6 +53,11 @@ func (r *Reconciler) replaceService(ctx context.Context, seen rwx.Service, recor
 	if err := r.intend(ctx, old); err != nil {
 		return err
 	}
+	if user, err := r.Live.UserOf(ctx, seen.Volume); err != nil {
+		return err
+	} else if user != "" { // it started since the decision; the kept Service is taken back by the next step
+		return apierrors.NewConflict(corev1.Resource("services"), seen.Name, fmt.Errorf("%w: %s", errVolumeInUse, user))
+	}
 	if err := r.Client.Delete(ctx, old, unchanged); err != nil {
 		return fmt.Errorf("replacing Service %s: %w", seen.Name, err)
 	}
@@ -61,6 +66,7 @@ func (r *Reconciler) replaceService(ctx context.Context, seen rwx.Service, recor
 
 var (
 	errServiceMoved = errors.New("the Service has changed since the decision")
+	errVolumeInUse  = errors.New("its volume is used since the decision")
 	errNotFinished  = errors.New("another Service is being replaced")
 	errTerminating  = errors.New("the old Service still terminates")
 )

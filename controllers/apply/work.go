@@ -99,12 +99,12 @@ func (r *Reconciler) update(ctx context.Context, values catalog.Values, work pla
 	named := metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: work.Component.Name}
 	if work.Component.Kind == catalog.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: named}
-		return d, r.patch(ctx, d, func() error {
+		return d, r.patch(ctx, d, work.Component.Version, func() error {
 			return writeTraits(r.Names.TolerationsAnnotation, d, &d.Spec.Template, values, work.Wants)
 		})
 	}
 	ds := &appsv1.DaemonSet{ObjectMeta: named}
-	return ds, r.patch(ctx, ds, func() error {
+	return ds, r.patch(ctx, ds, work.Component.Version, func() error {
 		if err := writeTraits(r.Names.TolerationsAnnotation, ds, &ds.Spec.Template, values, work.Wants); err != nil || !work.Component.Client {
 			return err
 		}

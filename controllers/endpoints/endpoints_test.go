@@ -329,6 +329,27 @@ func TestUnreachableServerIsReportedAfterAWhile(t *testing.T) {
 	}
 }
 
+// host-local assigns addresses on each node by itself: servers on two nodes may get the same one, which the older one keeps.
+func TestAddressOfTwoServersIsPublishedOnce(t *testing.T) {
+	other := func(after time.Duration) *corev1.Pod {
+		return server("share-manager-w", "192.168.0.3", func(pod *corev1.Pod) {
+			pod.Labels[names.VolumeLabel], pod.OwnerReferences[0].Name, pod.CreationTimestamp = "w", "w", metav1.NewTime(noon.Add(after))
+		})
+	}
+	mine := server("share-manager-v", "192.168.0.3")
+	f := newFixture(t, headless(), mine.DeepCopy(), other(time.Second))
+	must.Equal(t, f.mustReconcile(), 0)
+	f.wantDNS("192.168.0.3")
+	f = newFixture(t, headless(), mine.DeepCopy(), other(-time.Second))
+	must.Equal(t, f.mustReconcile(), clashRetry)
+	f.wantDNS()
+	f.wantEvents("Warning AddressClash: server pod share-manager-v has an address on kube-system/one@lhnet1 that the older pod share-manager-w has too: nothing is published. The network's ipam assigns addresses twice, as host-local does with one range on every node")
+	f.Must(f.Delete(t.Context(), other(0)))
+	f.restart()
+	must.Equal(t, f.mustReconcile(), 0)
+	f.wantDNS("192.168.0.3")
+}
+
 func TestUnrecordedServiceFollowsTheClientsNetwork(t *testing.T) {
 	f := newFixture(t, headless(unrecorded), server("share-manager-v", "192.168.0.3"))
 	f.mustReconcile()

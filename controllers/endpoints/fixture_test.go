@@ -39,7 +39,9 @@ type fixture struct {
 
 func newFixture(t testkit.TB, objects ...client.Object) *fixture {
 	t.Helper()
-	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), nil), objects...)}
+	var indexes fakeapi.Indexes
+	testkit.Must(t, reads.IndexAddresses(context.Background(), &indexes))
+	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), indexes), objects...)}
 	f.Pass(time.Minute)
 	f.restart()
 	return f
@@ -182,6 +184,6 @@ func reports(addresses ...string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		text := objects.NetworkStatus(netOne, addresses...)
 		text = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.42.0.7"], "default": true}, ` + text[1:]
-		pod.Annotations = map[string]string{multus.NetworkStatusAnnotation: text}
+		pod.Annotations = map[string]string{multus.NetworkStatusAnnotation: text, multus.NetworksAnnotation: netOne.String()}
 	}
 }

@@ -93,6 +93,9 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 	if err != nil {
 		return 0, err
 	}
+	if err := r.Cached.FindClashes(ctx, servers); err != nil {
+		return 0, err
+	}
 	published := rwx.Publish(service, servers, clients)
 	err = r.syncSlices(ctx, object, published)
 	if r.Classic {
@@ -131,6 +134,9 @@ func (r *Reconciler) releaser() *Releaser {
 // late is how long Multus may take before an event reports a missing address.
 const late = 10 * time.Second
 
+// clashRetry is how soon a server is looked at again whose address another pod has.
+const clashRetry = 30 * time.Second
+
 // reportUnreachable reports why a volume with a Ready server has no address.
 func (r *Reconciler) reportUnreachable(object *corev1.Service, network multus.Attachment, servers []rwx.Server, published []rwx.Published) time.Duration {
 	if len(published) > 0 {
@@ -142,6 +148,11 @@ func (r *Reconciler) reportUnreachable(object *corev1.Service, network multus.At
 		}
 		if wait := s.Created.Add(late).Sub(r.Clock.Now()); wait > 0 {
 			return wait
+		}
+		if s.Clash.Older {
+			r.Events.Eventf(object, nil, corev1.EventTypeWarning, "AddressClash", "Publish",
+				"server pod %s has an address on %s that the older pod %s has too: nothing is published. The network's ipam assigns addresses twice, as host-local does with one range on every node", s.Pod, network, s.Clash.Pod)
+			return clashRetry // the other pod's end is no event of this Service
 		}
 		r.Log.Warn("nothing to publish", "service", object.Name, "pod", s.Pod, "network", network.String())
 		r.Events.Eventf(object, nil, corev1.EventTypeWarning, "NoAddress", "Publish",

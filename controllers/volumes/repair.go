@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/controllers/kit"
@@ -56,9 +57,12 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	}
 	want := service.Network(record.Clients)
 	// Clients reach a server on a network by its Service's cluster IP as well.
-	if server.IsOn(want) || want.IsZero() {
+	if want.IsZero() || server.IsOn(want) && len(rwx.Publish(*service, []rwx.Server{*server}, record.Clients)) > 0 {
 		delete(r.repairs, sm.Name)
 		return 0, nil
+	}
+	if server.IsOn(want) {
+		return r.repairUnreported(ctx, sm, server, want, record)
 	}
 	pod, result, err := r.asCreatedNow(ctx, server, service, record)
 	if err != nil || pod == nil {
@@ -72,6 +76,24 @@ func (r *Reconciler) repairServer(ctx context.Context, sm *longhorn.ShareManager
 	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("server pod %s is restarted", server.Pod)); wait > 0 || err != nil {
 		return wait, err
 	}
+	return r.restartServer(ctx, sm, pod, fmt.Sprintf("server pod %s was restarted", server.Pod), wrong)
+}
+
+// repairUnreported restarts a server pod that requests its network and has no address there long after it became Ready: it started
+// before Multus did.
+func (r *Reconciler) repairUnreported(ctx context.Context, sm *longhorn.ShareManager, server *rwx.Server, want multus.Attachment, record rollout.Record) (time.Duration, error) {
+	if server.ReadySince.IsZero() {
+		return 0, nil // its readiness is an event
+	}
+	if wait := server.ReadySince.Add(rwx.ReportWithin).Sub(r.Clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	wrong := fmt.Sprintf("server pod %s is Ready and has no address on %q: Multus reports none", server.Pod, want)
+	if wait, err := r.waitForWorkload(ctx, sm, record, wrong, fmt.Sprintf("server pod %s is restarted", server.Pod)); wait > 0 || err != nil {
+		return wait, err
+	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.UID = r.Names.Namespace, server.Pod, types.UID(server.UID)
 	return r.restartServer(ctx, sm, pod, fmt.Sprintf("server pod %s was restarted", server.Pod), wrong)
 }
 

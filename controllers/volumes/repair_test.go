@@ -95,6 +95,16 @@ func asksFor(networks string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations[multus.NetworksAnnotation] = networks }
 }
 
+func readySince(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
+func reportsAddress(pod *corev1.Pod) {
+	pod.Annotations[multus.NetworkStatusAnnotation] = objects.NetworkStatus(netOne, "192.168.0.3")
+}
+
 // user is a pod on node-1 that uses volume v.
 func user(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return objects.With(objects.Pod("default", "web-0", "node-1", "data"), changes...)
@@ -254,13 +264,47 @@ func TestUselessRestartsAreRepeatedAfterGrowingPauses(t *testing.T) {
 		f.Pass(time.Second)
 		mustWait(0, false)
 	}
-	f.recreate(asksFor(netOne.String())) // a useful restart resets the pauses
+	f.recreate(asksFor(netOne.String()), readySince(noon), reportsAddress) // a useful restart resets the pauses
 	f.reconcile()
 	f.Must(f.Delete(t.Context(), server()))
 	f.recreate()
 	mustWait(0, false)
 	f.recreate()
 	mustWait(firstRetry, true)
+}
+
+// After a reboot, a server pod may start before Multus: it requests the network, and never gets it.
+func TestServerThatStartedBeforeMultusIsRestarted(t *testing.T) {
+	asks := asksFor(netOne.String())
+	for name, c := range map[string]struct {
+		pod    *corev1.Pod
+		user   bool
+		after  time.Duration
+		server types.UID
+	}{
+		"idle":                      {server(asks, readySince(noon.Add(-rwx.ReportWithin))), false, 0, ""},
+		"Ready for a minute":        {server(asks, readySince(noon.Add(-time.Minute))), false, rwx.ReportWithin - time.Minute, "uid-1"},
+		"not Ready":                 {server(asks), false, 0, "uid-1"},
+		"it has its address":        {server(asks, readySince(noon.Add(-time.Hour)), reportsAddress), false, 0, "uid-1"},
+		"a workload has it mounted": {server(asks, readySince(noon.Add(-time.Hour))), true, inUseRetry, "uid-1"},
+		"Multus reports another's only": {server(asks, readySince(noon.Add(-time.Hour)), func(pod *corev1.Pod) {
+			pod.Annotations[multus.NetworkStatusAnnotation] = objects.NetworkStatus(objects.Network("two", "lhnet1"), "192.168.0.3")
+		}), false, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, c.pod)
+			if c.user {
+				f.Must(f.Create(t.Context(), user(sandbox(corev1.ConditionTrue))))
+			}
+			must.Equal(t, f.reconcile(), c.after)
+			must.Equal(t, f.serverUID(), c.server)
+		})
+	}
+	// A restart that does not help is repeated after growing pauses.
+	f := newFixture(t, server(asks, readySince(noon.Add(-time.Hour))))
+	f.reconcile()
+	f.recreate(asks, readySince(noon.Add(-time.Hour)))
+	must.Equal(t, f.reconcile(), firstRetry)
 }
 
 func TestReplacedServerIsNotRestarted(t *testing.T) {

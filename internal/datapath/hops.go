@@ -62,10 +62,17 @@ func (x index) client(node string, network, wanted multus.Attachment, volume str
 	if !network.IsZero() && !c.Reaches(network) {
 		return h.wrong(fmt.Sprintf("Multus reports no address of pod %s on %s, so the pod can't reach the server", c.Pod, network), show)
 	}
+	if c.Clash.Pod != "" && !network.IsZero() {
+		return h.wrong(clash("CSI plugin pod", c.Pod, network, c.Clash), show)
+	}
 	if network == wanted && !network.IsZero() {
 		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByClient, show)
+}
+
+func clash(kind, pod string, network multus.Attachment, with rwx.Clash) string {
+	return fmt.Sprintf("%s %s has an address on %s that pod %s has too: the network's ipam assigns addresses twice, as host-local does with one range on every node", kind, pod, network, with.Pod)
 }
 
 func (x index) showClients(node string) string {
@@ -166,6 +173,8 @@ func (x index) serverHops(v rwx.Volume) []Hop {
 			}
 		}
 		switch {
+		case s.Ready && s.Clash.Pod != "" && !s.Network.IsZero():
+			h = h.wrong(clash("server pod", s.Pod, s.Network, s.Clash), show)
 		case s.Ready:
 			h = x.outOfLineHop(h, catalog.BlockedByServer, detachOr(v, show))
 		case x.mayStart(v.Name, s.Created):

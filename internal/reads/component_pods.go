@@ -63,7 +63,7 @@ func (r *Reader) instanceManagers(ctx context.Context, pods storagePods, detache
 		c.ManagerUID, c.ManagerVersion = string(manager.UID), manager.ResourceVersion
 		c.Uses = uses(manager, c.Name, c.Node, c.Engine)
 		c.OtherTolerations = otherTolerations(pod.Annotations[r.names.TolerationsAnnotation], pod.Spec.Tolerations)
-		r.builtOnNetwork(c.Built, pod)
+		r.builtOnNetwork(&c, pod)
 		components.AddBuilt(c, pod, manager)
 		built = append(built, c)
 	}
@@ -97,7 +97,7 @@ func (r *Reader) backingImageManagers(ctx context.Context, pods storagePods) ([]
 			delete(byName, c.Name)
 		}
 		c.OtherTolerations = otherTolerations(pod.Annotations[r.names.TolerationsAnnotation], pod.Spec.Tolerations)
-		r.builtOnNetwork(c.Built, pod)
+		r.builtOnNetwork(&c, pod)
 		built = append(built, c)
 	}
 	for name, manager := range byName {
@@ -126,15 +126,17 @@ func (r *Reader) podComponent(kind catalog.ComponentKind, pod *corev1.Pod, class
 }
 
 // builtOnNetwork adds the storage network of a pod. Multus adds no interface to pods on the host
-// network: they have no such trait.
-func (r *Reader) builtOnNetwork(built map[catalog.Trait]string, pod *corev1.Pod) {
+// network: they have no such trait. A pod without its address can't be reached by the others, and is not Ready.
+func (r *Reader) builtOnNetwork(c *catalog.Component, pod *corev1.Pod) {
 	if pod.Spec.HostNetwork {
 		return
 	}
 	network, err := multus.ManagedAttachment(pod.Annotations[multus.NetworksAnnotation], pod.Namespace, []string{r.names.StorageInterface})
-	built[catalog.StorageAttachment] = network.String()
+	if c.Built[catalog.StorageAttachment] = network.String(); c.Ready && !network.IsZero() && len(addressed([]multus.Attachment{network}, reportedBy(pod))) == 0 {
+		c.Ready, c.Unaddressed = false, true
+	}
 	if err != nil {
-		built[catalog.StorageAttachment] = unreadable
+		c.Built[catalog.StorageAttachment] = unreadable
 	}
 }
 

@@ -93,7 +93,7 @@ func TestDaemonSetFacts(t *testing.T) {
 		"paused keeps its budget": {paused, func(f *rollout.DaemonSet) { f.Paused, f.MaxUnavailable = true, 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Observed: true, Wanted: 11, MaxUnavailable: 3}
+			want := rollout.DaemonSet{Name: "longhorn-csi-plugin", Found: true, Version: "999", Observed: true, Wanted: 11, MaxUnavailable: 3}
 			test.want(&want)
 			facts, _, err := readerOver(t, clientDaemonSet(test.change)).Rollout(t.Context(), time.Time{})
 			must.True(t, err == nil && reflect.DeepEqual(facts.DaemonSet, want), "got  %+v, %v\nwant %+v", facts.DaemonSet, err, want)

@@ -116,6 +116,7 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 		return f, pods, err
 	}
 	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(pods.daemonSets, pods.daemonPods), pods.clients, pods.servers
+	rwx.FindClashes(f.Clients, f.Servers)
 	if f.Networks, err = Networks(ctx, r.objects); err != nil {
 		f.Unlisted = err.Error() // other work goes on
 	}

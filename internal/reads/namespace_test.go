@@ -106,7 +106,7 @@ func TestSlimPodsKeepFieldsOfClients(t *testing.T) {
 	)
 	want := []rwx.Client{{
 		Pod: "csi-1", UID: "uid-web-0", Node: "node-1", Network: netOne, Revision: "4", Reported: true,
-		Networks: []multus.Attachment{netOne}, NetworksReported: []multus.Attachment{netOne}, Ready: true,
+		Networks: []multus.Attachment{netOne}, NetworksReported: []multus.Attachment{netOne}, Interfaces: reportedBy(pod), Ready: true,
 		Sandbox:  rwx.Sandbox{Identity: identity(pod, reportedBy(pod)), PodStarted: at(3).Time, Made: at(5).Time, ContainersStarted: at(7).Time},
 		Recorded: rwx.NetworkNamespace{Identity: "0123", Since: at(5).Time},
 	}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,9 @@ func (r *Reader) clientOf(pod *corev1.Pod) rwx.Client {
 		VolumeNetworks: volumeNetworks(pod),
 		Revision:       pod.Labels[appsv1.ControllerRevisionHashLabelKey],
 		Ready:          Ready(pod),
+		ReadySince:     readySince(pod),
+		Created:        pod.CreationTimestamp.Time,
+		Interfaces:     reported,
 		Terminating:    pod.DeletionTimestamp != nil,
 		Sandbox:        sandboxOf(pod, reported), Recorded: recordedNamespace(pod),
 	}
@@ -90,7 +94,7 @@ func (r *Reader) serverOf(pod *corev1.Pod) rwx.Server {
 		// The per-volume network comes first: the storage system may have added the default network by itself.
 		Networks: append(volumeNetworks(pod), r.managedNetworks(pod)...),
 		Reported: reportedBy(pod), Fixed: multus.FixedAddresses(pod.Annotations[multus.NetworksAnnotation]),
-		Ready: Ready(pod), Terminating: pod.DeletionTimestamp != nil,
+		Ready: Ready(pod), ReadySince: readySince(pod), Terminating: pod.DeletionTimestamp != nil,
 		Created: pod.CreationTimestamp.Time,
 	}
 	if len(server.Networks) > 0 {
@@ -169,6 +173,14 @@ func (r *Reader) eachPod(ctx context.Context, labels map[string]string, take fun
 // Ended reports whether all containers of the pod have ended for good.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// readySince is when the pod became Ready; zero if it is not.
+func readySince(pod *corev1.Pod) time.Time {
+	if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 // Ready reports whether the pod's condition Ready is true.

@@ -165,7 +165,7 @@ func (r *Reader) daemonSetFacts(all []appsv1.DaemonSet, pods map[types.UID][]dae
 	}
 	facts.HostNetwork = template.Spec.HostNetwork
 	facts.OptOut = template.Annotations[rwx.OptOutAnnotation] == "true"
-	facts.Paused = paused(ds)
+	facts.Paused, facts.Version = paused(ds), ds.ResourceVersion
 	facts.Observed = ds.Status.ObservedGeneration >= ds.Generation
 	facts.Revision = templateHash(ds, pods[ds.UID])
 	facts.Wanted = int(ds.Status.DesiredNumberScheduled)

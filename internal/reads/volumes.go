@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -147,6 +148,29 @@ func (r *Reader) attachments(ctx context.Context) (map[string]attachment, error)
 		return nil, fmt.Errorf("listing VolumeAttachments: %w", err)
 	}
 	return attached, nil
+}
+
+// UserOf names what uses one volume now, or is about to; "" if nothing does.
+func (r *Reader) UserOf(ctx context.Context, volume string) (string, error) {
+	key := client.ObjectKey{Namespace: r.names.Namespace, Name: volume}
+	var v longhorn.Volume
+	if err := r.objects.Get(ctx, key, &v); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading volume %s: %w", volume, err)
+	} else if err == nil && !v.Detached() {
+		return "the volume is not detached", nil
+	}
+	var attachment longhorn.VolumeAttachment // of the volume's name
+	if err := r.objects.Get(ctx, key, &attachment); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the attachment of volume %s: %w", volume, err)
+	}
+	if tickets := slices.Sorted(maps.Keys(attachment.Spec.AttachmentTickets)); len(tickets) > 0 {
+		return "attachment ticket " + tickets[0], nil
+	}
+	servers, err := r.ServersOf(ctx, volume)
+	if err != nil || len(servers) == 0 {
+		return "", err
+	}
+	return "server pod " + servers[0].Pod, nil
 }
 
 // addTickets marks shared volumes with a ticket as attached: the storage system's own gate for

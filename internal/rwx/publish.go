@@ -1,15 +1,13 @@
 package rwx
 
 import (
-	"github.com/fairlead-io/fairlead/internal/multus"
-)
-
-import (
 	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Marks on what Fairlead publishes.
@@ -34,7 +32,8 @@ type Published struct {
 // substitute: it would leave the storage network unnoticed.
 // fallback is the network of a Service without a record; see Service.Network.
 //
-// If two pods have one address, as when a fixed address moves, the newer pod gets it.
+// If two pods of the volume have one address, as when a fixed address moves, the newer pod gets it. An address that an older pod
+// of others reports too is not published: clients would reach that pod, or neither.
 //
 // Source: proposal "Storage Network For RWX Volume", Kubernetes endpoint
 // controller, which takes any pod with the label, and the pod IP where Multus is late.
@@ -45,7 +44,7 @@ func Publish(service Service, servers []Server, fallback multus.Attachment) []Pu
 	})
 	var published []Published
 	for _, server := range servers {
-		if server.Volume != service.Volume || !server.Ready || server.Terminating {
+		if server.Volume != service.Volume || !server.Ready || server.Terminating || server.Clash.Older {
 			continue
 		}
 		addresses, err := multus.AddressesOn(server.Reported, server.interfaceOn(network))

@@ -1,14 +1,13 @@
 package rwx
 
 import (
-	"github.com/fairlead-io/fairlead/internal/multus"
-)
-
-import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fairlead-io/fairlead/internal/multus"
 )
 
 // Volume has the facts that gates need of one volume.
@@ -104,9 +103,13 @@ type Server struct {
 	// Fixed are the addresses that the pod asks for.
 	Fixed []netip.Addr
 	Ready bool
+	// ReadySince is when the pod became Ready; zero if it is not, or if that is unknown.
+	ReadySince time.Time
 	// Terminating pods take no new connections.
 	Terminating bool
 	Created     time.Time
+	// Clash: another pod reports one of its addresses.
+	Clash Clash
 }
 
 // Client is a pod that mounts shared volumes on its node.
@@ -124,9 +127,14 @@ type Client struct {
 	VolumeNetworks, VolumeNetworksReported []multus.Attachment
 	// Revision of the DaemonSet's template that the pod was made from.
 	Revision string
-	// Reported: Multus reports an address for Network.
-	Reported bool
-	Ready    bool
+	// Reported: Multus reports an address for Network. Interfaces are all that Multus reports.
+	Reported   bool
+	Interfaces []multus.Reported
+	Ready      bool
+	// ReadySince is when the pod became Ready; zero if it is not, or if that is unknown.
+	ReadySince, Created time.Time
+	// Clash: another pod reports one of its addresses.
+	Clash Clash
 	// Terminating pods mount nothing new, but their mounts may live on.
 	Terminating bool
 	// Lost: the pod's node is not Ready. The pod can't be replaced before the node returns.
@@ -147,6 +155,18 @@ func (c Client) IsOn(a multus.Attachment) bool { return IsOn(c.Network, c.Networ
 
 // IsOn reports whether the server asks for the attachment.
 func (s Server) IsOn(a multus.Attachment) bool { return IsOn(s.Network, s.Networks, a) }
+
+// Lacks says what the client lacks of a network that it asks for; "" if it lacks nothing.
+func (c Client) Lacks(a multus.Attachment) string {
+	switch {
+	case a.IsZero():
+	case !c.Reaches(a):
+		return fmt.Sprintf("has no address on %s: Multus reports none", a)
+	case c.Clash.Pod != "":
+		return fmt.Sprintf("has an address on %s that pod %s has too: the network assigns addresses twice", a, c.Clash.Pod)
+	}
+	return ""
+}
 
 // Reaches reports whether Multus reports an address of the client on the network.
 // The interface does not matter: clients reach servers by address.

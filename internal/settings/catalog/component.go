@@ -79,6 +79,8 @@ type Component struct {
 	Missing bool
 	// Ready: the pod is Ready; for a template, all pods are Ready and have the newest revision.
 	Ready bool
+	// Unaddressed: the pod would be Ready if Multus reported its address on the storage network.
+	Unaddressed bool
 	// Terminating pod.
 	Terminating bool
 	// Updated and Total pods of a template.

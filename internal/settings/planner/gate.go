@@ -144,6 +144,8 @@ func (m *maker) notReady(c catalog.Component) []catalog.Blocker {
 		why = "has not been recreated by the storage system; Longhorn from 1.10 on waits up to two minutes when restarts follow closely"
 	case c.Terminating:
 		why = "is still terminating"
+	case c.Unaddressed:
+		why = fmt.Sprintf("has no address on %s: Multus reports none; the next one restarts once it has: look at the network's ipam, and at Multus on the node, or set the value back", c.Built[catalog.StorageAttachment])
 	case c.Kind == catalog.DaemonSetComponent && c.Total == 0:
 		why = "matches no node: check its node selector and tolerations, and the labels and taints of nodes"
 	case !isPod(c):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
@@ -26,7 +27,7 @@ func (r Rollout) rollClients(s Step, outdated []rwx.Client) (done bool, _ Step) 
 			return false, s.wait(PhaseWaiting, blockers)
 		}
 	}
-	if !r.DaemonSet.IsOn(r.Record.Clients) || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || len(outdated) > 0 && !r.DaemonSet.Paused {
+	if !r.DaemonSet.IsOn(r.Record.Clients) || !slices.Equal(r.DaemonSet.VolumeNetworks, r.Record.VolumeClients) || slices.ContainsFunc(outdated, r.needsTemplate) && !r.DaemonSet.Paused {
 		return false, r.changeTemplate(s, UpdateTemplate)
 	}
 	if !r.DaemonSet.Observed {
@@ -50,7 +51,7 @@ func (r Rollout) rollClients(s Step, outdated []rwx.Client) (done bool, _ Step) 
 	}
 	if len(outdated) > 0 {
 		if len(blocked) == 0 {
-			blocked = r.unready(multus.Attachment{}) // unready clients use up maxUnavailable
+			blocked = r.waitsForClients(r.lacks) // unready clients use up maxUnavailable
 		}
 		if s.Blockers = blocked; len(blocked) > 0 {
 			s.Message += "; " + catalog.Short(blocked)
@@ -121,7 +122,7 @@ func (r Rollout) outdated() []rwx.Client {
 	var lacking, older []rwx.Client
 	for _, c := range r.Clients {
 		switch {
-		case !c.IsOn(r.Record.Clients) || len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0:
+		case !c.IsOn(r.Record.Clients) || len(difference(r.Record.VolumeClients, c.VolumeNetworks)) > 0 || r.startedTooSoon(c):
 			lacking = append(lacking, c)
 		case r.DaemonSet.Paused && c.Revision != r.DaemonSet.Revision:
 			older = append(older, c)
@@ -135,6 +136,42 @@ func (r Rollout) outdated() []rwx.Client {
 	return pods
 }
 
+// lacks says what a client lacks of the recorded networks that it asks for; "" if it lacks nothing.
+func (r Rollout) lacks(c rwx.Client) string {
+	for _, a := range append([]multus.Attachment{r.Record.Clients}, r.Record.VolumeClients...) {
+		if c.IsOn(a) || slices.Contains(c.VolumeNetworks, a) {
+			if why := c.Lacks(a); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// startedTooSoon: the client has been Ready for long without a report, and others have their addresses: it started before Multus
+// was there, as after a reboot.
+func (r Rollout) startedTooSoon(c rwx.Client) bool {
+	reported := func(o rwx.Client) bool { return o.Pod != c.Pod && o.Ready && o.Reaches(r.Record.Clients) }
+	return c.Ready && !c.Terminating && !r.Record.Clients.IsZero() && c.IsOn(r.Record.Clients) && !c.Reaches(r.Record.Clients) &&
+		r.unreportedFor(c.ReadySince) > r.patience(c.Node) && slices.ContainsFunc(r.Clients, reported)
+}
+
+// needsTemplate: the client restarts for the template, which the DaemonSet must not roll out by itself meanwhile.
+func (r Rollout) needsTemplate(c rwx.Client) bool { return !r.startedTooSoon(c) }
+
+// unreportedFor is how long a pod has been Ready; 0 if that is unknown.
+func (r Rollout) unreportedFor(ready time.Time) time.Duration {
+	if ready.IsZero() {
+		return 0
+	}
+	return r.Now.Sub(ready)
+}
+
+// patience doubles with each restart of a node's client that has not helped.
+func (r Rollout) patience(node string) time.Duration {
+	return rwx.ReportWithin << min(r.Restarted[node], 5)
+}
+
 func (r Rollout) missing() int { return max(0, r.DaemonSet.Wanted-len(r.Clients)) }
 
 // restartable returns the outdated pod that may restart now, and the blockers of the others. Pods
@@ -144,7 +181,7 @@ func (r Rollout) restartable(outdated []rwx.Client) (free []rwx.Client, blocked 
 	busy, everywhere := catalog.BusyNodes(r.Volumes)
 	budget := max(1, r.DaemonSet.MaxUnavailable) - r.missing()
 	for _, c := range r.Clients {
-		if !c.Lost && (!c.Ready || c.Terminating) {
+		if !c.Lost && (!c.Ready || c.Terminating || r.lacks(c) != "") {
 			budget--
 		}
 	}
@@ -156,11 +193,12 @@ func (r Rollout) restartable(outdated []rwx.Client) (free []rwx.Client, blocked 
 			blocked = append(blocked, why...)
 			continue
 		}
-		// A pod that is not Ready mounts nothing: it goes first, and costs no budget.
+		// A pod that is not Ready, or has no address, mounts nothing: it goes first, and costs no budget.
+		useless := func(c rwx.Client) bool { return !c.Ready || r.lacks(c) != "" }
 		switch {
-		case len(free) == 0 && (!c.Ready || budget > 0):
+		case len(free) == 0 && (useless(c) || budget > 0):
 			free = append(free, c)
-		case len(free) > 0 && free[0].Ready && !c.Ready:
+		case len(free) > 0 && !useless(free[0]) && useless(c):
 			free[0] = c
 		}
 	}
@@ -191,10 +229,18 @@ func (r Rollout) restartBlockers(c rwx.Client, volumes []string) (blockers []cat
 		}
 		blockers = append(blockers, b)
 	}
-	if len(blockers) == 0 && c.Revision != "" && c.Revision == r.DaemonSet.Revision {
+	if len(blockers) == 0 && c.Revision != "" && c.Revision == r.DaemonSet.Revision && r.lacks(c) == "" {
 		return block("started without the network of its template: check whether another webhook removes it")
 	}
 	return blockers
+}
+
+// stopped says what to do about a client that should have its address by now.
+func (r Rollout) stopped(c rwx.Client) string {
+	if since := r.unreportedFor(c.ReadySince); since < rwx.ReportWithin {
+		return ""
+	}
+	return "; the other CSI plugin pods stay as they are until it has an address of its own: look at the network's ipam, and at Multus on the node; or set the value back"
 }
 
 // isUnmanaged: no network is desired or recorded, and clients do not exist or opt out.
@@ -231,6 +277,10 @@ func compactByName(blockers []catalog.Blocker) []catalog.Blocker {
 
 // unready returns the clients that are down or missing, or have no address on the network.
 func (r Rollout) unready(network multus.Attachment) []catalog.Blocker {
+	return r.waitsForClients(func(c rwx.Client) string { return c.Lacks(network) })
+}
+
+func (r Rollout) waitsForClients(lacks func(rwx.Client) string) []catalog.Blocker {
 	var blockers []catalog.Blocker
 	wait := func(c rwx.Client, why string) {
 		blockers = append(blockers, catalog.Blocker{
@@ -244,8 +294,8 @@ func (r Rollout) unready(network multus.Attachment) []catalog.Blocker {
 			wait(c, "is still terminating")
 		case !c.Ready:
 			wait(c, "is not Ready")
-		case !network.IsZero() && !c.Reaches(network):
-			wait(c, fmt.Sprintf("has no address yet on %s: Multus reports none", network))
+		case lacks(c) != "":
+			wait(c, lacks(c)+r.stopped(c))
 		}
 	}
 	if n := r.missing(); n > 0 {

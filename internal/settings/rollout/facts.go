@@ -53,6 +53,8 @@ type Rollout struct {
 	Volumes   []rwx.Volume
 	Services  []rwx.Service
 	Servers   []rwx.Server
+	// Restarted counts the restarts of clients for an address that Multus has not reported, by node.
+	Restarted map[string]int
 	// Runs has the nodes of workload pods, for NodeOrder: the storage system names the pods of a volume without their nodes. A pod
 	// that it lacks may be on any node.
 	Runs map[string]string
@@ -101,6 +103,8 @@ func (r Rollout) exists(n multus.Network) bool {
 type DaemonSet struct {
 	Name  string
 	Found bool
+	// Version is the resourceVersion that was read.
+	Version string
 	// Network of its template on Longhorn's interfaces: the first of Networks.
 	Network multus.Attachment
 	// Networks are all networks of its template on these interfaces.

@@ -80,7 +80,7 @@ func (r Rollout) whileWaiting(s Step, closed bool) Step {
 func (r Rollout) isAbandoned() bool {
 	network := r.Record.Clients
 	return !network.IsZero() && r.Record.Servers.IsZero() && len(r.daemonSetBlockers()) == 0 &&
-		(!r.exists(network.Network) || !r.allOn(network)) && r.settling() == 0 && len(r.stranded()) == 0
+		(!r.exists(network.Network) || !r.allReach(network)) && r.settling() == 0 && len(r.stranded()) == 0
 }
 
 // settling is how long admissions with the former network of servers may still be stored.

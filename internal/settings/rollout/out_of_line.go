@@ -33,6 +33,9 @@ func FindOutOfLine(r Rollout) []OutOfLine {
 		} else if lacks := difference(r.Record.VolumeClients, c.VolumeNetworks); len(lacks) > 0 {
 			found = append(found, OutOfLine{catalog.BlockedByClient, c.Pod, fmt.Sprintf(
 				"does not ask for %s; restarted when no RWX volume is attached on %s", networkNames(lacks), c.Node)})
+		} else if r.startedTooSoon(c) {
+			found = append(found, OutOfLine{catalog.BlockedByClient, c.Pod, fmt.Sprintf(
+				"is Ready and has no address on %s: it started before Multus; restarted when no RWX volume is attached on %s", r.Record.Clients, c.Node)})
 		}
 	}
 	services := map[string]rwx.Service{}

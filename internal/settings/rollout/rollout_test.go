@@ -405,7 +405,7 @@ func TestNext(t *testing.T) {
 				s.Clients[0].Revision = "6"
 			})},
 		"rolling: a new pod without an address": {rolled, func(r *Rollout) { r.Clients[1].Reported = false },
-			rolling(2, Nothing, pod("node-2", "has no address yet on kube-system/one@lhnet1: Multus reports none"))},
+			rolling(2, Nothing, pod("node-2", "has no address on kube-system/one@lhnet1: Multus reports none"))},
 		"rolling: unready, terminating and missing pods": {rolled, func(r *Rollout) {
 			r.DaemonSet.Wanted, r.Clients[0].Ready, r.Clients[1].Terminating = 3, false, true
 		}, with(rolling(2, Nothing, down, pod("node-2", "is still terminating"), blocker(catalog.BlockedByClient, "csi", "1 CSI plugin pod missing")), func(s *Step) {

@@ -113,9 +113,9 @@ func (r Rollout) UsesNetworks() bool {
 	return !r.Record.Clients.IsZero() || !r.Desired.IsZero() || len(r.volumeNetworks()) > 0
 }
 
-// allOn reports whether every client requests the default network.
-func (r Rollout) allOn(a multus.Attachment) bool {
-	return !slices.ContainsFunc(r.Clients, func(c rwx.Client) bool { return !c.IsOn(a) })
+// allReach reports whether every client has an address of its own on the default network.
+func (r Rollout) allReach(a multus.Attachment) bool {
+	return !slices.ContainsFunc(r.Clients, func(c rwx.Client) bool { return !c.IsOn(a) || c.Lacks(a) != "" })
 }
 
 // volumeNetworks returns the per-volume networks that volumes need or clients are on.

@@ -78,7 +78,7 @@ func TestNextForVolumeNetworks(t *testing.T) {
 	x, y, one := []multus.Attachment{netX}, []multus.Attachment{netY}, netOne.Network
 	missing, deleted := blocker(catalog.BlockedByNetwork, "team-x/nfs", missingX), blocker(catalog.BlockedByNetwork, "team-x/nfs", deletedX)
 	lost := pod("node-1", "started without the network of its template: check whether another webhook removes it")
-	noAddress := pod("node-2", "has no address yet on "+netX.String()+": Multus reports none")
+	noAddress := pod("node-2", "has no address on "+netX.String()+": Multus reports none")
 	used := blocker(catalog.BlockedByVolume, "pvc-b", "RWX volume is attached where CSI plugin pod csi-node-2 must restart: drain the node, or stop the workloads", "node-2")
 	idle, attachedA, noRequest := requesting("pvc-a", teamX), requesting("pvc-a", teamX, "node-1"), requesting("pvc-a", multus.Network{}, "node-1")
 	updated := func(n int, s Step) Step { return with(s, func(s *Step) { s.Updated = n }) }
