@@ -51,11 +51,12 @@ func (x index) client(node string, network, wanted multus.Attachment, volume str
 	c, reason := rwx.MountingClient(x.clients[node], mounts)
 	if c == nil {
 		if waits := x.notRolledOut(node); waits != "" && network.IsZero() {
+			h.Name, h.Network = x.clients[node][0].Pod, reportedNetwork(x.clients[node][0])
 			return h.waiting(waits, show)
 		}
 		return h.wrong(fmt.Sprintf("%s of the storage system on node %s: pods of the node can't mount volume %s", reason, node, volume), show)
 	}
-	h.Name, h.Network = c.Pod, c.Network.String()
+	h.Name, h.Network = c.Pod, reportedNetwork(*c)
 	if network.ForVolumes() {
 		h.Network = network.String()
 	}
@@ -69,6 +70,17 @@ func (x index) client(node string, network, wanted multus.Attachment, volume str
 		return h
 	}
 	return x.outOfLineHop(h, catalog.BlockedByClient, show)
+}
+
+// reportedNetwork is the network on which the client has an address, whatever it asks for.
+func reportedNetwork(c rwx.Client) string {
+	if c.Reported {
+		return c.Network.String()
+	}
+	for _, a := range c.NetworksReported {
+		return a.String()
+	}
+	return ""
 }
 
 func clash(kind, pod string, network multus.Attachment, with rwx.Clash) string {
@@ -140,7 +152,7 @@ func (x index) addresses(s rwx.Service, v rwx.Volume) Hop {
 	case !slices.Equal(have, want):
 		return h.wrong(fmt.Sprintf("EndpointSlices of Service %s have %s, and Multus reports %s", s.Name, list(have), list(want)),
 			"kubectl -n fairlead-system rollout restart deployment fairlead-controller")
-	case v.Attached && len(want) == 0:
+	case v.Attached && len(v.Purposes) == 0 && len(want) == 0:
 		if starting := x.starting(v); starting != "" {
 			return h.waiting(starting+"; nothing is published yet", x.showServers(v.Name))
 		}
@@ -184,7 +196,7 @@ func (x index) serverHops(v rwx.Volume) []Hop {
 		}
 		hops = append(hops, h)
 	}
-	if !v.Attached || len(hops) > 0 {
+	if !v.Attached || len(v.Purposes) > 0 || len(hops) > 0 { // a backup needs no server
 		return hops
 	}
 	h := hop(Server, "", multus.Attachment{})

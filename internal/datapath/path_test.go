@@ -95,6 +95,13 @@ func TestHopThatDisagreesIsNamed(t *testing.T) {
 		"server not Ready": {func(f *Facts) { f.Rollout.Servers[0].Ready = false; f.Published = nil }, Wrong, Server,
 			"server pod share-manager-pvc-a is not Ready", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
 		"no server": {func(f *Facts) { f.Rollout.Servers = nil; f.Published = nil }, Wrong, Server, "volume pvc-a is attached and has no server pod", "kubectl"},
+		"no server, for a backup": {func(f *Facts) {
+			f.Rollout.Servers, f.Published, f.Rollout.Volumes[0].Purposes = nil, nil, []string{"a backup"}
+		}, OK, "", "", ""},
+		"server with the address of another one": {func(f *Facts) { f.Rollout.Servers[0].Clash = rwx.Clash{Pod: "share-manager-pvc-b"} }, Wrong, Server,
+			"server pod share-manager-pvc-a has an address on kube-system/storage-net@lhnet1 that pod share-manager-pvc-b has too: the network's ipam assigns addresses twice", "kubectl -n longhorn-system describe pod share-manager-pvc-a"},
+		"client with the address of another one": {func(f *Facts) { f.Rollout.Clients[0].Clash = rwx.Clash{Pod: "share-manager-pvc-b"} }, Wrong, Client,
+			"has an address on kube-system/storage-net@lhnet1 that pod share-manager-pvc-b has too", "kubectl"},
 		"server elsewhere": {func(f *Facts) { f.Rollout.Servers[0].Network = other }, Waiting, Server,
 			"pod share-manager-pvc-a asks for kube-system/backup-net@lhnet1, but its Service uses kube-system/storage-net@lhnet1", "kubectl"},
 		"client elsewhere": {func(f *Facts) {

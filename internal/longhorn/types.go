@@ -144,6 +144,8 @@ type VolumeAttachmentSpec struct {
 
 // AttachmentTicket is one wish to have a volume attached to a node.
 type AttachmentTicket struct {
+	// Type is the part of Longhorn that wishes it.
+	Type   string `json:"type,omitempty"`
 	NodeID string `json:"nodeID,omitempty"`
 }
 

@@ -67,13 +67,21 @@ func (r *Reader) Volumes(ctx context.Context) ([]rwx.Volume, error) {
 			}
 		}
 		byKubernetes[i] = byKubernetes[i].with(a.since, a.nodes...)
+		if claim := unnamed[name].claim; claim != "" && len(volumes[i].Workloads) > 0 { // of another PersistentVolume than the named one
+			volumes[i].OtherClaims = append(volumes[i].OtherClaims, claim)
+		}
 	}
 	for i, a := range byKubernetes {
 		slices.Sort(a.nodes)
+		slices.Sort(volumes[i].OtherClaims)
 		volumes[i].Attached, volumes[i].Since, volumes[i].Nodes = true, a.since, slices.Compact(a.nodes)
 	}
-	if slices.ContainsFunc(volumes, func(v rwx.Volume) bool { return v.Shared && !v.Attached }) {
-		err = r.addTickets(ctx, volumes, byName) // else tickets would add nothing
+	byItself := func(i int) bool { _, used := byKubernetes[i]; return volumes[i].Shared && !used }
+	for i := range volumes {
+		if byItself(i) { // else tickets would add nothing
+			err = r.addTickets(ctx, volumes, byName, byItself)
+			break
+		}
 	}
 	rwx.SortVolumes(volumes)
 	return volumes, err
@@ -176,30 +184,45 @@ func (r *Reader) UserOf(ctx context.Context, volume string) (string, error) {
 // addTickets marks shared volumes with a ticket as attached: the storage system's own gate for
 // RWX settings counts tickets, not attachments.
 // Source: longhorn-manager v1.7.2 and v1.12.0 datastore/longhorn.go, AreAllRWXVolumesDetached.
-func (r *Reader) addTickets(ctx context.Context, volumes []rwx.Volume, byName map[string]int) error {
+func (r *Reader) addTickets(ctx context.Context, volumes []rwx.Volume, byName map[string]int, byItself func(int) bool) error {
 	return eachHere(ctx, r, &longhorn.VolumeAttachmentList{}, "attachments of the storage system", func(a *longhorn.VolumeAttachment) {
 		i, known := byName[a.Spec.Volume]
-		if !known || !volumes[i].Shared || volumes[i].Attached || len(a.Spec.AttachmentTickets) == 0 {
+		if !known || !byItself(i) || len(a.Spec.AttachmentTickets) == 0 {
 			return
 		}
-		volumes[i].Attached = true
+		v, used := &volumes[i], false
 		for _, ticket := range a.Spec.AttachmentTickets {
-			volumes[i].Nodes = append(volumes[i].Nodes, ticket.NodeID)
+			if !v.Attached {
+				v.Nodes = append(v.Nodes, ticket.NodeID)
+			}
+			purpose := ticket.Purpose()
+			if used = used || purpose == ""; purpose != "" && !slices.Contains(v.Purposes, purpose) {
+				v.Purposes = append(v.Purposes, purpose)
+			}
 		}
-		slices.Sort(volumes[i].Nodes)
+		if v.Attached = true; used {
+			v.Purposes = nil
+		}
+		slices.Sort(v.Nodes)
+		slices.Sort(v.Purposes)
 	})
 }
 
 type persistentVolume struct {
 	handle, engine     string
+	claim              string // namespace/name
 	shared, migratable bool
 }
 
 // slimVolume returns the fields in use of a CSI driver's PersistentVolume.
 func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
 	migratable := pv.Spec.CSI.VolumeAttributes[longhorn.MigratableAttribute] == "true"
+	claim := ""
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		claim = ref.Namespace + "/" + ref.Name
+	}
 	return persistentVolume{
-		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable,
+		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable, claim: claim,
 		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[longhorn.EngineAttribute], longhorn.EngineV1),
 		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/reads/caches"
 	"github.com/fairlead-io/fairlead/internal/rwx"
+	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
 	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
@@ -145,4 +146,45 @@ func TestSlimCopiesKeepVolumes(t *testing.T) {
 	must.True(t, err == nil && reflect.DeepEqual(got, want), "got  %+v, %v\nwant %+v", got, err, want)
 	_, kept := slim.(*corev1.PersistentVolume).Spec.CSI.VolumeAttributes["other"]
 	must.True(t, !kept, "an attribute without a reader is kept")
+}
+
+// Longhorn attaches volumes for its own purposes, too: no workload is to be stopped then.
+func TestVolumesAttachedByLonghornItself(t *testing.T) {
+	tickets := func(types ...string) *longhorn.VolumeAttachment {
+		a := ticketed("v")
+		for _, kind := range types {
+			a.Spec.AttachmentTickets[kind] = longhorn.AttachmentTicket{Type: kind, NodeID: "node-1"}
+		}
+		return a
+	}
+	pv := persistentVolumeOf("v", "v", corev1.ReadWriteMany, nil)
+	for name, c := range map[string]struct {
+		objects []client.Object
+		want    []string
+	}{
+		"for a backup":                   {[]client.Object{tickets("backup-controller")}, []string{"a backup"}},
+		"for a backup, and by the UI":    {[]client.Object{tickets("backup-controller", "longhorn-api")}, []string{"Longhorn's UI or API", "a backup"}},
+		"by an unknown part of Longhorn": {[]client.Object{tickets("new-controller")}, []string{"new-controller"}},
+		"for a workload and a snapshot":  {[]client.Object{tickets("csi-attacher", "snapshot-controller")}, nil},
+		"by a version without types":     {[]client.Object{ticketed("v", "node-1")}, nil},
+		"by Kubernetes and for a backup": {[]client.Object{tickets("backup-controller"), pv, attachedTo("v", "node-1")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volumes, err := readerOver(t, append(c.objects, volume("v", "rwx", "attached", "node-1"))...).Volumes(t.Context())
+			must.True(t, err == nil && len(volumes) == 1 && volumes[0].Attached, "got %+v, %v", volumes, err)
+			must.Equal(t, volumes[0].Purposes, c.want)
+		})
+	}
+}
+
+// The owner of a Released volume makes another PersistentVolume for it: Longhorn names one of them, and the pods of its claim.
+func TestVolumeOfTwoPersistentVolumesNamesBothClaims(t *testing.T) {
+	named := volume("v", "rwx", "attached", "node-1")
+	named.Status.KubernetesStatus = longhorn.KubernetesStatus{PVName: "pv-1", Namespace: "team-a", WorkloadsStatus: []longhorn.WorkloadStatus{{PodName: "web-0"}}}
+	again := objects.Volume("pv-2", "driver.longhorn.io", "v", "files", objects.Shared)
+	volumes, err := readerOver(t, named, objects.Volume("pv-1", "driver.longhorn.io", "v", "data", objects.Shared), again, attachedTo("pv-1", "node-1"), attachedTo("pv-2", "node-2")).Volumes(t.Context())
+	must.True(t, err == nil && len(volumes) == 1, "got %+v, %v", volumes, err)
+	must.Equal(t, volumes[0].OtherClaims, []string{"default/files"})
+	must.Equal(t, volumes[0].Nodes, []string{"node-1", "node-2"})
+	must.Equal(t, catalog.SharedVolumeGate(volumes)[0].Message, "RWX volume is attached: stop the workloads that use it, so that it is detached; pods may use it by claim default/files, too")
 }

@@ -28,6 +28,10 @@ type Volume struct {
 	Workloads []string
 	// Owners of the workloads: namespace/kind/name, kind in lower case.
 	Owners []string
+	// Purposes for which the storage system itself has attached the volume, as for a backup. Empty if workloads use it.
+	Purposes []string
+	// OtherClaims are those of PersistentVolumes of the volume that the storage system does not name: it names no pods of theirs.
+	OtherClaims []string
 	// Request of the annotations.
 	Request Request
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -56,10 +57,14 @@ type Blocker struct {
 
 // AttachedVolume blocks what needs the volume detached. The noun is empty for an RWX volume.
 func AttachedVolume(v rwx.Volume, noun string) Blocker {
-	return Blocker{
-		Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Owners: v.Owners, Noun: noun,
-		Message: cmp.Or(noun, RWXVolume) + " is attached: stop the workloads that use it, so that it is detached",
+	message := cmp.Or(noun, RWXVolume) + " is attached: stop the workloads that use it, so that it is detached"
+	if len(v.Purposes) > 0 {
+		message = fmt.Sprintf("%s is attached by the storage system for %s: it is detached once that has ended", cmp.Or(noun, RWXVolume), strings.Join(v.Purposes, ", "))
 	}
+	if len(v.OtherClaims) > 0 {
+		message += "; pods may use it by claim " + strings.Join(v.OtherClaims, ", ") + ", too"
+	}
+	return Blocker{Kind: BlockedByVolume, Name: v.Name, Nodes: v.Nodes, Workloads: v.Workloads, Owners: v.Owners, Noun: noun, Message: message}
 }
 
 // SharedVolumeGate returns the attached non-migratable RWX volumes, which block the network of shared volumes.

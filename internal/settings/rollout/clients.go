@@ -220,10 +220,13 @@ func (r Rollout) restartBlockers(c rwx.Client, volumes []string) (blockers []cat
 	x := r.lookup()
 	for _, v := range volumes {
 		b := catalog.Blocker{Kind: catalog.BlockedByVolume, Name: v}
-		if attached, found := x.attached[v]; found {
+		attached, found := x.attached[v]
+		if found {
 			b = catalog.AttachedVolume(*attached, "")
 		}
-		b.Nodes, b.Message = []string{c.Node}, fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod)
+		if b.Nodes = []string{c.Node}; !found || len(attached.Purposes) == 0 {
+			b.Message = fmt.Sprintf("RWX volume is attached where CSI plugin pod %s must restart: drain the node, or stop the workloads", c.Pod)
+		}
 		if r.Gate == GateNode { // then users drain nodes, and do not stop workloads
 			b.Owners = nil
 		}

@@ -64,7 +64,7 @@ func (r Rollout) whileWaiting(s Step, closed bool) Step {
 		waits.Action, waits.Clients = rolled.Action, rolled.Clients
 		return waits
 	}
-	if closed && done && !r.Desired.IsZero() && r.Record.Servers != r.Record.Clients {
+	if closed && done && !r.Desired.IsZero() && r.Record.Servers != r.Record.Clients && r.exists(r.Record.Clients.Network) {
 		return s.switchServers(r.Record.Clients, "the change waits: new servers stay on the network that every client is on")
 	}
 	if idle := r.replaceable(r.misplacedByDefault()); len(idle) > 0 {

@@ -256,6 +256,9 @@ func TestNext(t *testing.T) {
 		"changing: servers return when a volume is attached before clients leave": {
 			onOne, func(r *Rollout) { r.Desired, r.Record.Servers, r.Volumes = netTwo, clusterNet, attachedA },
 			with(serversTo(netOne, "the change waits: new servers stay on the network that every client is on"), func(s *Step) { s.Blockers = gate })},
+		"changing: servers do not return to a network that was deleted": {onOne, func(r *Rollout) {
+			r.Desired, r.Record.Servers, r.Volumes, r.Networks, r.Services = netTwo, clusterNet, attachedA, networkSet([]multus.Network{netTwo.Network}), []rwx.Service{service("pvc-a", netOne)}
+		}, waits(gate...)},
 		"changing node by node: servers leave first, with attached volumes": {
 			onOne, func(r *Rollout) { r.Desired, r.Gate, r.Volumes = netTwo, GateNode, attachedA }, serversTo(clusterNet, leaves)},
 
