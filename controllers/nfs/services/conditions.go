@@ -58,7 +58,10 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 	case len(p.faults) > 0:
 		return not(string(p.faults[0].state), "%s", p.faultText())
 	case len(p.members) == 0:
-		return not(reasonNoBackends, "the service has no backend: add one to spec.backends, or start pods of spec.serverService")
+		if p.noServer != "" {
+			return not(reasonNoBackends, "the service has no backend: Service %s gives none: %s", p.spec.ServerService, p.noServer)
+		}
+		return not(reasonNoBackends, "the service has no backend: add one to spec.backends, or name a Service of server pods by spec.serverService")
 	}
 	reached := definition.Reachable(status, p.members)
 	if len(reached) == 0 {

@@ -30,6 +30,8 @@ type pass struct {
 	// users are nodes that keep a deleted service.
 	users   []string
 	members []nfs.Backend
+	// noServer says why spec.serverService gives no backend.
+	noServer string
 	// moves of slots, and of the stable address, that this pass made.
 	moves []move
 	// faults are the Services that cannot be published.
@@ -83,7 +85,11 @@ func (p *pass) backends() ([]nfs.Backend, bool) {
 	if !ready {
 		return nil, false
 	}
-	merged := nfs.Merge(p.spec.Backends, nfs.FromEndpointSlices(slices, p.family(slices), cmp.Or(p.spec.PortName, publish.PortName)))
+	portName := cmp.Or(p.spec.PortName, publish.PortName)
+	merged := nfs.Merge(p.spec.Backends, nfs.FromEndpointSlices(slices, p.family(slices), portName))
+	if len(merged) == 0 && p.spec.ServerService != "" {
+		p.noServer = nfs.WhyNoServer(slices, portName)
+	}
 	if len(problems) == 0 {
 		p.good = &parsed
 		// Servers that the ClusterIPs can't reach are left out and reported.
