@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -279,7 +280,8 @@ func (g gates) waitsForFence(t *testing.T) {
 
 func (g gates) taintOfHealthyNode(webhook string) {
 	node := g.node("node-2")
-	g.writeRecord("node-2", v1alpha1.NodeFenceSpec{NodeName: "node-2", NodeUID: node.UID, Boot: bootOf(node)})
+	ready := node.Status.Conditions[slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })]
+	g.writeRecord("node-2", v1alpha1.NodeFenceSpec{NodeName: "node-2", NodeUID: node.UID, ReadyChanged: &ready.LastTransitionTime, Boot: bootOf(node)})
 	g.has(g.refused("taint", "node", "node-2", fence.OutOfServiceTaint+"=x:NoExecute"), `admission webhook "nodes.fairlead.io" denied the request: node node-2 is Ready`)
 	// A user who may write the object, but not override gates.
 	g.kubectl("create", "clusterrole", "fence-writer", "--verb=get,update,patch", "--resource=nodefences.fairlead.io")
@@ -346,7 +348,7 @@ func bootOf(n *corev1.Node) v1alpha1.Boot {
 
 func heldVolumes(volumes ...string) (all []v1alpha1.HeldVolume) {
 	for _, v := range volumes {
-		all = append(all, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, VolumeHandle: "handle-" + v})
+		all = append(all, v1alpha1.HeldVolume{PersistentVolume: v, Driver: rbd, VolumeHandle: v + "-handle", Shared: v == "fs-a"})
 	}
 	return all
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ValidateVolumeNetwork checks annotations that request a network, addresses or a MAC address for one volume. Malformed
-// requests are refused, and so are addresses of another volume. Other requests are accepted, also while volumes are
+// requests are refused, and so are addresses of another volume where an object is changed. Other requests are accepted, also while volumes are
 // attached: a warning says what the request waits for, or why it has no effect.
 //
 // Objects: PersistentVolumeClaims, PersistentVolumes and StorageClasses whose annotations for volume networks change.
@@ -95,7 +95,8 @@ func (f VolumeNetworkFacts) missingMessage(n multus.Network) string {
 	return fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; volumes keep their network, and no pod restarts, until you create the network", n, hint(f.Rollout.Networks))
 }
 
-// checkFree refuses addresses that another volume has on the same network.
+// checkFree refuses addresses that another volume has on the same network. A new object only gets a warning: rwx.Contest gives it none
+// of them.
 func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, facts VolumeNetworkFacts) {
 	network := facts.networkOf(request)
 	if network.IsZero() || !rwx.AsksForNetwork(annotations) {
@@ -110,8 +111,12 @@ func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, 
 	} {
 		for _, holder := range facts.Holders {
 			if shared := mine.identity.Shared(holder.Identity); shared != "" && holder.Network == network {
-				v.refuse(ReasonAddressTaken, field.Invalid(annotation(mine.key), annotations[mine.key],
-					fmt.Sprintf("%s on network %s is of %s already: choose another", shared, network, holder.Who)))
+				taken := fmt.Sprintf("%s on network %s is of %s already", shared, network, holder.Who)
+				if facts.Created { // a claim that is restored beside its original must come up with its data
+					v.warn("%s: the volume comes up without it, with what the network assigns; choose another", taken)
+					break
+				}
+				v.refuse(ReasonAddressTaken, field.Invalid(annotation(mine.key), annotations[mine.key], taken+": choose another"))
 				break // an annotation and a Service may both hold the address
 			}
 		}
@@ -136,8 +141,8 @@ func (f VolumeNetworkFacts) noEffect(kind string, o VolumeObject, request rwx.Re
 		return ""
 	case f.Driver != "" && f.Driver != f.Names.Driver:
 		return fmt.Sprintf("%s belongs to driver %s, and Fairlead serves only %s", self, f.Driver, f.Names.Driver)
-	case kind != rwx.ClassKind && !slices.Contains(o.Spec.AccessModes, "ReadWriteMany"):
-		return fmt.Sprintf("%s is not ReadWriteMany, so no server pod serves it over NFS", self)
+	case kind != rwx.ClassKind && !rwx.IsShared(o.Spec.AccessModes):
+		return fmt.Sprintf("%s is neither ReadWriteMany nor ReadOnlyMany, so no server pod serves it over NFS", self)
 	case slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return !v.Shared }) && kind != rwx.ClassKind:
 		return "the volume is migratable, so no server pod serves it over NFS"
 	case request.Problem != "":

@@ -57,6 +57,8 @@ type VolumeNetworkFacts struct {
 	Concerned []rwx.Volume
 	// OmitEffect: verdicts do not say which clients restart and when.
 	OmitEffect bool
+	// Created: the object is new.
+	Created bool
 	// Holders are the other volumes with fixed addresses, or with a request for some.
 	Holders []rwx.Claimant
 }

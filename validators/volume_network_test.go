@@ -127,6 +127,13 @@ func TestVolumeNetwork(t *testing.T) {
 		"address of another volume": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonAddressTaken,
 			change:   held(holder("volume pvc-x (Service pvc-x)", teamNet, "10.0.0.9", ""), holder("volume pvc-b (PersistentVolume b)", storageNet, "10.0.0.9", ""), holder("volume pvc-b (Service pvc-b)", storageNet, "10.0.0.9", "")),
 			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: choose another`}},
+		"address of another volume, of a new object": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonValid,
+			change: func(f *facts) {
+				held(holder("volume pvc-b (PersistentVolume b)", storageNet, "10.0.0.9", ""))(f)
+				f.Created = true
+			},
+			warnings: texts{"address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: the volume comes up without it, with what the network assigns; choose another"}},
+		"for readers": {annotations: team, mode: "ReadOnlyMany", reason: ReasonPending, warnings: texts{joins}},
 		"MAC of another volume": {annotations: annotations{network: "team-x/nfs", mac: "02:00:00:00:00:01"}, reason: ReasonAddressTaken,
 			change:   held(holder("PersistentVolumeClaim default/b", teamNet, "", "02:00:00:00:00:01")),
 			problems: texts{onMAC + `Invalid value: "02:00:00:00:00:01": MAC address 02:00:00:00:00:01 on network team-x/nfs is of PersistentVolumeClaim default/b already: choose another`}},
@@ -136,7 +143,7 @@ func TestVolumeNetwork(t *testing.T) {
 		"another driver, network not permitted": {annotations: annotations{network: "kube-system/secret"}, change: func(f *facts) { f.Driver = "ebs.csi.aws.com" }, reason: ReasonNoEffect,
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
 		"not ReadWriteMany": {annotations: team, mode: "ReadWriteOnce", reason: ReasonNoEffect,
-			warnings: texts{noEffect + "PersistentVolumeClaim default/data is not ReadWriteMany, so no server pod serves it over NFS"}},
+			warnings: texts{noEffect + "PersistentVolumeClaim default/data is neither ReadWriteMany nor ReadOnlyMany, so no server pod serves it over NFS"}},
 		"migratable": {annotations: team, change: func(f *facts) { f.Concerned = []rwx.Volume{{Name: "pvc-a"}} }, reason: ReasonNoEffect,
 			warnings: texts{noEffect + "the volume is migratable, so no server pod serves it over NFS"}},
 		"overruled by the claim": {kind: rwx.VolumeKind, annotations: team, reason: ReasonNoEffect,

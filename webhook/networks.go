@@ -80,7 +80,7 @@ func (l *Longhorn) volumeNetworks(shared *lists.Shared[networkUse]) admission.Ru
 			object := *r.Object
 			object.Metadata.Namespace = r.Namespace
 			a := volumeFacts{live: l.Live, kind: r.Kind.Kind, object: object, facts: validators.VolumeNetworkFacts{
-				Names: l.Names, Permitted: l.VolumeNetworks, OmitEffect: l.OmitEffect, MissingPolicy: l.Missing,
+				Names: l.Names, Permitted: l.VolumeNetworks, OmitEffect: l.OmitEffect, MissingPolicy: l.Missing, Created: r.Operation == admissionv1.Create,
 			}}
 			if err := a.gather(ctx, shared); err != nil {
 				return admission.Decision{}, fmt.Errorf("reading the requests of a volume: %w", err)

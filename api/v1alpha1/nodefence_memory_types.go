@@ -93,6 +93,10 @@ type HeldVolume struct {
 	// +optional
 	// +listType=atomic
 	OtherNames []string `json:"otherNames,omitempty"`
+	// Unknown: no PersistentVolume of the volume was ever found. Its name, cluster and modes are filled in once one is.
+	//
+	// +optional
+	Unknown bool `json:"unknown,omitempty"`
 	// ClusterID of its storage cluster.
 	//
 	// +optional
@@ -152,6 +156,11 @@ type Fence struct {
 	//
 	// +optional
 	FailedUID types.UID `json:"failedUID,omitempty"`
+	// VoidUID is the UID of a NetworkFence whose confirmation does not count, since a command that was given up may have undone it. It
+	// is made anew.
+	//
+	// +optional
+	VoidUID types.UID `json:"voidUID,omitempty"`
 	// FailedAt is when it failed last. A command that was given up then may still run for a while.
 	//
 	// +optional

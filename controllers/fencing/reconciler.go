@@ -163,7 +163,7 @@ func (r *Reconciler) live(asking, ctx context.Context, node string) (after time.
 // onlyRemember records what the Node shows, and forgets nothing.
 func (r *Reconciler) onlyRemember(ctx context.Context, view *fencingreads.FenceView) error {
 	d := decision{view, fence.Remember(view.Facts)}
-	if fence.Forgets(d.Facts.Spec, d.Spec) || !d.differs() {
+	if !d.differs() {
 		return nil
 	}
 	return r.remember(ctx, d)

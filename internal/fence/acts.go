@@ -96,11 +96,8 @@ const maxActs = 16
 
 // act carries out a request, or what the configuration says in a person's place. A request that was made of another state of the
 // node, which the record did not have yet, is void.
-func (f Facts) act(step *Step) {
-	s, r := &step.Spec, f.Request
-	if r.Gate == "" {
-		r = f.givenUp()
-	}
+func (f Facts) act(step *Step, r Request) {
+	s := &step.Spec
 	if r.Gate == "" {
 		return
 	}
@@ -176,7 +173,7 @@ const giveUpBy = "fencing.giveUp"
 func (f Facts) givenUp() Request {
 	s := f.Spec
 	drained := !f.Node.Exists && len(f.Left) == 0 || f.replaced()
-	if f.Policy.GiveUpAfter == 0 || s.Over || s.Unseen || f.here() || !drained || len(s.Fences) == 0 || slices.ContainsFunc(f.protected(s.Volumes), func(v v1alpha1.HeldVolume) bool {
+	if f.Policy.GiveUpAfter == 0 || s.Over || s.Unseen || f.here() || !drained || !IsClosed(s) || slices.ContainsFunc(f.protected(s.Volumes), func(v v1alpha1.HeldVolume) bool {
 		return !refused(s, Volume{Driver: v.Driver, ClusterID: v.ClusterID})
 	}) {
 		return Request{}

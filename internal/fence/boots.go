@@ -114,11 +114,20 @@ func (n Namesakes) Of(i int) Facts {
 func (n Namesakes) passOn(to v1alpha1.Boot) (volumes []v1alpha1.HeldVolume) {
 	for _, r := range n.Records {
 		earlier := to.BootID != "" && !r.Spec.Over && r.Spec.Boot != to && r.Spec.Boot.BootID != "" && r.Spec.Boot.SystemUUID == to.SystemUUID
-		if earlier && (r.Spec.Unseen || !n.Node.Exists) {
+		if earlier && (missed(r.Spec, n.Node) || !n.Node.Exists) {
 			volumes = union(volumes, r.Spec.Volumes)
 		}
 	}
+	for i := range volumes {
+		volumes[i].Released = false // which a person said of the other boot
+	}
 	return volumes
+}
+
+// missed reports whether nobody saw how the boot on record ended: its Node was deleted or made anew meanwhile, and the machine may have
+// booted more than once.
+func missed(s v1alpha1.NodeFenceSpec, n Node) bool {
+	return s.Unseen || n.Exists && !isOf(s, n) && s.NodeUID != "" && s.NodeUID != n.UID
 }
 
 // later reports whether a later boot of the machine of a record was seen, and has all volumes on its own record that it may have.
@@ -131,11 +140,11 @@ func (n Namesakes) later(s v1alpha1.NodeFenceSpec) bool {
 		return false
 	}
 	i := slices.IndexFunc(n.Records, func(r Record) bool { return r.Spec.Boot == boot || isOf(r.Spec, n.Node) })
-	if n.Node.Exists && s.Unseen && i < 0 {
+	if n.Node.Exists && missed(s, n.Node) && i < 0 {
 		return false // its record is to begin with the volumes of this one
 	}
 	return !slices.ContainsFunc(s.Volumes, func(v v1alpha1.HeldVolume) bool {
-		may := !n.Node.Exists || find(v, n.Shown) >= 0
+		may := !n.Node.Exists || find(v, n.Shown) >= 0 && !(i >= 0 && onlyWaits(n.Records[i].Spec, n.Node, v))
 		return may && (i < 0 || find(v, n.Records[i].Spec.Volumes) < 0)
 	})
 }
@@ -210,7 +219,7 @@ func (n Namesakes) Holders(v Volume) []Holder {
 	for i, r := range n.Records {
 		if i == present {
 			holders = append(holders, Holder{Node: n.Node, Record: r.Name, Spec: r.Spec, Status: r.Status, Request: r.Request})
-		} else if onRecord(r, v.Held()) && (r.Spec.Unseen || !laterBoot(r.Spec, n.Node)) {
+		} else if onRecord(r, v.Held()) && (missed(r.Spec, n.Node) || !laterBoot(r.Spec, n.Node)) {
 			holders = append(holders, Holder{Node: Node{Name: n.Node.Name}, Replaced: n.Node.Exists, Record: r.Name, Spec: r.Spec, Status: r.Status, Request: r.Request})
 		}
 	}

@@ -97,6 +97,8 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 	case f.wasEdited(*r):
 		r.Message = ""
 		f.remove(step, n) // csi-addons is sure to handle a new object only
+	case n.Blocks() && f.mayBeLifted(step, r, n):
+		r.Message = ""
 	case n.Blocks():
 		r.State, r.Message, r.VolumesReleased = v1alpha1.FenceFenced, "", true
 	case n.failed():
@@ -124,7 +126,7 @@ func (f Facts) unfenceOne(step *Step, r *v1alpha1.Fence, n NetworkFence, there b
 		step.Unfence = append(step.Unfence, n)
 	case n.Unblocks() && r.FailedAt != nil:
 		f.confirmAgain(step, r, n)
-	case n.Unblocks() && n.UID == r.FailedUID: // it is recreated
+	case n.Unblocks() && n.UID == r.VoidUID: // it is recreated
 		f.remove(step, n)
 	case n.Unblocks():
 		r.State, r.Message, r.Since = v1alpha1.FenceUnfenced, "", f.now()
@@ -135,25 +137,61 @@ func (f Facts) unfenceOne(step *Step, r *v1alpha1.Fence, n NetworkFence, there b
 }
 
 // lateWithin is how long a command may still run that csi-addons has given up: ceph-csi runs ceph without the deadline of the call
-// (v3.15: internal/csi-addons/networkfence).
+// (v3.15: internal/csi-addons/networkfence). What the storage confirms within that time may be undone, so it counts only if it was
+// asked for again after it.
 const lateWithin = 300 * time.Second
 
 // confirmAgain asks once more after a failure, when no command of before can still run: one that blocks would block the node for good.
 func (f Facts) confirmAgain(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 	r.Message = ""
-	if age, _ := f.since(r.FailedAt); age < lateWithin {
+	if age, _ := f.elapsed(r.FailedAt); age < lateWithin {
 		step.lookAgain(lateWithin - age)
 		return
 	}
-	r.FailedAt, r.FailedUID = nil, n.UID
+	r.FailedAt, r.VoidUID = nil, n.UID
+}
+
+// mayBeLifted reports whether a confirmed fence does not count: a command that unblocks one of its addresses was given up, for any
+// boot, and may run later or has run since. The NetworkFence is then made anew, once that is over.
+func (f Facts) mayBeLifted(step *Step, r *v1alpha1.Fence, n NetworkFence) bool {
+	given, left := f.unblockingGivenUp(*r)
+	switch {
+	case !given:
+		return false
+	case left > 0:
+		step.lookAgain(left)
+	case r.VoidUID != "" && n.UID != r.VoidUID:
+		return false
+	case n.UID == r.VoidUID:
+		f.remove(step, n)
+	}
+	r.VoidUID = n.UID
+	return true
+}
+
+// unblockingGivenUp reports whether a command that unblocks an address of a fence was given up, and how much longer it may run.
+func (f Facts) unblockingGivenUp(r v1alpha1.Fence) (given bool, left time.Duration) {
+	look := func(fences []v1alpha1.Fence) {
+		for _, o := range fences {
+			if isUnfencing(o) && o.FailedAt != nil && common(r, o) != "" {
+				age, _ := f.elapsed(o.FailedAt)
+				given, left = true, max(left, lateWithin-age)
+			}
+		}
+	}
+	look(f.Spec.Fences)
+	for o := range f.others() {
+		look(o.Spec.Fences)
+	}
+	return given, left
 }
 
 // markUnfencing records that a fence is to be unfenced.
 func (f Facts) markUnfencing(r *v1alpha1.Fence) {
-	if age, known := f.since(r.FailedAt); known && age >= lateWithin {
+	if age, known := f.elapsed(r.FailedAt); known && age >= lateWithin {
 		r.FailedAt = nil
 	}
-	r.State, r.Message, r.Failures, r.FailedUID, r.Since = v1alpha1.FenceUnfencing, "", 0, "", f.now()
+	r.State, r.Message, r.Failures, r.FailedUID, r.VoidUID, r.Since = v1alpha1.FenceUnfencing, "", 0, "", "", f.now()
 }
 
 func (f Facts) now() metav1.Time { return metav1.NewTime(f.Now.Truncate(time.Second)) }

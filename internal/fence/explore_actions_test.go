@@ -1,6 +1,9 @@
 package fence
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // action is one thing that one party does.
 type action struct {
@@ -16,6 +19,13 @@ func (s *small) actions() (list []action) {
 		fails := i == 0 || s.world.both
 		if m.on && m.reaches {
 			add(name+": its kubelet reports", func(s *small) { s.heartbeat(i) })
+			if s.left.slowboots > 0 && !n.exists {
+				add(name+": its kubelet registers, not Ready yet", func(s *small) {
+					s.left.slowboots--
+					s.heartbeat(i)
+					s.nodes[i].ready, s.nodes[i].inUse = false, false
+				})
+			}
 			if fails && s.left.freezes > 0 {
 				add(name+" is cut off", func(s *small) { s.machines[i].reaches = false; s.left.freezes-- })
 			}
@@ -56,7 +66,12 @@ func (s *small) actions() (list []action) {
 			})
 		}
 		if n.attached > 0 && (s.forced(i) || !n.inUse && m.mount != isMounted && !m.waits) {
-			add("Kubernetes detaches the volume from "+name, func(s *small) { s.nodes[i].attached, s.nodes[i].torn = 0, false })
+			add("Kubernetes detaches the volume from "+name, func(s *small) {
+				if m := &s.machines[i]; !n.exists && m.on { // neither Node nor attachment shows it from here on
+					m.noticed = m.noticed && s.world.system.records(s, i)
+				}
+				s.nodes[i].attached, s.nodes[i].torn = 0, false
+			})
 		}
 		if fails && n.exists && n.attached > 0 && !n.torn && s.left.tears > 0 {
 			add("a user deletes the VolumeAttachment of "+name+" by force", func(s *small) {
@@ -119,6 +134,9 @@ func (s *small) actions() (list []action) {
 			}
 			s.left.replays--
 		})
+	}
+	if s.left.secs > 0 {
+		add("ten seconds pass", func(s *small) { s.now = s.now.Add(10 * time.Second); s.left.secs-- })
 	}
 	if s.left.times > 0 {
 		add("ten minutes pass", func(s *small) { s.passTime(); s.left.times-- })

@@ -39,6 +39,8 @@ type smallRecord struct {
 	version int
 	spec    v1alpha1.NodeFenceSpec
 	request Request
+	// asked: the Ready time of the Node when the request was made.
+	asked time.Time
 }
 
 func (r smallRecord) read() Record {
@@ -245,10 +247,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		*writes--
 		current.spec, current.version = step.Spec, current.version+1
 		if step.Consumed {
-			current.request = Request{}
-			if m := &s.machines[i]; step.Void == nil && f.Request.Gate != GateTaint && (step.Spec.Boot.BootID == bootID(i, m.boot) || step.Spec.Boot.BootID == "") {
-				m.forgiven = true
-			}
+			s.carriedOut(i, current, f, step)
 		}
 		s.notice(i, step.Spec)
 		view.fairlead.records = slices.Clone(view.fairlead.records)
@@ -292,6 +291,17 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		change(n, func(f *smallFence) { f.Deleting = true })
 	}
 	return step.Forget || len(step.Create)+len(step.Unfence)+len(step.Delete) > 0
+}
+
+// carriedOut notes what a person answers for.
+func (s *small) carriedOut(i int, r *smallRecord, f Facts, step Step) {
+	if step.Void == nil && f.here() && !r.asked.Equal(f.Node.ReadyChanged) {
+		s.fail("act of another loss: %s", r.name)
+	}
+	r.request = Request{}
+	if m := &s.machines[i]; step.Void == nil && f.Request.Gate != GateTaint && (step.Spec.Boot.BootID == bootID(i, m.boot) || step.Spec.Boot.BootID == "") {
+		m.forgiven = true
+	}
 }
 
 func (s *small) create(i int, f Facts, n NetworkFence) {
@@ -343,6 +353,7 @@ func (s *small) notice(i int, is v1alpha1.NodeFenceSpec) {
 func (y stateMachine) override(s *small, name, gate string) {
 	r := s.record(name)
 	r.request = Request{Gate: gate, By: "alice", Reason: "I know", At: s.now}
+	r.asked = s.nodes[r.node].changed
 	r.version++
 }
 
@@ -391,6 +402,11 @@ func (y stateMachine) actions(s *small) (list []action) {
 			})
 		}
 	}
+	if s.left.unread > 0 {
+		for i := range s.nodes {
+			add("Fairlead looks at "+nodeName(i)+", and can't read what a fence needs", func(s *small) { s.left.unread--; y.lookUnread(s, i) })
+		}
+	}
 	if s.left.edits > 0 {
 		for at, f := range s.fences {
 			add("a user flips "+f.Name, func(s *small) {
@@ -415,4 +431,34 @@ func (y stateMachine) actions(s *small) (list []action) {
 		}
 	}
 	return list
+}
+
+// lookUnread: as onlyRemember in controllers/fencing.
+func (y stateMachine) lookUnread(s *small, i int) {
+	if f, missing := y.namesakes(s, i).Missing(s.now.Add(s.fairlead.skew), y.policy()); missing {
+		if step := Remember(f); s.record(f.Record) == nil {
+			s.fairlead.made++
+			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, uid: s.fairlead.made, node: i, spec: step.Spec})
+			slices.SortFunc(s.fairlead.records, func(a, b smallRecord) int { return strings.Compare(a.name, b.name) })
+			s.notice(i, step.Spec)
+		}
+		return
+	}
+	for _, r := range slices.Clone(s.fairlead.records) {
+		if r.node != i {
+			continue
+		}
+		f, _ := y.read(s, i, r.name, s.now.Add(s.fairlead.skew), s.fairlead)
+		f.Ledger = nil
+		step := Remember(f)
+		if !step.Consumed && equality.Semantic.DeepEqual(step.Spec, f.Spec) {
+			continue
+		}
+		current := s.record(r.name)
+		current.spec, current.version = step.Spec, current.version+1
+		if step.Consumed {
+			s.carriedOut(i, current, f, step)
+		}
+		s.notice(i, step.Spec)
+	}
 }

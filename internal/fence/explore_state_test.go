@@ -42,7 +42,7 @@ func (s *small) encode(e *encoder) {
 	e.b, e.ages = e.b[:0], s.ages(e.ages.list[:0])
 	s.write(e)
 	l := s.left
-	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.tears, l.times, l.leaders, l.edits, l.crashes, l.gaps)
+	e.b = append(e.b, l.freezes, l.powers, l.restarts, l.deletions, l.taints, l.acts, l.volumes, l.failures, l.replays, l.slow, l.waits, l.tears, l.times, l.leaders, l.edits, l.crashes, l.gaps, l.unread, l.slowboots, l.secs)
 	if saw := s.fairlead.saw; saw != nil {
 		e.flags(s.fairlead.todo[:]...)
 		saw.write(e)
@@ -117,7 +117,7 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 	}
 	e.num(len(s.Volumes))
 	for _, v := range s.Volumes {
-		e.flags(v.Released)
+		e.flags(v.Released, v.Unknown)
 		e.ptr(v.Until)
 	}
 	e.num(int(s.Requests))
@@ -127,7 +127,7 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 		e.str(f.State)
 		e.flags(f.VolumesReleased, f.Message != "")
 		e.num(f.Failures)
-		e.flags(there[f.FailedUID])
+		e.flags(there[f.FailedUID], there[f.VoidUID], f.VoidUID != "")
 		e.time(f.Since.Time)
 		e.ptr(f.FailedAt)
 	}
@@ -137,6 +137,9 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 		e.ptr(a.Of)
 	}
 	e.str(r.request.Gate)
+	if r.request.Gate != "" {
+		e.time(r.asked)
+	}
 }
 
 // ages canonicalise times: what counts is their order, and whether a period has ended.
@@ -208,6 +211,9 @@ func (a *ages) collect(s *small) {
 	a.add(s.now.Add(s.fairlead.skew))
 	for i := range s.fairlead.records {
 		r := &s.fairlead.records[i]
+		if r.request.Gate != "" {
+			a.add(r.asked)
+		}
 		is := &r.spec
 		for _, t := range []*metav1.Time{is.LastSeen, is.ReadySince, is.ReadyChanged, is.LostSince, is.Tainted} {
 			a.ptr(t)

@@ -53,6 +53,7 @@ func unfencedByHand(s *small) {
 	s.nodes[0].attached = 0
 	look()
 	stateMachine{}.override(s, s.fairlead.records[0].name, GateUnfence)
+	look()
 	s.nodes[0].taint = false
 	s.machines[0].reaches = true
 	s.heartbeat(0)
@@ -72,6 +73,10 @@ var exploredWorlds = []*exploredWorld{
 	{name: "clocks", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 2, leaders: 1}},
 	{name: "edited", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, edits: 1}},
 	{name: "caches", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, slow: 1}},
+	{name: "unread", volume: exclusiveVolume, left: budgets{freezes: 1, restarts: 1, times: 1, unread: 1}},
+	{name: "unread act", large: true, volume: exclusiveVolume, left: budgets{freezes: 2, acts: 1, unread: 2}},
+	{name: "late unfencing", large: true, volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, failures: 1, secs: 1, times: 1}, begins: unfencedByHand},
+	{name: "slow boot", large: true, volume: exclusiveVolume, left: budgets{deletions: 1, powers: 1, gaps: 1, slowboots: 1}},
 	{name: "torn", volume: exclusiveVolume, left: budgets{tears: 1, restarts: 1, waits: 1, times: 1}},
 	{name: "healthy", volume: exclusiveVolume, left: budgets{waits: 2}},
 	{name: "crashes", volume: exclusiveVolume, left: budgets{freezes: 1, taints: 1, crashes: 2}},

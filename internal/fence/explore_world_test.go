@@ -92,7 +92,7 @@ type late struct {
 
 // budgets bound what is rare.
 type budgets struct {
-	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, tears, times, leaders, edits, crashes, gaps byte
+	freezes, powers, restarts, deletions, taints, acts, volumes, failures, replays, slow, waits, tears, times, leaders, edits, crashes, gaps, unread, slowboots, secs byte
 }
 
 type small struct {
@@ -291,6 +291,7 @@ func (s *small) startKubelet(i int) {
 // passTime lets every period end.
 func (s *small) passTime() {
 	s.now = s.now.Add(10 * time.Minute)
+	s.late = nil // a command runs for five minutes at most
 	for i := range s.machines {
 		m := &s.machines[i]
 		m.sawTorn = false

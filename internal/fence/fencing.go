@@ -129,6 +129,10 @@ func (f Facts) notAnswered(r v1alpha1.Fence) bool {
 // sayWaiting reports what fencing waits for: csi-addons, or the end of earlier NetworkFences of the node.
 func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusal) {
 	for _, w := range waiting {
+		if given, left := f.unblockingGivenUp(w); given && left > 0 {
+			step.say(v1alpha1.NodeFencing, ReasonFencing, fmt.Sprintf("%s: a command that unblocks its address timed out, and may still run: the fence counts once it is asked for again after that, in %s at most", keyOfFence(w), left.Round(time.Second)))
+			return
+		}
 		if f.wasEdited(w) {
 			step.warn(v1alpha1.NodeFencing, ReasonFencing, keyOfFence(w).String()+editedMessage)
 			return
@@ -156,14 +160,17 @@ func (f Facts) sayWaiting(step *Step, waiting []v1alpha1.Fence, refused []Refusa
 // sayWithdrawn reports why fences are withdrawn and what delays that.
 func (f Facts) sayWithdrawn(step *Step, withdrawn []v1alpha1.Fence) {
 	var whose []string
+	message, reason := "an earlier fence of the boot is lifted first, of %s", ReasonFencing
 	for _, r := range withdrawn {
-		whose = append(whose, keyOfFence(r).String())
+		if whose = append(whose, keyOfFence(r).String()); f.Policy.Mode(r.Driver) != ModeFence {
+			message, reason = "fencing is switched off for %s: the fence is withdrawn", ReasonSwitchedOff
+		}
 	}
 	_, problem := f.hindrance(withdrawn)
 	if problem != "" {
 		problem = " (" + problem + ")"
 	}
-	step.say(v1alpha1.NodeFencing, ReasonSwitchedOff, "fencing is switched off for "+strings.Join(whose, ", ")+": the fence is withdrawn"+problem)
+	step.say(v1alpha1.NodeFencing, reason, fmt.Sprintf(message, strings.Join(whose, ", "))+problem)
 	step.Warning = problem != ""
 }
 

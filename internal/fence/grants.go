@@ -39,8 +39,8 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 	trusted, was := unbroken(f.Spec, f.Node), s.Volumes
 	for _, v := range union(f.Holding, was) {
 		shown := find(v, f.Holding) >= 0
-		if recorded := find(v, was) >= 0; trusted && !recorded && !slices.Contains(f.Node.Attached, UniqueName(v.Driver, v.VolumeHandle)) {
-			continue // its kubelet only waits for it
+		if find(v, was) < 0 && onlyWaits(f.Spec, f.Node, v) {
+			continue
 		}
 		v.Until = f.ownTime(v.Until)
 		switch {
@@ -62,6 +62,11 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 		left = append(left, v)
 	}
 	s.Volumes = left
+}
+
+// onlyWaits reports whether a kubelet lists a volume that is not on record because a pod waits for it.
+func onlyWaits(s v1alpha1.NodeFenceSpec, n Node, v v1alpha1.HeldVolume) bool {
+	return unbroken(s, n) && !slices.Contains(n.Attached, UniqueName(v.Driver, v.VolumeHandle))
 }
 
 // isTorn reports whether an attachment was deleted by force, and the volume is listed since then.
@@ -91,7 +96,7 @@ func (f Facts) graceEnds() *metav1.Time {
 // A node that is Ready without a break since the record was written is taken at its word, ahead of the record: what it neither
 // lists nor has attached was given back, and what it lists without an attachment it only waits for.
 func MayWrite(s v1alpha1.NodeFenceSpec, n Node, v Volume) bool {
-	if s.Over || laterBoot(s, n) && !s.Unseen { // the boot that was missed may be the one that is seen now
+	if s.Over || laterBoot(s, n) && !missed(s, n) { // the boot that was missed may be the one that is seen now
 		return false
 	}
 	i := find(v.Held(), s.Volumes)
@@ -110,6 +115,9 @@ func MayWrite(s v1alpha1.NodeFenceSpec, n Node, v Volume) bool {
 		return false
 	case i >= 0 && s.Volumes[i].Released && isSameLoss(s, n):
 		return false
+	}
+	if i >= 0 && !s.Volumes[i].Unknown {
+		v.ClusterID = s.Volumes[i].ClusterID // by which the boot mounted it
 	}
 	// A Node that was deleted while Fairlead did not look may have been in another boot.
 	return !refused(s, v) || !isOf(s, n) && s.NodeUID != ""
@@ -163,6 +171,15 @@ func join(list []v1alpha1.HeldVolume, v v1alpha1.HeldVolume) []v1alpha1.HeldVolu
 		return append(list, v)
 	}
 	known := &list[i]
+	switch {
+	case v.Unknown:
+		return list
+	case known.Unknown:
+		until, wasReleased := known.Until, known.Released
+		*known = v
+		known.Until, known.Released = until, wasReleased
+		return list
+	}
 	for _, name := range NamesOf(v) {
 		if !slices.Contains(NamesOf(*known), name) {
 			known.OtherNames = append(slices.Clip(known.OtherNames), name)

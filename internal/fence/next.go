@@ -15,7 +15,11 @@ import (
 // Cached facts suffice to record what a working node has. Everything else needs live reads.
 func Next(f Facts) Step {
 	step := Step{Spec: *f.Spec.DeepCopy()}
-	f.act(&step)
+	r := f.Request
+	if r.Gate == "" {
+		r = f.givenUp()
+	}
+	f.act(&step, r)
 	f.observe(&step)
 	f.Spec = *step.Spec.DeepCopy()
 	switch s := &step.Spec; {
@@ -138,10 +142,21 @@ func (f Facts) withdraw(s *v1alpha1.NodeFenceSpec) {
 }
 
 // Remember takes a record only as far as the memory goes: what only a fence needs could not be read, and what is done about the
-// fences on record waits for it.
+// fences on record waits for it. What a person has said is memory, too. Nothing is forgotten.
 func Remember(f Facts) Step {
 	step := Step{Spec: *f.Spec.DeepCopy()}
+	f.act(&step, f.Request)
+	was := *step.Spec.DeepCopy()
 	f.observe(&step)
+	s := &step.Spec
+	for _, v := range was.Volumes {
+		if i := find(v, s.Volumes); i < 0 {
+			s.Volumes = append(s.Volumes, v)
+		} else if s.Volumes[i].Until == nil {
+			s.Volumes[i].Until = v.Until
+		}
+	}
+	s.Over, s.Volumes = was.Over, sorted(s.Volumes)
 	f.publish(&step)
 	return step
 }

@@ -11,7 +11,7 @@ import (
 
 // Random walks go deeper than TestExplore: both machines fail, again and again, in all ways at once.
 func TestFenceInvariants(t *testing.T) {
-	many := budgets{freezes: 6, powers: 6, restarts: 6, deletions: 3, taints: 6, acts: 3, volumes: 2, failures: 4, replays: 2, slow: 6, waits: 3, tears: 2, times: 8, leaders: 2, edits: 1, crashes: 4, gaps: 2}
+	many := budgets{freezes: 6, powers: 6, restarts: 6, deletions: 3, taints: 6, acts: 3, volumes: 2, failures: 4, replays: 2, slow: 6, waits: 3, tears: 2, unread: 3, secs: 4, times: 8, leaders: 2, edits: 1, crashes: 4, gaps: 2}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := exploredWorld{
 			volume: rapid.SampledFrom([]Volume{exclusiveVolume, sharedVolume, readByMany}).Draw(rt, "volume"),

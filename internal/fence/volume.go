@@ -76,7 +76,7 @@ func Holding(use Use, volumes []Volume, recorded []v1alpha1.HeldVolume, protecte
 	}
 	for _, unique := range slices.Concat(use.AttachedNames, use.InUse) {
 		driver, handle, ok := ParseUniqueName(unique)
-		v := v1alpha1.HeldVolume{PersistentVolume: handle, Driver: driver, VolumeHandle: handle}
+		v := v1alpha1.HeldVolume{PersistentVolume: handle, Driver: driver, VolumeHandle: handle, Unknown: true}
 		if ok && !readOnly[unique] && find(v, known) < 0 {
 			known = append(known, v)
 		}

@@ -224,7 +224,7 @@ func slimVolume(pv *corev1.PersistentVolume) persistentVolume {
 	return persistentVolume{
 		handle: pv.Spec.CSI.VolumeHandle, migratable: migratable, claim: claim,
 		engine: cmp.Or(pv.Spec.CSI.VolumeAttributes[longhorn.EngineAttribute], longhorn.EngineV1),
-		shared: slices.Contains(pv.Spec.AccessModes, corev1.ReadWriteMany) && !migratable,
+		shared: rwx.IsShared(pv.Spec.AccessModes) && !migratable,
 	}
 }
 

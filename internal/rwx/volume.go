@@ -36,6 +36,12 @@ type Volume struct {
 	Request Request
 }
 
+// IsShared reports whether a volume of access modes is served over NFS: Longhorn serves all that several nodes may have (v1.12.0,
+// csi/util.go, requiresSharedAccess).
+func IsShared[M ~string](modes []M) bool {
+	return slices.ContainsFunc(modes, func(m M) bool { return m == "ReadWriteMany" || m == "ReadOnlyMany" })
+}
+
 // Service has the facts that rules need of a volume's Service.
 type Service struct {
 	Namespace string

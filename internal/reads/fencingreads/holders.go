@@ -69,7 +69,10 @@ func (r *HolderReader) Holders(ctx context.Context, v fence.Volume) ([]fence.Hol
 	if err := asked.Wait(); err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool { return len(incidents) == 0 && quiet[name] })
+	exclusive := r.Held.exclusiveOn(v)
+	maps.DeleteFunc(names, func(name string, incidents map[string]bool) bool {
+		return len(incidents) == 0 && quiet[name] && !exclusive[name]
+	})
 	if len(names) > each && len(names)*share >= r.Held.nodes() {
 		return r.listed(ctx, v, names)
 	}

@@ -113,8 +113,9 @@ type seen struct {
 	// unresolved: the node uses a volume whose PersistentVolume was not found.
 	unresolved bool
 	attached   []attachedVolume
-	// pods that use protected volumes.
-	pods []corev1.Pod
+	// pods that use protected volumes; unread: they could not be listed, so what is left is not known.
+	pods   []corev1.Pod
+	unread error
 }
 
 // seenOn collects all volumes, attachments and pods under a node name.
@@ -135,9 +136,7 @@ func (r *FenceReader) seenOn(ctx context.Context, sakes *fence.Namesakes, attach
 		return s, err
 	}
 	pods, err := r.podsOn(ctx, sakes)
-	if err != nil {
-		return s, err
-	}
+	s.unread = err
 	for i := range pods {
 		if r.usesProtected(&pods[i]) {
 			s.pods = append(s.pods, pods[i])

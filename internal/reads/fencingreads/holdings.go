@@ -229,6 +229,17 @@ func (h *Holdings) traces(v fence.Volume) (all []*shown) {
 	return slices.DeleteFunc(all, func(s *shown) bool { return s.kind == ofVolumes })
 }
 
+// exclusiveOn are the nodes that have a volume on record, and not as a shared one: its modes may have been edited since.
+func (h *Holdings) exclusiveOn(v fence.Volume) map[string]bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	nodes := map[string]bool{}
+	for _, s := range h.found[h.hash(exclusiveKey(v.Driver, v.Handle))] {
+		nodes[s.node] = true
+	}
+	return nodes
+}
+
 // isAttached reports whether an attachment of a volume to a node exists.
 func (h *Holdings) isAttached(v fence.Volume, node string) bool {
 	return slices.ContainsFunc(h.traces(v), func(s *shown) bool { return s.kind == ofAttachments && s.node == node })

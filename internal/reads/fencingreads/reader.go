@@ -113,9 +113,11 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time, las
 	}
 	// Healthy nodes need these too: a leader that hung may have created a fence late, a record may be lost, or a fence of
 	// another node may block this node.
-	fences, noCSIAddons, unread := r.networkFences(ctx, r.objects)
-	classes, err := r.fenceClasses(ctx)
-	unread = errors.Join(unread, err)
+	optional, cancel := context.WithTimeout(ctx, briefly)
+	defer cancel()
+	fences, noCSIAddons, unread := r.networkFences(optional, r.objects)
+	classes, err := r.fenceClasses(optional)
+	unread = errors.Join(unread, err, seen.unread)
 	facts := classes.facts()
 	named := slices.ContainsFunc(fences, func(n fence.NetworkFence) bool { return n.Labels[fence.NodeLabel] == fence.LabelValue(name) })
 	for _, v := range views {
@@ -125,7 +127,7 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time, las
 		v.Node = node
 		seen.left(f)
 		if f.Node.Ready && f.Here() {
-			if f.Ledger, err = r.ledger(ctx, v, classes); err != nil {
+			if f.Ledger, err = r.ledger(optional, v, classes); err != nil {
 				f.Ledger, v.Unread = nil, errors.Join(v.Unread, err)
 			}
 		}
@@ -138,6 +140,10 @@ func (r *FenceReader) Views(ctx context.Context, name string, now time.Time, las
 	}
 	return views, nil
 }
+
+// briefly is how long a cache may take for what only a fence needs. The cache of a kind that could never be listed waits until the
+// context ends, and what is remembered must be written in time.
+const briefly = 5 * time.Second
 
 // AskStorage asks the storage itself about a node that may be fenced. The error names the questions without an answer;
 // what they ask is not checked.

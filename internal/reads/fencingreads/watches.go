@@ -170,5 +170,14 @@ func (w *watched) UpdateResourceVersion(version string) {
 
 // volumeKeys are the keys of a volume on record: its PersistentVolumes, and its unique name.
 func volumeKeys(v v1alpha1.HeldVolume) []string {
-	return append(fence.NamesOf(v), fence.UniqueName(v.Driver, v.VolumeHandle))
+	keys := append(fence.NamesOf(v), fence.UniqueName(v.Driver, v.VolumeHandle))
+	if !v.Shared {
+		keys = append(keys, exclusiveKey(v.Driver, v.VolumeHandle))
+	}
+	return keys
+}
+
+// exclusiveKey of a volume that a record does not have as shared.
+func exclusiveKey(driver, handle string) string {
+	return "exclusive " + fence.UniqueName(driver, handle)
 }
