@@ -38,7 +38,7 @@ func TestPodsShowTheHashOfTheTemplate(t *testing.T) {
 	pods := func(templates ...string) (pods []daemonPod) {
 		for _, t := range templates {
 			generation, hash, _ := strings.Cut(t, "/")
-			pods = append(pods, daemonPod{generation: generation, hash: hash})
+			pods = append(pods, daemonPod{generation: generation, hash: hash, created: time.Unix(int64(len(pods)), 0)}) // the last one is the newest
 		}
 		return pods
 	}
@@ -56,6 +56,8 @@ func TestPodsShowTheHashOfTheTemplate(t *testing.T) {
 		"changed back, one pod is newer":  {pods: pods("1/first", "2/second"), updated: 1, observed: 4, want: ""},
 		"changed, no pod follows":         {pods: pods("1/first", "1/first"), updated: 0, observed: 4, want: ""},
 		"the status counts a pod too few": {pods: pods("1/first", "2/second"), updated: 2, observed: 4, want: ""},
+		"made anew, one pod follows":      {pods: pods("3/theirs", "3/new"), updated: 1, observed: 4, want: "new"},
+		"made anew, no pod follows":       {pods: pods("3/theirs", "3/theirs"), updated: 0, observed: 4, want: "", change: func(s *appsv1.DaemonSetStatus) { s.CurrentNumberScheduled = 2 }},
 		"no pods":                         {pods: nil, observed: 4},
 		"no pod belongs on its node":      {pods: pods("1/first", "1/first"), observed: 4, change: func(s *appsv1.DaemonSetStatus) { s.DesiredNumberScheduled = 0 }},
 		"a pod does not belong":           {pods: pods("1/first", "1/first"), updated: 2, observed: 4, change: func(s *appsv1.DaemonSetStatus) { s.NumberMisscheduled = 1 }},

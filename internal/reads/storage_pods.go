@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,20 +40,29 @@ type daemonPod struct {
 	node               string
 	generation, hash   string // labels of the template that it is built from
 	ready, terminating bool
+	created            time.Time
 }
 
 // templateHash is the hash of the DaemonSet's template; "" if no pod shows it. Of a template that is changed back the hash is the
 // former one and the generation is new, and the DaemonSet controller restarts no pod for it (kubernetes v1.37.2,
 // pkg/controller/daemon/util, IsPodUpdated). So pods are compared by hash.
+//
+// Of a DaemonSet that was deleted and made anew while its pods stayed, an old pod may have the generation and another hash. The newest pod
+// is the new DaemonSet's, unless that counts none of its own yet.
 func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
 	hashes := map[string]bool{}
-	for _, pod := range pods {
-		if pod.generation == ds.Annotations[appsv1.DeprecatedTemplateGeneration] {
-			return pod.hash
+	var newest *daemonPod
+	for i, pod := range pods {
+		if pod.generation == ds.Annotations[appsv1.DeprecatedTemplateGeneration] && (newest == nil || pod.created.After(newest.created)) {
+			newest = &pods[i]
 		}
 		hashes[pod.hash] = true
 	}
 	s := ds.Status // it does not count misscheduled pods, which a rolling update deletes all the same
+	countsNone := s.ObservedGeneration >= ds.Generation && s.UpdatedNumberScheduled == 0 && s.CurrentNumberScheduled == int32(len(pods)) && s.NumberMisscheduled == 0
+	if newest != nil && !countsNone {
+		return newest.hash
+	}
 	allUpdated := s.ObservedGeneration >= ds.Generation && s.DesiredNumberScheduled > 0 && s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberMisscheduled == 0
 	if len(hashes) == 1 && allUpdated {
 		return pods[0].hash
@@ -85,7 +95,7 @@ func (r *Reader) addPod(pods *storagePods, pod *corev1.Pod) {
 	owner := controllerOf(pod)
 	if owner.Kind == "DaemonSet" {
 		uid := types.UID(owner.UID)
-		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready(pod), pod.DeletionTimestamp != nil})
+		pods.daemonPods[uid] = append(pods.daemonPods[uid], daemonPod{pod.Spec.NodeName, pod.Labels[templateGenerationLabel], pod.Labels[appsv1.ControllerRevisionHashLabelKey], Ready(pod), pod.DeletionTimestamp != nil, pod.CreationTimestamp.Time})
 	}
 	switch {
 	case is(r.names.ClientLabels) && r.names.OwnsClient(owner):
