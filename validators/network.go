@@ -51,6 +51,12 @@ func ValidateNetwork(network multus.Network, config *string, facts NetworkFacts)
 	} else if !multus.IsCNI(*config) {
 		consequence = "the config is no CNI configuration, so pods that request the network do not start until it is corrected"
 	}
+	if config != nil {
+		facts.Rollout.Configs, facts.Rollout.Networks = map[multus.Network]string{network: *config}, nil
+		if doubt := facts.Rollout.Doubt(network); doubt != "" {
+			consequence += ". " + doubt
+		}
+	}
 	message := fmt.Sprintf("network %s is in use by Longhorn: %s; %s", network, strings.Join(uses, ", "), consequence)
 	if facts.Policy == settings.Refuse {
 		return refusal(ReasonInUse, field.Forbidden(field.NewPath("spec", "config"), message+". Choose another network first"))

@@ -57,7 +57,13 @@ func (v *Verdict) checkNetworkExists(d catalog.Definition, value string, facts S
 		return
 	}
 	network, err := multus.ParseNetwork(value)
-	if err != nil || network.IsZero() || there[network] {
+	if err != nil || network.IsZero() {
+		return
+	}
+	if there[network] {
+		if doubt := facts.Rollout.Doubt(network); doubt != "" {
+			v.warn("%s", doubt)
+		}
 		return
 	}
 	message := fmt.Sprintf("there is no NetworkAttachmentDefinition %s%s; pods that request the network do not start until you create it", network, hint(there))

@@ -162,6 +162,9 @@ func (v *Verdict) warnOfEffect(request rwx.Request, facts VolumeNetworkFacts) {
 		v.pend(facts.missingMessage(request.Network))
 		return
 	}
+	if doubt := facts.Rollout.Doubt(request.Network); doubt != "" {
+		v.warn("%s", doubt)
+	}
 	place, ready := facts.Rollout.Record.Place(request)
 	if !ready && !facts.OmitEffect {
 		v.pend(rollout.JoiningWarning(request.Network, facts.Rollout))

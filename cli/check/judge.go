@@ -53,6 +53,8 @@ type facts struct {
 	values map[catalog.Name]string
 	// networkProblem says why pods on the network that the settings choose do not start.
 	networkProblem string
+	// networkDoubt says why such pods may get no address of their own.
+	networkDoubt string
 	// unattached are protected drivers that cannot be protected.
 	unattached []string
 	// unread says what could not be read, and why.
@@ -141,6 +143,8 @@ func (f facts) longhorn(add add) {
 	if f.networkProblem != "" {
 		what, do, _ := strings.Cut(f.networkProblem, ": ")
 		add("RWX network", datapath.Wrong, do, "%s", what)
+	} else if f.networkDoubt != "" {
+		add("RWX network", datapath.Waiting, "see docs/rwx-network.md#what-a-network-needs", "%s", f.networkDoubt)
 	}
 }
 

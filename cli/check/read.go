@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-io/fairlead/api/v1alpha1"
 	"github.com/fairlead-io/fairlead/cli"
 	"github.com/fairlead-io/fairlead/cli/installation"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
@@ -65,6 +66,9 @@ func read(ctx context.Context, t cli.Target, kubernetes string, now time.Time) (
 		}
 		if network, err := catalog.SharedVolumeNetwork(catalog.Resolve(own, f.values), t.Longhorn.Names()); err == nil {
 			f.networkProblem = catalog.NetworkProblem(network.Network, networks)
+			if f.networkDoubt, err = networkDoubt(ctx, t, network.Network, now); err != nil {
+				f.networkDoubt = "" // without the right to read Longhorn's objects, which is said elsewhere
+			}
 		}
 	}
 	if c.Fencing.Holds() {
@@ -108,4 +112,10 @@ func denied(ctx context.Context, live client.Client) (names []string, err error)
 		}
 	}
 	return names, nil
+}
+
+// networkDoubt says why pods on the network may get no address of their own.
+func networkDoubt(ctx context.Context, t cli.Target, network multus.Network, now time.Time) (string, error) {
+	facts, _, err := t.Reader.Rollout(ctx, now)
+	return facts.Doubt(network), err
 }

@@ -40,7 +40,7 @@ metadata: {name: scale-net, namespace: kube-system}
 spec:
   config: |
     {"cniVersion": "1.0.0", "name": "scale-net", "type": "macvlan", "master": "eth1", "mode": "bridge",
-     "ipam": {"type": "host-local", "ranges": [[{"subnet": "172.16.0.0/16"}], [{"subnet": "fd00:16::/64"}]]}}
+     "ipam": {"type": "host-local", "dataDir": "/srv/fairlead-addresses", "ranges": [[{"subnet": "172.16.0.0/16"}], [{"subnet": "fd00:16::/64"}]]}}
 `
 
 // maxUnavailable is how many CSI plugin pods, of a hundred, may be away at a

@@ -117,8 +117,10 @@ func (r *Reader) rollout(ctx context.Context, classes podClasses, values catalog
 	}
 	f.DaemonSet, f.Clients, f.Servers = r.daemonSetFacts(pods.daemonSets, pods.daemonPods), pods.clients, pods.servers
 	rwx.FindClashes(f.Clients, f.Servers)
-	if f.Networks, err = Networks(ctx, r.objects); err != nil {
+	if f.Configs, err = NetworkConfigs(ctx, r.objects); err != nil {
 		f.Unlisted = err.Error() // other work goes on
+	} else {
+		f.Networks = readable(f.Configs)
 	}
 	if f.Services, err = r.Services(ctx); err != nil {
 		return f, pods, err

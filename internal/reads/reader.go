@@ -95,6 +95,23 @@ const networksTimeout = 5 * time.Second
 // Networks returns the NetworkAttachmentDefinitions of the cluster, and whether CNI can read the config of each. Without Multus
 // there are none.
 func Networks(ctx context.Context, objects client.Reader) (map[multus.Network]bool, error) {
+	configs, err := NetworkConfigs(ctx, objects)
+	if err != nil {
+		return nil, err
+	}
+	return readable(configs), nil
+}
+
+func readable(configs map[multus.Network]string) map[multus.Network]bool {
+	networks := make(map[multus.Network]bool, len(configs))
+	for n, config := range configs {
+		networks[n] = multus.IsCNI(config)
+	}
+	return networks
+}
+
+// NetworkConfigs are the CNI configurations of all networks.
+func NetworkConfigs(ctx context.Context, objects client.Reader) (map[multus.Network]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, networksTimeout)
 	defer cancel()
 	var list unstructured.UnstructuredList
@@ -102,11 +119,11 @@ func Networks(ctx context.Context, objects client.Reader) (map[multus.Network]bo
 	if err := objects.List(ctx, &list); err != nil && !lists.NotInstalled(err) {
 		return nil, fmt.Errorf("listing NetworkAttachmentDefinitions: %w", err)
 	}
-	networks := make(map[multus.Network]bool, len(list.Items))
+	configs := make(map[multus.Network]string, len(list.Items))
 	for i := range list.Items {
-		networks[multus.Network{Namespace: list.Items[i].GetNamespace(), Name: list.Items[i].GetName()}] = multus.IsCNI(NetworkConfig(&list.Items[i]))
+		configs[multus.Network{Namespace: list.Items[i].GetNamespace(), Name: list.Items[i].GetName()}] = NetworkConfig(&list.Items[i])
 	}
-	return networks, nil
+	return configs, nil
 }
 
 // NetworkConfig is the CNI configuration of a NetworkAttachmentDefinition.

@@ -65,6 +65,8 @@ type Rollout struct {
 	ClassNetworks []multus.Network
 	// Networks that exist, false if CNI can't read their config; nil is unknown. Without Multus there are none.
 	Networks map[multus.Network]bool
+	// Configs of the networks, for Doubt.
+	Configs map[multus.Network]string
 	// Unlisted is why Networks could not be listed, or "".
 	Unlisted string
 
@@ -97,6 +99,24 @@ const (
 // exists reports whether pods can start on a network: it exists, and CNI can read its config; true if unknown.
 func (r Rollout) exists(n multus.Network) bool {
 	return r.Networks == nil || n.IsZero() || r.Networks[n]
+}
+
+// Doubt says why pods on a network may get no address of their own; "" if nothing is known against it.
+func (r Rollout) Doubt(n multus.Network) string {
+	config, there := r.Configs[n]
+	if !there || !r.exists(n) {
+		return ""
+	}
+	servers := 0
+	for _, v := range r.Volumes {
+		if v.Shared {
+			servers++
+		}
+	}
+	if why := multus.Doubt(config, max(len(r.Clients), r.DaemonSet.Wanted)+servers); why != "" {
+		return fmt.Sprintf("NetworkAttachmentDefinition %s: %s", n, why)
+	}
+	return ""
 }
 
 // DaemonSet of the client pods.
