@@ -2,7 +2,9 @@ package validators
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,6 +30,7 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 	v.checkPermitted(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
 	v.checkVolumeNetworkExists(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
 	v.checkFree(o.Metadata.Annotations, request, facts)
+	v.checkFits(o.Metadata.Annotations, request, facts)
 	if len(v.Problems) > 0 {
 		return v
 	}
@@ -121,6 +124,49 @@ func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, 
 			}
 		}
 	}
+}
+
+// checkFits refuses addresses that no server can have: the network's gateway, one of another subnet, or one that another pod reports.
+func (v *Verdict) checkFits(annotations map[string]string, request rwx.Request, facts VolumeNetworkFacts) {
+	network := facts.networkOf(request)
+	for _, text := range request.Identity.IPs() {
+		address, _, _ := strings.Cut(text, "/")
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			continue // checkSyntax refuses it
+		}
+		why := multus.Misfit(facts.Rollout.Configs[network], ip)
+		if pod := facts.reporting(network, ip); why == "" && pod != "" {
+			why = fmt.Sprintf("is of pod %s, which runs", pod)
+		}
+		if why != "" && !network.IsZero() && !slices.ContainsFunc(facts.Holders, func(h rwx.Claimant) bool {
+			return h.Network == network && request.Identity.Shared(h.Identity) != "" // which checkFree has judged
+		}) {
+			v.refuse(ReasonAddressTaken, field.Invalid(annotation(rwx.VolumeAddressesAnnotation), annotations[rwx.VolumeAddressesAnnotation],
+				fmt.Sprintf("address %s on network %s %s: choose another", ip, network, why)))
+		}
+	}
+}
+
+// reporting is a pod, but the volume's own server, that reports an address on a network.
+func (f VolumeNetworkFacts) reporting(network multus.Network, address netip.Addr) string {
+	has := func(reported []multus.Reported) bool {
+		return slices.ContainsFunc(reported, func(i multus.Reported) bool {
+			return i.Network == network.String() && slices.Contains(i.IPs, address.String())
+		})
+	}
+	for _, c := range f.Rollout.Clients {
+		if has(c.Interfaces) {
+			return c.Pod
+		}
+	}
+	for _, s := range f.Rollout.Servers {
+		own := slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return v.Name == s.Volume })
+		if !own && has(s.Reported) {
+			return s.Pod
+		}
+	}
+	return ""
 }
 
 // networkOf is the network that the volume will be on when the request is applied.

@@ -134,6 +134,21 @@ func TestVolumeNetwork(t *testing.T) {
 			},
 			warnings: texts{"address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: the volume comes up without it, with what the network assigns; choose another"}},
 		"for readers": {annotations: team, mode: "ReadOnlyMany", reason: ReasonPending, warnings: texts{joins}},
+		"address of a pod": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonAddressTaken,
+			change: func(f *facts) {
+				f.Rollout.Clients[1].Interfaces = []multus.Reported{{Network: storageNet.Network.String(), IPs: []string{"10.0.0.9"}}}
+			},
+			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of pod csi-2, which runs: choose another`}},
+		"address of a server of its own": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonPending,
+			change: func(f *facts) {
+				f.Concerned = []rwx.Volume{inUse}
+				f.Rollout.Servers = []rwx.Server{{Pod: "share-manager-pvc-a", Volume: "pvc-a", Reported: []multus.Reported{{Network: storageNet.Network.String(), IPs: []string{"10.0.0.9"}}}}}
+			}, warnings: texts{detach}},
+		"the gateway": {annotations: annotations{address: "10.0.0.1"}, reason: ReasonAddressTaken,
+			change: func(f *facts) {
+				f.Rollout.Configs = map[multus.Network]string{storageNet.Network: `{"ipam":{"type":"whereabouts","range":"10.0.0.0/24","gateway":"10.0.0.1"}}`}
+			},
+			problems: texts{onAddress + `Invalid value: "10.0.0.1": address 10.0.0.1 on network kube-system/storage-net is the network's gateway: choose another`}},
 		"MAC of another volume": {annotations: annotations{network: "team-x/nfs", mac: "02:00:00:00:00:01"}, reason: ReasonAddressTaken,
 			change:   held(holder("PersistentVolumeClaim default/b", teamNet, "", "02:00:00:00:00:01")),
 			problems: texts{onMAC + `Invalid value: "02:00:00:00:00:01": MAC address 02:00:00:00:00:01 on network team-x/nfs is of PersistentVolumeClaim default/b already: choose another`}},

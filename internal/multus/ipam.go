@@ -20,6 +20,14 @@ type ipam struct {
 	DataDir string `json:"dataDir"`
 	whereaboutsRange
 	IPRanges []whereaboutsRange `json:"ipRanges"`
+	hostLocalRange
+	Ranges [][]hostLocalRange `json:"ranges"`
+}
+
+// hostLocalRange is a range of host-local; whereabouts has the same gateway.
+type hostLocalRange struct {
+	Subnet  string `json:"subnet"`
+	Gateway string `json:"gateway"`
 }
 
 type whereaboutsRange struct {
@@ -113,4 +121,35 @@ func distance(from, to netip.Addr) (n float64) {
 		n = n*256 + float64(b[i]) - float64(a[i])
 	}
 	return n
+}
+
+// Misfit says why no pod can have a fixed address on a network, by the config of its NetworkAttachmentDefinition; "" if nothing is known
+// against it.
+func Misfit(config string, address netip.Addr) string {
+	_, assigns := ipamOf(config)
+	var subnets []string
+	inside := false
+	for _, r := range slices.Concat([]hostLocalRange{assigns.hostLocalRange}, slices.Concat(assigns.Ranges...)) {
+		if gateway, err := netip.ParseAddr(r.Gateway); err == nil && gateway == address {
+			return "is the network's gateway"
+		}
+		subnets = append(subnets, r.Subnet)
+	}
+	for _, r := range append(assigns.IPRanges, assigns.whereaboutsRange) {
+		_, text, cut := strings.Cut(r.Range, "-")
+		if !cut {
+			text = r.Range
+		}
+		subnets = append(subnets, strings.TrimSpace(text))
+	}
+	var same []string // of the family
+	for _, text := range subnets {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() == address.Is4() {
+			same, inside = append(same, p.Masked().String()), inside || p.Contains(address)
+		}
+	}
+	if len(same) > 0 && !inside {
+		return "is outside of the network's subnet " + strings.Join(same, ", ")
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package multus
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -35,7 +36,26 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+func TestMisfit(t *testing.T) {
+	for name, c := range map[string]struct{ config, address, want string }{
+		"whereabouts":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24","exclude":["192.168.70.0/26"]}}`, "192.168.70.9", ""},
+		"outside":                  {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24"}}`, "192.168.71.9", "is outside of the network's subnet 192.168.70.0/24"},
+		"from and to":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.10-192.168.70.20/24"}}`, "192.168.70.99", ""},
+		"the gateway":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24","gateway":"192.168.70.1"}}`, "192.168.70.1", "is the network's gateway"},
+		"host-local":               {`{"ipam":{"type":"host-local","ranges":[[{"subnet":"10.0.0.0/24","gateway":"10.0.0.1"}],[{"subnet":"fd00::/64"}]]}}`, "fd00::5", ""},
+		"host-local, the gateway":  {`{"ipam":{"type":"host-local","ranges":[[{"subnet":"10.0.0.0/24","gateway":"10.0.0.1"}]]}}`, "10.0.0.1", "is the network's gateway"},
+		"a family without subnets": {`{"ipam":{"type":"host-local","subnet":"10.0.0.0/24"}}`, "fd00::5", ""},
+		"DHCP":                     {`{"ipam":{"type":"dhcp"}}`, "10.0.0.1", ""},
+		"a file on the nodes":      {"", "10.0.0.1", ""},
+	} {
+		t.Run(name, func(t *testing.T) { must.Equal(t, Misfit(c.config, netip.MustParseAddr(c.address)), c.want) })
+	}
+}
+
 func FuzzDoubt(f *testing.F) {
 	f.Add(`{"type":"macvlan","ipam":{"type":"whereabouts","range":"192.168.50.10-192.168.50.20/24"}}`)
-	f.Fuzz(func(_ *testing.T, config string) { Doubt(config, 3) })
+	f.Fuzz(func(_ *testing.T, config string) {
+		Doubt(config, 3)
+		Misfit(config, netip.MustParseAddr("192.168.50.10"))
+	})
 }
