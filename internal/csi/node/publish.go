@@ -39,6 +39,7 @@ func (s *Server) publish(ctx context.Context, r *request) error {
 	if err != nil {
 		return status.Errorf(codes.Internal, "%s: %s", r.target, err)
 	}
+	s.leaving.Delete(real)
 	have, mounted, err := mounts.At(s.System, real)
 	if err != nil {
 		return uncertain(err)

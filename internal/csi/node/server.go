@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -43,6 +44,8 @@ type Server struct {
 	Log      *slog.Logger
 
 	operations operations
+	// leaving are the targets that the kubelet unmounts: nobody uses them any more.
+	leaving sync.Map
 }
 
 // Register adds the server to a gRPC server.

@@ -87,6 +87,36 @@ func TestMountSharedWithAnotherPodIsNotForced(t *testing.T) {
 	})
 }
 
+// Two deleted pods of one node share a dead connection: neither keeps the other one. A third, living pod still does.
+func TestMountsThatBothLeaveAreForced(t *testing.T) {
+	for _, living := range []bool{false, true} {
+		inBubble(t, func(b *bed) {
+			other := b.target("other-pod")
+			b.system.OneSuperblock = true
+			b.must(b.publish(func(r *csi.NodePublishVolumeRequest) { r.TargetPath = other }))
+			if living {
+				b.must(b.publish(func(r *csi.NodePublishVolumeRequest) { r.TargetPath = b.target("living-pod") }))
+			}
+			b.system.OnStatfs = silent
+			b.system.OnUnmount = func(ctx context.Context, target string, force bool) error {
+				if !force {
+					return syscall.EBUSY
+				}
+				return nil
+			}
+			b.fails(b.unpublish(), codes.Internal, "would fail the requests of ")
+			_, err := b.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: other})
+			if living {
+				b.fails(err, codes.Internal, "would fail the requests of "+b.target("living-pod"))
+				return
+			}
+			b.must(err)
+			b.must(b.unpublish())
+			b.mounted(false)
+		})
+	}
+}
+
 // umount(8) may take a mount off and then wait for the server.
 func TestUnmountThatHangsAfterItsWorkIsSuccess(t *testing.T) {
 	inBubble(t, func(b *bed) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,9 +29,11 @@ func (s *Server) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublish
 	err := s.operations.do(ctx, target, "unmounting", s.Timeouts.Grace, func(ctx context.Context) error {
 		real, err := resolve(target)
 		if err == nil {
+			s.leaving.Store(real, true)
 			err = s.unmountAll(ctx, real)
 		}
 		if err == nil {
+			s.leaving.Delete(real)
 			err = removeTarget(real)
 		}
 		if _, ok := status.FromError(err); err != nil && !ok {
@@ -92,7 +95,8 @@ func (s *Server) unmount(ctx context.Context, target string, have mounts.Mount) 
 	if unread != nil {
 		return errors.Join(err, unread)
 	}
-	if other, shares := mounts.Shares(list, have); shares {
+	used := slices.DeleteFunc(slices.Clone(list), func(m mounts.Mount) bool { _, leaves := s.leaving.Load(m.Target); return leaves })
+	if other, shares := mounts.Shares(used, have); shares {
 		return fmt.Errorf("%w; the server does not answer, and forcing would fail the requests of %s, which shares the connection: %s", err, other.Target, byHand)
 	}
 	s.Log.Warn("The server does not answer, and the mount is forced off", "target", target, "source", have.Source, "error", err)
