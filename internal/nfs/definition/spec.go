@@ -68,6 +68,7 @@ func Read(s *v1alpha1.NFSService) (Service, nfs.Problems) {
 	out.Backends, problems = nfs.ParseBackends("spec.backends", in.Backends, int32(out.Port))
 	problems = append(problems, nfs.CheckFamilies("spec.backends", out.Exposure, out.Backends)...)
 	problems = append(problems, checkName(s.Name, out.Exposure)...)
+	problems = append(problems, out.checkServerService(s.Name)...)
 	out.Shares, found = readShares(in.Shares)
 	return out, append(append(problems, found...), out.checkMountOptions()...)
 }

@@ -105,7 +105,13 @@ func TestReadSaysWhatToDo(t *testing.T) {
 		"a share twice":         {func(s *v1alpha1.NFSService) { s.Spec.Shares = []string{"/a", "/a"} }, "spec.shares[1]", "remove one"},
 		"another port to mount": {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"port=1"} }, "spec.mountOptions", "not the port of the NFS service"},
 		"an unknown option":     {func(s *v1alpha1.NFSService) { s.Spec.MountOptions = []string{"nconect=4"} }, "spec.mountOptions", "nconect is not an option"},
-		"a name too long":       {func(s *v1alpha1.NFSService) { s.Name = strings.Repeat("a", 54) }, "metadata.name", "-slot-4095"},
+		"a version that is not probed": {func(s *v1alpha1.NFSService) {
+			s.Spec.Versions, s.Spec.MountOptions = []int32{4}, []string{"vers=3", "nolock"}
+		}, "spec.mountOptions", "version 3 is not among spec.versions ([4])"},
+		"the published Service": {func(s *v1alpha1.NFSService) {
+			s.Spec.ServerService = &v1alpha1.NFSServerService{Name: s.Name + "-slot-7"}
+		}, "spec.serverService.name", "give the NFSService another name"},
+		"a name too long": {func(s *v1alpha1.NFSService) { s.Name = strings.Repeat("a", 54) }, "metadata.name", "-slot-4095"},
 	} {
 		s := service()
 		c.change(s)
