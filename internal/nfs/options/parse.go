@@ -46,6 +46,10 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 				problems.Add(path, "%s", err)
 				continue
 			}
+			if err := checkContext(text, o.Mount); err != nil {
+				problems.Add(path, "%s", err)
+				continue
+			}
 			kb, err := check(name, value)
 			if err != nil {
 				problems.Add(path, "%s", err)
@@ -68,6 +72,9 @@ func Parse(field string, list []string) (Options, nfs.Problems) {
 			o.Mount = append(o.Mount, text)
 		}
 	}
+	if err := o.checkMinor(); err != nil {
+		problems.Add(field, "%s", err)
+	}
 	return o, problems
 }
 
@@ -76,8 +83,8 @@ type written struct{ text, path string }
 // versions of NFS that clients and probes speak. NFSv2 left Linux in 2021 (5.17).
 var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
 
-// check refuses options that no volume may have, and values that Fairlead acts on and can't read. The kernel judges all
-// others. It returns the value of read_ahead_kb.
+// check refuses options that no volume may have, values that Fairlead acts on and can't read, and numbers that no kernel takes. The
+// kernel judges all others. It returns the value of read_ahead_kb.
 func check(name, value string) (kb int, err error) {
 	if why := whyRefused(name); why != "" {
 		return 0, fmt.Errorf("%s is not allowed: %s; remove it", name, why)
@@ -92,7 +99,7 @@ func check(name, value string) (kb int, err error) {
 			return 0, fmt.Errorf("%s=%s is not known: write %s= with one of %s", name, value, name, strings.Join(versions, ", "))
 		}
 	}
-	return kb, nil
+	return kb, checkNumber(name, value)
 }
 
 // CheckKnown reports options that neither nfs(5) nor mount(8) has: a mount with a

@@ -41,6 +41,7 @@ var refusals = map[string]string{
 	"it changes a mount that exists":                      "remount",
 	"the driver would take a mount that failed for done":  "bg",
 	"it changes propagation, which the kubelet decides":   "private rprivate slave rslave shared rshared unbindable runbindable",
+	"it mounts from other servers than the NFS service's": "remoteports localports",
 	"it runs a program of the node plugin to mount":       "helper uhelper",
 	blockDevice: "loop offset sizelimit encryption",
 }
