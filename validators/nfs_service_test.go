@@ -112,6 +112,16 @@ func TestNFSVolumes(t *testing.T) {
 		v.Spec.AccessModes = modes
 		return v
 	}
+	reclaimed := func(policy string) volume.View {
+		v := nfsVolume(attributes{"share": "/a"})
+		v.Spec.Reclaim = policy
+		return v
+	}
+	readOnly := func(options ...string) volume.View {
+		v := nfsVolume(attributes{"share": "/a"}, options...)
+		v.Spec.CSI.ReadOnly = true
+		return v
+	}
 	for name, test := range map[string]struct {
 		volume  volume.View
 		service *v1alpha1.NFSService
@@ -131,6 +141,12 @@ func TestNFSVolumes(t *testing.T) {
 		"no share is named":     {nfsVolume(attributes{"share": "/ab"}), &v1alpha1.NFSService{Spec: v1alpha1.NFSServiceSpec{Backends: service.Spec.Backends}}, "", ""},
 		"server is ignored":     {nfsVolume(attributes{"share": "/a", "server": "10.0.0.9"}), service, "", "is ignored"},
 		"only for reading":      {reading(nil, "ReadOnlyMany"), service, "", "does not make mounts read-only"},
+		"csi.readOnly":          {readOnly(), service, "", "spec.csi.readOnly does not make mounts read-only"},
+		"csi.readOnly, ro":      {readOnly("ro"), service, "", ""},
+		"reclaim: Delete":       {reclaimed("Delete"), service, "", "ends as Failed once its claim is gone"},
+		"reclaim: Retain":       {reclaimed("Retain"), service, "", ""},
+		"unknown attribute":     {nfsVolume(attributes{"share": "/a", "subDirectory": "b"}), service, "", `attribute "subDirectory" has no effect: the driver reads service, share, subdir`},
+		"added by Kubernetes":   {nfsVolume(attributes{"share": "/a", "storage.kubernetes.io/csiProvisionerIdentity": "1"}), service, "", ""},
 		"read and write":        {reading(nil, "ReadOnlyMany", "ReadWriteMany"), service, "", ""},
 		"mounted with ro":       {reading([]string{"ro"}, "ReadOnlyMany"), service, "", ""},
 		"version 3, locks":      {nfsVolume(attributes{"share": "/a"}, "vers=3"), perNode, "spec.mountOptions", ""},

@@ -68,11 +68,29 @@ func ValidateNFSVolume(p volume.View, old *volume.View, facts NFSVolumeFacts) Ve
 		return v
 	}
 	v.warnNFSVolume(read, facts)
-	// spec.csi.readOnly would not help: the kubelet mounts by the pod's field alone (v1.37: pkg/volume/csi, getReadOnlyFromSpec).
-	if isOnlyRead(p.Spec.AccessModes) && !slices.Contains(read.Options.Mount, "ro") {
-		v.warn("access mode %s does not make mounts read-only: add the mount option ro, or set readOnly at the pods' persistentVolumeClaim", corev1.ReadOnlyMany)
-	}
+	v.warnWithoutEffect(p, read)
 	return v
+}
+
+// warnWithoutEffect names what people write in good faith, and neither the driver nor Kubernetes acts on.
+func (v *Verdict) warnWithoutEffect(p volume.View, read volume.Volume) {
+	for _, name := range volume.Unread(p.Attributes()) {
+		v.warn("attribute %q has no effect: the driver reads %s", name, strings.Join(volume.Attributes(), ", "))
+	}
+	// The PersistentVolume controller finds nothing that deletes a CSI volume which no provisioner made (v1.37: pkg/controller/volume/persistentvolume, doDeleteVolume).
+	if policy := p.Spec.Reclaim; policy != "" && policy != string(corev1.PersistentVolumeReclaimRetain) {
+		v.warn("persistentVolumeReclaimPolicy %s has no effect: nothing deletes the share, and the PersistentVolume ends as Failed once its claim is gone; write %s", policy, corev1.PersistentVolumeReclaimRetain)
+	}
+	if slices.Contains(read.Options.Mount, "ro") {
+		return
+	}
+	// The kubelet mounts by the pod's field alone (v1.37: pkg/volume/csi, getReadOnlyFromSpec).
+	const help = "does not make mounts read-only: add the mount option ro, or set readOnly at the pods' persistentVolumeClaim"
+	if isOnlyRead(p.Spec.AccessModes) {
+		v.warn("access mode %s %s", corev1.ReadOnlyMany, help)
+	} else if p.Spec.CSI.ReadOnly {
+		v.warn("spec.csi.readOnly %s", help)
+	}
 }
 
 func isOnlyRead(accessModes []string) bool {

@@ -15,12 +15,15 @@ type View struct {
 		MountOptions []string `json:"mountOptions"`
 		VolumeMode   string   `json:"volumeMode"`
 		CSI          CSI      `json:"csi"`
+		// Reclaim is what happens to the volume once its claim is gone.
+		Reclaim string `json:"persistentVolumeReclaimPolicy"`
 	} `json:"spec"`
 }
 
 // CSI is the source of a CSI volume; empty for other volumes.
 type CSI struct {
 	Driver           string            `json:"driver"`
+	ReadOnly         bool              `json:"readOnly"`
 	VolumeAttributes map[string]string `json:"volumeAttributes"`
 }
 

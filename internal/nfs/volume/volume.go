@@ -95,6 +95,25 @@ var nameKeys = map[string]string{
 	"csi.storage.k8s.io/pv/name": options.VariablePVName,
 }
 
+// Attributes are those that the driver acts on.
+func Attributes() []string {
+	return []string{ServiceAttribute, ShareAttribute, SubDirAttribute, MountOptionsAttribute, MountPermissionsAttribute}
+}
+
+// Unread are the names of attributes that have no effect, sorted. Those that Kubernetes adds are not among them, nor is the
+// server, of which the caller says more.
+func Unread(attributes map[string]string) (names []string) {
+	known := append(Attributes(), ServerAttribute)
+	for name := range attributes {
+		isKnown := slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+		if prefix, _, _ := strings.Cut(name, "/"); !isKnown && prefix != "csi.storage.k8s.io" && prefix != "storage.kubernetes.io" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Service returns the NFSService of a volume: the one that its attributes name,
 // else the driver's default. It fails where neither names one.
 func Service(attributes map[string]string, driverDefault types.NamespacedName) (types.NamespacedName, error) {
