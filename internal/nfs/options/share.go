@@ -22,6 +22,9 @@ func ParseShare(share string) (string, error) {
 	if err := plainPath("share", share); err != nil {
 		return "", err
 	}
+	if _, exported, found := strings.Cut(share, ":/"); found && !strings.HasPrefix(share, "/") {
+		return "", fmt.Errorf("share %q names a server: write %q, and the server in the NFSService", share, path.Clean("/"+exported))
+	}
 	if !strings.HasPrefix(share, "/") {
 		return "", fmt.Errorf("share %q is not absolute: write %q", share, path.Clean("/"+share))
 	}

@@ -15,10 +15,11 @@ func TestParseShare(t *testing.T) {
 		"empty":            {""},
 		`write "/exports"`: {"exports", "/exports//", "//exports"},
 		`write "/a/b"`:     {"/a/./b"},
-		"leads upwards":    {"/..", "/exports/../etc", "/exports/..", "../a"},
-		"control":          {"/a\x00b", "/a\nb"},
-		"UTF-8":            {"/\xff"},
-		"1025 bytes":       {"/" + strings.Repeat("a", 1024)},
+		`names a server: write "/exports", and the server in the NFSService`: {"10.0.0.1:/exports", "nfs.example.com:/exports/"},
+		"leads upwards": {"/..", "/exports/../etc", "/exports/..", "../a"},
+		"control":       {"/a\x00b", "/a\nb"},
+		"UTF-8":         {"/\xff"},
+		"1025 bytes":    {"/" + strings.Repeat("a", 1024)},
 	} {
 		for _, share := range shares {
 			got, err := ParseShare(share)

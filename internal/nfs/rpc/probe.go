@@ -44,14 +44,20 @@ type probe struct {
 	portMapper uint16
 	// problems of versions and shares, found on a server that answers.
 	problems []string
+	// present are shares that a version has; absent are problems of shares that one lacks.
+	present map[string]bool
+	absent  []absence
 }
+
+// absence is the problem of a share that one version lacks.
+type absence struct{ share, problem string }
 
 // Probe asks the server for each version on a connection of its own, and for each share. It returns when all is
 // answered, when the server stops answering, or when the time is over.
 func Probe(ctx context.Context, target Target) Result { return newProbe(target).run(ctx) }
 
 func newProbe(target Target) *probe {
-	p := &probe{Target: target, dial: DialTCP, portMapper: portPortMapper}
+	p := &probe{Target: target, dial: DialTCP, portMapper: portPortMapper, present: map[string]bool{}}
 	if len(target.Shares) > 0 {
 		p.dial = DialReserved
 	}
@@ -70,6 +76,7 @@ func (p *probe) run(ctx context.Context) Result {
 			break
 		}
 	}
+	p.judgeAbsent()
 	result := Result{Verdict: Healthy, Started: started, Took: time.Since(started)}
 	own := errors.Is(fault, errOwn)
 	if fault != nil && !own {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/fairlead-io/fairlead/internal/nfs/rpc/wire"
@@ -13,6 +14,8 @@ var (
 		wire.OK, wire.Grace, wire.Delay, wire.MinorVersion, wire.PermissionDenied, wire.AccessDenied, wire.WrongSecurity,
 		wire.NotSupported, wire.Resource, wire.Symlink, wire.IllegalOperation, wire.NotInSession,
 	}
+	// unknown are statuses of a name that the version does not have.
+	unknown = []wire.Status{wire.NoEntry, wire.NotDirectory}
 	// gone are statuses of a share that is not exported, or whose handle is stale. Servers that hide shares from those who may
 	// not use them answer the same (NFS-Ganesha does).
 	gone = []wire.Status{
@@ -23,11 +26,25 @@ var (
 
 // share judges the status of MNT, GETATTR or COMPOUND about a share. Step is the procedure that answered.
 func (p *probe) share(v int32, share, step string, status wire.Status) {
+	const help = "%s: share %s is not exported, or hidden from the prober; export it, allow the prober's address, or remove the server (%s: %s)"
 	switch {
 	case slices.Contains(tolerated, status):
+		p.present[share] = true
+	case slices.Contains(unknown, status):
+		p.absent = append(p.absent, absence{share, fmt.Sprintf(help, p.server(v), share, step, status)})
 	case slices.Contains(gone, status):
-		p.problem("%s: share %s is not exported, or hidden from the prober; export it, allow the prober's address, or remove the server (%s: %s)", p.server(v), share, step, status)
+		p.problem(help, p.server(v), share, step, status)
 	default:
 		p.problem("%s: share %s can't be read; look at the server's log and disks (%s: %s)", p.server(v), share, step, status)
+	}
+}
+
+// judgeAbsent records the shares that no version has. One that only one version has is well: NFSv4's names may begin below
+// those of NFSv3 (Linux: fsid=0 in exports(5); NFS-Ganesha: Pseudo beside Path).
+func (p *probe) judgeAbsent() {
+	for _, a := range p.absent {
+		if !p.present[a.share] {
+			p.problem("%s", a.problem)
+		}
 	}
 }

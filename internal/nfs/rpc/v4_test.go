@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"testing"
@@ -90,6 +91,35 @@ func TestVersionsTheServerLacksAreReported(t *testing.T) {
 			result := ask(t, Target{Address: address, Versions: []int32{V3, V4}})
 			expect(t, result, c.want)
 			must.True(t, strings.Contains(result.Message, c.says) && !strings.Contains(result.Message, "v4"), "%s", result.Message)
+		})
+	}
+}
+
+// NFSv4's names may begin below those of NFSv3: Linux with fsid=0 (exports(5)), NFS-Ganesha with Pseudo beside Path.
+func TestShareWithTwoNamesIsWell(t *testing.T) {
+	v3 := exporting("/exports/data", "/both")
+	address := startScript(t, answers(nil, func(r request) ([]byte, bool) {
+		switch {
+		case r.program != wire.ProgramNFS || r.version != uint32(V4) || r.procedure != wire.ProcedureCompound:
+			return v3(r)
+		case bytes.Equal(r.arguments, wire.LookupArguments(names("/data"))), bytes.Equal(r.arguments, wire.LookupArguments(names("/both"))):
+			return success(0, 0, 2, 24, 0, 15, 0), true
+		}
+		return success(2, 0, 2, 24, 0, 15, 2), true
+	}))
+	for name, c := range map[string]struct {
+		versions []int32
+		shares   []string
+		want     outcome
+	}{
+		"name of NFSv3":         {[]int32{V3, V4}, []string{"/exports/data"}, fine},
+		"name of NFSv4":         {[]int32{V3, V4}, []string{"/data"}, fine},
+		"both names":            {[]int32{V4, V3}, []string{"/exports/data", "/data", "/both"}, fine},
+		"name of neither":       {[]int32{V3, V4}, []string{"/exports/data", "/dat"}, notExported},
+		"NFSv3's name in NFSv4": {[]int32{V4}, []string{"/exports/data"}, notExported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, ask(t, Target{Address: address, Versions: c.versions, Shares: c.shares, MountPort: address.Port()}), c.want)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,11 @@ type refusal struct {
 // longhorn-manager controller/instance_manager_controller.go.
 func refusalOf(n catalog.Node, r request) *refusal {
 	if !n.Has(r.selector) {
-		return &refusal{true, fmt.Sprintf("the node lacks the labels %q: label the node", r.selector)}
+		help := "label the node, or change "
+		if strings.Contains(r.selector, corev1.LabelHostname+":") { // which another node has
+			help = "change "
+		}
+		return &refusal{true, fmt.Sprintf("the node lacks the labels %q: %s%s", r.selector, help, catalog.SystemManagedNodeSelector)}
 	}
 	if taint := untolerated(n, r); taint != nil {
 		return &refusal{why: fmt.Sprintf("the node has taint %s: remove the taint, or change %s", taint.ToString(), catalog.TaintToleration)}

@@ -33,3 +33,17 @@ func TestTaintRefusesPodsThatDoNotTolerateIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAdviceOnMissingLabels(t *testing.T) {
+	for selector, want := range map[string]string{
+		"disktype:ssd":                  `the node lacks the labels "disktype:ssd": label the node, or change system-managed-components-node-selector`,
+		"kubernetes.io/hostname:node-2": `the node lacks the labels "kubernetes.io/hostname:node-2": change system-managed-components-node-selector`,
+	} {
+		t.Run(selector, func(t *testing.T) {
+			node := catalog.Node{Labels: map[string]string{corev1.LabelHostname: "node-1"}}
+			if r := refusalOf(node, request{selector: selector}); r == nil || r.why != want {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}

@@ -65,7 +65,7 @@ func TestNoPodRestartsThatCannotStartAgain(t *testing.T) {
 			[]change{managers, labelled("node-1", "node-3"), setSelector}, selector, restarts2 + "; excluded by the node selector: node-2", "Restart im-1* im-3 for node-selector"},
 		"instance manager in use on an excluded node waits": {
 			[]change{managers, labelled("node-1", "node-3"), uses("im-2", "pvc-a-r-1"), setSelector}, selector,
-			`Restarting: 2 instance managers restart one by one now; waiting: instance manager im-2 on node-2 cannot restart: the node lacks the labels "disktype:ssd": label the node` + then1,
+			`Restarting: 2 instance managers restart one by one now; waiting: instance manager im-2 on node-2 cannot restart: the node lacks the labels "disktype:ssd": label the node, or change system-managed-components-node-selector` + then1,
 			"Restart im-1* im-3 for node-selector; later Restart im-2 for node-selector: node-2"},
 		"other settings skip excluded nodes too": {
 			[]change{managers, labelled("node-1"), setSelector, rolled(selector, "disktype:ssd"), built(catalog.NodeSelector, "disktype:ssd"), setCPU}, catalog.GuaranteedCPU,
