@@ -74,7 +74,7 @@ func (b *Bindings) set(ctx context.Context, name string) error {
 	if !b.On {
 		binding.Spec.MatchResources.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: OffLabel, Operator: metav1.LabelSelectorOpExists}}}
 	}
-	if err := b.Client.Patch(ctx, &binding, client.MergeFrom(was)); err != nil {
+	if err := b.Client.Patch(ctx, &binding, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	b.Log.Info("switched a policy for attachments that are created while Fairlead is down", "binding", name, "on", b.On)

@@ -55,14 +55,15 @@ func TestRefusedAndStaleWrites(t *testing.T) {
 
 func TestRefusedWritesAreEventsOfTheirObjects(t *testing.T) {
 	api := fakeapi.New(testkit.Value[*runtime.Scheme](t)(reads.NewScheme()), nil)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "p"}}
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "Service", Name: "files", UID: "u", Controller: ptr.To(true)},
 	}}}
 	b := testkit.NewBench(t, api, pod.DeepCopy())
+	pod.ResourceVersion = "1"
 	c := &kit.RefusalReporter{Client: b.Client, Events: b.Events}
 	ctx := context.Background()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{}`))
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"uid":"p"}}`))
 	refused := true
 	b.Client.Before = func(fakeapi.Write) error {
 		if refused {
@@ -74,7 +75,7 @@ func TestRefusedWritesAreEventsOfTheirObjects(t *testing.T) {
 		"create EndpointSlice s":     func() error { return c.Create(ctx, slice.DeepCopy()) },
 		"update Pod a":               func() error { return c.Update(ctx, pod.DeepCopy()) },
 		"patch Pod a":                func() error { return c.Patch(ctx, pod.DeepCopy(), patch) },
-		"delete Pod a":               func() error { return c.Delete(ctx, pod.DeepCopy()) },
+		"delete Pod a":               func() error { return c.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: &pod.UID}) },
 		"update the status of Pod a": func() error { return c.Status().Update(ctx, pod.DeepCopy()) },
 		"patch the status of Pod a":  func() error { return c.Status().Patch(ctx, pod.DeepCopy(), patch) },
 	} {

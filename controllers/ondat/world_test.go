@@ -73,6 +73,7 @@ func publishedWorld(t testing.TB) *world {
 func (w *world) restart() {
 	w.Helper()
 	w.NewLeader()
+	w.Client.Unbound = []string{"delete Endpoints"} // Fairlead may not read them, and all of the volume's are the released manager's
 	w.r = &Reconciler{
 		Config: config.Ondat{APIPollInterval: metav1.Duration{Duration: 5 * time.Second}, ServiceName: ondat.ByPVC},
 		API:    testkit.Value[*rest.Client](w)(rest.New(w.endpoint, "", w.secret, w.Registry)),

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/controllers/nfs/pools"
 	"github.com/fairlead-io/fairlead/internal/config"
 	"github.com/fairlead-io/fairlead/internal/csi"
@@ -59,11 +60,13 @@ func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if len(changes) == 0 {
 		return ctrl.Result{}, nil
 	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": changes}})
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": changes}})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
 	}
-	if err := a.Client.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); client.IgnoreNotFound(err) != nil {
+	if err := a.Client.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); kit.IsStale(err) {
+		return ctrl.Result{}, nil // the node was made anew, which is an event
+	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
 	}
 	a.Log.Info("annotated", "node", node.Name, "annotations", changes)

@@ -55,10 +55,47 @@ func TestCrashedClientWritesNothing(t *testing.T) {
 func TestGenerationCountsChangesOfTemplates(t *testing.T) {
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Generation: 1}}
 	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), d)
-	b.Must(b.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
-	b.Must(b.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":5}}`))))
+	for _, patch := range []string{`{"metadata":{"labels":{"a":"b"}}}`, `{"spec":{"minReadySeconds":5}}`} {
+		b.Must(b.API.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
 	if got := testkit.Get[appsv1.DaemonSet](t, b, "default", "a").Generation; got != 2 {
 		t.Errorf("got generation %d, want 2", got)
+	}
+}
+
+// The check of all controllers' writes would be worth nothing if it let one of these pass.
+func TestUnboundWritesPanic(t *testing.T) {
+	b := testkit.NewBench(t, fakeapi.New(scheme.Scheme, nil), objects.Node("a"))
+	read := testkit.Get[corev1.Node](t, b, "", "a")
+	unread := objects.Node("a")
+	merge := func(data string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(data)) }
+	operations := func(data string) client.Patch { return client.RawPatch(types.JSONPatchType, []byte(data)) }
+	const cordon = `{"op":"add","path":"/spec/unschedulable","value":true}`
+	for name, c := range map[string]struct {
+		write  func() error
+		panics bool
+	}{
+		"update of what was read": {func() error { return b.Client.Update(t.Context(), read.DeepCopy()) }, false},
+		"update":                  {func() error { return b.Client.Update(t.Context(), unread.DeepCopy()) }, true},
+		"update of a status":      {func() error { return b.Client.Status().Update(t.Context(), unread.DeepCopy()) }, true},
+		"merge patch":             {func() error { return b.Client.Patch(t.Context(), read.DeepCopy(), merge(`{"metadata":{"labels":{}}}`)) }, true},
+		"merge patch with a UID": {func() error {
+			return b.Client.Patch(t.Context(), read.DeepCopy(), merge(`{"metadata":{"uid":"`+string(read.UID)+`"}}`))
+		}, false},
+		"merge patch of a status": {func() error { return b.Client.Status().Patch(t.Context(), read.DeepCopy(), merge(`{"status":{}}`)) }, true},
+		"JSON patch":              {func() error { return b.Client.Patch(t.Context(), read.DeepCopy(), operations(`[`+cordon+`]`)) }, true},
+		"JSON patch with a test": {func() error {
+			return b.Client.Patch(t.Context(), read.DeepCopy(), operations(`[{"op":"test","path":"/metadata/name","value":"a"},`+cordon+`]`))
+		}, false},
+		"deletion": {func() error { return b.Client.Delete(t.Context(), read.DeepCopy()) }, true},
+		"deletion with its own UID": {func() error {
+			return b.Client.Delete(t.Context(), read.DeepCopy(), client.Preconditions{UID: &read.UID})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { must.Equal(t, recover() != nil, c.panics, "panics") }()
+			_ = c.write()
+		})
 	}
 }
 

@@ -51,6 +51,8 @@ type Client struct {
 	Reader client.Reader
 	// Now is when the client creates objects, if it is set.
 	Now func() time.Time
+	// Unbound are writes, as "delete Endpoints", that are meant for whatever has the name; all others are checked.
+	Unbound []string
 	// Writes are the writes that Before did not refuse.
 	Writes []Write
 
@@ -120,21 +122,26 @@ func (a *API) Client() *Client {
 			})
 		},
 		Update: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			c.mustBeBound(Write{"update", o}, o.GetResourceVersion() != "")
 			return c.write(Write{"update", o}, func() error { return s.Update(ctx, o, options...) })
 		},
 		Patch: func(ctx context.Context, s client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			c.mustBeBound(Write{"patch", o}, isBoundPatch(o, p))
 			return c.write(Write{"patch", o}, func() error { return s.Patch(ctx, o, p, options...) })
 		},
 		Delete: func(ctx context.Context, s client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			if len((&client.DeleteOptions{}).ApplyOptions(options).DryRun) > 0 {
 				return c.try("delete", o, func() error { return s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object)) })
 			}
+			c.mustBeBound(Write{"delete", o}, isBoundDelete(options))
 			return c.write(Write{"delete", o}, func() error { return s.Delete(ctx, o, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, s client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			c.mustBeBound(Write{"update/" + sub, o}, o.GetResourceVersion() != "")
 			return c.write(Write{"update/" + sub, o}, func() error { return s.SubResource(sub).Update(ctx, o, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, s client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+			c.mustBeBound(Write{"patch/" + sub, o}, isBoundPatch(o, p))
 			return c.write(Write{"patch/" + sub, o}, func() error { return s.SubResource(sub).Patch(ctx, o, p, options...) })
 		},
 	})
