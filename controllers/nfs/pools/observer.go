@@ -100,6 +100,7 @@ func (o *Observer) Start(ctx context.Context) error {
 	return nil
 }
 
+// handlers forgets an object that was deleted, also if the watch missed that and shows the next one of its name as an update.
 func handlers[T client.Object](observe, forget func(T)) toolscache.ResourceEventHandler {
 	call := func(f func(T), object any) {
 		if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -110,8 +111,15 @@ func handlers[T client.Object](observe, forget func(T)) toolscache.ResourceEvent
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { call(observe, object) },
-		UpdateFunc: func(_, object any) { call(observe, object) },
+		AddFunc: func(object any) { call(observe, object) },
+		UpdateFunc: func(before, object any) {
+			if was, ok := before.(T); ok {
+				if is, ok := object.(T); ok && was.GetUID() != is.GetUID() {
+					forget(was)
+				}
+			}
+			call(observe, object)
+		},
 		DeleteFunc: func(object any) { call(forget, object) },
 	}
 }

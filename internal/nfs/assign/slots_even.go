@@ -51,9 +51,9 @@ func (s *spread) add(each int) {
 
 // shed moves slots in use off places above ⌈average × (1 + slack)⌉ nodes, and off the fullest
 // ones while another place idles; the fullest first, and of its slots those with the fewest nodes.
-// A slot moves only if the place that takes it then has less than the other had.
+// A slot moves only if the place that takes it then has less than the other had, so this ends.
 func (s *spread) shed(slack int) {
-	done := make([]bool, len(s.places)) // places without a slot that may leave
+	done := make([]bool, len(s.places)) // places without a slot that may leave, as the others are now
 	for {
 		from := s.fullest(slack, done)
 		if from < 0 {
@@ -69,6 +69,7 @@ func (s *spread) shed(slack int) {
 		a, b := &s.places[from], &s.places[to]
 		if b.loadWith(s.slots[slot])*int(a.Weight) < a.Nodes*int(b.Weight) {
 			s.move(slot, to)
+			clear(done)
 		} else {
 			done[from] = true
 		}

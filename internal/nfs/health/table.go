@@ -69,8 +69,8 @@ func (t *Table) Restore(backend netip.AddrPort, health nfs.Health, since time.Ti
 }
 
 // SetBackends adds new backends as Unknown, forgets missing ones, and decides on the health of all by the results since the
-// last call: results of one outage are judged together. If all remaining backends are Down, all become Failing. The changes
-// are sorted by backend.
+// last call: results of one outage are judged together. If all remaining backends are Down, those become Failing that have
+// answered since, or all.
 func (t *Table) SetBackends(now time.Time, backends []netip.AddrPort) []Change {
 	before := t.records
 	t.records = make(map[netip.AddrPort]*Record, len(backends))
@@ -118,30 +118,34 @@ func (t *Table) settle(now time.Time) []Change {
 		changes = append(changes, Change{Backend: b, From: r.Health, To: to, Error: r.Error()})
 		r.Health, r.Since = to, now
 	}
-	var failing []netip.AddrPort
-	down := 0
+	var failing, down []netip.AddrPort
 	for _, b := range t.Backends() {
 		r := t.records[b]
 		switch {
 		case t.hasRecovered(r):
 			set(b, nfs.Healthy)
 		case r.Health == nfs.Down:
-			down++
+			down = append(down, b)
 		case t.hasFailed(r):
 			failing = append(failing, b)
 		}
 	}
+	if len(down) == len(t.records) {
+		for _, b := range down {
+			if t.hasFailed(t.records[b]) {
+				failing = append(failing, b)
+			} else {
+				set(b, nfs.Failing)
+			}
+		}
+		down = nil
+	}
 	to := nfs.Down
-	if down+len(failing) > t.settings.maxDown(len(t.records)) {
+	if len(down)+len(failing) > t.settings.maxDown(len(t.records)) {
 		to = nfs.Failing
 	}
 	for _, b := range failing {
 		set(b, to)
-	}
-	if down == len(t.records) {
-		for _, b := range t.Backends() {
-			set(b, nfs.Failing)
-		}
 	}
 	return changes
 }

@@ -143,6 +143,18 @@ func TestRemainingBackendsAreNotAllOut(t *testing.T) {
 	}
 }
 
+// Of remaining backends that are all out, the one that has answered since comes back, at once and for good.
+func TestRemainingBackendThatAnsweredComesBack(t *testing.T) {
+	table, list := NewTable(DefaultSettings()), servers(5)
+	table.SetBackends(begin, list)
+	rounds(table, list, 1, "--+++", "--+++", "--+++", "+-+++")
+	must.Equal(t, state(table, list), "DDHHH", "before")
+	for call := range 2 {
+		table.SetBackends(begin.Add(time.Minute), list[:2])
+		must.Equal(t, state(table, list[:2]), "FD", "after call %d", call)
+	}
+}
+
 func TestRestoredHealthMovesNothing(t *testing.T) {
 	table, list := NewTable(DefaultSettings()), servers(4)
 	table.Restore(list[0], nfs.Down, begin, "refused")
