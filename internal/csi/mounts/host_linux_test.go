@@ -66,17 +66,21 @@ func TestDeadlineKillsAllThatMountStarted(t *testing.T) {
 
 func TestFailureOfMountIsRecognized(t *testing.T) {
 	for text, want := range map[string]error{
-		"mount.nfs: access denied by server while mounting 10.0.0.1:/x":                                    ErrDenied,
-		"mount.nfs: Operation not permitted for 10.0.0.1:/x on /t":                                         ErrDenied,
-		"mount.nfs: an incorrect mount option was specified for /t":                                        ErrInvalid,
-		"mount.nfs: Protocol not supported for 10.0.0.1:/x on /t":                                          ErrInvalid,
-		"mount: /t: unknown filesystem type nfs":                                                           ErrInvalid,
-		"mount.nfs: mounting 10.0.0.1:/x failed, reason given by server: No such file or directory":        ErrNoExport,
-		"mount.nfs: Connection refused for 10.0.0.1:/x on /t":                                              ErrUnreachable,
-		"mount.nfs: Connection timed out for 10.0.0.1:/x on /t":                                            ErrUnreachable,
-		"umount: /t: not mounted.":                                                                         ErrNotMounted,
-		"umount: /t: target is busy.":                                                                      nil,
-		"mount.nfs: rpc.statd is not running but is required for remote locking.\nUse '-o nolock' to keep": ErrNoLocks,
+		"mount.nfs: access denied by server while mounting 10.0.0.1:/x":                                                       ErrDenied,
+		"mount.nfs: Operation not permitted for 10.0.0.1:/x on /t":                                                            ErrDenied,
+		"mount.nfs: an incorrect mount option was specified for /t":                                                           ErrInvalid,
+		"mount.nfs: Protocol not supported for 10.0.0.1:/x on /t":                                                             ErrInvalid,
+		"mount: /t: unknown filesystem type nfs":                                                                              ErrNoNFS,
+		"mount: /t: bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.": ErrNoNFS,
+		"mount.nfs: No such device":                                                                                           ErrNoNFS,
+		"mount.nfs: Key has expired for 10.0.0.1:/x on /t":                                                                    ErrNoKey,
+		"mount.nfs: Required key not available for 10.0.0.1:/x on /t":                                                         ErrNoKey,
+		"mount.nfs: mounting 10.0.0.1:/x failed, reason given by server: No such file or directory":                           ErrNoExport,
+		"mount.nfs: Connection refused for 10.0.0.1:/x on /t":                                                                 ErrUnreachable,
+		"mount.nfs: Connection timed out for 10.0.0.1:/x on /t":                                                               ErrUnreachable,
+		"umount: /t: not mounted.":                                                                                            ErrNotMounted,
+		"umount: /t: target is busy.":                                                                                         nil,
+		"mount.nfs: rpc.statd is not running but is required for remote locking.\nUse '-o nolock' to keep":                    ErrNoLocks,
 	} {
 		command(t, fmt.Sprintf("cat >&2 <<'END'\n%s\nEND\nexit 32", text))
 		err := (&Host{}).Mount(context.Background(), "s", "/t", nil)

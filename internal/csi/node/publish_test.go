@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -165,12 +166,26 @@ func TestMountOfSilentServerIsKept(t *testing.T) {
 func TestFailureOfMountHasItsCode(t *testing.T) {
 	for kind, code := range map[error]codes.Code{
 		mounts.ErrDenied: codes.PermissionDenied, mounts.ErrInvalid: codes.InvalidArgument, mounts.ErrNoExport: codes.NotFound,
+		mounts.ErrNoLocks: codes.FailedPrecondition, mounts.ErrNoKey: codes.FailedPrecondition, mounts.ErrNoNFS: codes.FailedPrecondition,
 		mounts.ErrUnreachable: codes.Unavailable, mounts.ErrTimeout: codes.DeadlineExceeded, errors.New("other"): codes.Internal,
 	} {
 		b := newBed(t)
 		b.system.OnMount = func(context.Context, string, string, []string) error { return kind }
 		b.fails(b.publish(), code, "10.0.0.1:/exports")
 		b.must(b.unpublish())
+	}
+}
+
+// The kernel's answers name neither Kerberos nor its daemon.
+func TestRefusalWithKerberosNamesItsDaemon(t *testing.T) {
+	const advice = "rpc.gssd must run on the node"
+	for kind, code := range map[error]codes.Code{mounts.ErrDenied: codes.PermissionDenied, mounts.ErrInvalid: codes.InvalidArgument} {
+		t.Run(code.String(), func(t *testing.T) {
+			b := newBed(t)
+			b.system.OnMount = func(context.Context, string, string, []string) error { return kind }
+			b.fails(b.publish(flags("sec=krb5p")), code, advice)
+			must.True(t, !strings.Contains(b.publish(flags("sec=sys")).Error(), advice), "the advice is also for sec=sys")
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -156,12 +157,19 @@ func mountError(r *request, err error) error {
 		code, advice = codes.Unavailable, "; is the server reachable from this node?"
 	case errors.Is(err, mounts.ErrDenied):
 		code, advice = codes.PermissionDenied, "; does the server export the share to this node?"
-	case errors.Is(err, mounts.ErrNoLocks):
+	case errors.Is(err, mounts.ErrNoLocks), errors.Is(err, mounts.ErrNoKey), errors.Is(err, mounts.ErrNoNFS):
 		code = codes.FailedPrecondition
 	case errors.Is(err, mounts.ErrInvalid):
 		code, advice = codes.InvalidArgument, fmt.Sprintf("; check the mount options %q", r.options)
 	case errors.Is(err, mounts.ErrNoExport), errors.Is(err, mounts.ErrDead):
 		code, advice = codes.NotFound, "; does the server export it, and does the sub-directory exist?"
 	}
+	if refused := code == codes.PermissionDenied || code == codes.InvalidArgument; refused && slices.ContainsFunc(r.options, isKerberos) {
+		advice += "; with Kerberos, rpc.gssd must run on the node and have a key" // without it, the kernel answers EINVAL or EACCES
+	}
 	return status.Errorf(code, "mounting %s: %s%s", r.source, err, advice)
+}
+
+func isKerberos(option string) bool {
+	return strings.HasPrefix(option, "sec=krb5")
 }
