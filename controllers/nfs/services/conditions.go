@@ -20,6 +20,7 @@ import (
 const (
 	reasonServing     = "Serving"
 	reasonDeleted     = "Deleted"
+	reasonLost        = "AddressesLost"
 	reasonInvalidSpec = "InvalidSpec"
 	reasonNoBackends  = "NoBackends"
 	reasonAllDown     = "NoBackendForNewNodes"
@@ -51,6 +52,8 @@ func (p *pass) ready(status *v1alpha1.NFSServiceStatus) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.NFSReady, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case len(p.users) > 0 && len(p.faults) > 0:
+		return not(reasonLost, "the NFSService is being deleted, and its addresses cannot be kept, as when its namespace is deleted: %s. These nodes have its volumes attached, and what they have mounted hangs: %s. Delete the pods that use them, and create the NFSService in another namespace", p.faultText(), named(p.users))
 	case len(p.users) > 0:
 		return not(reasonDeleted, "the NFSService is being deleted, and is kept while nodes have its volumes attached: %s. Delete the pods that use them", named(p.users))
 	case len(p.problems) > 0:
@@ -171,7 +174,7 @@ const maxCondition = 32768
 // warns reports whether a reason needs a warning.
 func warns(reason string) bool {
 	switch reason {
-	case reasonInvalidSpec, reasonAllDown, reasonNoneHealthy, reasonUnreachable, reasonManyFail, reasonDeleted,
+	case reasonInvalidSpec, reasonAllDown, reasonNoneHealthy, reasonUnreachable, reasonManyFail, reasonDeleted, reasonLost,
 		string(frontend.Foreign), string(frontend.WrongAddress), string(frontend.Taken), string(notWritten):
 		return true
 	}

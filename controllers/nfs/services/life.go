@@ -14,7 +14,8 @@ import (
 	"github.com/fairlead-io/fairlead/internal/reads/nfsreads"
 )
 
-// Finalizer of an NFSService keeps its Services until no node has it attached.
+// Finalizer of an NFSService keeps its Services until no node has it attached. It can't keep them in a namespace that is
+// deleted: Kubernetes deletes them one by one.
 const Finalizer = "fairlead.io/nfs-attachments"
 
 // life keeps the finalizer, and removes it once the service is deleted and unused.

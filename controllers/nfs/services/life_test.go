@@ -2,10 +2,12 @@ package services
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,4 +59,26 @@ func TestServiceStaysWhileARemovedDriverHasIt(t *testing.T) {
 	f.Must(f.Delete(t.Context(), f.get()))
 	f.reconcile()
 	f.notReady(reasonDeleted)
+}
+
+// Regression: with the namespace, Services and slices go at once, and only the NFSService is kept.
+func TestDeletedNamespaceIsSaidToLoseTheAddresses(t *testing.T) {
+	f := running(t, "Stable", 1)
+	f.mounted(csi.DefaultDriver, nil)
+	f.Must(f.Delete(t.Context(), f.get()))
+	f.reconcile()
+	f.notReady(reasonDeleted)
+	var services corev1.ServiceList
+	f.Must(f.List(t.Context(), &services, client.InNamespace(key.Namespace)))
+	for i := range services.Items {
+		f.Must(f.Delete(t.Context(), &services.Items[i]))
+	}
+	f.Client.Before = func(w fakeapi.Write) error {
+		if w.Verb != "create" {
+			return nil
+		}
+		return apierrors.NewForbidden(corev1.Resource("services"), w.Object.GetName(), errors.New("unable to create new content in namespace storage because it is being terminated"))
+	}
+	_, _ = f.r.Reconcile(t.Context(), requestOf())
+	f.notReady(reasonLost)
 }
