@@ -39,6 +39,9 @@ func (s *Server) publish(ctx context.Context, r *request) error {
 	if err != nil {
 		return status.Errorf(codes.Internal, "%s: %s", r.target, err)
 	}
+	if info, err := os.Lstat(real); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return status.Errorf(codes.Internal, "%s is a symbolic link, which the kubelet never makes. mount would follow it, and the mount would not be found again: remove the link", r.target)
+	}
 	s.leaving.Delete(real)
 	have, mounted, err := mounts.At(s.System, real)
 	if err != nil {

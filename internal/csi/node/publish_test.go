@@ -189,6 +189,15 @@ func TestRefusalWithKerberosNamesItsDaemon(t *testing.T) {
 	}
 }
 
+// mount(8) follows the link, and mountinfo names what it points to: each retry would add a mount.
+func TestTargetThatIsASymbolicLinkIsRefused(t *testing.T) {
+	b := newBed(t)
+	b.must(os.Mkdir(b.target("real"), 0o750))
+	b.must(os.Symlink(b.target("real"), b.target("mount")))
+	b.fails(b.publish(), codes.Internal, "is a symbolic link")
+	b.did()
+}
+
 func TestTargetBelowSymbolicLinkIsFound(t *testing.T) {
 	b := newBed(t)
 	b.must(os.Mkdir(b.target("real"), 0o750))
