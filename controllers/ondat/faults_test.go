@@ -256,7 +256,7 @@ func TestStaleVersionIsRefusedAndRetried(t *testing.T) {
 	})
 	w.poll()
 	w.mountedAt("")
-	w.fails("status 412")
+	w.fails("changed it meanwhile")
 	w.poll()
 	w.mountedAt(w.service("data").Spec.ClusterIP + ":2049")
 }

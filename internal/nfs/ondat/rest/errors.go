@@ -50,6 +50,8 @@ func advice(code int) string {
 		return "give the user a policy that allows it, or make it an administrator"
 	case http.StatusNotFound:
 		return "it was deleted, or the endpoint is not Ondat's API"
+	case http.StatusPreconditionFailed:
+		return "somebody else changed it meanwhile: Fairlead reads it and tries again"
 	case http.StatusUnavailableForLegalReasons:
 		return "the licence does not allow it: renew the licence"
 	}
