@@ -157,7 +157,7 @@ type Fence struct {
 	// +optional
 	FailedUID types.UID `json:"failedUID,omitempty"`
 	// VoidUID is the UID of a NetworkFence whose confirmation does not count, since a command that was given up may have undone it. It
-	// is made anew.
+	// is recreated.
 	//
 	// +optional
 	VoidUID types.UID `json:"voidUID,omitempty"`

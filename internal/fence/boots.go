@@ -124,7 +124,7 @@ func (n Namesakes) passOn(to v1alpha1.Boot) (volumes []v1alpha1.HeldVolume) {
 	return volumes
 }
 
-// missed reports whether nobody saw how the boot on record ended: its Node was deleted or made anew meanwhile, and the machine may have
+// missed reports whether no look saw how the boot on record ended: its Node was deleted or recreated meanwhile, and the machine may have
 // booted more than once.
 func missed(s v1alpha1.NodeFenceSpec, n Node) bool {
 	return s.Unseen || n.Exists && !isOf(s, n) && s.NodeUID != "" && s.NodeUID != n.UID

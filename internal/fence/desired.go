@@ -152,7 +152,7 @@ func (f Facts) confirmAgain(step *Step, r *v1alpha1.Fence, n NetworkFence) {
 }
 
 // mayBeLifted reports whether a confirmed fence does not count: a command that unblocks one of its addresses was given up, for any
-// boot, and may run later or has run since. The NetworkFence is then made anew, once that is over.
+// boot, and may run later or has run since. The NetworkFence is then recreated, once that is over.
 func (f Facts) mayBeLifted(step *Step, r *v1alpha1.Fence, n NetworkFence) bool {
 	given, left := f.unblockingGivenUp(*r)
 	switch {

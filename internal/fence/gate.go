@@ -74,7 +74,7 @@ func (h Holder) keeps(v Volume, node string) *Held {
 	lost := !here || n.OutOfService || IsClosed(s)
 	i := find(v.Held(), s.Volumes)
 	inGrace := i >= 0 && s.Volumes[i].Until != nil
-	manyWriters := v.HasManyWriters() && (i < 0 || s.Volumes[i].Shared) // somebody may edit the modes of a volume that is held
+	manyWriters := v.HasManyWriters() && (i < 0 || s.Volumes[i].Shared) // a user may edit the modes of a volume that is held
 	switch {
 	case lost:
 	case manyWriters, !v.exclusive() && n.Ready && n.hasAttached(v) && !inGrace && (unbroken(s, n) || s.Boot == v1alpha1.Boot{}):

@@ -47,7 +47,7 @@ type daemonPod struct {
 // former one and the generation is new, and the DaemonSet controller restarts no pod for it (kubernetes v1.37.2,
 // pkg/controller/daemon/util, IsPodUpdated). So pods are compared by hash.
 //
-// Of a DaemonSet that was deleted and made anew while its pods stayed, an old pod may have the generation and another hash. The newest pod
+// Of a DaemonSet that was deleted and recreated while its pods stayed, an old pod may have the generation and another hash. The newest pod
 // is the new DaemonSet's, unless that counts none of its own yet.
 func templateHash(ds *appsv1.DaemonSet, pods []daemonPod) string {
 	hashes := map[string]bool{}

@@ -65,7 +65,7 @@ func (a *Annotator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
 	}
 	if err := a.Client.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); kit.IsStale(err) {
-		return ctrl.Result{}, nil // the node was made anew, which is an event
+		return ctrl.Result{}, nil // the node was recreated, which is an event
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("annotating node %s: %w", node.Name, err)
 	}

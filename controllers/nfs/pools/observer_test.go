@@ -23,7 +23,7 @@ func TestHandlersForgetWhatIsGone(t *testing.T) {
 	}{
 		"added":     {func(h toolscache.ResourceEventHandler) { h.OnAdd(attachment("1"), false) }, []string{"observe 1"}},
 		"changed":   {func(h toolscache.ResourceEventHandler) { h.OnUpdate(attachment("1"), attachment("1")) }, []string{"observe 1"}},
-		"made anew": {func(h toolscache.ResourceEventHandler) { h.OnUpdate(attachment("1"), attachment("2")) }, []string{"forget 1", "observe 2"}},
+		"recreated": {func(h toolscache.ResourceEventHandler) { h.OnUpdate(attachment("1"), attachment("2")) }, []string{"forget 1", "observe 2"}},
 		"deleted":   {func(h toolscache.ResourceEventHandler) { h.OnDelete(attachment("1")) }, []string{"forget 1"}},
 		"deleted while unwatched": {func(h toolscache.ResourceEventHandler) {
 			h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "va", Obj: attachment("1")})

@@ -44,7 +44,7 @@ type Server struct {
 	Log      *slog.Logger
 
 	operations operations
-	// leaving are the targets that the kubelet unmounts: nobody uses them any more.
+	// leaving are the targets that the kubelet unmounts: no pod uses them any more.
 	leaving sync.Map
 }
 

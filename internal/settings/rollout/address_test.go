@@ -80,7 +80,7 @@ func TestClientThatStartedBeforeMultusRestarts(t *testing.T) {
 		"just started":                     {time.Minute, 0, alone, true, Nothing},
 		"restarted once":                   {rwx.ReportWithin + 1, 1, alone, true, Nothing},
 		"restarted once, a while ago":      {2*rwx.ReportWithin + 1, 1, alone, true, RestartClients},
-		"nobody has an address":            {rwx.ReportWithin + 1, 0, alone, false, Nothing},
+		"no client has an address":         {rwx.ReportWithin + 1, 0, alone, false, Nothing},
 		"a volume is attached on its node": {rwx.ReportWithin + 1, 0, attached("pvc-a", "node-2"), true, Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {

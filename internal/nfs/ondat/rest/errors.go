@@ -51,7 +51,7 @@ func advice(code int) string {
 	case http.StatusNotFound:
 		return "it was deleted, or the endpoint is not Ondat's API"
 	case http.StatusPreconditionFailed:
-		return "somebody else changed it meanwhile: Fairlead reads it and tries again"
+		return "another client changed it meanwhile: Fairlead reads it and tries again"
 	case http.StatusUnavailableForLegalReasons:
 		return "the licence does not allow it: renew the licence"
 	}
