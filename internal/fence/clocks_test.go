@@ -64,6 +64,28 @@ func TestLossIsNotBeforeTheNodeWasSeenReady(t *testing.T) {
 	must.Equal(t, s.Spec.LostSince.Time, s.Now)
 }
 
+// A loss begins again with each deletion of the Node, also if Fairlead did not look while the machine was registered.
+func TestNodeDeletedAgain(t *testing.T) {
+	for name, c := range map[string]struct{ before, skew time.Duration }{
+		"before it was to be fenced":                 {before: deletedFor - time.Second},
+		"after":                                      {before: deletedFor},
+		"with another leader, whose clock is behind": {before: deletedFor, skew: -3 * time.Hour},
+		"with another leader, whose clock is ahead":  {before: deletedFor, skew: 3 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := healthy(t).drop().look().pass(c.before).pass(c.skew)
+			s.Started = s.Now.Add(-deletedFor)
+			s.register("boot-1").drop().look().wantObjects().pass(deletedFor - time.Second).look().wantObjects().pass(time.Second).look().wantObjects(fencedOf1)
+		})
+	}
+	t.Run("between the record of a fence and its NetworkFence", func(t *testing.T) {
+		s := healthy(t).dropNode()
+		s.round() // and Fairlead crashes
+		must.True(t, IsClosed(s.Spec), "a fence is on record")
+		s.register("boot-1").drop().look().wantObjects(unfencedOf1).answer().withdraw().pass(deletedFor).look().wantObjects(fencedOf1)
+	})
+}
+
 // Another leader's clock may be hours off.
 func TestPeriodsAreCountedByOneClock(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {

@@ -88,7 +88,7 @@ func (s *small) actions() (list []action) {
 		}
 		if !n.exists && s.fairlead.last[i].Boot.BootID != "" && s.left.gaps > 0 {
 			add("Fairlead starts again, and does not know in which boot "+name+" was deleted", func(s *small) {
-				s.fairlead.last[i], s.fairlead.started = Deletion{}, s.now.Add(s.fairlead.skew)
+				s.fairlead.last[i], s.fairlead.started = Deletion{}, s.clock()
 				s.left.gaps--
 			})
 		}

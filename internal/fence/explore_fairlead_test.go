@@ -39,8 +39,24 @@ type smallRecord struct {
 	version int
 	spec    v1alpha1.NodeFenceSpec
 	request Request
-	// asked: the Ready time of the Node when the request was made.
-	asked time.Time
+	// asked: the Ready time of the Node when the request was made, and the boot of the machine if it was on.
+	asked     time.Time
+	askedBoot string
+}
+
+// clock of the leader.
+func (s *small) clock() time.Time { return s.now.Add(s.fairlead.skew) }
+
+// lead begins with an empty memory.
+func (s *small) lead(skew time.Duration) {
+	s.fairlead.saw, s.fairlead.todo, s.fairlead.last = nil, [machines]bool{}, [machines]Deletion{}
+	s.fairlead.skew = skew
+	s.fairlead.started = s.clock()
+}
+
+// isVersion: the API server never gives a resource version twice, so a record that was made again by the same name is another one.
+func (r smallRecord) isVersion(of smallRecord) bool {
+	return r.name == of.name && r.uid == of.uid && r.version == of.version
 }
 
 func (r smallRecord) read() Record {
@@ -114,9 +130,11 @@ func (y stateMachine) mayUntaint(s *small, i int) bool {
 	return RemoveTaint(s.apiNode(i), r) == nil
 }
 
+// remembers that the node may write to the volume, whichever boot it was. What a user has released holds nothing.
 func (stateMachine) remembers(s *small, i int) bool {
 	return slices.ContainsFunc(s.fairlead.records, func(r smallRecord) bool {
-		return r.node == i && !r.spec.Over && find(s.world.volume.Held(), r.spec.Volumes) >= 0
+		at := find(s.world.volume.Held(), r.spec.Volumes)
+		return r.node == i && !r.spec.Over && at >= 0 && !r.spec.Volumes[at].Released
 	})
 }
 
@@ -190,7 +208,7 @@ func (s *small) record(name string) *smallRecord {
 
 func (y stateMachine) look(s, saw *small, i, writes int) {
 	live := saw.fairlead.saw == nil && s.fairlead.saw == nil
-	if f, missing := y.namesakes(saw, i).Missing(s.now.Add(s.fairlead.skew), y.policy()); missing && writes > 0 {
+	if f, missing := y.namesakes(saw, i).Missing(s.clock(), y.policy()); missing && writes > 0 {
 		if s.record(f.Record) == nil {
 			s.fairlead.made++
 			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, uid: s.fairlead.made, node: i, spec: f.Spec})
@@ -219,7 +237,7 @@ func routine(f Facts, step Step) bool {
 
 func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, live bool) (wrote bool) {
 	view := *saw
-	now := s.now.Add(s.fairlead.skew)
+	now := s.clock()
 	f, there := y.read(&view, i, name, now, s.fairlead)
 	if !there {
 		return true
@@ -238,7 +256,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 		step = Next(f)
 	}
 	current := s.record(name)
-	asRead := current != nil && slices.ContainsFunc(saw.fairlead.records, func(r smallRecord) bool { return r.name == name && r.version == current.version })
+	asRead := current != nil && slices.ContainsFunc(saw.fairlead.records, current.isVersion)
 	differs := func() bool { return step.Consumed || !equality.Semantic.DeepEqual(step.Spec, f.Spec) }
 	if differs() {
 		if *writes <= 0 || !asRead {
@@ -277,7 +295,7 @@ func (y stateMachine) lookAt(s, saw *small, i int, name string, writes *int, liv
 	}
 	change := func(n NetworkFence, do func(*smallFence)) {
 		for at, have := range s.fences {
-			if have.Name == n.Name && have.ResourceVersion == n.ResourceVersion && did() {
+			if have.UID == n.UID && have.ResourceVersion == n.ResourceVersion && did() {
 				s.fences = slices.Clone(s.fences)
 				do(&s.fences[at])
 				s.fences[at].bump()
@@ -298,8 +316,10 @@ func (s *small) carriedOut(i int, r *smallRecord, f Facts, step Step) {
 	if step.Void == nil && f.here() && !r.asked.Equal(f.Node.ReadyChanged) {
 		s.fail("act of another loss: %s", r.name)
 	}
-	r.request = Request{}
-	if m := &s.machines[i]; step.Void == nil && f.Request.Gate != GateTaint && (step.Spec.Boot.BootID == bootID(i, m.boot) || step.Spec.Boot.BootID == "") {
+	m, is := &s.machines[i], step.Spec.Boot.BootID
+	running := bootID(i, m.boot)
+	unrecorded := r.askedBoot == running && !slices.ContainsFunc(s.fairlead.records, func(r smallRecord) bool { return r.spec.Boot.BootID == running })
+	if r.request = (Request{}); step.Void == nil && f.Request.Gate != GateTaint && (is == running || is == "" || unrecorded) {
 		m.forgiven = true
 	}
 }
@@ -312,8 +332,8 @@ func (s *small) create(i int, f Facts, n NetworkFence) {
 	if !n.Unfenced && !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
 		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and no pod waits", n.Name, nodeName(i))
 	}
-	if !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) {
-		s.machines[i].lost = true // it may register again while csi-addons acts
+	if (!node.exists || f.relied(n)) && f.Spec.Boot.BootID == bootID(i, m.boot) {
+		s.machines[i].lost = true // it may register again while csi-addons acts, or did after its volumes were released
 	}
 	s.made++
 	n.UID, n.ResourceVersion = types.UID(fmt.Sprint("fence-", s.made)), "1"
@@ -353,7 +373,10 @@ func (s *small) notice(i int, is v1alpha1.NodeFenceSpec) {
 func (y stateMachine) override(s *small, name, gate string) {
 	r := s.record(name)
 	r.request = Request{Gate: gate, By: "alice", Reason: "I know", At: s.now}
-	r.asked = s.nodes[r.node].changed
+	r.asked, r.askedBoot = s.nodes[r.node].changed, ""
+	if m := s.machines[r.node]; m.on {
+		r.askedBoot = bootID(r.node, m.boot)
+	}
 	r.version++
 }
 
@@ -379,8 +402,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 			}
 		}
 		add("Fairlead crashes in its round", func(s *small) {
-			s.fairlead.saw, s.fairlead.todo, s.fairlead.started = nil, [machines]bool{}, s.now
-			s.fairlead.last = [machines]Deletion{}
+			s.lead(s.fairlead.skew)
 		})
 	}
 	if saw := s.fairlead.saw; saw != nil {
@@ -395,9 +417,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 	if s.left.leaders > 0 {
 		for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 			add(fmt.Sprint("another leader leads, whose clock is off by ", skew), func(s *small) {
-				s.fairlead.saw, s.fairlead.todo, s.fairlead.last = nil, [machines]bool{}, [machines]Deletion{}
-				s.fairlead.skew = skew
-				s.fairlead.started = s.now.Add(skew)
+				s.lead(skew)
 				s.left.leaders--
 			})
 		}
@@ -435,7 +455,7 @@ func (y stateMachine) actions(s *small) (list []action) {
 
 // lookUnread: as onlyRemember in controllers/fencing.
 func (y stateMachine) lookUnread(s *small, i int) {
-	if f, missing := y.namesakes(s, i).Missing(s.now.Add(s.fairlead.skew), y.policy()); missing {
+	if f, missing := y.namesakes(s, i).Missing(s.clock(), y.policy()); missing {
 		if step := Remember(f); s.record(f.Record) == nil {
 			s.fairlead.made++
 			s.fairlead.records = append(s.fairlead.records, smallRecord{name: f.Record, uid: s.fairlead.made, node: i, spec: step.Spec})
@@ -448,7 +468,7 @@ func (y stateMachine) lookUnread(s *small, i int) {
 		if r.node != i {
 			continue
 		}
-		f, _ := y.read(s, i, r.name, s.now.Add(s.fairlead.skew), s.fairlead)
+		f, _ := y.read(s, i, r.name, s.clock(), s.fairlead)
 		f.Ledger = nil
 		step := Remember(f)
 		if !step.Consumed && equality.Semantic.DeepEqual(step.Spec, f.Spec) {

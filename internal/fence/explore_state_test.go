@@ -47,12 +47,11 @@ func (s *small) encode(e *encoder) {
 		e.flags(s.fairlead.todo[:]...)
 		saw.write(e)
 		for _, f := range saw.fences {
-			same := func(now smallFence) bool { return now.Name == f.Name && now.ResourceVersion == f.ResourceVersion }
+			same := func(now smallFence) bool { return now.UID == f.UID && now.ResourceVersion == f.ResourceVersion }
 			e.flags(slices.ContainsFunc(s.fences, same))
 		}
 		for _, r := range saw.fairlead.records {
-			same := func(now smallRecord) bool { return now.name == r.name && now.version == r.version }
-			e.flags(slices.ContainsFunc(s.fairlead.records, same))
+			e.flags(slices.ContainsFunc(s.fairlead.records, r.isVersion))
 		}
 	}
 }
@@ -80,7 +79,7 @@ func (s *small) write(e *encoder) {
 		e.flags(l.unblock)
 	}
 	e.time(s.fairlead.started)
-	e.time(s.now.Add(s.fairlead.skew))
+	e.time(s.clock())
 	e.num(len(s.fences))
 	there := map[types.UID]bool{}
 	for _, f := range s.fences {
@@ -139,6 +138,7 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 	e.str(r.request.Gate)
 	if r.request.Gate != "" {
 		e.time(r.asked)
+		e.str(r.askedBoot)
 	}
 }
 
@@ -208,7 +208,7 @@ func (a *ages) collect(s *small) {
 		a.add(s.fairlead.last[i].At)
 	}
 	a.add(s.fairlead.started)
-	a.add(s.now.Add(s.fairlead.skew))
+	a.add(s.clock())
 	for i := range s.fairlead.records {
 		r := &s.fairlead.records[i]
 		if r.request.Gate != "" {

@@ -345,7 +345,7 @@ func (s *small) mountVolume(i int) {
 
 func (s *small) seenDeleted(i int) Deletion {
 	n := s.apiNode(i)
-	return Deletion{n.UID, n.Boot, n.ReadyChanged, s.now.Add(s.fairlead.skew)}
+	return Deletion{n.UID, n.Boot, n.ReadyChanged, s.clock()}
 }
 
 func (s *small) deleteNode(i int) {
