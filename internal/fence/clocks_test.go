@@ -67,8 +67,8 @@ func TestLossIsNotBeforeTheNodeWasSeenReady(t *testing.T) {
 // A loss begins again with each deletion of the Node, also if Fairlead did not look while the machine was registered.
 func TestNodeDeletedAgain(t *testing.T) {
 	for name, c := range map[string]struct{ before, skew time.Duration }{
-		"before it was to be fenced":                 {before: deletedFor - time.Second},
-		"after":                                      {before: deletedFor},
+		"before it was to be fenced": {before: deletedFor - time.Second},
+		"after":                      {before: deletedFor},
 		"with another leader, whose clock is behind": {before: deletedFor, skew: -3 * time.Hour},
 		"with another leader, whose clock is ahead":  {before: deletedFor, skew: 3 * time.Hour},
 	} {
