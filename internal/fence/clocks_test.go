@@ -78,11 +78,13 @@ func TestNodeDeletedAgain(t *testing.T) {
 			s.register("boot-1").drop().look().wantObjects().pass(deletedFor - time.Second).look().wantObjects().pass(time.Second).look().wantObjects(fencedOf1)
 		})
 	}
-	t.Run("between the record of a fence and its NetworkFence", func(t *testing.T) {
+	t.Run("after its fence was on record, and Fairlead crashed", func(t *testing.T) {
 		s := healthy(t).dropNode()
-		s.round() // and Fairlead crashes
+		s.round() // the record is written first
 		must.True(t, IsClosed(s.Spec), "a fence is on record")
-		s.register("boot-1").drop().look().wantObjects(unfencedOf1).answer().withdraw().pass(deletedFor).look().wantObjects(fencedOf1)
+		s.register("boot-1").drop().look().wantReason(ReasonFencing).wantObjects()
+		must.Equal(t, s.Status.Message, "not fenced: "+rbd+" of a: the machine is fenced unless it registers again within 40s")
+		s.pass(deletedFor - time.Second).look().wantObjects().wantAfter(time.Second).pass(time.Second).look().wantObjects(fencedOf1)
 	})
 }
 

@@ -71,13 +71,7 @@ func (f Facts) observe(step *Step) {
 		f.record(s)
 	}
 	if !f.here() {
-		switch {
-		case f.deletionSeen():
-			if s.ReadyChanged == nil || !s.ReadyChanged.Time.Equal(f.Deleted.ReadyChanged) {
-				f.withdraw(s) // the machine was back after the loss on record, and was lost once more before a look
-			}
-			s.ReadyChanged = ptr.To(metav1.NewTime(f.Deleted.ReadyChanged))
-		case s.NodeUID != "":
+		if s.NodeUID != "" && f.Deleted.Boot != s.Boot {
 			s.Unseen = true // the machine may have booted and mounted its volumes before its Node was deleted
 		}
 		s.NodeUID = ""
@@ -91,11 +85,6 @@ func (f Facts) observe(step *Step) {
 	}
 	s.Unseen = false
 	s.NodeUID, s.ReadyChanged = f.Node.UID, f.readyChanged()
-}
-
-// deletionSeen reports whether the boot is known to have been the present one when its Node was deleted.
-func (f Facts) deletionSeen() bool {
-	return !f.here() && f.Deleted.Boot.BootID != "" && f.Deleted.Boot == f.Spec.Boot
 }
 
 // lostSince is when the node was lost: by its Node, if the clocks agree.
@@ -143,7 +132,7 @@ func (f Facts) healthy(step *Step) {
 	}
 }
 
-// withdraw the fences that released nothing: the node is Ready, or was since.
+// withdraw the fences that released nothing: the node is Ready.
 func (f Facts) withdraw(s *v1alpha1.NodeFenceSpec) {
 	for i, r := range s.Fences {
 		if !released(r) && !isUnfencing(r) {
