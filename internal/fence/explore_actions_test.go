@@ -54,7 +54,7 @@ func (s *small) actions() (list []action) {
 		if m.boot+1 < boots && !m.on {
 			add(name+" boots", func(s *small) { s.boot(i) })
 		}
-		if s.isSilent(i) {
+		if n.ready && (!m.on || !m.reaches || n.boot != m.boot) {
 			add("the node controller finds "+name+" silent", func(s *small) { s.nodeController(i) })
 		}
 		switch attachable := s.attachable(i); {

@@ -329,7 +329,7 @@ func (s *small) create(i int, f Facts, n NetworkFence) {
 	if !n.Unfenced && node.exists && node.ready && !node.taint && f.Spec.Boot.BootID == bootID(i, node.boot) && m.on && m.reaches && m.boot == node.boot && !m.forgiven && !f.relied(n) {
 		s.fail("healthy node fenced: %s is requested for %s, which is Ready in the same boot", n.Name, nodeName(i))
 	}
-	if !n.Unfenced && !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second && !f.relied(n) {
+	if !n.Unfenced && !node.exists && f.Spec.Boot.BootID == bootID(i, m.boot) && m.on && m.reaches && !m.lost && s.now.Sub(node.gone) < 40*time.Second {
 		s.fail("healthy node fenced: %s is requested for %s, whose Node was deleted a moment ago, and no pod waits", n.Name, nodeName(i))
 	}
 	if (!node.exists || f.relied(n)) && f.Spec.Boot.BootID == bootID(i, m.boot) {

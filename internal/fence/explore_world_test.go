@@ -288,13 +288,8 @@ func (s *small) startKubelet(i int) {
 	m.firstStatus = true
 }
 
-// passTime lets every period end. The node controller finds who is silent within a minute.
+// passTime lets every period end.
 func (s *small) passTime() {
-	for i := range s.machines {
-		if s.isSilent(i) {
-			s.nodeController(i)
-		}
-	}
 	s.now = s.now.Add(10 * time.Minute)
 	s.late = nil // a command runs for five minutes at most
 	for i := range s.machines {
@@ -307,12 +302,6 @@ func (s *small) passTime() {
 }
 
 // --- Kubernetes
-
-// isSilent: the Node is Ready, and its kubelet does not report.
-func (s *small) isSilent(i int) bool {
-	m, n := s.machines[i], s.nodes[i]
-	return n.exists && n.ready && (!m.on || !m.reaches || n.boot != m.boot)
-}
 
 func (s *small) nodeController(i int) {
 	n, m := &s.nodes[i], &s.machines[i]
