@@ -78,13 +78,30 @@ func TestNodeDeletedAgain(t *testing.T) {
 			s.register("boot-1").drop().look().wantObjects().pass(deletedFor - time.Second).look().wantObjects().pass(time.Second).look().wantObjects(fencedOf1)
 		})
 	}
-	t.Run("after its fence was on record, and Fairlead crashed", func(t *testing.T) {
+	for name, then := range map[string]func(*story){
+		"":                           func(*story) {},
+		", and another leader leads": func(s *story) { s.Started = s.Now },
+		", and a person says that its volumes may be attached": func(s *story) { s.request(GateAttach).round() },
+	} {
+		t.Run("after its fence was on record, and Fairlead crashed"+name, func(t *testing.T) {
+			s := healthy(t).dropNode()
+			s.round() // the record is written first
+			must.True(t, IsClosed(s.Spec), "a fence is on record")
+			s.do(then).register("boot-1").drop().look().wantObjects()
+			s.pass(deletedFor - time.Second).look().wantObjects().wantAfter(time.Second).pass(time.Second).look().wantObjects(fencedOf1)
+		})
+	}
+	t.Run("what the status says then", func(t *testing.T) {
 		s := healthy(t).dropNode()
-		s.round() // the record is written first
-		must.True(t, IsClosed(s.Spec), "a fence is on record")
-		s.register("boot-1").drop().look().wantReason(ReasonFencing).wantObjects()
+		s.round()
+		s.register("boot-1").drop().look().wantReason(ReasonFencing)
 		must.Equal(t, s.Status.Message, "not fenced: "+rbd+" of a: the machine is fenced unless it registers again within 40s")
-		s.pass(deletedFor - time.Second).look().wantObjects().wantAfter(time.Second).pass(time.Second).look().wantObjects(fencedOf1)
+	})
+	t.Run("another leader, which did not see the deletion, finds the fence on record", func(t *testing.T) {
+		s := healthy(t).dropNode()
+		s.round()
+		s.Started, s.last = s.Now, Deletion{}
+		s.look().wantObjects().pass(deletedFor - time.Second).look().wantObjects().pass(time.Second).look().wantObjects(fencedOf1)
 	})
 }
 

@@ -90,7 +90,7 @@ func (f Facts) block(step *Step, r *v1alpha1.Fence, n NetworkFence, there bool) 
 		return refusal
 	}
 	switch wait := f.heldFor(step.Spec.LostSince); {
-	case !there && !r.VolumesReleased && !f.here() && wait > 0: // it was requested in an earlier loss, or by another leader
+	case !there && !f.here() && wait > 0: // it was requested in an earlier loss, or by another leader
 		step.lookAgain(wait)
 		return Refuse(ReasonFencing, "%s: the machine is fenced unless it registers again within %s", keyOfFence(*r), wait.Round(time.Second))
 	case !there:
