@@ -105,7 +105,7 @@ type HeldVolume struct {
 	//
 	// +optional
 	Shared bool `json:"shared,omitempty"`
-	// Until is the end of the time for old containers on a node that came back in the same boot: the volume may have been
+	// Until is the earliest end of the time for old containers on a node that came back in the same boot: the volume may have been
 	// detached by force meanwhile, and its kubelet may not list it.
 	//
 	// +optional

@@ -94,8 +94,12 @@ func (h Volume) Note(now time.Time) string {
 	if h.Released {
 		notes = append(notes, "released by hand")
 	}
-	if h.Until != nil && h.Until.After(now) {
+	switch {
+	case h.Until == nil:
+	case h.Until.After(now):
 		notes = append(notes, "held for "+duration.HumanDuration(h.Until.Sub(now)))
+	default:
+		notes = append(notes, "held until its kubelet is in touch")
 	}
 	return cli.OrDash(strings.Join(notes, ", "))
 }

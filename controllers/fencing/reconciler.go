@@ -44,6 +44,8 @@ type Reconciler struct {
 	started atomic.Pointer[time.Time]
 	// seen is the last state of each Node, by name.
 	seen sync.Map
+	// heartbeats are fence.Heartbeats of nodes that are awaited, by name.
+	heartbeats sync.Map
 	// kept are the deleted records, by UID, of which an event says why they remain.
 	kept kit.Once[types.UID, bool]
 }

@@ -59,6 +59,7 @@ func (r *Reconciler) views(ctx context.Context, from *fencingreads.FenceReader, 
 	for _, v := range views {
 		v.Facts.Started = *r.started.Load()
 	}
+	r.hear(ctx, node, views, now)
 	return views, err
 }
 

@@ -46,7 +46,7 @@ func (s *small) actions() (list []action) {
 			}
 		}
 		if m.on && !m.reaches {
-			add(name+" is reached again", func(s *small) { s.machines[i].reaches = true })
+			add(name+" is reached again", func(s *small) { s.reach(i) })
 		}
 		if fails && m.on && s.left.powers > 0 {
 			add(name+" loses power", func(s *small) { s.stop(i); s.left.powers-- })

@@ -161,6 +161,11 @@ func (y stateMachine) read(s *small, i int, name string, now time.Time, m memory
 	}
 	f := sakes.Of(at)
 	f.Now, f.Started, f.Policy = now, m.started, y.policy()
+	if f.HeardSince = s.machines[i].heard; !f.HeardSince.IsZero() {
+		if f.HeardSince = f.HeardSince.Add(m.skew); f.HeardSince.Before(m.started) {
+			f.HeardSince = m.started
+		}
+	}
 	f.Classes = []Class{{Name: "class-" + rbd, Driver: rbd, ClusterID: "a"}}
 	if f.Node.Ready {
 		f.Ledger = []v1alpha1.StorageIdentity{{Driver: rbd, ClusterID: "a", Class: "class-" + rbd, Addresses: []v1alpha1.ClientAddress{{CIDR: cidrOf(s.addressOf(i)), Source: SourceCSIAddonsNode}}}}

@@ -60,6 +60,7 @@ func (s *small) write(e *encoder) {
 	for i := range s.nodes {
 		m, n := &s.machines[i], &s.nodes[i]
 		e.flags(m.on, m.reaches, m.waits, m.firstStatus, m.noticed, m.sawTorn, m.forgiven, m.lost)
+		e.flags(m.heard.IsZero(), s.now.Sub(m.heard) >= endsWithin) // no other action lets so much time pass
 		e.flags(s.blocked[i*boots : (i+1)*boots]...)
 		e.num(int(m.boot)<<2 | int(m.mount))
 		e.flags(n.exists, n.ready, n.unknown, n.taint, n.inUse, n.torn)

@@ -39,6 +39,8 @@ type computer struct {
 	mount       mounted
 	// waits: a pod waits for the volume, and the kubelet lists that.
 	waits bool
+	// heard: since when it has renewed its Lease without a gap; zero if it does not.
+	heard time.Time
 	// firstStatus of a kubelet that has started again keeps the lists that the API server has (kubernetes#33203).
 	firstStatus bool
 
@@ -155,7 +157,7 @@ type system interface {
 func newSmall(w *exploredWorld) small {
 	s := small{world: w, fairlead: memory{started: time.Unix(990_000, 0)}, now: time.Unix(1_000_000, 0), volume: true, left: w.left}
 	for i := range s.machines {
-		s.machines[i] = computer{on: true, reaches: true}
+		s.machines[i] = computer{on: true, reaches: true, heard: s.now.Add(-time.Hour)}
 		s.heartbeat(i)
 		for range 4 {
 			saw := s
@@ -272,8 +274,17 @@ func (s *small) stop(i int) {
 func (s *small) boot(i int) {
 	s.stop(i)
 	m := &s.machines[i]
-	m.on, m.reaches, m.lost = true, true, false
+	m.on, m.lost = true, false
+	s.reach(i)
 	m.boot++
+}
+
+// reach a machine again. A gap shows once time passes.
+func (s *small) reach(i int) {
+	m := &s.machines[i]
+	if m.reaches = true; m.heard.IsZero() {
+		m.heard = s.now
+	}
 }
 
 // startKubelet again. A mount without attachment is not found again.
@@ -294,7 +305,9 @@ func (s *small) passTime() {
 	s.late = nil // a command runs for five minutes at most
 	for i := range s.machines {
 		m := &s.machines[i]
-		m.sawTorn = false
+		if m.sawTorn = false; !m.on || !m.reaches {
+			m.heard = time.Time{}
+		}
 		if m.mount == isHidden && m.reaches {
 			m.mount, m.noticed = notMounted, false
 		}

@@ -65,7 +65,9 @@ type Facts struct {
 	Deleted Deletion
 	// PresentSince is when the Node that has the name now became Ready, by Fairlead's clock.
 	PresentSince *metav1.Time
-	Policy       Policy
+	// HeardSince is from when on this leader saw the kubelet renew its Lease without a gap; zero if it did not, or did not look.
+	HeardSince time.Time
+	Policy     Policy
 
 	// Holding are the protected volumes that the cluster shows of this boot now (Namesakes).
 	Holding []v1alpha1.HeldVolume

@@ -104,7 +104,7 @@ type story struct {
 
 // healthy is a node with a volume of RBD, whose ledger has been recorded.
 func healthy(t *testing.T) *story {
-	s := &story{T: t, Facts: Facts{Now: noon, Node: readyNode("node-1", "machine-1", "boot-1", "192.168.1.1"), Policy: allFenced()}, forgotten: true}
+	s := &story{T: t, Facts: Facts{Now: noon, Node: readyNode("node-1", "machine-1", "boot-1", "192.168.1.1"), Policy: allFenced(), HeardSince: noon.Add(-time.Hour)}, forgotten: true}
 	for _, driver := range []string{rbd, cephFS, other} {
 		s.Classes = append(s.Classes, Class{"fence-" + driver, driver, "a"}, Class{"fence-" + driver, driver, "b"})
 	}
@@ -258,6 +258,9 @@ func (s *story) round() (did bool) {
 	for i, r := range n.Records {
 		f, own := n.Of(i), i == len(s.rest)
 		f.Now, f.Started, f.Policy, f.Classes, f.Fences, f.Ledger = s.Now, s.Started, s.Policy, s.Classes, s.Fences, s.Ledger
+		if f.HeardSince = s.HeardSince; !s.Started.IsZero() {
+			f.HeardSince = s.Started // no leader has looked for longer
+		}
 		f.Left, f.OldAttachments, f.OldPods, f.Servers, f.Report = s.Left, s.OldAttachments, s.OldPods, s.Servers, s.Report
 		f.SelfFencing, f.NoCSIAddons, f.SilentManager, f.Asking = s.SelfFencing, s.NoCSIAddons, s.SilentManager, s.Asking
 		f.Machines = append(Machines(map[string]*Namesakes{n.Node.Name: &n}), s.neighbours...)

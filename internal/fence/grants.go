@@ -50,14 +50,18 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 			v.Until = f.graceEnds()
 		case f.isTorn(v): // its kubelet may start again, and list it no more
 			v.Until = f.graceEnds()
-		case v.Until == nil || !f.Now.Before(v.Until.Time):
+		case v.Until == nil || f.isGraceOver(v):
 			v.Until, v.Released = nil, false
 			if !shown {
 				continue // given back in the right order
 			}
 		}
-		if v.Until != nil && f.working() {
-			step.lookAgain(v.Until.Sub(f.Now))
+		switch {
+		case v.Until == nil || !f.working():
+		case f.isTorn(v): // its time has not begun
+			step.lookAgain(endsWithin)
+		default:
+			step.lookAgain(lookForHeartbeat)
 		}
 		left = append(left, v)
 	}

@@ -145,6 +145,14 @@ func TestGrantsOfWorkingNode(t *testing.T) {
 		"it is tainted for a while":          {func(s *story) { s.taint(true).hold().look().taint(false) }, "pv-1+"},
 		"its grace period ends":              {func(s *story) { s.hold().Node.ReadyChanged = s.Now; s.look().pass(endsWithin) }, ""},
 		"its grace period ends, it holds it": {func(s *story) { s.Node.ReadyChanged = s.Now; s.look().pass(endsWithin) }, "pv-1"},
+		"and nobody has heard of its kubelet": {func(s *story) {
+			s.hold().Node.ReadyChanged, s.HeardSince = s.Now, time.Time{}
+			s.look().pass(time.Hour)
+		}, "pv-1+"},
+		"and its kubelet was silent in it": {func(s *story) {
+			s.hold().Node.ReadyChanged = s.Now
+			s.look().pass(endsWithin).HeardSince = s.Now.Add(time.Second - endsWithin)
+		}, "pv-1+"},
 		"its grace period begins again": {func(s *story) {
 			s.Node.ReadyChanged = s.Now
 			s.look().pass(4 * time.Minute).Node.ReadyChanged = s.Now
@@ -170,5 +178,5 @@ func TestGrantsOfWorkingNode(t *testing.T) {
 	})
 	s := healthy(t).hold()
 	s.Node.ReadyChanged = s.Now
-	s.look().wantAfter(endsWithin).wantHeld(true)
+	s.look().wantAfter(lookForHeartbeat).wantHeld(true)
 }

@@ -125,7 +125,7 @@ func (f Facts) healthy(step *Step) {
 	default:
 		step.say(v1alpha1.NodeHealthy, ReasonReady, "")
 		if held := f.withheld(s.Volumes); len(held) > 0 {
-			step.say(v1alpha1.NodeHealthy, ReasonStillMounted, fmt.Sprintf("the node came back without a reboot, so its old containers may still write: volumes are attached nowhere else until they have ended (%s)", Few(held)))
+			step.say(v1alpha1.NodeHealthy, ReasonStillMounted, fmt.Sprintf("the node came back without a reboot, so its old containers may still write: volumes are attached nowhere else until the kubelet, which ends them, has renewed its Lease for five minutes (%s)", Few(held)))
 		}
 		f.sayNotFenceable(step)
 		f.sayBlocked(step)
