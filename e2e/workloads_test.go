@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/e2e/sandbox"
 	"github.com/fairlead-io/fairlead/e2e/sandbox/standin"
+	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 )
@@ -131,6 +132,17 @@ func TestWorkloads(t *testing.T) {
 		c.delete(budgets[1])
 		c.waitReplaced(kept)
 		c.waitRunning(affected...)
+	})
+
+	c.run("its server moves to another address", func(t *testing.T, c *cluster) {
+		before, alive := c.uids("one-0", "two-0"), c.uids("static-0", "own-0", "migratable-0", "none-0", "lone", "away")
+		c.kubectl("-n", namespace, "annotate", "pod", "share-manager-pvc-shared", "--overwrite", multus.NetworkStatusAnnotation+"=[]") // the simulated Multus attaches it again
+		c.waitReplaced(before)
+		c.waitRunning(affected...)
+		c.notRestarted(c.uids(affected...), 3*time.Second) // only once
+		c.notRestarted(alive, 0)
+		c.waitHas("events", 10*time.Second, func() string { return c.events("default") },
+			"Pod lone DeadMount volume pvc-shared was mounted before its server moved from", "Pod away DeadMount volume pvc-shared was mounted before its server moved from")
 	})
 
 	c.run("a restarted controller restarts no workload", func(t *testing.T, c *cluster) {

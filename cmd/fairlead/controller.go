@@ -163,10 +163,14 @@ func setupLonghorn(mgr manager.Manager, c *config.Longhorn, clusterDomain string
 			return fmt.Errorf("adding the release of endpoints: %w", err)
 		}
 	} else {
-		controllers = append(controllers, &endpoints.Reconciler{
+		publisher := &endpoints.Reconciler{
 			Names: names, Classic: duties.Endpoints == config.On,
 			Client: mgr.GetClient(), Cached: cached, Live: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
-		})
+		}
+		if duties.Workloads == config.On {
+			publisher.Started = cached.StartedPods
+		}
+		controllers = append(controllers, publisher)
 	}
 	if duties.Workloads == config.On || duties.Remount == config.On {
 		controllers = append(controllers, &workloads.Reconciler{

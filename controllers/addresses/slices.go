@@ -32,14 +32,6 @@ func Families() []discoveryv1.AddressType {
 	return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
 }
 
-// SliceName is the name of a Service's slice of one family.
-func SliceName(service string, family discoveryv1.AddressType) string {
-	if family == discoveryv1.AddressTypeIPv6 {
-		return service + "-fairlead-ipv6"
-	}
-	return service + "-fairlead-ipv4"
-}
-
 // Owner has the garbage collector delete the addresses with their Service. It does not block the
 // Service's deletion: that would need a right on its finalizers.
 func Owner(service *corev1.Service) []metav1.OwnerReference {
@@ -48,7 +40,7 @@ func Owner(service *corev1.Service) []metav1.OwnerReference {
 	}}
 }
 
-// Labelled adds our labels to those of an object.
+// Labelled adds our labels, or annotations, to those of an object.
 func Labelled(have, ours map[string]string) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, have)
@@ -58,7 +50,7 @@ func Labelled(have, ours map[string]string) map[string]string {
 
 // SameSlice reports whether a slice is as wanted.
 func SameSlice(have, want *discoveryv1.EndpointSlice) bool {
-	return have.AddressType == want.AddressType && maps.Equal(have.Labels, Labelled(have.Labels, want.Labels)) &&
+	return have.AddressType == want.AddressType && maps.Equal(have.Labels, Labelled(have.Labels, want.Labels)) && maps.Equal(have.Annotations, Labelled(have.Annotations, want.Annotations)) &&
 		equality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) &&
 		equality.Semantic.DeepEqual(have.Ports, want.Ports) &&
 		equality.Semantic.DeepEqual(have.OwnerReferences, want.OwnerReferences)
@@ -93,7 +85,7 @@ func (w Writer) WriteSlice(ctx context.Context, have, want *discoveryv1.Endpoint
 		return w.replaceSlice(ctx, have, want)
 	}
 	updated := have.DeepCopy()
-	updated.Labels = Labelled(have.Labels, want.Labels)
+	updated.Labels, updated.Annotations = Labelled(have.Labels, want.Labels), Labelled(have.Annotations, want.Annotations)
 	updated.OwnerReferences, updated.Endpoints, updated.Ports = want.OwnerReferences, want.Endpoints, want.Ports
 	if err := w.Client.Update(ctx, updated); !apierrors.IsNotFound(err) {
 		return updated, err

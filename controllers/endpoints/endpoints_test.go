@@ -42,10 +42,12 @@ func TestPublishedObjects(t *testing.T) {
 	}
 	target := &corev1.ObjectReference{Kind: "Pod", Namespace: names.Namespace, Name: "share-manager-v", UID: "uid-share-manager-v"}
 	for family, address := range map[string]string{"ipv4": "192.168.0.3", "ipv6": "fd00::3"} {
+		is := meta("v-fairlead-"+family, map[string]string{
+			"kubernetes.io/service-name": "v", "endpointslice.kubernetes.io/managed-by": "fairlead.io", "service.kubernetes.io/headless": "",
+		})
+		is.Annotations = map[string]string{"fairlead.io/server-moves": `{"addresses":["` + address + `"]}`}
 		compare(f.slice(family), &discoveryv1.EndpointSlice{
-			ObjectMeta: meta("v-fairlead-"+family, map[string]string{
-				"kubernetes.io/service-name": "v", "endpointslice.kubernetes.io/managed-by": "fairlead.io", "service.kubernetes.io/headless": "",
-			}),
+			ObjectMeta:  is,
 			AddressType: map[string]discoveryv1.AddressType{"ipv4": "IPv4", "ipv6": "IPv6"}[family],
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, NodeName: ptr.To("node-1"), TargetRef: target,
 				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)}}},

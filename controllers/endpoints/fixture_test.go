@@ -4,6 +4,7 @@ package endpoints
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -40,7 +41,7 @@ type fixture struct {
 func newFixture(t testkit.TB, objects ...client.Object) *fixture {
 	t.Helper()
 	var indexes fakeapi.Indexes
-	testkit.Must(t, reads.IndexAddresses(context.Background(), &indexes))
+	testkit.Must(t, errors.Join(reads.IndexAddresses(context.Background(), &indexes), reads.IndexClaims(context.Background(), &indexes)))
 	f := &fixture{Bench: testkit.NewBench(t, fakeapi.New(testkit.Value[*runtime.Scheme](t)(newScheme()), indexes), objects...)}
 	f.Pass(time.Minute)
 	f.restart()
@@ -59,8 +60,9 @@ func serving(t testkit.TB, more ...client.Object) *fixture {
 func (f *fixture) restart() {
 	f.NewLeader()
 	f.Client.Cache = f.NewCache()
+	cached := reads.NewReader(names, f.Client, f.Client)
 	f.r = &Reconciler{
-		Names: names, Classic: true, Client: f.Client, Cached: reads.NewReader(names, f.Client, f.Client), Live: f.API,
+		Names: names, Classic: true, Client: f.Client, Cached: cached, Started: cached.StartedPods, Live: f.API,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, overwritten: map[string]*overwritten{},
 	}
 }

@@ -22,7 +22,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
@@ -38,6 +37,8 @@ type Reconciler struct {
 	Classic bool
 	Client  client.Client
 	Cached  *reads.Reader
+	// Started lists the pods that have mounted a volume, as reads.Reader.StartedPods; nil if dead mounts are not looked for.
+	Started func(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error)
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder
@@ -110,7 +111,7 @@ func (r *Reconciler) publish(ctx context.Context, object *corev1.Service) (time.
 func (r *Reconciler) release(ctx context.Context, service string) (time.Duration, error) {
 	published := false
 	for _, family := range families {
-		s, err := r.ownSlice(ctx, addresses.SliceName(service, family))
+		s, err := r.ownSlice(ctx, reads.SliceName(service, family))
 		if err != nil {
 			return 0, err
 		}

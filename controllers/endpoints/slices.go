@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
+	"github.com/fairlead-io/fairlead/controllers/kit"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
@@ -35,8 +37,14 @@ func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, pu
 
 func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, want *discoveryv1.EndpointSlice) error {
 	have, err := r.ownSlice(ctx, want.Name)
-	if err != nil || have == nil && len(want.Endpoints) == 0 || have != nil && addresses.SameSlice(have, want) {
+	if err != nil || have == nil && len(want.Endpoints) == 0 {
 		return err
+	}
+	if err := r.addMoves(ctx, service.Name, have, want); err != nil {
+		return err
+	}
+	if have != nil && addresses.SameSlice(have, want) {
+		return nil
 	}
 	if _, err := r.writer().WriteSlice(ctx, have, want); err != nil {
 		return err
@@ -45,11 +53,32 @@ func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, wan
 	return nil
 }
 
+// addMoves adds who is left behind if the server has moved.
+func (r *Reconciler) addMoves(ctx context.Context, volume string, have, want *discoveryv1.EndpointSlice) (err error) {
+	if r.Started == nil {
+		return nil
+	}
+	var moves rwx.Moves
+	if have != nil {
+		moves = reads.MovesOf(have)
+	}
+	published, started := reads.PublishedIn(want), map[string]rwx.Run(nil)
+	if moves.LeavesBehind(published) {
+		if started, err = r.Started(ctx, r.Live, volume); kit.IsRefused(err) {
+			r.Log.Error("the server moved, and it is not known whose mounts died", "volume", volume, "error", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, started).String()}
+	return nil
+}
+
 // slice is what the Service's slice of one family should be.
 func slice(service *corev1.Service, family discoveryv1.AddressType, published []rwx.Published) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: service.Namespace, Name: addresses.SliceName(service.Name, family),
+			Namespace: service.Namespace, Name: reads.SliceName(service.Name, family),
 			OwnerReferences: addresses.Owner(service),
 			Labels: map[string]string{
 				discoveryv1.LabelServiceName: service.Name,

@@ -48,7 +48,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	// Reasons are listed at zero too, so that alerts can compare, and the first restart is an increase.
-	for _, reason := range []string{rwx.ReasonDeadMount, rwx.ReasonRemountRequested} {
+	for _, reason := range []string{rwx.ReasonDeadMount, rwx.ReasonServerMoved, rwx.ReasonRemountRequested} {
 		m.restarts.WithLabelValues(reason)
 	}
 	for _, reason := range []string{rwx.ReasonNoController, rwx.ReasonOff, rwx.ReasonBlacklisted, rwx.ReasonLeftAlone, rwx.ReasonPaused, rwx.ReasonRefused, rwx.ReasonBudget} {

@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -394,6 +396,12 @@ func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 	volume := func(after longhorn.VolumeStatus) bool {
 		return remountRequested(&longhorn.Volume{Status: longhorn.VolumeStatus{State: "attached"}}, &longhorn.Volume{Status: after})
 	}
+	left := rwx.Moves{Left: map[string]rwx.LeftBehind{"uid": {}}, Addresses: []netip.Addr{addressOne}}
+	slice := func(address string, moves rwx.Moves) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
+		s.Annotations = map[string]string{rwx.MovesAnnotation: moves.String()}
+		return s
+	}
 	paused := &v1alpha1.NetworkRollout{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rwx.RestartsAnnotation: rwx.RestartsPaused}}}
 	for name, test := range map[string]struct{ got, want bool }{
 		"setting's value":     {value(longhorn.Setting{Value: "true"}, longhorn.Setting{Value: "false"}), true},
@@ -405,6 +413,9 @@ func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 		"where clients mount": {record(v1alpha1.NetworkRolloutStatus{Clients: v1alpha1.ClientsRollout{Mounts: &v1alpha1.ClientMounts{Place: "Client"}}}), true},
 		"request to remount":  {volume(longhorn.VolumeStatus{State: "attached", RemountRequestedAt: "2026-01-01T12:00:00Z"}), true},
 		"volume's state":      {volume(longhorn.VolumeStatus{State: "detached"}), false},
+		"server moves":        {serverMoved(slice("10.0.0.1", rwx.Moves{}), slice("10.0.0.2", left)), true},
+		"server moves back":   {serverMoved(slice("10.0.0.2", left), slice("10.0.0.1", left)), true},
+		"server restarts":     {serverMoved(slice("10.0.0.1", rwx.Moves{}), slice("10.0.0.1", rwx.Moves{})), false},
 	} {
 		must.Equal(t, test.got, test.want, "%s", name)
 	}

@@ -14,8 +14,10 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,6 +65,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Setting{}, everywhere, builder.WithPredicates(here, predicate.GenerationChangedPredicate{})).
 		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, kit.Updated(valueChanged))).
 		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, kit.Updated(recordChanged)))
+	if r.DeadMounts {
+		b = b.Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(serverMoved)))
+	}
 	if r.OnRequest {
 		b = b.Watches(&longhorn.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(remountRequested)))
 	}
@@ -91,16 +96,20 @@ func (r *Reconciler) allNodes(ctx context.Context, _ client.Object) []reconcile.
 	return requests
 }
 
-// nodesOf are the nodes to which a volume is attached. They are checked again with the same clients.
+// nodesOf are the nodes to which a volume is attached, by the volume itself or its slice. They are checked again with the same clients.
 func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.Request {
 	volumes, err := r.Cached.Volumes(ctx)
 	if err != nil {
 		r.Log.Error("could not list the nodes of a volume", "volume", o.GetName(), "error", err)
 		return nil
 	}
+	name := o.GetName()
+	if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
+		name = slice.Labels[discoveryv1.LabelServiceName]
+	}
 	var requests []reconcile.Request
 	for _, v := range volumes {
-		if v.Name != o.GetName() {
+		if v.Name != name {
 			continue
 		}
 		for _, n := range v.Nodes {
@@ -120,6 +129,12 @@ func recordChanged(before, after *v1alpha1.NetworkRollout) bool {
 	return before.Status.Recorded != after.Status.Recorded || before.Status.Clients.Network != after.Status.Clients.Network ||
 		reads.MountingOf(before) != reads.MountingOf(after) ||
 		before.Annotations[rwx.RestartsAnnotation] != after.Annotations[rwx.RestartsAnnotation]
+}
+
+// serverMoved reports whether mounts may have died, or be alive again, with the addresses that are published.
+func serverMoved(before, after *discoveryv1.EndpointSlice) bool {
+	moves := after.Annotations[rwx.MovesAnnotation]
+	return before.Annotations[rwx.MovesAnnotation] != moves || len(reads.MovesOf(after).Left) > 0 && !slices.Equal(reads.PublishedIn(before), reads.PublishedIn(after))
 }
 
 // remountRequested reports whether there is a new request to remount.

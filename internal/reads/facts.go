@@ -187,13 +187,7 @@ func (r *Reader) deadMounts(ctx context.Context) (dead []rwx.DeadMount, _ error)
 func (r *Reader) addPublished(ctx context.Context, published map[string][]netip.Addr) error {
 	err := lists.ForEach(ctx, r.objects, &discoveryv1.EndpointSliceList{}, func(s *discoveryv1.EndpointSlice) {
 		service := s.Labels[discoveryv1.LabelServiceName]
-		for _, e := range s.Endpoints {
-			for _, text := range e.Addresses {
-				if address, err := netip.ParseAddr(text); err == nil {
-					published[service] = append(published[service], address)
-				}
-			}
-		}
+		published[service] = append(published[service], PublishedIn(s)...)
 	}, client.InNamespace(r.names.Namespace), client.MatchingLabels{discoveryv1.LabelManagedBy: rwx.SliceManager})
 	if err != nil {
 		return fmt.Errorf("listing EndpointSlices: %w", err)

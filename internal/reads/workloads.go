@@ -119,7 +119,7 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied multus.A
 		w.Began = at.Time
 	}
 	for _, claim := range Claims(pod) {
-		m, err := r.mount(ctx, pod.Namespace, claim, applied)
+		m, err := r.mount(ctx, pod, claim, applied)
 		if err != nil {
 			return w, err
 		}
@@ -145,8 +145,8 @@ func Claims(pod *corev1.Pod) []string {
 
 // mount returns the volume of a claim, named by its CSI volume handle. The handle equals
 // the PersistentVolume's name only if the volume was provisioned for the claim.
-func (r *Reader) mount(ctx context.Context, namespace, claim string, applied multus.Attachment) (rwx.Mount, error) {
-	volumes, err := VolumesOfClaim(ctx, r.provisioned, namespace, claim)
+func (r *Reader) mount(ctx context.Context, pod *corev1.Pod, claim string, applied multus.Attachment) (rwx.Mount, error) {
+	volumes, err := VolumesOfClaim(ctx, r.provisioned, pod.Namespace, claim)
 	if err != nil || len(volumes) == 0 {
 		return rwx.Mount{}, err
 	}
@@ -165,7 +165,8 @@ func (r *Reader) mount(ctx context.Context, namespace, claim string, applied mul
 	if service != nil {
 		m.Network = service.Network(applied)
 	}
-	return m, nil
+	m.ServerMove, err = r.serverMove(ctx, m.Volume, pod)
+	return m, err
 }
 
 // storageSide adds fields of the storage system's own volume, which are also

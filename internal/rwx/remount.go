@@ -54,7 +54,7 @@ const (
 	Alive  MountState = "alive"
 	// Unsure: the time or the namespace of the mount is not known.
 	Unsure MountState = "unsure"
-	// Dead: mounted in a network namespace that is gone.
+	// Dead: mounted in a network namespace that is gone, or from an address that the server has no more.
 	Dead MountState = "dead"
 )
 
@@ -90,6 +90,7 @@ const (
 	ReasonBlacklisted      = "kind blacklisted"
 	ReasonLeftAlone        = "opted out"
 	ReasonDeadMount        = "dead mount"
+	ReasonServerMoved      = "server moved"
 	ReasonRemountRequested = "remount requested"
 	ReasonNotRequested     = "no remount requested"
 	// Of the API server, when it refuses an eviction.
@@ -106,7 +107,7 @@ const startingUp = 5 * time.Second
 
 // Judge decides about one workload on a node whose Ready client has the network namespace. A mount
 // is dead if it was made in an earlier network namespace of a client, whether that client was
-// deleted, force-deleted, crashed, or got a new sandbox.
+// deleted, force-deleted, crashed, or got a new sandbox; or if the server has moved away from the address that was mounted.
 //
 // Source: proposal "Storage Network For RWX Volume", Kubernetes Pod Controller;
 // the auto-delete settings are Longhorn's.
@@ -120,6 +121,13 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 	}
 	if !r.DeadMounts {
 		return Verdict{State: NotOurs, Reason: ReasonNotRequested}
+	}
+	if m, moved := movedAway(w, r); moved {
+		detail := fmt.Sprintf("volume %s was mounted before its server moved from %s to %s", m.Volume, m.ServerMove.From, m.ServerMove.To)
+		if m.ServerMove.Unsure {
+			return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: detail + "; the pod has restarted since, and keeps that mount unless its node rebooted; if it does not answer, delete the pod"}
+		}
+		return r.restart(w, Verdict{State: Dead, Reason: ReasonServerMoved, Detail: detail + ": its NFS mount does not answer"})
 	}
 	affected := affectedMounts(w, r)
 	began := namespace.Since.UTC().Format(time.RFC3339)
@@ -226,7 +234,21 @@ func Lost(w Workload, r Restarts) []string {
 	if volume, _ := requested(w, r); volume != "" {
 		return []string{volume}
 	}
+	if m, moved := movedAway(w, r); moved {
+		return []string{m.Volume}
+	}
 	return affectedMounts(w, r).dying
+}
+
+// movedAway is the first mount of a workload whose server has moved.
+func movedAway(w Workload, r Restarts) (Mount, bool) {
+	i := slices.IndexFunc(w.Mounts, func(m Mount) bool {
+		return m.Driver == r.Driver && m.Shared && !m.Migratable && !m.ServerMove.IsZero()
+	})
+	if i < 0 {
+		return Mount{}, false
+	}
+	return w.Mounts[i], true
 }
 
 // requested is the volume that the storage system asks to mount again, and the remaining delay. As in

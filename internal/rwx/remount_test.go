@@ -89,6 +89,8 @@ func TestJudge(t *testing.T) {
 			w.Mounted, w.Restarted, w.Starts = at(mounted), true, []time.Time{at(mounted), at(last)}
 		}
 	}
+	const movedDetail = "volume v was mounted before its server moved from 10.0.0.1 to 10.0.0.2"
+	moved := with(shared("v"), func(m *Mount) { m.ServerMove = ServerMove{From: "10.0.0.1", To: "10.0.0.2"} })
 	const placeDetail = "whether volume plain is mounted in the network of the node or of the CSI plugin pod, which was recreated at 2026-01-01T12:00:10Z, can't be told; if the volume does not answer, delete the pod"
 	judgements{
 		"mounted before the namespace began":              {want: deadMount},
@@ -122,6 +124,13 @@ func TestJudge(t *testing.T) {
 		"several are sorted":       {mounts: []Mount{shared("w"), shared("v"), shared("w")}, want: with(deadMount, func(v *Verdict) { v.Detail = "volume v, w" + deadDetail[len("volume v"):] })},
 		"network not applied":      {change: func(_ *Workload, r *Restarts) { r.Applied = multus.Attachment{} }, want: notOurs(ReasonNotApplied)},
 		"dead mounts are off":      {change: func(_ *Workload, r *Restarts) { r.DeadMounts = false }, want: notOurs(ReasonNotRequested)},
+
+		"its server has moved":           {mounts: []Mount{shared("u"), moved}, change: times(at(11), at(12)), want: Verdict{State: Dead, Restart: true, Reason: ReasonServerMoved, Detail: movedDetail + ": its NFS mount does not answer"}},
+		"moved, and not to be restarted": {mounts: []Mount{moved}, change: func(_ *Workload, r *Restarts) { r.Enabled = false }, want: refused(ReasonOff, movedDetail+": its NFS mount does not answer"+settingOff)},
+		"moved, and restarted since": {mounts: []Mount{with(moved, func(m *Mount) { m.ServerMove.Unsure = true })},
+			want: Verdict{State: Unsure, Reason: ReasonRestarted, Detail: movedDetail + "; the pod has restarted since, and keeps that mount unless its node rebooted; if it does not answer, delete the pod"}},
+		"moved, of another driver":       {mounts: []Mount{with(moved, func(m *Mount) { m.Driver = "other" })}, want: notOurs(ReasonOtherDriver)},
+		"moved, and dead mounts are off": {mounts: []Mount{moved}, change: func(_ *Workload, r *Restarts) { r.DeadMounts = false }, want: notOurs(ReasonNotRequested)},
 
 		"no controller":    {change: func(w *Workload, _ *Restarts) { w.Owner = Owner{} }, want: refused(ReasonNoController, deadDetail+noController)},
 		"setting off":      {change: func(_ *Workload, r *Restarts) { r.Enabled = false }, want: refused(ReasonOff, deadDetail+settingOff)},

@@ -54,6 +54,8 @@ type Mount struct {
 	Shared, Migratable bool
 	// Network of the volume; zero is the cluster network.
 	Network multus.Attachment
+	// ServerMove is how the server moved away from the address that the pod has mounted.
+	ServerMove ServerMove
 	// RemountRequested is when the storage system asked for a remount.
 	RemountRequested time.Time
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
 	"github.com/fairlead-io/fairlead/internal/nfs/publish"
+	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
@@ -22,7 +23,7 @@ func (w *Writer) syncSlices(ctx context.Context, f publish.Frontend, dead Dead, 
 	moved := false
 	for i, s := range want {
 		var err error
-		have[i], err = w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, s.Family))
+		have[i], err = w.addresses().Slice(ctx, f.Namespace, reads.SliceName(f.Name, s.Family))
 		if err != nil {
 			return moved, err
 		}
@@ -55,7 +56,7 @@ func (w *Writer) syncSlices(ctx context.Context, f publish.Frontend, dead Dead, 
 func sliceOf(f publish.Frontend, service *corev1.Service, s publish.Slice) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.Namespace, Name: addresses.SliceName(f.Name, s.Family), OwnerReferences: addresses.Owner(service),
+			Namespace: f.Namespace, Name: reads.SliceName(f.Name, s.Family), OwnerReferences: addresses.Owner(service),
 			Labels: f.WithLabels(map[string]string{discoveryv1.LabelServiceName: f.Name, discoveryv1.LabelManagedBy: rwx.SliceManager}),
 		},
 		AddressType: s.Family, Endpoints: s.Endpoints(), Ports: s.Ports(),
@@ -82,7 +83,7 @@ func published(s *discoveryv1.EndpointSlice) []netip.AddrPort {
 // name slices alike.
 func (w *Writer) clear(ctx context.Context, f publish.Frontend) error {
 	for _, family := range addresses.Families() {
-		s, err := w.addresses().Slice(ctx, f.Namespace, addresses.SliceName(f.Name, family))
+		s, err := w.addresses().Slice(ctx, f.Namespace, reads.SliceName(f.Name, family))
 		if err != nil {
 			return err
 		}

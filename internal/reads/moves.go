@@ -1,0 +1,114 @@
+package reads
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-io/fairlead/internal/reads/lists"
+	"github.com/fairlead-io/fairlead/internal/rwx"
+)
+
+// SliceName is the name of a Service's slice of one family.
+func SliceName(service string, family discoveryv1.AddressType) string {
+	if family == discoveryv1.AddressTypeIPv6 {
+		return service + "-fairlead-ipv6"
+	}
+	return service + "-fairlead-ipv4"
+}
+
+// PublishedIn returns the addresses in a slice.
+func PublishedIn(s *discoveryv1.EndpointSlice) (published []netip.Addr) {
+	for _, e := range s.Endpoints {
+		for _, text := range e.Addresses {
+			if address, err := netip.ParseAddr(text); err == nil {
+				published = append(published, address)
+			}
+		}
+	}
+	return published
+}
+
+// MovesOf returns the moves that a slice of Fairlead's has. Without a record of them, its addresses are all that was published.
+func MovesOf(s *discoveryv1.EndpointSlice) rwx.Moves {
+	moves, err := rwx.ParseMoves(s.Annotations[rwx.MovesAnnotation])
+	if err != nil || len(moves.Addresses) == 0 {
+		return rwx.Moves{}.Next(PublishedIn(s), nil)
+	}
+	return moves
+}
+
+// StartedPods are the pods that have mounted a volume, by UID. live reads from the API server.
+func (r *Reader) StartedPods(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error) {
+	claims := map[string][]string{} // by namespace
+	err := lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
+		if csi, claim := pv.Spec.CSI, pv.Spec.ClaimRef; csi != nil && csi.Driver == r.names.Driver && csi.VolumeHandle == volume && claim != nil {
+			claims[claim.Namespace] = append(claims[claim.Namespace], claim.Name)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the PersistentVolumes of volume %s: %w", volume, err)
+	}
+	runs := map[string]rwx.Run{}
+	for namespace, names := range claims {
+		var pods corev1.PodList
+		if err := live.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the pods in %s, which may have mounted volume %s: %w", namespace, volume, err)
+		}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			uses := slices.ContainsFunc(Claims(pod), func(claim string) bool { return slices.Contains(names, claim) })
+			if !uses || !started(pod) || Ended(pod) {
+				continue
+			}
+			if runs[string(pod.UID)], err = r.run(ctx, pod); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return runs, nil
+}
+
+// run of a pod's containers.
+func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
+	boot, err := r.BootID(ctx, pod.Spec.NodeName)
+	digest := fnv.New64a()
+	for _, c := range containers(pod) {
+		_, _ = fmt.Fprintln(digest, c.Name, c.RestartCount, c.ContainerID)
+	}
+	return rwx.Run{Boot: boot, Containers: strconv.FormatUint(digest.Sum64(), 16)}, err
+}
+
+// serverMove is the move of a volume's server that a pod did not follow.
+func (r *Reader) serverMove(ctx context.Context, volume string, pod *corev1.Pod) (rwx.ServerMove, error) {
+	var families []rwx.Family
+	left := false
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		var s discoveryv1.EndpointSlice
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: SliceName(volume, family)}, &s)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return rwx.ServerMove{}, fmt.Errorf("reading the addresses of volume %s: %w", volume, err)
+		}
+		moves := MovesOf(&s)
+		families, left = append(families, rwx.Family{Published: PublishedIn(&s), Moves: moves}), left || len(moves.Left) > 0
+	}
+	if !left {
+		return rwx.ServerMove{}, nil
+	}
+	run, err := r.run(ctx, pod)
+	if err != nil {
+		return rwx.ServerMove{}, err
+	}
+	return rwx.MovedAway(families, string(pod.UID), run), nil
+}
