@@ -141,8 +141,6 @@ func TestWorkloads(t *testing.T) {
 		c.waitRunning(affected...)
 		c.notRestarted(c.uids(affected...), 3*time.Second) // only once
 		c.notRestarted(alive, 0)
-		c.waitHas("events", 10*time.Second, func() string { return c.events("default") },
-			"Pod lone DeadMount volume pvc-shared was mounted before its server moved from", "Pod away DeadMount volume pvc-shared was mounted before its server moved from")
 	})
 
 	c.run("a restarted controller restarts no workload", func(t *testing.T, c *cluster) {
