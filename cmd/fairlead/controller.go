@@ -168,7 +168,7 @@ func setupLonghorn(mgr manager.Manager, c *config.Longhorn, clusterDomain string
 			Client: mgr.GetClient(), Cached: cached, Live: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
 		}
 		if duties.Workloads == config.On {
-			publisher.Started = cached.StartedPods
+			publisher.PodsUsing = cached.PodsUsing
 		}
 		controllers = append(controllers, publisher)
 	}

@@ -62,7 +62,7 @@ func (f *fixture) restart() {
 	f.Client.Cache = f.NewCache()
 	cached := reads.NewReader(names, f.Client, f.Client)
 	f.r = &Reconciler{
-		Names: names, Classic: true, Client: f.Client, Cached: cached, Started: cached.StartedPods, Live: f.API,
+		Names: names, Classic: true, Client: f.Client, Cached: cached, PodsUsing: cached.PodsUsing, Live: f.API,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, overwritten: map[string]*overwritten{},
 	}
 }

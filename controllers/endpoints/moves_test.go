@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +25,7 @@ func workload(name, claim string, started bool) *corev1.Pod {
 	pod.UID, pod.Status.Phase = types.UID("uid-"+name), corev1.PodPending
 	if started {
 		pod.Status.Phase = corev1.PodRunning
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon)}}}}
 	}
 	return pod
 }
@@ -107,7 +108,7 @@ func TestNothingIsPublishedWhilePodsCannotBeListed(t *testing.T) {
 	f := mounted(t)
 	f.moveServer("192.168.0.9")
 	fails := errors.New("the API server fails")
-	f.r.Started = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) { return nil, fails }
+	f.r.PodsUsing = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) { return nil, fails }
 	_, err := f.reconcile()
 	must.True(t, errors.Is(err, fails), "got %v", err)
 	f.wantDNS("192.168.0.3")
@@ -120,7 +121,7 @@ func TestNothingIsPublishedWhilePodsCannotBeListed(t *testing.T) {
 func TestAddressesArePublishedWithoutTheRightToListPods(t *testing.T) {
 	f := mounted(t)
 	f.moveServer("192.168.0.9")
-	f.r.Started = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) {
+	f.r.PodsUsing = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) {
 		return nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
 	}
 	f.mustReconcile()

@@ -37,8 +37,8 @@ type Reconciler struct {
 	Classic bool
 	Client  client.Client
 	Cached  *reads.Reader
-	// Started lists the pods that have mounted a volume, as reads.Reader.StartedPods; nil if dead mounts are not looked for.
-	Started func(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error)
+	// PodsUsing lists the pods that use a volume, as reads.Reader.PodsUsing; nil if dead mounts are not looked for.
+	PodsUsing func(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error)
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder

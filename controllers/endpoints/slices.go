@@ -55,22 +55,22 @@ func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, wan
 
 // addMoves adds who is left behind if the server has moved.
 func (r *Reconciler) addMoves(ctx context.Context, volume string, have, want *discoveryv1.EndpointSlice) (err error) {
-	if r.Started == nil {
+	if r.PodsUsing == nil {
 		return nil
 	}
 	var moves rwx.Moves
 	if have != nil {
 		moves = reads.MovesOf(have)
 	}
-	published, started := reads.PublishedIn(want), map[string]rwx.Run(nil)
+	published, users := reads.PublishedIn(want), map[string]rwx.Run(nil)
 	if moves.LeavesBehind(published) {
-		if started, err = r.Started(ctx, r.Live, volume); kit.IsRefused(err) {
+		if users, err = r.PodsUsing(ctx, r.Live, volume); kit.IsRefused(err) {
 			r.Log.Error("the server moved, and it is not known whose mounts died", "volume", volume, "error", err)
 		} else if err != nil {
 			return err
 		}
 	}
-	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, started).String()}
+	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, users).String()}
 	return nil
 }
 

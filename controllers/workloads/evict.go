@@ -48,6 +48,12 @@ func (r *Reconciler) evict(ctx context.Context, n *node, pod *corev1.Pod, w rwx.
 		r.turns.giveBack(owner)
 		return false, pace, err // the pause is an event
 	}
+	if v.Reason == rwx.ReasonServerMoved {
+		if left, err := r.Cached.IsLeftBehind(ctx, r.Live, pod, w); err != nil || !left {
+			r.turns.giveBack(owner)
+			return false, changedRetry, err
+		}
+	}
 	if !fresh {
 		if unchanged, err := r.isUnchanged(ctx, pod); err != nil || !unchanged {
 			r.turns.giveBack(owner)

@@ -3,7 +3,6 @@ package workloads
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,49 +16,34 @@ import (
 
 var addressOne, addressTwo = netip.MustParseAddr("192.168.50.1"), netip.MustParseAddr("192.168.50.2")
 
-// publishServer publishes the address of a volume's server, as the endpoints controller does.
-func (w *world) publishServer(volume string, address netip.Addr) (before, after *discoveryv1.EndpointSlice) {
+// publishServer publishes the address of the server of volume v-shared, as the endpoints controller does.
+func (w *world) publishServer(address netip.Addr) {
 	w.Helper()
-	name := reads.SliceName(volume, discoveryv1.AddressTypeIPv4)
-	before = testkit.Get[discoveryv1.EndpointSlice](w.TB, w.live.client, objects.Longhorn.Namespace, name)
-	after = &discoveryv1.EndpointSlice{ObjectMeta: objects.Here(name), AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address.String()}}}}
-	after.Labels = map[string]string{discoveryv1.LabelServiceName: volume, discoveryv1.LabelManagedBy: rwx.SliceManager}
+	name := reads.SliceName("v-shared", discoveryv1.AddressTypeIPv4)
+	before := testkit.Get[discoveryv1.EndpointSlice](w.TB, w.live.client, objects.Longhorn.Namespace, name)
+	after := &discoveryv1.EndpointSlice{ObjectMeta: objects.Here(name), AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address.String()}}}}
+	after.Labels = map[string]string{discoveryv1.LabelServiceName: "v-shared", discoveryv1.LabelManagedBy: rwx.SliceManager}
 	var moves rwx.Moves
 	if before != nil {
 		moves = reads.MovesOf(before)
 	}
-	started := testkit.Value[map[string]rwx.Run](w.TB)(w.reconciler.Cached.StartedPods(context.Background(), w.live.client, volume))
+	started := testkit.Value[map[string]rwx.Run](w.TB)(w.reconciler.Cached.PodsUsing(context.Background(), w.live.client, "v-shared"))
 	after.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next([]netip.Addr{address}, started).String()}
+	if w.server != address {
+		w.moves++
+	}
+	w.server = address
 	w.put(after)
-	w.deliver(len(w.lag))
-	return before, after
-}
-
-// moveServer of volume v-shared to another address, which ends the mounts of the pods that there are.
-func (w *world) moveServer(address netip.Addr) {
-	w.Helper()
-	before, after := w.publishServer("v-shared", address)
-	must.True(w, serverMoved(before, after), "the move is no event")
-	for _, request := range w.reconciler.nodesOf(context.Background(), after) {
-		w.queue[request.Name] = true
-	}
-	for _, s := range w.slots {
-		if slices.Contains(s.claims, "shared") && s.pod != nil {
-			s.inClientNetwork, s.pod.mount = true, &netns{gone: true}
-		}
-	}
 }
 
 func TestServerThatMovesLeavesDeadMountsBehind(t *testing.T) {
 	const dead = "volume v-shared was mounted before its server moved from 192.168.50.1 to 192.168.50.2: its NFS mount does not answer"
 	w := atRest(t)
-	w.put(objects.LonghornVolume("v-shared", "node-1", objects.RWX))
-	w.publishServer("v-shared", addressOne)
-	w.wantRestarted()
-	w.moveServer(addressTwo)
-	w.wantRestarted("web-0", "rs-x")
+	w.publishServer(addressTwo)
+	w.wantRestarted("web-0", "rs-x", "far-0")
 	w.wantEvents(
 		"Warning DeadMount: "+dead+"; the pod has no controller that would recreate it: delete and create it yourself",
+		"Warning Remount: restarted pod far-0 on node-2: "+dead+". Other pods of StatefulSet far follow without an event for 10m0s",
 		"Warning Remount: restarted pod rs-x on node-1: "+dead+". Other pods of ReplicaSet rs follow without an event for 10m0s",
 		"Warning Remount: restarted pod web-0 on node-1: "+dead+". Other pods of StatefulSet web follow without an event for 10m0s",
 	)
@@ -69,8 +53,7 @@ func TestServerThatMovesLeavesDeadMountsBehind(t *testing.T) {
 // The next leader has no memory of the move.
 func TestNextLeaderFindsMountsOfAServerThatMoved(t *testing.T) {
 	w := atRest(t)
-	w.publishServer("v-shared", addressOne)
-	w.moveServer(addressTwo)
+	w.publishServer(addressTwo)
 	w.restart()
 	w.wantRestarted("web-0", "rs-x", "far-0")
 }
@@ -78,8 +61,7 @@ func TestNextLeaderFindsMountsOfAServerThatMoved(t *testing.T) {
 // A pod whose containers have started again may have mounted again: its status may have been of before a reboot.
 func TestPodThatStartedAgainSinceItsServerMovedIsUnsure(t *testing.T) {
 	w := atRest(t)
-	w.publishServer("v-shared", addressOne)
-	w.moveServer(addressTwo)
+	w.publishServer(addressTwo)
 	pod := w.slot("web-0").pod
 	pod.restarts++
 	w.reportWorkload(pod)

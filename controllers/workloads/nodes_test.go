@@ -3,6 +3,7 @@ package workloads
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type clientPod struct {
 	name, node string
 	left       time.Time // when its deletion began
 	listed     bool      // in the API; a force-deleted pod runs on for a while
+	created    time.Time
 	began      time.Time
 	ns         *netns
 	spaces     []*netns // all its namespaces
@@ -61,7 +63,8 @@ type workloadPod struct {
 	began    time.Time // accepted by the kubelet
 	mount    *netns    // where its volumes were mounted
 	mounted  time.Time
-	unseen   bool // mounted on the node while the controller did not know, and never will
+	server   netip.Addr // of volume v-shared, as mounted
+	unseen   bool       // mounted on the node while the controller did not know, and never will
 	sandbox  time.Time
 	started  time.Time // of the present container
 	before   time.Time // start of the container before
@@ -92,8 +95,12 @@ func newSlot(name, owner string, claims ...string) *slot {
 // byValue reports whether the volume is on the cluster network, and mounted where the setting says.
 func (s *slot) byValue() bool { return slices.Contains(s.claims, "plain") }
 
-// dead reports whether the mount's network is gone, or ends with its client.
-func (p *workloadPod) dead() bool { return p.mount != nil && (p.mount.gone || !p.mount.client.listed) }
+// dead reports whether the mount's network is gone, or ends with its client, or its server is elsewhere.
+func (w *world) dead(p *workloadPod) bool {
+	return p.mount != nil && (p.mount.gone || !p.mount.client.listed) || w.lostServer(p)
+}
+
+func (w *world) lostServer(p *workloadPod) bool { return p.server.IsValid() && p.server != w.server }
 
 func (w *world) next() int {
 	w.uids++
@@ -105,12 +112,20 @@ func (w *world) newUID() types.UID { return types.UID(fmt.Sprint("uid-", w.next(
 // seconds is a time as the API has it.
 func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
+// onNode is the time by a node's clock.
+func (w *world) onNode(node string) time.Time { return w.Now().Add(-w.clocks[node]) }
+
+// setClock of a node back, or right again.
+func (w *world) setClock(node string, behind time.Duration) {
+	w.clocks[node], w.clockSet[node] = behind, w.Now()
+}
+
 // createClient creates the client pod of a node, if there is none.
 func (w *world) createClient(node string) {
 	if w.clients[node] != nil {
 		return
 	}
-	c := &clientPod{uid: w.newUID(), node: node, listed: true, annotations: map[string]string{}, requests: network.String()}
+	c := &clientPod{uid: w.newUID(), node: node, created: w.Now(), listed: true, annotations: map[string]string{}, requests: network.String()}
 	c.name = fmt.Sprintf("csi-%s-%d", node, w.uids)
 	if w.twoInterfaces {
 		c.requests = "kube-system/another@lhnet2," + c.requests
@@ -125,14 +140,14 @@ func (w *world) stepClient(c *clientPod) bool {
 	case c == nil || !c.left.IsZero():
 		return false
 	case c.began.IsZero():
-		c.began = w.Now()
+		c.began = w.onNode(c.node)
 	case c.ns == nil:
-		c.ns = &netns{began: w.Now(), client: c, mac: w.next(), address: fmt.Sprint("10.42.0.", w.next())}
+		c.ns = &netns{began: w.onNode(c.node), client: c, mac: w.next(), address: fmt.Sprint("10.42.0.", w.next())}
 		c.spaces = append(c.spaces, c.ns)
 	case c.containers[0].IsZero():
-		c.containers[0], c.ns.used = w.Now(), w.Now()
+		c.containers[0], c.ns.used = w.onNode(c.node), w.onNode(c.node)
 	case c.containers[1].IsZero():
-		c.containers[1] = w.Now()
+		c.containers[1] = w.onNode(c.node)
 	default:
 		return false
 	}
@@ -171,7 +186,7 @@ func (w *world) report(c *clientPod) {
 	before := condition(&c.status, corev1.PodReadyToStartContainers)
 	c.status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(seconds(c.began)), PodIPs: c.status.PodIPs}
 	if !w.oldKubelet {
-		c.status.Conditions = append(c.status.Conditions, w.condition(before, corev1.PodReadyToStartContainers, c.ns != nil))
+		c.status.Conditions = append(c.status.Conditions, w.condition(c.node, before, corev1.PodReadyToStartContainers, c.ns != nil))
 	}
 	if c.ns != nil {
 		c.status.PodIPs = []corev1.PodIP{{IP: c.ns.address}}
@@ -180,7 +195,7 @@ func (w *world) report(c *clientPod) {
 	for _, started := range c.containers {
 		c.status.ContainerStatuses = append(c.status.ContainerStatuses, containerStatus(started, time.Time{}, 0))
 	}
-	c.status.Conditions = append(c.status.Conditions, w.condition(nil, corev1.PodReady, ready))
+	c.status.Conditions = append(c.status.Conditions, w.condition(c.node, nil, corev1.PodReady, ready))
 	if ready && c.reported != c.ns {
 		w.inferNamespace(c)
 		c.reported = c.ns
@@ -223,8 +238,8 @@ func (w *world) inferNamespace(c *clientPod) {
 }
 
 // condition is a pod's condition. Its last transition stays while the status is the same.
-func (w *world) condition(before *corev1.PodCondition, kind corev1.PodConditionType, isTrue bool) corev1.PodCondition {
-	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: seconds(w.Now())}
+func (w *world) condition(node string, before *corev1.PodCondition, kind corev1.PodConditionType, isTrue bool) corev1.PodCondition {
+	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: seconds(w.onNode(node))}
 	if isTrue {
 		c.Status = corev1.ConditionTrue
 	}
@@ -271,7 +286,7 @@ func clientObject(name, node, set string, uid types.UID) *corev1.Pod {
 // publish stores a client pod as it is in the API.
 func (w *world) publish(c *clientPod) {
 	pod := clientObject(c.name, c.node, objects.Longhorn.ClientDaemonSet, c.uid)
-	pod.Annotations, pod.Status = maps.Clone(c.annotations), *c.status.DeepCopy()
+	pod.Annotations, pod.Status, pod.CreationTimestamp = maps.Clone(c.annotations), *c.status.DeepCopy(), seconds(c.created)
 	pod.Annotations[multus.NetworksAnnotation] = c.requests
 	if !c.left.IsZero() {
 		pod.DeletionTimestamp = ptr.To(seconds(c.left))
@@ -294,7 +309,7 @@ func (w *world) addLookAlike(name, node string, twin bool) {
 		multus.NetworkStatusAnnotation: fmt.Sprintf(`[{"name": "kube-system/one", "interface": "lhnet1", "ips": ["192.168.0.9"], "mac": "%012x"}]`, w.next()),
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: ptr.To(seconds(w.Now())), Conditions: []corev1.PodCondition{
-		w.condition(nil, corev1.PodReadyToStartContainers, true), w.condition(nil, corev1.PodReady, true),
+		w.condition(node, nil, corev1.PodReadyToStartContainers, true), w.condition(node, nil, corev1.PodReady, true),
 	}}
 	w.others[name] = pod
 	w.put(pod)
@@ -358,7 +373,7 @@ func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool 
 	case p == nil || !p.left.IsZero():
 		return false
 	case p.began.IsZero():
-		p.began = w.Now()
+		p.began = w.onNode(p.slot.node)
 	case p.mount == nil:
 		able := w.mounters(p.slot.node)
 		if len(able) == 0 || w.mountsInHost && p.slot.inClientNetwork && !p.slot.byValue() {
@@ -367,11 +382,14 @@ func (w *world) stepWorkload(p *workloadPod, choose func([]*netns) *netns) bool 
 		if p.mount = choose(able); w.mountsInHost && p.slot.byValue() {
 			p.mount = w.host
 		}
-		p.mounted = w.Now()
+		p.mounted = w.onNode(p.slot.node)
+		if slices.Contains(p.slot.claims, "shared") {
+			p.server = w.server
+		}
 	case p.sandbox.IsZero():
-		p.sandbox = w.Now()
+		p.sandbox = w.onNode(p.slot.node)
 	case p.started.IsZero():
-		p.started = w.Now()
+		p.started = w.onNode(p.slot.node)
 		if !p.before.IsZero() {
 			p.restarts++
 		}
@@ -399,9 +417,9 @@ func (w *world) reportWorkload(p *workloadPod) {
 		ContainerStatuses: []corev1.ContainerStatus{containerStatus(p.started, p.before, p.restarts)},
 	}
 	if !w.oldKubelet {
-		p.status.Conditions = append(p.status.Conditions, w.condition(before, corev1.PodReadyToStartContainers, !p.sandbox.IsZero()))
+		p.status.Conditions = append(p.status.Conditions, w.condition(p.slot.node, before, corev1.PodReadyToStartContainers, !p.sandbox.IsZero()))
 	}
-	p.status.Conditions = append(p.status.Conditions, w.condition(nil, corev1.PodReady, !p.started.IsZero()))
+	p.status.Conditions = append(p.status.Conditions, w.condition(p.slot.node, nil, corev1.PodReady, !p.started.IsZero()))
 	w.publishWorkload(p)
 }
 
@@ -477,7 +495,7 @@ func (w *world) reboot(node string) {
 	for _, s := range w.slots {
 		if p := s.pod; p != nil && s.node == node {
 			p.stop()
-			p.mount, p.sandbox = nil, time.Time{}
+			p.mount, p.server, p.sandbox = nil, netip.Addr{}, time.Time{}
 			w.reportWorkload(p)
 		}
 	}

@@ -2,10 +2,12 @@ package workloads
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"pgregory.net/rapid"
 
 	"github.com/fairlead-io/fairlead/internal/reads"
@@ -13,6 +15,7 @@ import (
 	"github.com/fairlead-io/fairlead/internal/settings/catalog"
 	"github.com/fairlead-io/fairlead/internal/testkit"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
+	"github.com/fairlead-io/fairlead/internal/testkit/objects"
 )
 
 // In any order of events, these invariants hold:
@@ -118,6 +121,12 @@ func TestWorkloadsAreRestartedOnceAndOnlyForDeadMounts(t *testing.T) {
 					s.pod.optOut = s.optOut
 					w.publishWorkload(s.pod)
 				}
+			},
+			"server moves": func(t *rapid.T) {
+				w.publishServer(rapid.SampledFrom([]netip.Addr{addressOne, addressTwo}).Draw(t, "address"))
+			},
+			"node's clock is set back, or right": func(t *rapid.T) {
+				w.setClock(node(), rapid.SampledFrom([]time.Duration{0, 2 * time.Hour}).Draw(t, "behind"))
 			},
 			"node reboots": func(*rapid.T) {
 				w.pass(t, 1, 5000)
@@ -306,8 +315,14 @@ func (w *world) checkRest() {
 // checkReported wants the pod of a dead mount restarted if the death is certain, or an event that says why it is not.
 func (w *world) checkReported(p *workloadPod) {
 	s := p.slot
-	if !p.left.IsZero() || !p.dead() || !s.inClientNetwork {
+	if !p.left.IsZero() || !w.dead(p) || !s.inClientNetwork {
 		return
+	}
+	if w.lostServer(p) {
+		w.checkLeftBehind(p)
+	}
+	if !w.clockSet[s.node].IsZero() || !p.mount.gone && p.mount.client.listed {
+		return // a clock that was set proves nothing
 	}
 	c := w.clients[s.node]
 	noted := testkit.Value[rwx.NetworkNamespace](w.TB)(rwx.ParseNetworkNamespace(c.annotations[rwx.NamespaceAnnotation]))
@@ -341,7 +356,16 @@ func (w *world) checkReported(p *workloadPod) {
 	if p.restarts > 0 || !p.created.Before(c.spaces[first].began) || p.began.Truncate(time.Second).After(since) {
 		return // possibly mounted again, or mounted by an earlier client
 	}
-	must.True(w, slices.Contains(reasons, "MountUnsure"), "the mount of pod %s may be dead, and no event reports it: %q", s.name, reasons)
+	must.True(w, slices.Contains(reasons, "MountUnsure") || slices.Contains(reasons, "DeadMount"), "the mount of pod %s may be dead, and no event reports it: %q", s.name, reasons)
+}
+
+// checkLeftBehind wants the pod restarted or reported, if it had started when the server moved.
+func (w *world) checkLeftBehind(p *workloadPod) {
+	moves := reads.MovesOf(testkit.Get[discoveryv1.EndpointSlice](w.TB, w.live.client, objects.Longhorn.Namespace, reads.SliceName("v-shared", discoveryv1.AddressTypeIPv4)))
+	if left, known := moves.Left[string(p.uid)]; known && left.Containers != "" && !slices.Contains(left.Addresses, w.server) {
+		reasons := w.Events.Reasons(p.uid)
+		must.True(w, slices.Contains(reasons, "DeadMount") || slices.Contains(reasons, "MountUnsure"), "the server of pod %s has moved, and no event reports it: %q", p.slot.name, reasons)
+	}
 }
 
 // upperBound is the latest time at which the pod was mounted, by the API.

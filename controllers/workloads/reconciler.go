@@ -64,9 +64,6 @@ type node struct {
 	client    string
 	namespace rwx.NetworkNamespace
 	policy    string
-	// candidates are the pods of the first list, by UID: only an earlier client can have mounted
-	// their volumes.
-	candidates map[string]bool
 	// listed: the pods were listed. They are listed again at listDue, if that is not zero.
 	listed  bool
 	listDue time.Time
@@ -120,8 +117,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	namespace := ready.Sandbox.Namespace(ready.Recorded).In(boot, ready.Recorded)
-	if err := r.remember(ctx, *ready, namespace, policy); err != nil {
+	namespace := ready.Known(ready.Sandbox.Namespace(ready.Recorded).In(boot, ready.Recorded))
+	if namespace, err = r.remember(ctx, *ready, namespace, policy); err != nil {
 		return ctrl.Result{}, err
 	}
 	n := r.node(request.Name, *ready, namespace, policy)
@@ -146,12 +143,6 @@ func (r *Reconciler) look(ctx context.Context, name string, n *node, policy rwx.
 		if pods, err = reads.PodsOn(ctx, r.Live, name); err != nil {
 			return 0, err
 		}
-		if n.candidates == nil {
-			n.candidates = map[string]bool{}
-			for i := range pods {
-				n.candidates[string(pods[i].UID)] = true
-			}
-		}
 		n.listed, n.listDue, n.inFlight = true, time.Time{}, countInFlight(pods, policy.Now)
 	}
 	nextList, nextTurn, err := r.restart(ctx, name, n, policy, pods, fresh)
@@ -173,6 +164,7 @@ func (r *Reconciler) node(name string, c rwx.Client, namespace rwx.NetworkNamesp
 		n = &node{client: c.UID, namespace: namespace}
 		r.nodes[name] = n
 	}
+	n.namespace = namespace
 	_, requested := r.requested.LoadAndDelete(name)
 	if key := policyKey(policy); n.policy != key || requested {
 		n.policy, n.settled, n.listed = key, false, false
@@ -204,7 +196,7 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy r
 			problems = append(problems, err)
 			continue
 		}
-		v := rwx.Judge(w, n.since(w), policy)
+		v := rwx.Judge(w, n.namespace, policy)
 		r.note(pod, v)
 		nextList = kit.Earliest(nextList, v.After)
 		switch {
@@ -243,13 +235,4 @@ func (r *Reconciler) restart(ctx context.Context, name string, n *node, policy r
 		nextList = kit.Earliest(nextList, recordRetry) // restarts go on
 	}
 	return nextList, nextTurn, errors.Join(problems...)
-}
-
-// since is the namespace to judge a pod by: later pods than the first list were mounted in the
-// present one.
-func (n *node) since(w rwx.Workload) rwx.NetworkNamespace {
-	if n.candidates[w.UID] {
-		return n.namespace
-	}
-	return rwx.NetworkNamespace{}
 }

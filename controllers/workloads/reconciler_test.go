@@ -203,26 +203,25 @@ func TestSettingIsReadAsLonghornDoes(t *testing.T) {
 	}
 }
 
-// The present client mounted a pod that was created after the first list, though both began in the same second.
-func TestPodAfterFirstListIsNotUnsure(t *testing.T) {
+// The clock of a node is set back, and another leader looks at pods that the present client has mounted.
+func TestClockThatIsSetBackRestartsNoPod(t *testing.T) {
 	w := atRest(t, stateful(2))
-	w.vacate(w.slot("s1-0"))
-	c := w.clients["node-1"]
-	c.loseSandbox()
-	w.report(c)
-	w.SetTime(w.Now().Add(time.Second).Truncate(time.Second))
-	for w.stepClient(c) {
-	}
-	w.multus(c)
-	w.report(c)
-	w.slot("s0-0").refused = refusals["budget"] // so that the node is listed again
-	w.reconcile()
-	w.Step(100 * time.Millisecond)
-	w.replacePod(w.slot("s1-0"), newest, true)
-	w.Step(budgetRetry)
-	w.slot("s0-0").refused = nil
-	w.wantRestarted("s0-0")
-	w.wantReasons(w.slot("s1-0").pod.uid)
+	w.Step(time.Second)
+	w.setClock("node-1", time.Hour)
+	w.replacePod(w.slot("s0-0"), newest, true)
+	w.restart()
+	w.wantRestarted() // checkEviction fails if the pod is evicted
+	w.wantReasons(w.slot("s0-0").pod.uid)
+}
+
+// The clock is set back after a pod was mounted, and before its client gets another sandbox: no time shows that the mount is dead.
+func TestClockThatIsSetBackBeforeTheClientStartsLeavesMountsUnsure(t *testing.T) {
+	w := atRest(t, stateful(1))
+	w.setClock("node-1", time.Hour)
+	w.removeClient(w.clients["node-1"])
+	w.settle()
+	w.wantRestarted()
+	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
 }
 
 func TestNodeIsNotRestartedAllAtOnce(t *testing.T) {

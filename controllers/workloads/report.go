@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,27 +19,49 @@ import (
 )
 
 // remember keeps the client's network namespace on its pod, so that a later leader detects a new
-// namespace.
-func (r *Reconciler) remember(ctx context.Context, c rwx.Client, namespace rwx.NetworkNamespace, policy rwx.Restarts) error {
-	mounts := !c.Network.IsZero() || policy.Mounting.Place == rwx.InClient || policy.Mounting.Place == rwx.InEither
-	if c.Recorded.String() == namespace.String() || !mounts {
-		return nil
+// namespace, and tells which pods were created in it.
+func (r *Reconciler) remember(ctx context.Context, c rwx.Client, namespace rwx.NetworkNamespace, policy rwx.Restarts) (rwx.NetworkNamespace, error) {
+	if mounts := !c.Network.IsZero() || policy.Mounting.Place == rwx.InClient || policy.Mounting.Place == rwx.InEither; !mounts {
+		return namespace, nil
+	}
+	if namespace.Noted.IsZero() {
+		var err error
+		if namespace.Noted, err = r.apiTime(ctx); err != nil {
+			return namespace, err
+		}
+	}
+	if c.Recorded.String() == namespace.String() {
+		return namespace, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": c.UID, "annotations": map[string]string{rwx.NamespaceAnnotation: namespace.String()},
 	}})
 	if err != nil {
-		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
+		return namespace, fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Names.Namespace, Name: c.Pod}}
 	err = r.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 	if kit.IsStale(err) {
-		return nil // the pod was replaced, which is an event
+		return namespace, nil // the pod was replaced, which is an event
 	}
 	if err != nil {
-		return fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
+		return namespace, fmt.Errorf("recording the network namespace of pod %s: %w", c.Pod, err)
 	}
-	return nil
+	return namespace, nil
+}
+
+// apiTime is the API server's time, to the second, by which it stamps what is created. A review of oneself changes nothing, and
+// everybody may ask for one (v1.30 to v1.37: pkg/registry/authentication/selfsubjectreview/rest.go).
+func (r *Reconciler) apiTime(ctx context.Context) (time.Time, error) {
+	var review authenticationv1.SelfSubjectReview
+	err := r.Client.Create(ctx, &review)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return time.Time{}, nil // Kubernetes before 1.28
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking the API server for its time: %w", err)
+	}
+	return review.CreationTimestamp.Time, nil
 }
 
 // report emits an event once for a pod that only its owner can restart.

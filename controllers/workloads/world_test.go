@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,9 +53,12 @@ type world struct {
 	// oldKubelet writes no condition PodReadyToStartContainers (before Kubernetes 1.29).
 	oldKubelet bool
 	nodes      []string
-	clients    map[string]*clientPod
-	zombies    []*clientPod // force-deleted, and still running
-	slots      []*slot
+	// clocks are how far the nodes' clocks are behind, and clockSet when each was set last.
+	clocks   map[string]time.Duration
+	clockSet map[string]time.Time
+	clients  map[string]*clientPod
+	zombies  []*clientPod // force-deleted, and still running
+	slots    []*slot
 	// others are pods that only look like clients, and twins of clients.
 	others map[string]*corev1.Pod
 	// twoInterfaces: clients request another network first, as after an upgrade to Longhorn 1.11.
@@ -78,6 +85,9 @@ type world struct {
 	forClient map[string]int
 	requests  int
 	busy      time.Time // when the controller last asked for a request soon
+	// server is the address that volume v-shared is published at, and moves counts its changes.
+	server netip.Addr
+	moves  int
 	// failing: the API server answers with an error before the change, or its answer is lost after or before it.
 	failing string
 }
@@ -93,6 +103,7 @@ func newWorld(t testkit.TB, oldKubelet bool) *world {
 	w := &world{
 		TB: t, FakeClock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0).UTC()), Events: &testkit.Recorder{}, oldKubelet: oldKubelet,
 		nodes: []string{"node-1", "node-2"}, clients: map[string]*clientPod{}, others: map[string]*corev1.Pod{},
+		clocks: map[string]time.Duration{}, clockSet: map[string]time.Time{},
 		host: &netns{client: &clientPod{listed: true}}, forClient: map[string]int{}, evicted: map[string]bool{},
 	}
 	w.live, w.cached = newStore(t, w.funcs()), newStore(t, interceptor.Funcs{})
@@ -109,6 +120,7 @@ func newWorld(t testkit.TB, oldKubelet bool) *world {
 		w.boot(node)
 	}
 	w.restart()
+	w.publishServer(addressOne)
 	return w
 }
 
@@ -244,12 +256,20 @@ func (w *world) remove(o client.Object) {
 // deliver brings the next n changes to the cache, and their events to the controller.
 func (w *world) deliver(n int) {
 	for _, o := range w.lag[:n] {
+		before := testkit.Get[discoveryv1.EndpointSlice](w.TB, w.cached.client, o.GetNamespace(), o.GetName())
 		if o.GetUID() == "" {
 			w.cached.remove(w.TB, o)
 		} else {
 			w.cached.put(w.TB, o)
 		}
 		switch o := o.(type) {
+		case *discoveryv1.EndpointSlice:
+			if before != nil && serverMoved(before, o) {
+				for _, node := range w.nodes {
+					w.reconciler.requested.Store(node, true)
+					w.queue[node] = true
+				}
+			}
 		case *corev1.Pod:
 			w.queue[o.Spec.NodeName] = true
 		case *v1alpha1.Setting, *v1alpha1.NetworkRollout, *longhorn.Setting:
@@ -352,6 +372,16 @@ func (w *world) cachedClient(node string) *rwx.Client {
 func (w *world) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Patch: w.patch, SubResourceCreate: w.evict,
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			review, ok := o.(*authenticationv1.SelfSubjectReview)
+			must.True(w, ok, "%T is created", o)
+			w.requests++
+			if w.failing == "before" {
+				return errAPI
+			}
+			review.CreationTimestamp = seconds(w.Now())
+			return nil
+		},
 		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
 			return w.write(func() error {
 				if w.failing == "before" {
@@ -459,7 +489,7 @@ func (w *world) evict(_ context.Context, _ client.Client, subresource string, o,
 		}
 		w.evicted[string(pod.uid)] = true
 		w.turns[s.owner.UID] = w.Now()
-		w.forClient[s.name+" for "+w.cachedClient(s.node).Sandbox.Identity]++
+		w.forClient[fmt.Sprint(s.name, " for ", w.cachedClient(s.node).Sandbox.Identity, " after moves: ", w.moves)]++
 		w.terminate(pod)
 		if w.failing == "after" {
 			return errLost
@@ -487,7 +517,7 @@ func (w *world) checkEviction(pod *workloadPod) {
 		{!pod.left.IsZero(), "invariant 7: while it terminates"},
 		{!s.inClientNetwork, "invariant 8: though no volume is mounted through the client's network"},
 		{pod.mount == nil, "invariant 8: before its volume is mounted"},
-		{!pod.dead() && !pod.unseen, "invariant 8: though its mount is alive"},
+		{!w.dead(pod) && !pod.unseen, "invariant 8: though its mount is alive"},
 		{s.owner.IsZero(), "though it has no controller"},
 		{pod.optOut, "though it opts out"},
 		{enabled != "true" && enabled != "", "though the setting is " + enabled},

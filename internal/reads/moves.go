@@ -46,8 +46,8 @@ func MovesOf(s *discoveryv1.EndpointSlice) rwx.Moves {
 	return moves
 }
 
-// StartedPods are the pods that have mounted a volume, by UID. live reads from the API server.
-func (r *Reader) StartedPods(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error) {
+// PodsUsing a volume, by UID. live reads from the API server.
+func (r *Reader) PodsUsing(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error) {
 	claims := map[string][]string{} // by namespace
 	err := lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
 		if csi, claim := pv.Spec.CSI, pv.Spec.ClaimRef; csi != nil && csi.Driver == r.names.Driver && csi.VolumeHandle == volume && claim != nil {
@@ -61,12 +61,12 @@ func (r *Reader) StartedPods(ctx context.Context, live client.Reader, volume str
 	for namespace, names := range claims {
 		var pods corev1.PodList
 		if err := live.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the pods in %s, which may have mounted volume %s: %w", namespace, volume, err)
+			return nil, fmt.Errorf("listing the pods in %s, which may use volume %s: %w", namespace, volume, err)
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			uses := slices.ContainsFunc(Claims(pod), func(claim string) bool { return slices.Contains(names, claim) })
-			if !uses || !started(pod) || Ended(pod) {
+			if !uses || pod.Spec.NodeName == "" || Ended(pod) {
 				continue
 			}
 			if runs[string(pod.UID)], err = r.run(ctx, pod); err != nil {
@@ -80,6 +80,9 @@ func (r *Reader) StartedPods(ctx context.Context, live client.Reader, volume str
 // run of a pod's containers.
 func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
 	boot, err := r.BootID(ctx, pod.Spec.NodeName)
+	if mounted(pod).IsZero() {
+		return rwx.Run{Boot: boot}, err
+	}
 	digest := fnv.New64a()
 	for _, c := range containers(pod) {
 		_, _ = fmt.Fprintln(digest, c.Name, c.RestartCount, c.ContainerID)
@@ -87,13 +90,24 @@ func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
 	return rwx.Run{Boot: boot, Containers: strconv.FormatUint(digest.Sum64(), 16)}, err
 }
 
+// IsLeftBehind reports whether a server of a workload's volumes has moved, as the API server has it now: a stale slice may show a server
+// elsewhere that is back.
+func (r *Reader) IsLeftBehind(ctx context.Context, live client.Reader, pod *corev1.Pod, w rwx.Workload) (bool, error) {
+	for _, m := range w.Mounts {
+		if move, err := r.serverMove(ctx, live, m.Volume, pod); err != nil || !move.IsZero() {
+			return !move.IsZero(), err
+		}
+	}
+	return false, nil
+}
+
 // serverMove is the move of a volume's server that a pod did not follow.
-func (r *Reader) serverMove(ctx context.Context, volume string, pod *corev1.Pod) (rwx.ServerMove, error) {
+func (r *Reader) serverMove(ctx context.Context, from client.Reader, volume string, pod *corev1.Pod) (rwx.ServerMove, error) {
 	var families []rwx.Family
 	left := false
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		var s discoveryv1.EndpointSlice
-		err := r.objects.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: SliceName(volume, family)}, &s)
+		err := from.Get(ctx, client.ObjectKey{Namespace: r.names.Namespace, Name: SliceName(volume, family)}, &s)
 		if apierrors.IsNotFound(err) {
 			continue
 		}

@@ -112,6 +112,7 @@ func (r *Reader) Workload(ctx context.Context, pod *corev1.Pod, applied multus.A
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		OptOut:      pod.Annotations[rwx.OptOutAnnotation] == "true",
 		Terminating: pod.DeletionTimestamp != nil,
+		Created:     pod.CreationTimestamp.Time,
 		Owner:       controllerOf(pod),
 		Mounted:     mounted(pod), Started: started(pod), Restarted: restarted(pod), Starts: starts(pod),
 	}
@@ -165,7 +166,7 @@ func (r *Reader) mount(ctx context.Context, pod *corev1.Pod, claim string, appli
 	if service != nil {
 		m.Network = service.Network(applied)
 	}
-	m.ServerMove, err = r.serverMove(ctx, m.Volume, pod)
+	m.ServerMove, err = r.serverMove(ctx, r.objects, m.Volume, pod)
 	return m, err
 }
 

@@ -22,11 +22,11 @@ type Moves struct {
 	// Addresses that pods may have mounted that are in no list yet: those that are published, and those before that shared one
 	// with them.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
-	// Left are the pods that had started when the server moved, by UID.
+	// Left are the pods that there were when the server moved, by UID.
 	Left map[string]LeftBehind `json:"left,omitempty"`
 }
 
-// LeftBehind is a pod that had mounted a volume whose server has moved.
+// LeftBehind is a pod that had mounted, or was about to mount, a volume whose server has moved.
 type LeftBehind struct {
 	// Addresses that it may have mounted.
 	Addresses []netip.Addr `json:"addresses"`
@@ -37,9 +37,9 @@ type LeftBehind struct {
 type Run struct {
 	// Boot ID of the node: after a reboot, the kubelet mounts again.
 	Boot string `json:"boot"`
-	// Containers is a digest of their IDs. A pod whose containers have started again may have mounted again: its status can be of
+	// Containers is a digest of their IDs; empty if it is not known that the pod has mounted its volumes. A pod whose containers have started again may have mounted again: its status can be of
 	// before a reboot.
-	Containers string `json:"containers"`
+	Containers string `json:"containers,omitempty"`
 }
 
 // mostLeft bounds the annotation, at 200 bytes each. Later pods, by UID, are not reported.
@@ -50,9 +50,9 @@ func (m Moves) LeavesBehind(published []netip.Addr) bool {
 	return len(m.Addresses) > 0 && len(published) > 0 && !shareAddress(m.Addresses, published)
 }
 
-// Next are the moves once other addresses are published. started are the pods that have mounted the volume, by UID; they are
-// read if LeavesBehind.
-func (m Moves) Next(published []netip.Addr, started map[string]Run) Moves {
+// Next are the moves once other addresses are published. users are the pods that use the volume, by UID; they are read if
+// LeavesBehind.
+func (m Moves) Next(published []netip.Addr, users map[string]Run) Moves {
 	if len(published) == 0 {
 		return m // the server may come back to its address
 	}
@@ -60,11 +60,14 @@ func (m Moves) Next(published []netip.Addr, started map[string]Run) Moves {
 		return Moves{union(m.Addresses, published), m.Left}
 	}
 	left := map[string]LeftBehind{}
-	for uid, run := range started {
+	for uid, run := range users {
 		switch earlier, known := m.Left[uid]; {
-		case known && earlier.Run == run:
+		case known && earlier.Run == run && run.Containers != "":
 			left[uid] = earlier
-		case known && earlier.Boot == run.Boot: // it may have mounted again
+		case known && earlier.Boot == run.Boot: // it may have mounted in between
+			if run.Containers == "" {
+				run = earlier.Run
+			}
 			left[uid] = LeftBehind{union(earlier.Addresses, m.Addresses), run}
 		default:
 			left[uid] = LeftBehind{m.Addresses, run}
@@ -80,7 +83,7 @@ func (m Moves) Next(published []netip.Addr, started map[string]Run) Moves {
 // again since.
 func (m Moves) From(uid string, run Run, published []netip.Addr) (from []netip.Addr, unsure bool) {
 	left, known := m.Left[uid]
-	if !known || run.Boot == "" || left.Boot != run.Boot || len(published) == 0 || shareAddress(left.Addresses, published) {
+	if !known || left.Containers == "" || run.Containers == "" || run.Boot == "" || left.Boot != run.Boot || len(published) == 0 || shareAddress(left.Addresses, published) {
 		return nil, false
 	}
 	return left.Addresses, left.Run != run

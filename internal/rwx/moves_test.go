@@ -96,68 +96,61 @@ func TestListOfPodsThatAreLeftBehindIsBounded(t *testing.T) {
 }
 
 // Servers move in any way, pods come, go and mount again after reboots, and Fairlead crashes between its list of pods and its write.
-// A pod whose server is published at the address that it has mounted is never taken for dead, and each other one that is not new is.
+// A pod whose server is published at the address that it has mounted is never taken for dead, and each other one is that had started when the server moved.
 func TestMountsDieWithTheAddressOfTheirServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type pod struct {
-			address    netip.Addr // zero: its node has rebooted, and it has yet to mount
+			address    netip.Addr // zero: it has yet to mount
 			run, shown Run        // shown is by its status, which may be of before a reboot; the Node shows the boot
 			stale      bool       // when the server moved last
 		}
 		var moves Moves
 		var published []netip.Addr
 		pods, uids, runs, boots := map[string]*pod{}, 0, 0, 1
-		newRun := func() Run { runs++; return Run{fmt.Sprint("boot-", boots), fmt.Sprint("run-", runs)} }
-		mount := func(p *pod) { p.address, p.run = rapid.SampledFrom(published).Draw(t, "address"), newRun() }
+		boot := func() string { return fmt.Sprint("boot-", boots) }
+		newRun := func() Run { runs++; return Run{boot(), fmt.Sprint("run-", runs)} }
 		onPod := func(do func(uid string, p *pod)) {
 			if len(pods) > 0 {
 				uid := rapid.SampledFrom(slices.Sorted(maps.Keys(pods))).Draw(t, "pod")
 				do(uid, pods[uid])
 			}
 		}
+		mount := func(_ string, p *pod) {
+			if len(published) > 0 && !p.address.IsValid() {
+				p.address, p.run = rapid.SampledFrom(published).Draw(t, "address"), newRun()
+			}
+		}
+		report := func(_ string, p *pod) { p.shown = p.run }
 		t.Repeat(map[string]func(*rapid.T){
 			"pod comes": func(*rapid.T) {
-				if len(published) > 0 {
-					uids++
-					p := &pod{}
-					mount(p)
-					p.shown, pods[fmt.Sprint("pod-", uids)] = p.run, p
+				uids++
+				p := &pod{run: Run{Boot: boot()}, shown: Run{Boot: boot()}}
+				if pods[fmt.Sprint("pod-", uids)] = p; rapid.Bool().Draw(t, "it mounts at once") {
+					mount("", p)
+					report("", p)
 				}
 			},
-			"pod goes": func(*rapid.T) { onPod(func(uid string, _ *pod) { delete(pods, uid) }) },
+			"pod goes":   func(*rapid.T) { onPod(func(uid string, _ *pod) { delete(pods, uid) }) },
+			"pod mounts": func(*rapid.T) { onPod(mount) },
 			"container fails": func(*rapid.T) {
 				onPod(func(_ string, p *pod) {
 					if p.address.IsValid() {
 						p.run = newRun()
-						p.shown = p.run
 					}
 				})
 			},
 			"reboot": func(*rapid.T) {
 				boots++
 				for _, p := range pods {
-					p.address, p.shown.Boot = netip.Addr{}, fmt.Sprint("boot-", boots)
+					p.address, p.run, p.shown.Boot = netip.Addr{}, Run{Boot: boot()}, boot()
 				}
 			},
-			"pod mounts after the reboot": func(*rapid.T) {
-				onPod(func(_ string, p *pod) {
-					if len(published) > 0 && !p.address.IsValid() {
-						mount(p)
-					}
-				})
-			},
-			"kubelet reports": func(*rapid.T) {
-				onPod(func(_ string, p *pod) {
-					if p.address.IsValid() {
-						p.shown = p.run
-					}
-				})
-			},
+			"kubelet reports": func(*rapid.T) { onPod(report) },
 			"servers change": func(t *rapid.T) {
 				next := rapid.SliceOfNDistinct(rapid.SampledFrom(addresses("10.0.0.1", "10.0.0.2", "10.0.0.3")), 0, 2, rapid.ID[netip.Addr]).Draw(t, "published")
 				started := map[string]Run{}
 				for uid, p := range pods {
-					if p.stale && p.address.IsValid() {
+					if p.stale {
 						p.shown = p.run // a kubelet reports within seconds, and a server takes longer to move twice
 					}
 					started[uid], p.stale = p.shown, p.shown != p.run
@@ -174,7 +167,8 @@ func TestMountsDieWithTheAddressOfTheirServer(t *testing.T) {
 					from, unsure := moves.From(uid, p.run, published)
 					dead, answers := from != nil && !unsure, slices.Contains(published, p.address)
 					must.True(t, !answers || !dead, "%s has mounted %s of %s, and is taken for dead: %+v", uid, p.address, published, moves)
-					mayAnswer := len(published) == 0 || shareAddress(moves.Addresses, []netip.Addr{p.address}) || shareAddress(moves.Left[uid].Addresses, published)
+					left, known := moves.Left[uid]
+					mayAnswer := len(published) == 0 || known && left.Containers == "" /* had not started */ || shareAddress(moves.Addresses, []netip.Addr{p.address}) || shareAddress(left.Addresses, published)
 					must.True(t, answers || from != nil || mayAnswer, "%s has mounted %s, published is %s, and nothing shows it: %+v", uid, p.address, published, moves)
 				}
 			},

@@ -16,6 +16,10 @@ type NetworkNamespace struct {
 	Since time.Time `json:"since"`
 	// Made as in Sandbox.
 	Made time.Time `json:"made,omitzero"`
+	// Noted is when the namespace was in use at the latest, by the API server's clock: pods that were created later have mounted in it.
+	Noted time.Time `json:"noted,omitzero"`
+	// Behind is how far the node's clock was behind the API server's when the client began, at least. It is not recorded.
+	Behind time.Duration `json:"-"`
 	// Boot is the boot ID of the node. The node has not rebooted since Booted.
 	Boot   string    `json:"boot,omitempty"`
 	Booted time.Time `json:"booted,omitzero"`
@@ -60,6 +64,15 @@ func (s Sandbox) Namespace(recorded NetworkNamespace) NetworkNamespace {
 	return NetworkNamespace{Identity: s.Identity, Since: later(since, recorded.Since), Made: later(s.Made, recorded.Made)}
 }
 
+// Known adds what is known of the namespace of a client: when it was noted, and its node's clock.
+func (c Client) Known(n NetworkNamespace) NetworkNamespace {
+	if n.Since.Truncate(time.Second).Equal(c.Recorded.Since) {
+		n.Noted = c.Recorded.Noted
+	}
+	n.Behind = behind(c.Created, c.Sandbox.PodStarted)
+	return n
+}
+
 // In returns the namespace in a boot of its node. recorded is as in Sandbox.Namespace. If boot is not
 // known, neither is any earlier time of the boot.
 func (n NetworkNamespace) In(boot string, recorded NetworkNamespace) NetworkNamespace {
@@ -68,6 +81,23 @@ func (n NetworkNamespace) In(boot string, recorded NetworkNamespace) NetworkName
 		n.Booted = recorded.Booted
 	}
 	return n
+}
+
+// behind is how far a node's clock was behind the API server's when its kubelet accepted a pod, at least.
+func behind(created, began time.Time) time.Duration {
+	if created.IsZero() || began.IsZero() {
+		return 0
+	}
+	return max(0, created.Sub(began))
+}
+
+// clockStep is the smallest step of a node's clock that is noticed.
+const clockStep = time.Minute
+
+// clockChanged reports whether the node's clock was set between the start of a pod and of the client, or of the pod's sandbox: then
+// its times show no order.
+func (n NetworkNamespace) clockChanged(w Workload) bool {
+	return (behind(w.Created, w.Began)-n.Behind).Abs() > clockStep || !w.Mounted.IsZero() && w.Mounted.Before(w.Began)
 }
 
 // followsAny reports whether the namespace began after any of the times, with no reboot in between.
@@ -97,7 +127,7 @@ func (n NetworkNamespace) String() string {
 	if n.Identity == "" {
 		return ""
 	}
-	for _, at := range []*time.Time{&n.Since, &n.Made, &n.Booted} {
+	for _, at := range []*time.Time{&n.Since, &n.Made, &n.Noted, &n.Booted} {
 		*at = at.UTC().Truncate(time.Second)
 	}
 	text, err := json.Marshal(n)

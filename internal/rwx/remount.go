@@ -82,6 +82,7 @@ const (
 	ReasonNotStarted       = "no container has started yet"
 	ReasonStartedAfter     = "started after the client"
 	ReasonStartedAbout     = "started about when the client did"
+	ReasonClockChanged     = "node's clock was set"
 	ReasonRestarted        = "restarted since it was mounted"
 	ReasonPlaceNotKnown    = "place of the mount not known"
 	ReasonPaused           = "restarts paused"
@@ -122,18 +123,31 @@ func Judge(w Workload, namespace NetworkNamespace, r Restarts) Verdict {
 	if !r.DeadMounts {
 		return Verdict{State: NotOurs, Reason: ReasonNotRequested}
 	}
-	if m, moved := movedAway(w, r); moved {
-		detail := fmt.Sprintf("volume %s was mounted before its server moved from %s to %s", m.Volume, m.ServerMove.From, m.ServerMove.To)
-		if m.ServerMove.Unsure {
-			return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: detail + "; the pod has restarted since, and keeps that mount unless its node rebooted; if it does not answer, delete the pod"}
-		}
+	m, moved := movedAway(w, r)
+	detail := fmt.Sprintf("volume %s was mounted before its server moved from %s to %s", m.Volume, m.ServerMove.From, m.ServerMove.To)
+	if moved && !m.ServerMove.Unsure {
 		return r.restart(w, Verdict{State: Dead, Reason: ReasonServerMoved, Detail: detail + ": its NFS mount does not answer"})
 	}
+	v := r.judgeClient(w, namespace)
+	if moved && v.State != Dead {
+		return Verdict{State: Unsure, Reason: ReasonRestarted, Detail: detail + "; the pod has restarted since, and keeps that mount unless its node rebooted; if it does not answer, delete the pod"}
+	}
+	return v
+}
+
+// judgeClient judges the end of a mount that is the client.
+func (r Restarts) judgeClient(w Workload, namespace NetworkNamespace) Verdict {
 	affected := affectedMounts(w, r)
 	began := namespace.Since.UTC().Format(time.RFC3339)
 	switch {
 	case len(affected.dying)+len(affected.unsure) == 0:
 		return Verdict{State: NotOurs, Reason: affected.reason}
+	case !namespace.Noted.IsZero() && w.Created.After(namespace.Noted):
+		return Verdict{State: Alive, Reason: ReasonStartedAfter}
+	case namespace.clockChanged(w):
+		return Verdict{State: Unsure, Reason: ReasonClockChanged, Detail: fmt.Sprintf(
+			"whether volume %s was mounted before the network of the CSI plugin pod on its node was recreated can't be told: the node's clock was set in between; if the volume does not answer, delete the pod",
+			strings.Join(slices.Concat(affected.dying, affected.unsure), ", "))}
 	case w.Began.After(namespace.Since):
 		return Verdict{State: Alive, Reason: ReasonStartedAfter}
 	case w.Mounted.IsZero():

@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 
 		"its server has moved":           {mounts: []Mount{shared("u"), moved}, change: times(at(11), at(12)), want: Verdict{State: Dead, Restart: true, Reason: ReasonServerMoved, Detail: movedDetail + ": its NFS mount does not answer"}},
 		"moved, and not to be restarted": {mounts: []Mount{moved}, change: func(_ *Workload, r *Restarts) { r.Enabled = false }, want: refused(ReasonOff, movedDetail+": its NFS mount does not answer"+settingOff)},
-		"moved, and restarted since": {mounts: []Mount{with(moved, func(m *Mount) { m.ServerMove.Unsure = true })},
+		"moved, and restarted since": {mounts: []Mount{with(moved, func(m *Mount) { m.ServerMove.Unsure = true })}, change: times(at(11), at(12)),
 			want: Verdict{State: Unsure, Reason: ReasonRestarted, Detail: movedDetail + "; the pod has restarted since, and keeps that mount unless its node rebooted; if it does not answer, delete the pod"}},
 		"moved, of another driver":       {mounts: []Mount{with(moved, func(m *Mount) { m.Driver = "other" })}, want: notOurs(ReasonOtherDriver)},
 		"moved, and dead mounts are off": {mounts: []Mount{moved}, change: func(_ *Workload, r *Restarts) { r.DeadMounts = false }, want: notOurs(ReasonNotRequested)},

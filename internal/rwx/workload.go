@@ -17,6 +17,8 @@ type Workload struct {
 	// OptOut keeps Fairlead off the pod.
 	OptOut      bool
 	Terminating bool
+	// Created is when the API server made the pod, by its clock. All other times are by the node's.
+	Created time.Time
 	// Began is when the kubelet accepted the pod: its volumes were mounted later.
 	Began time.Time
 	// Mounted is the latest time of the mounts: the sandbox and containers come later.
