@@ -64,7 +64,7 @@ func (b *backoff) record(work planner.Work, facts planner.Facts, refused error) 
 	} else {
 		a.changes, a.refusals = a.changes+1, 0
 		a.Seen, a.Until = work.Component.Seen(), now.Add(pauses[min(a.changes, len(pauses))-1])
-		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it, like the storage system, an installer or a webhook; tried again at %s",
+		a.Message = fmt.Sprintf("is as it was before Fairlead changed it (%s): something else writes it: the storage system, an installer, a webhook or policy, a LimitRange, or a node selector of the namespace; tried again at %s",
 			catalog.Count(a.changes, "time"), timeOfDay(a.Until))
 	}
 	a.failed = failed

@@ -49,7 +49,11 @@ func (m *maker) gate(s demand, want string, c catalog.Component, podBlockers fun
 		return m.notReady(c)
 	case held:
 		m.recheckIn(hold.Until.Sub(m.Now))
-		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: componentText(c) + " " + hold.Message}}
+		message := componentText(c) + " " + hold.Message
+		if hold.Seen != "" {
+			message += fmt.Sprintf("; its %s is %q, not %q", s.Trait, c.Built[s.Trait], want)
+		}
+		return []catalog.Blocker{{Kind: catalog.BlockedByOther, Name: c.Name, Nodes: nodesOf(c), Message: message}}
 	case isPod(c) && !removed && c.Node != "" && !exists:
 		return component("is on a node that was deleted: wait until the pod is removed")
 	case isPod(c) && !removed && c.Node != "" && (!node.Ready || node.StorageDown):
