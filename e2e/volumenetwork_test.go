@@ -34,6 +34,8 @@ func TestVolumeNetwork(t *testing.T) {
 	c.attach("pvc-other", "node-3")
 
 	c.has(c.refused("annotate", "persistentvolumeclaim", "data", "fairlead.io/volume-network=kube-system/other"), "kube-system/other: no volume may use the network", "networks.perVolume")
+	c.has(c.refused("annotate", "persistentvolumeclaim", "data", "fairlead.io/volume-network="+netB, "fairlead.io/volume-addresses=192.168.60.1"),
+		"metadata.annotations[fairlead.io/volume-addresses]: Forbidden: claims of namespace default may not ask for address 192.168.60.1", "longhorn.networks.fixedAddresses")
 
 	out := c.ask("persistentvolumeclaim", "data", "fairlead.io/volume-network="+netB,
 		"fairlead.io/volume-addresses=192.168.60.10/24,fd00:60::10/112", "fairlead.io/volume-mac=02:00:00:00:60:10")
@@ -69,7 +71,7 @@ func TestVolumeNetwork(t *testing.T) {
 	c.mustServe("pvc-other", common)
 
 	c.has(c.refused("annotate", "persistentvolume", "pvc-other", "fairlead.io/volume-network="+netB, "fairlead.io/volume-addresses=192.168.60.10"),
-		`metadata.annotations[fairlead.io/volume-addresses]: Invalid value: "192.168.60.10": address 192.168.60.10 on network `+netB+" is of volume pvc-own")
+		`metadata.annotations[fairlead.io/volume-addresses]: Invalid value: "192.168.60.10": address 192.168.60.10 on network `+netB+" is of another volume already")
 
 	// Back to the default network, once the volume is detached.
 	c.has(c.ask("persistentvolumeclaim", "data", "fairlead.io/volume-network-", "fairlead.io/volume-addresses-", "fairlead.io/volume-mac-"),

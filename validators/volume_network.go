@@ -28,6 +28,7 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 	}
 	request := rwx.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
 	v.checkPermitted(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
+	v.checkGranted(kind, o, request)
 	v.checkVolumeNetworkExists(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
 	v.checkFree(o.Metadata.Annotations, request, facts)
 	v.checkFits(o.Metadata.Annotations, request, facts)
@@ -72,10 +73,18 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
 	network, err := multus.ParseNetwork(text)
 	served := facts.Driver == "" || facts.Driver == facts.Names.Driver
-	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted, network) {
+	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted.Networks, network) {
 		return
 	}
 	v.refuse(ReasonNetworkNotPermitted, field.Forbidden(annotation(rwx.VolumeNetworkAnnotation), network.String()+": "+rwx.NotPermitted))
+}
+
+// checkGranted refuses addresses that the configuration does not give to the claim.
+func (v *Verdict) checkGranted(kind string, o VolumeObject, request rwx.Request) {
+	self := rwx.Asker{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
+	if request.NotGranted != "" && request.Source == self {
+		v.refuse(ReasonAddressNotGranted, field.Forbidden(annotation(request.NotGranted), request.Problem))
+	}
 }
 
 // checkVolumeNetworkExists refuses a network that does not exist, with policy Refuse. With policy Warn, warnOfEffect warns.
@@ -114,7 +123,7 @@ func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, 
 	} {
 		for _, holder := range facts.Holders {
 			if shared := mine.identity.Shared(holder.Identity); shared != "" && holder.Network == network {
-				taken := fmt.Sprintf("%s on network %s is of %s already", shared, network, holder.Who)
+				taken := rwx.Taken(shared, network)
 				if facts.Created { // a claim that is restored beside its original must come up with its data
 					v.warn("%s: the volume comes up without it, with what the network assigns; choose another", taken)
 					break
@@ -136,8 +145,8 @@ func (v *Verdict) checkFits(annotations map[string]string, request rwx.Request, 
 			continue // checkSyntax refuses it
 		}
 		why := multus.Misfit(facts.Rollout.Configs[network], ip)
-		if pod := facts.reporting(network, ip); why == "" && pod != "" {
-			why = fmt.Sprintf("is of pod %s, which runs", pod)
+		if why == "" && facts.isReported(network, ip) {
+			why = "is of a pod that runs"
 		}
 		if why != "" && !network.IsZero() && !slices.ContainsFunc(facts.Holders, func(h rwx.Claimant) bool {
 			return h.Network == network && request.Identity.Shared(h.Identity) != "" // which checkFree has judged
@@ -148,25 +157,19 @@ func (v *Verdict) checkFits(annotations map[string]string, request rwx.Request, 
 	}
 }
 
-// reporting is a pod, but the volume's own server, that reports an address on a network.
-func (f VolumeNetworkFacts) reporting(network multus.Network, address netip.Addr) string {
+// isReported reports whether a pod, but the volume's own server, has an address on a network. It is not named: it may be of another
+// tenant.
+func (f VolumeNetworkFacts) isReported(network multus.Network, address netip.Addr) bool {
 	has := func(reported []multus.Reported) bool {
 		return slices.ContainsFunc(reported, func(i multus.Reported) bool {
 			return i.Network == network.String() && slices.Contains(i.IPs, address.String())
 		})
 	}
-	for _, c := range f.Rollout.Clients {
-		if has(c.Interfaces) {
-			return c.Pod
-		}
-	}
-	for _, s := range f.Rollout.Servers {
-		own := slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return v.Name == s.Volume })
-		if !own && has(s.Reported) {
-			return s.Pod
-		}
-	}
-	return ""
+	return slices.ContainsFunc(f.Rollout.Clients, func(c rwx.Client) bool { return has(c.Interfaces) }) ||
+		slices.ContainsFunc(f.Rollout.Servers, func(s rwx.Server) bool {
+			own := slices.ContainsFunc(f.Concerned, func(v rwx.Volume) bool { return v.Name == s.Volume })
+			return !own && has(s.Reported)
+		})
 }
 
 // networkOf is the network that the volume will be on when the request is applied.

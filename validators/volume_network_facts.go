@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
@@ -49,8 +48,8 @@ type VolumeNetworkFacts struct {
 	Driver string
 	// MissingPolicy for a network that does not exist.
 	MissingPolicy settings.Strictness
-	// Permitted are the networks that volumes may request, by the configuration.
-	Permitted []multus.Network
+	// Permitted is what volumes may request, by the configuration.
+	Permitted rwx.Permitted
 	// Rollout of the network for RWX volumes.
 	Rollout rollout.Rollout
 	// Concerned are the volumes that the change concerns.

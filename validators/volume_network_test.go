@@ -2,6 +2,7 @@ package validators
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -47,8 +48,14 @@ func TestVolumeNetwork(t *testing.T) {
 		}
 	}
 	held := func(holders ...rwx.Claimant) func(*facts) { return func(f *facts) { f.Holders = holders } }
-	holder := func(who string, on multus.Attachment, addresses, mac string) rwx.Claimant {
-		return rwx.Claimant{Who: who, Network: on.Network, Identity: multus.Identity{Addresses: addresses, MAC: mac}}
+	var grants []rwx.AddressGrant
+	for _, n := range []multus.Network{{}, storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}} {
+		grants = append(grants, rwx.AddressGrant{
+			Network: n, Namespaces: []string{"default"}, Ranges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.168.0.0/16")}, MACPrefixes: []string{"02"},
+		})
+	}
+	holder := func(on multus.Attachment, addresses, mac string) rwx.Claimant {
+		return rwx.Claimant{Network: on.Network, Identity: multus.Identity{Addresses: addresses, MAC: mac}}
 	}
 	strictly := func(f *facts) { f.MissingPolicy = settings.Refuse }
 	concerned := func(volume rwx.Volume) func(*facts) {
@@ -63,7 +70,7 @@ func TestVolumeNetwork(t *testing.T) {
 		f.Rollout.Services[0].Recorded = storageNet
 	}
 	claimHeld := func(f *facts) {
-		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []rwx.Claimant{holder("pvc-b", storageNet, "10.0.0.9", "")}
+		f.Claim.Annotations, f.Holders = annotations{address: "10.0.0.9"}, []rwx.Claimant{holder(storageNet, "10.0.0.9", "")}
 	}
 	type texts = []string
 	for name, test := range map[string]struct {
@@ -108,6 +115,10 @@ func TestVolumeNetwork(t *testing.T) {
 			change: func(f *facts) {
 				f.Class = rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClassKind, Name: "fast"}, Annotations: annotations{network: "kube-system/secret"}}
 			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + rwx.NotPermitted}},
+		"address not given to the namespace": {annotations: annotations{network: "team-x/nfs", address: "172.16.0.1"}, reason: ReasonAddressNotGranted,
+			problems: texts{onAddress + "Forbidden: claims of namespace default may not ask for address 172.16.0.1: an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume"}},
+		"address not given, of the claim of a volume": {kind: rwx.VolumeKind, annotations: annotations{}, reason: ReasonValid,
+			change: func(f *facts) { f.Claim.Annotations = annotations{address: "172.16.0.1"} }},
 		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = settings.Refuse }, reason: ReasonNoSuchNetwork,
 			problems: texts{onNetwork + `Invalid value: "team-y/nfs": ` + missing}},
 		"clients have to join, one can't now": {annotations: team, change: func(f *facts) { f.Rollout.Volumes = []rwx.Volume{inUse} }, reason: ReasonPending,
@@ -125,20 +136,20 @@ func TestVolumeNetwork(t *testing.T) {
 			problems: texts{onNetwork + `Invalid value: "nfs": must be <namespace>/<NetworkAttachmentDefinition>, or "" for the default network of RWX volumes`, onAddress + `Invalid value: "x": must be one IP address of each family at most, with or without a prefix length, separated by a comma: "x" is not an IP address`, onMAC + `Invalid value: "01:00:00:00:00:01": must be a unicast MAC address such as 02:00:00:00:00:01: 01:00:00:00:00:01 is for a group of receivers`}},
 		"addresses on a class": {kind: rwx.ClassKind, annotations: all, reason: ReasonInvalidValue, problems: texts{onAddress + forbidden, onMAC + forbidden}},
 		"address of another volume": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonAddressTaken,
-			change:   held(holder("volume pvc-x (Service pvc-x)", teamNet, "10.0.0.9", ""), holder("volume pvc-b (PersistentVolume b)", storageNet, "10.0.0.9", ""), holder("volume pvc-b (Service pvc-b)", storageNet, "10.0.0.9", "")),
-			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: choose another`}},
+			change:   held(holder(teamNet, "10.0.0.9", ""), holder(storageNet, "10.0.0.9", ""), holder(storageNet, "10.0.0.9", "")),
+			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of another volume already: choose another`}},
 		"address of another volume, of a new object": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonValid,
 			change: func(f *facts) {
-				held(holder("volume pvc-b (PersistentVolume b)", storageNet, "10.0.0.9", ""))(f)
+				held(holder(storageNet, "10.0.0.9", ""))(f)
 				f.Created = true
 			},
-			warnings: texts{"address 10.0.0.9 on network kube-system/storage-net is of volume pvc-b (PersistentVolume b) already: the volume comes up without it, with what the network assigns; choose another"}},
+			warnings: texts{"address 10.0.0.9 on network kube-system/storage-net is of another volume already: the volume comes up without it, with what the network assigns; choose another"}},
 		"for readers": {annotations: team, mode: "ReadOnlyMany", reason: ReasonPending, warnings: texts{joins}},
 		"address of a pod": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonAddressTaken,
 			change: func(f *facts) {
 				f.Rollout.Clients[1].Interfaces = []multus.Reported{{Network: storageNet.Network.String(), IPs: []string{"10.0.0.9"}}}
 			},
-			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of pod csi-2, which runs: choose another`}},
+			problems: texts{onAddress + `Invalid value: "10.0.0.9/24": address 10.0.0.9 on network kube-system/storage-net is of a pod that runs: choose another`}},
 		"address of a server of its own": {annotations: annotations{address: "10.0.0.9/24"}, reason: ReasonPending,
 			change: func(f *facts) {
 				f.Concerned = []rwx.Volume{inUse}
@@ -150,8 +161,8 @@ func TestVolumeNetwork(t *testing.T) {
 			},
 			problems: texts{onAddress + `Invalid value: "10.0.0.1": address 10.0.0.1 on network kube-system/storage-net is the network's gateway: choose another`}},
 		"MAC of another volume": {annotations: annotations{network: "team-x/nfs", mac: "02:00:00:00:00:01"}, reason: ReasonAddressTaken,
-			change:   held(holder("PersistentVolumeClaim default/b", teamNet, "", "02:00:00:00:00:01")),
-			problems: texts{onMAC + `Invalid value: "02:00:00:00:00:01": MAC address 02:00:00:00:00:01 on network team-x/nfs is of PersistentVolumeClaim default/b already: choose another`}},
+			change:   held(holder(teamNet, "", "02:00:00:00:00:01")),
+			problems: texts{onMAC + `Invalid value: "02:00:00:00:00:01": MAC address 02:00:00:00:00:01 on network team-x/nfs is of another volume already: choose another`}},
 
 		"another driver": {annotations: team, change: func(f *facts) { f.Driver = "ebs.csi.aws.com" }, reason: ReasonNoEffect,
 			warnings: texts{noEffect + "PersistentVolumeClaim default/data belongs to driver ebs.csi.aws.com, and Fairlead serves only driver.longhorn.io"}},
@@ -168,7 +179,7 @@ func TestVolumeNetwork(t *testing.T) {
 			warnings: texts{noEffect + `PersistentVolumeClaim default/data names "kube-system/storage-net", and takes precedence`}},
 		"addresses on the cluster network": {annotations: annotations{address: "10.0.0.9"}, reason: ReasonNoEffect,
 			change: func(f *facts) {
-				f.Rollout.Record, f.Holders = rollout.Record{}, []rwx.Claimant{holder("pvc-b", multus.Attachment{}, "10.0.0.9", "")}
+				f.Rollout.Record, f.Holders = rollout.Record{}, []rwx.Claimant{holder(multus.Attachment{}, "10.0.0.9", "")}
 			},
 			warnings: texts{noEffect + "RWX volumes are on the cluster network, where addresses can't be fixed; name a network in fairlead.io/volume-network"}},
 	} {
@@ -183,7 +194,7 @@ func TestVolumeNetwork(t *testing.T) {
 				Claim:  rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.annotations},
 				Driver: "driver.longhorn.io", Names: longhorn.DefaultNames(),
 				MissingPolicy: settings.Warn,
-				Permitted:     []multus.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}},
+				Permitted:     rwx.Permitted{Networks: []multus.Network{storageNet.Network, teamNet.Network, {Namespace: "team-y", Name: "nfs"}}, Addresses: grants},
 				Rollout: rollout.Rollout{
 					Networks:  map[multus.Network]bool{storageNet.Network: true, teamNet.Network: true},
 					Record:    rollout.Record{Clients: storageNet, Servers: storageNet},

@@ -63,7 +63,7 @@ func TestVolumeNetworks(t *testing.T) {
 		"not ready": {review: claim(rwx.VolumeNetworkAnnotation, "team-x/nfs"),
 			warnings: []string{"accepted; 1 CSI plugin pod restarts to join network team-x/nfs, each when no RWX volume is attached on its node", attached}},
 		"address of another volume": {ready: true, review: claim(rwx.VolumeAddressesAnnotation, "10.0.0.9"),
-			denied: `persistentvolumeclaims "data" is invalid: metadata.annotations[fairlead.io/volume-addresses]: Invalid value: "10.0.0.9": address 10.0.0.9 on network team-x/nfs is of volume pvc-b (PersistentVolume pvc-b) already: choose another`},
+			denied: `persistentvolumeclaims "data" is invalid: metadata.annotations[fairlead.io/volume-addresses]: Invalid value: "10.0.0.9": address 10.0.0.9 on network team-x/nfs is of another volume already: choose another`},
 		"PersistentVolume keeps its address": {ready: true,
 			review: reviews.Of(reviews.Volume, `"resource":{"group":"","version":"v1","resource":"persistentvolumes"},"name":"pvc-b","operation":"UPDATE",`+`"object":{"metadata":{"name":"pvc-b","annotations":{"fairlead.io/volume-addresses":"10.0.0.9"}},"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"fast",`+`"claimRef":{"namespace":"default","name":"other"},"csi":{"driver":"driver.longhorn.io","volumeHandle":"pvc-b"}}}`)},
 		"class with attached volumes": {ready: true,

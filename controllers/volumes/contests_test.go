@@ -26,7 +26,7 @@ func TestContestedAddressIsReportedOnce(t *testing.T) {
 	r := &Contests{Names: names, Cached: reads.NewReader(names, f.Client, f.Client), Events: f.Events, Log: f.r.Log}
 	taken := testkit.Event{
 		About: "PersistentVolumeClaim/new", UID: "uid-of-new", Type: "Warning", Reason: "AddressTaken",
-		Note: "address 10.0.0.9 on network kube-system/one is of PersistentVolumeClaim default/old already: choose another",
+		Note: "address 10.0.0.9 on network kube-system/one is of another volume already: choose another",
 	}
 	reconcile := func(want ...testkit.Event) {
 		t.Helper()

@@ -14,7 +14,7 @@ import (
 )
 
 // networkConfiguration has servers on the cluster network for seconds, not a minute, before clients follow.
-const networkConfiguration = "longhorn: {networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net]}}"
+const networkConfiguration = "longhorn: {networks: {gate: node, settle: 10s, perVolume: [kube-system/fixed-net], fixedAddresses: [{network: kube-system/fixed-net, ranges: [192.168.60.200/32]}]}}"
 
 // scenario of a cluster that goes on with the next one.
 type scenario struct {

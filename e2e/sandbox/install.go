@@ -144,10 +144,14 @@ func (s *Sandbox) writeOverlay(dir, overlay string) error {
 	return nil
 }
 
+// fixedAddresses are those that the tests and the tour ask for.
+const fixedAddresses = `{network: kube-system/backup-net, namespaces: [default], ranges: ["192.168.60.8/29", "fd00:60::10/124"], macPrefixes: ["02:00:00:00:60"]}, ` +
+	"{network: team-x/nfs, namespaces: [team-x], ranges: [192.168.70.0/26]}"
+
 func (s *Sandbox) configurationPatch() string {
 	domain, longhorn, fencing := cmp.Or(s.ClusterDomain, "cluster.local"), "", "{}"
 	if s.longhorn() {
-		longhorn = fmt.Sprintf("longhorn: {duties: {%s}, networks: {settle: 8s, perVolume: [kube-system/backup-net, team-x/nfs], %s}, maintenanceWindows: [%s]}", s.Duties, s.Networks, s.Windows)
+		longhorn = fmt.Sprintf("longhorn: {duties: {%s}, networks: {settle: 8s, perVolume: [kube-system/backup-net, team-x/nfs], fixedAddresses: [%s], %s}, maintenanceWindows: [%s]}", s.Duties, fixedAddresses, s.Networks, s.Windows)
 	}
 	if s.fences() {
 		fencing = cmp.Or(s.Fencing, "{profiles: [{name: rook-ceph}]}")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
@@ -111,7 +113,7 @@ func (l *Longhorn) setDefaults() {
 	or(&l.Networks.Gate, rollout.GateCluster)
 	or(&l.Networks.Settle.Duration, rollout.DefaultSettle)
 	or(&l.Workloads.MaxPercent, DefaultMaxPercent)
-	l.perVolume = l.Networks.perVolume(&problems{}, nil)
+	l.permitted = rwx.Permitted{Networks: l.Networks.perVolume(&problems{}, nil), Addresses: l.Networks.fixedAddresses(&problems{}, nil)}
 	d := &l.Duties
 	or(&d.Settings, Apply)
 	or(&d.Pods, On)
@@ -147,6 +149,35 @@ func (n Networks) perVolume(p *problems, path *field.Path) (permitted []multus.N
 	return permitted
 }
 
+// fixedAddresses are the parsed grants of FixedAddresses.
+func (n Networks) fixedAddresses(p *problems, path *field.Path) (grants []rwx.AddressGrant) {
+	for i, f := range n.FixedAddresses {
+		path := path.Child("fixedAddresses").Index(i)
+		network, err := multus.ParseNetwork(f.Network)
+		p.parsed(path.Child("network"), f.Network, err)
+		grant := rwx.AddressGrant{Network: network, Namespaces: f.Namespaces}
+		for j, namespace := range f.Namespaces {
+			p.namespace(path.Child("namespaces").Index(j), namespace)
+		}
+		for j, text := range f.Ranges {
+			prefix, err := netip.ParsePrefix(text)
+			if err == nil && prefix != prefix.Masked() {
+				err = fmt.Errorf("has host bits: write %s", prefix.Masked())
+			}
+			p.parsed(path.Child("ranges").Index(j), text, err)
+			grant.Ranges = append(grant.Ranges, prefix)
+		}
+		for j, text := range f.MACPrefixes {
+			prefix, err := multus.ParseMACPrefix(text)
+			p.parsed(path.Child("macPrefixes").Index(j), text, err)
+			grant.MACPrefixes = append(grant.MACPrefixes, prefix)
+		}
+		p.unless(len(f.Ranges)+len(f.MACPrefixes) > 0, field.Required(path.Child("ranges"), "give ranges, macPrefixes or both"))
+		grants = append(grants, grant)
+	}
+	return grants
+}
+
 func (c *Configuration) validate() field.ErrorList {
 	p := &problems{}
 	p.invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(strings.TrimSuffix(c.ClusterDomain, "."))...)
@@ -169,6 +200,7 @@ func (l *Longhorn) validate(p *problems, path *field.Path) {
 	p.atLeast(networks.Child("settle"), l.Networks.Settle, 0)
 	oneOf(p, networks.Child("gate"), l.Networks.Gate, rollout.GateCluster, rollout.GateNode)
 	l.Networks.perVolume(p, networks)
+	l.Networks.fixedAddresses(p, networks)
 	for i, w := range l.MaintenanceWindows {
 		w.window(p, path.Child("maintenanceWindows").Index(i))
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
 	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 	"github.com/fairlead-io/fairlead/internal/testkit/must"
@@ -241,10 +243,33 @@ func TestNamesAreInConfiguredNamespace(t *testing.T) {
 func TestPerVolumeNetworksAreListed(t *testing.T) {
 	c, err := Parse([]byte(head + "longhorn: {networks: {perVolume: [team-x/nfs]}}\n"))
 	must.Do(t, err)
-	must.Equal(t, c.Longhorn.Names().VolumeNetworks, []multus.Network{{Namespace: "team-x", Name: "nfs"}})
-	must.Equal(t, len(defaults().Longhorn.Names().VolumeNetworks), 0)
+	must.Equal(t, c.Longhorn.Names().VolumeNetworks.Networks, []multus.Network{{Namespace: "team-x", Name: "nfs"}})
+	must.Equal(t, len(defaults().Longhorn.Names().VolumeNetworks.Networks), 0)
 	_, err = Parse([]byte(head + "longhorn: {networks: {perVolume: [nfs, '']}}\n"))
 	must.True(t, err != nil && strings.Contains(err.Error(), `longhorn.networks.perVolume[0]: Invalid value: "nfs"`) && strings.Contains(err.Error(), "longhorn.networks.perVolume[1]: Required value"), "got %v", err)
+}
+
+func TestFixedAddressesAreGranted(t *testing.T) {
+	c, err := Parse([]byte(head + `longhorn: {networks: {fixedAddresses: [{network: team-x/nfs, namespaces: [team-x], ranges: [192.168.60.8/29, "fd00:60::/64"], macPrefixes: ["02:00:00:00:6A"]}, {ranges: [10.0.0.0/8]}]}}` + "\n"))
+	must.Do(t, err)
+	must.Equal(t, c.Longhorn.Names().VolumeNetworks.Addresses, []rwx.AddressGrant{
+		{Network: multus.Network{Namespace: "team-x", Name: "nfs"}, Namespaces: []string{"team-x"}, Ranges: []netip.Prefix{netip.MustParsePrefix("192.168.60.8/29"), netip.MustParsePrefix("fd00:60::/64")}, MACPrefixes: []string{"02:00:00:00:6a"}},
+		{Ranges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+	})
+	for text, want := range map[string]string{
+		"{network: nfs, ranges: [10.0.0.0/8]}":        `longhorn.networks.fixedAddresses[0].network: Invalid value: "nfs"`,
+		"{namespaces: [A], ranges: [10.0.0.0/8]}":     `fixedAddresses[0].namespaces[0]: Invalid value: "A"`,
+		"{ranges: [10.0.0.1/8]}":                      `fixedAddresses[0].ranges[0]: Invalid value: "10.0.0.1/8": has host bits: write 10.0.0.0/8`,
+		"{ranges: [10.0.0.1]}":                        `fixedAddresses[0].ranges[0]: Invalid value: "10.0.0.1"`,
+		"{macPrefixes: [02:00:00:00:00:01:02]}":       `fixedAddresses[0].macPrefixes[0]: Invalid value: "02:00:00:00:00:01:02": must be a unicast MAC address`,
+		"{macPrefixes: [x]}":                          `fixedAddresses[0].macPrefixes[0]: Invalid value: "x"`,
+		"{network: team-x/nfs, namespaces: [team-x]}": "fixedAddresses[0].ranges: Required value: give ranges, macPrefixes or both",
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := Parse([]byte(head + "longhorn: {networks: {fixedAddresses: [" + text + "]}}\n"))
+			must.True(t, err != nil && strings.Contains(err.Error(), want), "got %v", err)
+		})
+	}
 }
 
 // An accepted configuration is complete, and reads back the same.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fairlead-io/fairlead/internal/longhorn"
-	"github.com/fairlead-io/fairlead/internal/multus"
+	"github.com/fairlead-io/fairlead/internal/rwx"
 	"github.com/fairlead-io/fairlead/internal/settings"
 	"github.com/fairlead-io/fairlead/internal/settings/rollout"
 )
@@ -59,6 +59,21 @@ type Networks struct {
 	// PerVolume lists the networks, <namespace>/<NetworkAttachmentDefinition>, that single volumes may request. See
 	// docs/volume-networks.md. Default: none.
 	PerVolume []string `json:"perVolume,omitempty"`
+	// FixedAddresses are the addresses that PersistentVolumeClaims may ask for. PersistentVolumes may ask for any. See
+	// docs/volume-networks.md. Default: none.
+	FixedAddresses []FixedAddresses `json:"fixedAddresses,omitempty"`
+}
+
+// FixedAddresses are addresses on one network that claims may ask for.
+type FixedAddresses struct {
+	// Network, <namespace>/<NetworkAttachmentDefinition>. Default: the default network of RWX volumes.
+	Network string `json:"network,omitempty"`
+	// Namespaces of the claims. Default: all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Ranges of addresses, such as 192.168.60.8/29.
+	Ranges []string `json:"ranges,omitempty"`
+	// MACPrefixes are the first octets of MAC addresses, such as 02:00:00:00:60.
+	MACPrefixes []string `json:"macPrefixes,omitempty"`
 }
 
 // DefaultMaxPercent allows one restart of each workload when all mounts die
@@ -86,14 +101,14 @@ type Longhorn struct {
 	// Workloads limits restarts of workloads.
 	Workloads Workloads `json:"workloads,omitempty"`
 
-	// perVolume is Networks.PerVolume.
-	perVolume []multus.Network
+	// permitted are Networks.PerVolume and Networks.FixedAddresses.
+	permitted rwx.Permitted
 }
 
 // Names are Longhorn's names, in the configured namespace.
 func (l *Longhorn) Names() longhorn.Names {
 	names := longhorn.DefaultNames()
-	names.Namespace, names.VolumeNetworks = l.Namespace, l.perVolume
+	names.Namespace, names.VolumeNetworks = l.Namespace, l.permitted
 	return names
 }
 

@@ -1,7 +1,6 @@
 package longhorn
 
 import (
-	"github.com/fairlead-io/fairlead/internal/multus"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
 
@@ -53,8 +52,8 @@ type Names struct {
 	// Versions of the storage system, and what to leave to each.
 	Versions []VersionDuties
 
-	// VolumeNetworks are the networks that volumes may request, by the configuration.
-	VolumeNetworks []multus.Network
+	// VolumeNetworks are the networks and addresses that volumes may request, by the configuration.
+	VolumeNetworks rwx.Permitted
 
 	// StorageInterface is the interface name of a network given by storage-network.
 	StorageInterface string

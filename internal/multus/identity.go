@@ -97,6 +97,19 @@ func ParseAddresses(value string) (string, error) {
 	return strings.Join(slices.DeleteFunc([]string{v4, v6}, func(s string) bool { return s == "" }), ","), nil
 }
 
+// ParseMACPrefix reads the first octets of MAC addresses, and returns them in lower case.
+func ParseMACPrefix(value string) (string, error) {
+	octets := strings.Count(value, ":") + 1
+	if octets > 6 {
+		return "", fmt.Errorf("%w: %q has more than six octets", errNotAMAC, value)
+	}
+	whole, err := net.ParseMAC(value + strings.Repeat(":00", 6-octets))
+	if err != nil || len(whole) != 6 {
+		return "", fmt.Errorf("%w: %q is not the beginning of one, such as 02:00:00", errNotAMAC, value)
+	}
+	return whole.String()[:3*octets-1], nil
+}
+
 func parseAddress(item string) (address netip.Addr, text string, err error) {
 	if strings.Contains(item, "/") {
 		prefix, err := netip.ParsePrefix(item)

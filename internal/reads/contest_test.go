@@ -37,7 +37,7 @@ func holding(volume string, hours int) *corev1.Service {
 }
 
 func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
-	const taken = "address 10.0.0.9 on network team-x/nfs is of "
+	const taken = "address 10.0.0.9 on network team-x/nfs is of another volume already: choose another"
 	for name, test := range map[string]struct {
 		objects       []client.Object
 		winner, loser string
@@ -45,16 +45,13 @@ func TestOneOfTwoRequestsGetsAnAddress(t *testing.T) {
 		problem       string
 	}{
 		"the older claim": {
-			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-b", "new"), boundTo("pvc-a", "old")}, "pvc-a", "pvc-b", false,
-			taken + "volume pvc-a (PersistentVolumeClaim default/old) already: choose another",
+			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-b", "new"), boundTo("pvc-a", "old")}, "pvc-a", "pvc-b", false, taken,
 		},
 		"the volume that has it": {
-			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-a", "new"), boundTo("pvc-b", "old"), holding("pvc-a", 2)}, "pvc-a", "pvc-b", false,
-			taken + "volume pvc-a (Service pvc-a) already: choose another",
+			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-a", "new"), boundTo("pvc-b", "old"), holding("pvc-a", 2)}, "pvc-a", "pvc-b", false, taken,
 		},
 		"an older claim without a volume yet": {
-			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-b", "new")}, "default/old", "pvc-b", true,
-			taken + "PersistentVolumeClaim default/old already: choose another",
+			[]client.Object{fixing("old", 0), fixing("new", 1), boundTo("pvc-b", "new")}, "default/old", "pvc-b", true, taken,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -181,20 +181,20 @@ func (r *Reader) contest(ctx context.Context, all *Requests) error {
 // claim, by namespace/name.
 func (all Requests) Claimants(record rollout.Record, services []rwx.Service) []rwx.Claimant {
 	var claimants []rwx.Claimant
-	claim := func(volume, who string, q rwx.Request) {
+	claim := func(volume string, q rwx.Request) {
 		network := q.Network
 		if network.IsZero() {
 			network = record.Servers.Network
 		}
 		if !q.Identity.IsZero() {
-			claimants = append(claimants, rwx.Claimant{Volume: volume, Who: who, Network: network, Identity: q.Identity, Since: q.Asker.Since})
+			claimants = append(claimants, rwx.Claimant{Volume: volume, Network: network, Identity: q.Identity, Since: q.Asker.Since})
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(all.ByVolume)) {
-		claim(v, fmt.Sprintf("volume %s (%s)", v, all.ByVolume[v].Asker), all.ByVolume[v])
+		claim(v, all.ByVolume[v])
 	}
 	for _, c := range slices.Sorted(maps.Keys(all.Unbound)) {
-		claim(c, all.Unbound[c].Asker.String(), all.Unbound[c])
+		claim(c, all.Unbound[c])
 	}
 	return append(claimants, holders(services)...)
 }
@@ -207,8 +207,7 @@ func holders(services []rwx.Service) []rwx.Claimant {
 			continue
 		}
 		claimants = append(claimants, rwx.Claimant{
-			Volume: s.Volume, Who: fmt.Sprintf("volume %s (Service %s)", s.Volume, s.Name),
-			Network: s.Recorded.Network, Identity: s.Identity, Holds: true, Since: s.Created,
+			Volume: s.Volume, Network: s.Recorded.Network, Identity: s.Identity, Holds: true, Since: s.Created,
 		})
 	}
 	return claimants

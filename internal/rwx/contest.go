@@ -30,14 +30,17 @@ func (a Asker) String() string {
 // Claimant has or requests an identity on a network.
 type Claimant struct {
 	// Volume of the identity: claimants of one volume share the identity.
-	Volume string
-	// Who is the volume and the object, for messages.
-	Who      string
+	Volume   string
 	Network  multus.Network
 	Identity multus.Identity
 	// Holds: a Service records the identity, so a server may run with it.
 	Holds bool
 	Since time.Time
+}
+
+// Taken says that another volume has an address. It does not say which: that may be of another tenant.
+func Taken(what string, network multus.Network) string {
+	return fmt.Sprintf("%s on network %s is of another volume already", what, network)
 }
 
 // Contest returns why claimants do not get their identity, by index; "" for winners. A Service that
@@ -56,7 +59,7 @@ func Contest(claimants []Claimant) []string {
 			}
 			return 1
 		}
-		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Volume, b.Volume), strings.Compare(a.Who, b.Who))
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Volume, b.Volume), strings.Compare(a.Identity.Addresses, b.Identity.Addresses), strings.Compare(a.Identity.MAC, b.Identity.MAC))
 	})
 	type key struct {
 		network multus.Network
@@ -72,7 +75,7 @@ func Contest(claimants []Claimant) []string {
 		parts := c.Identity.Parts()
 		for _, what := range parts {
 			if winner, ok := taken[key{c.Network, what}]; ok && winner.Volume != c.Volume {
-				problems[i] = fmt.Sprintf("%s on network %s is of %s already: choose another", what, c.Network, winner.Who)
+				problems[i] = Taken(what, c.Network) + ": choose another"
 				break
 			}
 		}

@@ -6,7 +6,6 @@ import (
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ var (
 
 func TestContest(t *testing.T) {
 	at := func(volume, addresses string, since time.Time, changes ...func(*Claimant)) Claimant {
-		c := Claimant{Volume: volume, Who: "volume " + volume, Network: teamX, Identity: multus.Identity{Addresses: addresses}, Since: since}
+		c := Claimant{Volume: volume, Network: teamX, Identity: multus.Identity{Addresses: addresses}, Since: since}
 		for _, change := range changes {
 			change(&c)
 		}
@@ -31,8 +30,8 @@ func TestContest(t *testing.T) {
 	}
 	holds := func(c *Claimant) { c.Holds = true }
 	on := func(n multus.Network) func(*Claimant) { return func(c *Claimant) { c.Network = n } }
-	const taken = "address 10.0.0.9 on network team-x/nfs is of volume a already: choose another"
-	const takenMAC = "MAC address 02:00:00:00:00:01 on network team-x/nfs is of volume a already: choose another"
+	const taken = "address 10.0.0.9 on network team-x/nfs is of another volume already: choose another"
+	const takenMAC = "MAC address 02:00:00:00:00:01 on network team-x/nfs is of another volume already: choose another"
 	for name, test := range map[string]struct {
 		claimants []Claimant
 		want      []string
@@ -66,7 +65,6 @@ func TestContestHasOneWinnerInAnyOrder(t *testing.T) {
 			if rapid.Bool().Draw(t, "has a MAC") {
 				mac(&c)
 			}
-			c.Who = strings.Join([]string{c.Volume, c.Identity.Addresses, c.Identity.MAC, c.Since.String()}, " ")
 			return c
 		}), 0, 6).Draw(t, "claimants")
 		problems := Contest(claimants)

@@ -40,6 +40,8 @@ type Request struct {
 	Asker Asker
 	// Problem says why the request of an annotation is ignored.
 	Problem string
+	// NotGranted is the annotation that asks for an address that its object may not have.
+	NotGranted string
 }
 
 // RequestSource is an object that may have a request for its volume. Without a name it does not exist.
@@ -55,17 +57,13 @@ const (
 	ClassKind  = "StorageClass"
 )
 
-// NotPermitted says why a network is not in longhorn.Names.VolumeNetworks, and what to do.
-const NotPermitted = "no volume may use the network: an administrator lists it in longhorn.networks.perVolume of Fairlead's configuration"
-
 // Resolve returns the request for a volume of its claim, its PersistentVolume and its StorageClass,
-// in this order: the first that names a network wins. permitted are the networks that volumes may use:
-// whoever may annotate a claim would otherwise move CSI plugin pods onto any network.
+// in this order: the first that names a network wins.
 //
 // Addresses and MAC belong to one volume, so those of a class are ignored. They also belong to one
 // network: those of an object that names another network than the winner are ignored. An unreadable
-// annotation, or a network that is not permitted, makes the whole request empty: half of a request could be worse.
-func Resolve(permitted []multus.Network, claim, volume, class RequestSource) Request {
+// annotation, or a network or address that is not permitted, makes the whole request empty: half of a request could be worse.
+func Resolve(permitted Permitted, claim, volume, class RequestSource) Request {
 	var r Request
 	for _, s := range []RequestSource{claim, volume, class} {
 		text, named := s.Annotations[VolumeNetworkAnnotation]
@@ -76,7 +74,7 @@ func Resolve(permitted []multus.Network, claim, volume, class RequestSource) Req
 		if err != nil {
 			return unreadable(s, VolumeNetworkAnnotation, err)
 		}
-		if !network.IsZero() && !slices.Contains(permitted, network) {
+		if !network.IsZero() && !slices.Contains(permitted.Networks, network) {
 			return Request{Source: s.String(), Problem: fmt.Sprintf("annotation %s of %s names %s: %s", VolumeNetworkAnnotation, s, network, NotPermitted)}
 		}
 		r.Network, r.Source = network, s.String()
@@ -91,6 +89,9 @@ func Resolve(permitted []multus.Network, claim, volume, class RequestSource) Req
 		identity, key, err := identityOf(s.Annotations)
 		if err != nil {
 			return unreadable(s, key, err)
+		}
+		if key, why := permitted.notGranted(s.Asker, r.Network, identity); why != "" {
+			return Request{Source: s.String(), Problem: why, NotGranted: key}
 		}
 		if r.Identity.IsZero() && !identity.IsZero() {
 			r.Asker = s.Asker

@@ -37,19 +37,40 @@ func TestResolve(t *testing.T) {
 		"network that is not permitted": {annotations{network: "kube-system/secret", mac: "02:00:00:00:00:01"}, nil, y,
 			Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + " names kube-system/secret: " + NotPermitted}},
 		"not permitted, on a losing network": {x, annotations{network: "kube-system/secret"}, nil, Request{Network: netX, Source: claim}},
-		"unreadable network":                 {annotations{network: "nfs"}, nil, y, Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + ": " + multus.ErrNotANetwork.Error()}},
+		"address of another namespace": {annotations{network: "team-x/nfs", addresses: "10.0.0.9,fd00::9"}, nil, nil,
+			Request{Source: claim, NotGranted: VolumeAddressesAnnotation, Problem: "claims of namespace default may not ask for address fd00::9: " + notGranted}},
+		"address out of the ranges": {annotations{network: "team-x/nfs", addresses: "10.0.0.10/24"}, annotations{addresses: "10.0.0.1"}, nil,
+			Request{Source: claim, NotGranted: VolumeAddressesAnnotation, Problem: "claims of namespace default may not ask for address 10.0.0.10: " + notGranted}},
+		"MAC of another vendor": {annotations{network: "team-x/nfs", mac: "02:00:00:00:00:10"}, nil, nil,
+			Request{Source: claim, NotGranted: VolumeMACAnnotation, Problem: "claims of namespace default may not ask for MAC address 02:00:00:00:00:10: " + notGranted}},
+		"address of a network without ranges": {annotations{addresses: "10.0.0.1"}, nil, y,
+			Request{Source: claim, NotGranted: VolumeAddressesAnnotation, Problem: "claims of namespace default may not ask for address 10.0.0.1: " + notGranted}},
+		"a PersistentVolume asks for any": {nil, annotations{network: "team-y/nfs", addresses: "172.16.0.1", mac: "0a:00:00:00:00:01"}, nil,
+			Request{Network: multus.Network{Namespace: "team-y", Name: "nfs"}, Source: volume, Asker: byVolume, Identity: multus.Identity{Addresses: "172.16.0.1", MAC: "0a:00:00:00:00:01"}}},
+		"unreadable network": {annotations{network: "nfs"}, nil, y, Request{Source: claim, Problem: "annotation fairlead.io/volume-network of " + claim + ": " + multus.ErrNotANetwork.Error()}},
 		"unreadable address": {annotations{network: "team-x/nfs", addresses: "x"}, nil, nil,
 			Request{Source: claim, Problem: "annotation fairlead.io/volume-addresses of " + claim + ": " + `must be one IP address of each family at most, with or without a prefix length, separated by a comma: "x" is not an IP address`}},
 		"unreadable, on a losing network": {x, annotations{network: "nfs", mac: "x"}, nil, Request{Network: netX, Source: claim}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Resolve([]multus.Network{netX, {Namespace: "team-y", Name: "nfs"}},
+			got := Resolve(Permitted{[]multus.Network{netX, {Namespace: "team-y", Name: "nfs"}}, []AddressGrant{
+				{Ranges: prefixes("10.0.0.0/24", "fd00::/64"), MACPrefixes: []string{"02:00:00"}},
+				{Network: netX, Namespaces: []string{"default"}, Ranges: prefixes("10.0.0.0/29", "10.0.0.9/32"), MACPrefixes: []string{"02:00:00:00:00:01"}},
+				{Network: netX, Namespaces: []string{"team-x"}, Ranges: prefixes("10.0.0.0/24")},
+			}},
 				RequestSource{Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Annotations: test.claim},
 				RequestSource{Asker: Asker{Kind: VolumeKind, Name: "pv-1"}, Annotations: test.volume}, RequestSource{Asker: Asker{Kind: ClassKind, Name: "fast"}, Annotations: test.class},
 			)
 			must.True(t, got == test.want, "got  %+v\nwant %+v", got, test.want)
 		})
 	}
+}
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
 }
 
 // A request is well formed or empty, for any text of the annotations.
@@ -60,7 +81,7 @@ func FuzzResolve(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, network, addresses, mac, ofClass string) {
 		permitted, _ := multus.ParseNetwork(network)
-		r := Resolve([]multus.Network{permitted},
+		r := Resolve(Permitted{[]multus.Network{permitted}, []AddressGrant{{Network: permitted, Ranges: prefixes("0.0.0.0/0", "::/0"), MACPrefixes: []string{"02"}}, {Ranges: prefixes("10.0.0.0/8")}}},
 			RequestSource{Asker: Asker{Kind: ClaimKind, Namespace: "default", Name: "data"}, Annotations: map[string]string{VolumeNetworkAnnotation: network, VolumeAddressesAnnotation: addresses, VolumeMACAnnotation: mac}},
 			RequestSource{}, RequestSource{Asker: Asker{Kind: ClassKind, Name: "fast"}, Annotations: map[string]string{VolumeNetworkAnnotation: ofClass}},
 		)

@@ -3,6 +3,7 @@ package objects
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,12 @@ var Longhorn = permitting(longhorn.DefaultNames(), "team-x/nfs", "team-y/nfs", "
 func permitting(p longhorn.Names, networks ...string) longhorn.Names {
 	for _, text := range networks {
 		n, _ := multus.ParseNetwork(text)
-		p.VolumeNetworks = append(p.VolumeNetworks, n)
+		p.VolumeNetworks.Networks = append(p.VolumeNetworks.Networks, n)
+	}
+	for _, n := range append([]multus.Network{{}}, p.VolumeNetworks.Networks...) {
+		p.VolumeNetworks.Addresses = append(p.VolumeNetworks.Addresses, rwx.AddressGrant{
+			Network: n, Ranges: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}, MACPrefixes: []string{"02"},
+		})
 	}
 	return p
 }
