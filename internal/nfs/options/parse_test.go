@@ -57,6 +57,7 @@ func TestParseReportsAllProblems(t *testing.T) {
 		"from other servers":         {"remoteports=10.0.0.1-10.0.0.8", "remoteports=10.0.0.1-10.0.0.8,sloppy"},
 		"comes from the NFS service": {"addr=10.0.0.9", "mounthost=evil"},
 		"not allowed":                {"bind", "remount", "bg"},
+		"in lower case":              {"BIND", "Hard", "VERS=3"},
 		"changes propagation":        {"private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable"},
 		"block device":               {"loop", "loop=/dev/loop0", "offset=1", "sizelimit=1", "verity.hashdevice=/dev/sda", "verity.roothash=0"},
 		"runs a program":             {"helper=x", "uhelper=x"},

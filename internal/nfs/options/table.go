@@ -92,5 +92,8 @@ func whyRefused(name string) string {
 	case strings.HasPrefix(name, "verity."):
 		return blockDevice
 	}
+	if lower := strings.ToLower(name); lower != name && (groups[lower] != "" || refused[lower] != "") {
+		return "options of mounts are in lower case"
+	}
 	return refused[name]
 }
