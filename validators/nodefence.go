@@ -79,9 +79,9 @@ func ValidateNodeFence(n NodeFence, old *NodeFence, facts NodeFenceFacts) Verdic
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation), fmt.Sprintf(
 			"there is nothing to override yet: node %s is in no incident, and gate %s is overridden once, for what is on record then. Try again once the node is %s (kubectl get nodefence %s)",
 			n.node(), gate, v1alpha1.NodeLost, n.Metadata.Name)))
-	case fence.WasCarriedOut(before.Spec, gate, reason, facts.User):
+	case fence.WasMade(before.Spec, gate, reason, facts.User):
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
-			"the override was carried out before (spec.acts): give a new reason, and do not keep the annotation in files that are applied again"))
+			"the same override was made before (spec.acts): give a new reason, and do not keep the annotation in files that are applied again"))
 	case record == "":
 		v.refuse(ReasonOverride, field.Forbidden(path.Key(fence.OverrideAnnotation),
 			"the override is not recorded: Fairlead's mutating webhook did not answer; try again"))

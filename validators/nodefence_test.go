@@ -73,7 +73,7 @@ func TestOverrideOfGates(t *testing.T) {
 		"in another user's name":            {is: overrideAnnotations("attach: it burnt", overrideRecord("attach", "bob")), refused: fairleads},
 		"of another gate":                   {is: overrideAnnotations("unfence: it burnt", mine), refused: fairleads},
 		"not recorded":                      {is: map[string]string{fence.OverrideAnnotation: "attach: it burnt"}, refused: "the override is not recorded"},
-		"carried out before":                {is: asked, acts: carriedOut, refused: "the override was carried out before (spec.acts): give a new reason"},
+		"carried out before":                {is: asked, acts: carriedOut, refused: "the same override was made before (spec.acts): give a new reason"},
 		"another gate, carried out before":  {is: requested("unfence"), acts: carriedOut, warns: "is unfenced without a reboot"},
 		"nothing":                           {},
 	} {

@@ -44,14 +44,14 @@ func TestRequestIsConsumedWithItsAct(t *testing.T) {
 		},
 		"void: the node is back": {
 			func(w *world) *world { return w.pass(time.Minute).lose("node-1").look().pass(time.Minute) }, fence.GateAttach, func(w *world) { w.recover() },
-			"Warning Void NodeFence/" + first + ": the node has changed since eve asked to override gate attach", 0, []string{"pvc-a"}, nil,
+			"Warning Void NodeFence/" + first + ": the node has changed since eve asked to override gate attach", 1, []string{"pvc-a"}, nil,
 		},
 		"void: the node was lost again": {
 			func(w *world) *world { return w.pass(time.Minute).lose("node-1").look().pass(time.Minute) }, fence.GateAttach, func(w *world) { w.lose("node-1") },
-			"Warning Void NodeFence/" + first + ": the node has changed", 0, []string{"pvc-a"}, nil,
+			"Warning Void NodeFence/" + first + ": the node has changed", 1, []string{"pvc-a"}, nil,
 		},
 		"void: there is no incident": {
-			(*world).mustBeHealthy, fence.GateAttach, func(*world) {}, "Warning Void NodeFence/" + first, 0, nil, nil,
+			(*world).mustBeHealthy, fence.GateAttach, func(*world) {}, "Warning Void NodeFence/" + first, 1, nil, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,8 +86,8 @@ func InIncident(s v1alpha1.NodeFenceSpec) bool { return IsLost(s) || len(s.Withh
 // working node lists, its kubelet has to give back.
 func IsLost(s v1alpha1.NodeFenceSpec) bool { return s.LostSince != nil || len(s.Fences) > 0 || s.Over }
 
-// WasCarriedOut reports whether a request repeats an act on record: a file that is applied again is no new act.
-func WasCarriedOut(s v1alpha1.NodeFenceSpec, gate, reason, by string) bool {
+// WasMade reports whether a request repeats one on record, void or not: a file that is applied again is no new act.
+func WasMade(s v1alpha1.NodeFenceSpec, gate, reason, by string) bool {
 	return slices.ContainsFunc(s.Acts, func(a v1alpha1.Act) bool { return a.Gate == gate && a.Reason == reason && a.By == by })
 }
 
@@ -105,7 +105,8 @@ func (f Facts) act(step *Step, r Request) {
 	a := v1alpha1.Act{Gate: r.Gate, By: r.By, Reason: Clip(r.Reason, 512), At: metav1.NewTime(r.At), Of: f.readyChanged()}
 	if !f.sameAsRecorded() || r.Gate != GateTaint && !IsLost(*s) {
 		if step.Consumed {
-			step.Void = &a
+			a.Void = true
+			step.Void, s.Acts = &a, withAct(s.Acts, a)
 		}
 		return
 	}
@@ -126,8 +127,12 @@ func (f Facts) act(step *Step, r Request) {
 			f.markUnfencing(&s.Fences[i])
 		}
 	}
-	s.Acts = append(s.Acts, a)
-	s.Acts = s.Acts[max(0, len(s.Acts)-maxActs):]
+	s.Acts = withAct(s.Acts, a)
+}
+
+func withAct(acts []v1alpha1.Act, a v1alpha1.Act) []v1alpha1.Act {
+	acts = append(slices.Clip(acts), a)
+	return acts[max(0, len(acts)-maxActs):]
 }
 
 // sameAsRecorded reports whether the Node is as the record has it, so that what a person saw in the record holds.
@@ -152,14 +157,14 @@ func (r Record) allows(n Node, gates ...string) bool {
 		return true // it is about to be carried out
 	}
 	return slices.ContainsFunc(r.Spec.Acts, func(a v1alpha1.Act) bool {
-		return slices.Contains(gates, a.Gate) && a.Of != nil && a.Of.Time.Equal(n.ReadyChanged)
+		return !a.Void && slices.Contains(gates, a.Gate) && a.Of != nil && a.Of.Time.Equal(n.ReadyChanged)
 	})
 }
 
 // lastAct by which volumes were released.
 func lastAct(s v1alpha1.NodeFenceSpec, gates ...string) (v1alpha1.Act, bool) {
 	for i := len(s.Acts) - 1; i >= 0; i-- {
-		if slices.Contains(gates, s.Acts[i].Gate) {
+		if !s.Acts[i].Void && slices.Contains(gates, s.Acts[i].Gate) {
 			return s.Acts[i], true
 		}
 	}

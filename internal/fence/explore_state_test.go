@@ -134,6 +134,7 @@ func (r *smallRecord) write(e *encoder, there map[types.UID]bool) {
 	e.num(len(s.Acts))
 	for _, a := range s.Acts {
 		e.str(a.Gate)
+		e.flags(a.Void)
 		e.ptr(a.Of)
 	}
 	e.str(r.request.Gate)
