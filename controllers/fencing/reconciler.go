@@ -184,9 +184,11 @@ func (r *Reconciler) carryOut(asking, ctx context.Context, now *fencingreads.Fen
 		if d.isSettled() {
 			return d.requeueAfter(), nil
 		}
-		if !now.Take(view.Facts.Node.Name, d.addresses()) {
+		done, ok := now.Take(view.Facts.Node.Name, d.addresses())
+		if !ok {
 			return behind, nil
 		}
+		defer done() // all steps of the look are on record then
 		if d.differs() {
 			if err := r.remember(ctx, d); err != nil {
 				return 0, err

@@ -33,6 +33,8 @@ type FenceReader struct {
 	snapshot    *snapshot
 	shared      *lists.Shared[*snapshot]
 	attachments *lists.Shared[map[string][]attachedVolume]
+	// taken are the addresses that are decided about by any snapshot.
+	taken *taken
 	// indexed: objects has the indexes of IndexFencing. addonsIndexed: it also has that of IndexAddons.
 	indexed       bool
 	addonsIndexed *atomic.Bool
@@ -43,13 +45,13 @@ type FenceReader struct {
 // NewFenceReader reads from objects by the indexes of IndexFencing and reads.IndexNodes, volumes from holdings that have them, and
 // the rest live.
 func NewFenceReader(c config.Fencing, objects, live client.Reader, nodes NodesVersion, held *Holdings) *FenceReader {
-	return (&FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, surroundings: &surroundings{}}).sharing()
+	return (&FenceReader{config: c, objects: objects, live: live, nodesVersion: nodes, held: held, indexed: true, addonsIndexed: &atomic.Bool{}, taken: &taken{}, surroundings: &surroundings{}}).sharing()
 }
 
 // NewUncachedReader reads everything live, for commands that end soon.
 func NewUncachedReader(ctx context.Context, c config.Fencing, live client.Reader) (*FenceReader, error) {
 	held, err := ListedHoldings(ctx, live, c.Protects)
-	return (&FenceReader{config: c, objects: lists.NewLive(live), live: live, held: held, addonsIndexed: &atomic.Bool{}}).sharing(), err
+	return (&FenceReader{config: c, objects: lists.NewLive(live), live: live, held: held, taken: &taken{}, addonsIndexed: &atomic.Bool{}}).sharing(), err
 }
 
 func (r *FenceReader) sharing() *FenceReader {

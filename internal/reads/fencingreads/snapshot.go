@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,8 +26,8 @@ type snapshot struct {
 	// fences are all NetworkFences. noCSIAddons: their kind is not installed.
 	fences      []fence.NetworkFence
 	noCSIAddons bool
-	// taken are the addresses that were decided about.
-	taken *taken
+	// number of the snapshot, by taken.
+	number int64
 }
 
 // Live returns a reader for decisions that may do harm. What concerns one node is read when its view is. What concerns all is read at
@@ -51,7 +50,7 @@ func (r *FenceReader) Live(ctx context.Context) (*FenceReader, error) {
 }
 
 func (r *FenceReader) readSnapshot(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{records: map[string][]*v1alpha1.NodeFence{}, nodes: map[string]*corev1.Node{}, taken: &taken{names: map[string]string{}}}
+	s := &snapshot{records: map[string][]*v1alpha1.NodeFence{}, nodes: map[string]*corev1.Node{}, number: r.taken.begin()}
 	records, err := r.recordsNow(ctx)
 	if err != nil {
 		return nil, err
@@ -76,25 +75,10 @@ func (r *FenceReader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	return s, r.addPods(ctx, s, lists.NewLive(r.live))
 }
 
-// taken are the addresses that were decided about by one snapshot, by node name. No decisions about one address of two nodes are made
-// by one snapshot: the second would not know of the first.
-type taken struct {
-	sync.Mutex
-	names map[string]string
-}
-
-// Take the addresses for a node; false if another node has one.
-func (r *FenceReader) Take(node string, addresses []string) bool {
-	t := r.snapshot.taken
-	t.Lock()
-	defer t.Unlock()
-	if slices.ContainsFunc(addresses, func(a string) bool { return t.names[a] != "" && t.names[a] != node }) {
-		return false
-	}
-	for _, a := range addresses {
-		t.names[a] = node
-	}
-	return true
+// Take the addresses for a node, until done is called; false if what was decided about one of them for another node may not be in the
+// snapshot.
+func (r *FenceReader) Take(node string, addresses []string) (done func(), ok bool) {
+	return r.taken.take(r.snapshot.number, node, addresses)
 }
 
 // recordsNow reads all records: those in an incident live, since they keep addresses blocked. Those of healthy machines may be
