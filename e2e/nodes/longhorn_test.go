@@ -49,7 +49,7 @@ func TestFailures(t *testing.T) {
 	}, "fairlead-webhook", "fairlead-controller"))
 	must(t, c.WaitWorking(ctx))
 	c.runAll(ctx, t,
-		scenario{"ClientRestart", clientRestart}, scenario{"FixedAddress", fixedAddress}, scenario{"FairleadItself", fairleadItself},
+		scenario{"ClientRestart", clientRestart}, scenario{"ServerMoves", serverMoves}, scenario{"FixedAddress", fixedAddress}, scenario{"FairleadItself", fairleadItself},
 		scenario{"StaleWriter", func(ctx context.Context, t *testing.T, c *Cluster) { fencing{c, t, fenced}.staleWriter(ctx) }},
 	)
 }
