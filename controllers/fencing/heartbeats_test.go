@@ -31,10 +31,11 @@ func TestVolumeIsHeldUntilTheKubeletWasInTouch(t *testing.T) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "node-1"}}
 			w := newWorld(t, lease).look().lose("node-1").look().detach("pvc-a", "node-1").recover().look()
 			w.mustBe(v1alpha1.NodeHealthy, fence.ReasonStillMounted).mustWithhold("pvc-a")
-			for range 17 {
-				if w.mustWithhold("pvc-a").mustWait(20*time.Second, 20*time.Second).Clock.Step(20 * time.Second); c.renews {
+			for range 18 {
+				if w.mustWithhold("pvc-a").mustWait(time.Second, 5*time.Minute).Clock.Step(20 * time.Second); c.renews {
 					w.renew(lease)
 				}
+				w.Must(w.r.readLeasesOnce(w.Context()))
 				w.look()
 			}
 			if c.held {

@@ -59,7 +59,9 @@ func (r *Reconciler) views(ctx context.Context, from *fencingreads.FenceReader, 
 	for _, v := range views {
 		v.Facts.Started = *r.started.Load()
 	}
-	r.hear(ctx, node, views, now)
+	if err == nil {
+		r.hear(node, views)
+	}
 	return views, err
 }
 

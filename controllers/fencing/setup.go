@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -37,6 +38,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("registering the metrics of fencing: %w", err)
 	}
 	r.asked = newAsked()
+	if err := mgr.Add(manager.RunnableFunc(r.readLeases)); err != nil {
+		return fmt.Errorf("adding the reading of Leases: %w", err)
+	}
 	everyNode := handler.EnqueueRequestsFromMapFunc(r.everyNode)
 	err = ctrl.NewControllerManagedBy(mgr).Named("fencing").
 		WithOptions(controller.Options{

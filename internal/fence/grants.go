@@ -50,7 +50,7 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 			v.Until = f.graceEnds()
 		case f.isTorn(v): // its kubelet may start again, and list it no more
 			v.Until = f.graceEnds()
-		case v.Until == nil || f.isGraceOver(v):
+		case v.Until == nil || f.untilGraceIsOver(v) == 0:
 			v.Until, v.Released = nil, false
 			if !shown {
 				continue // given back in the right order
@@ -61,7 +61,7 @@ func (f Facts) remember(s *v1alpha1.NodeFenceSpec, step *Step) {
 		case f.isTorn(v): // its time has not begun
 			step.lookAgain(endsWithin)
 		default:
-			step.lookAgain(lookForHeartbeat)
+			step.lookAgain(f.untilGraceIsOver(v))
 		}
 		left = append(left, v)
 	}

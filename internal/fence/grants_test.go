@@ -178,5 +178,5 @@ func TestGrantsOfWorkingNode(t *testing.T) {
 	})
 	s := healthy(t).hold()
 	s.Node.ReadyChanged = s.Now
-	s.look().wantAfter(lookForHeartbeat).wantHeld(true)
+	s.look().wantAfter(endsWithin).wantHeld(true)
 }

@@ -8,11 +8,13 @@ import (
 )
 
 const (
-	// lookForHeartbeat is how often the Lease of a node is read whose old containers have to end.
-	lookForHeartbeat = 20 * time.Second
-	// heartbeatGap is the longest time between two renewals of a kubelet that is in touch with the API server. A kubelet renews its
-	// Lease every ten seconds, and is taken for silent after forty (v1.37.2: pkg/kubelet/apis/config/v1beta1/defaults.go, NodeLeaseDurationSeconds).
-	heartbeatGap = 40 * time.Second
+	// ReadLeasesEvery is how often the Leases of nodes are read while old containers on some node have to end.
+	ReadLeasesEvery = 15 * time.Second
+	// leaseDuration is for how long a kubelet counts as in touch, if its Lease does not say (v1.37.2:
+	// pkg/kubelet/apis/config/v1beta1/defaults.go, NodeLeaseDurationSeconds). It renews four times as often.
+	leaseDuration = 40 * time.Second
+	// silentFor is how often a node whose kubelet is not heard of is looked at.
+	silentFor = time.Minute
 )
 
 // Heartbeats are the renewals of a node's Lease, as one leader has seen them. That a Node is Ready proves nothing of its kubelet
@@ -24,13 +26,13 @@ type Heartbeats struct {
 	seen, Since time.Time
 }
 
-// See what the Lease says now; zero if there is none.
-func (h Heartbeats) See(renewed, now time.Time) Heartbeats {
-	gap := now.Sub(h.seen) > heartbeatGap
+// See what the Lease says now: when it was renewed, and for how long; zero if there is none.
+func (h Heartbeats) See(renewed time.Time, lasts time.Duration, now time.Time) Heartbeats {
+	gap := now.Sub(h.seen) > max(lasts, leaseDuration)+ReadLeasesEvery
 	switch {
 	case h.seen.IsZero():
 		return Heartbeats{renewed: renewed, seen: now}
-	case renewed.Equal(h.renewed):
+	case renewed.IsZero() || renewed.Equal(h.renewed):
 		if gap {
 			h.Since = time.Time{}
 		}
@@ -48,7 +50,11 @@ func (f Facts) AwaitsHeartbeats() bool {
 	return f.working() && slices.ContainsFunc(f.Spec.Volumes, func(v v1alpha1.HeldVolume) bool { return v.Until != nil })
 }
 
-// isGraceOver reports whether the old containers of a volume have had their time.
-func (f Facts) isGraceOver(v v1alpha1.HeldVolume) bool {
-	return !f.Now.Before(v.Until.Time) && !f.HeardSince.IsZero() && f.Now.Sub(f.HeardSince) >= endsWithin
+// untilGraceIsOver is how much longer the old containers of a volume have; 0: it is over.
+func (f Facts) untilGraceIsOver(v v1alpha1.HeldVolume) time.Duration {
+	left := max(0, v.Until.Sub(f.Now))
+	if f.HeardSince.IsZero() {
+		return max(left, silentFor)
+	}
+	return max(left, f.HeardSince.Add(endsWithin).Sub(f.Now))
 }
