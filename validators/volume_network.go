@@ -28,7 +28,7 @@ func ValidateVolumeNetwork(kind string, o VolumeObject, facts VolumeNetworkFacts
 	}
 	request := rwx.Resolve(facts.Permitted, facts.Claim, facts.Volume, facts.Class)
 	v.checkPermitted(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
-	v.checkGranted(kind, o, request)
+	v.checkGranted(kind, o, request, facts)
 	v.checkVolumeNetworkExists(o.Metadata.Annotations[rwx.VolumeNetworkAnnotation], facts)
 	v.checkFree(o.Metadata.Annotations, request, facts)
 	v.checkFits(o.Metadata.Annotations, request, facts)
@@ -72,17 +72,19 @@ func (v *Verdict) checkSyntax(kind string, annotations map[string]string) {
 // does not serve.
 func (v *Verdict) checkPermitted(text string, facts VolumeNetworkFacts) {
 	network, err := multus.ParseNetwork(text)
-	served := facts.Driver == "" || facts.Driver == facts.Names.Driver
-	if err != nil || network.IsZero() || !served || slices.Contains(facts.Permitted.Networks, network) {
+	if err != nil || network.IsZero() || !facts.serves() || slices.Contains(facts.Permitted.Networks, network) {
 		return
 	}
 	v.refuse(ReasonNetworkNotPermitted, field.Forbidden(annotation(rwx.VolumeNetworkAnnotation), network.String()+": "+rwx.NotPermitted))
 }
 
+// serves reports whether the volume may be of a driver that Fairlead serves.
+func (f VolumeNetworkFacts) serves() bool { return f.Driver == "" || f.Driver == f.Names.Driver }
+
 // checkGranted refuses addresses that the configuration does not give to the claim.
-func (v *Verdict) checkGranted(kind string, o VolumeObject, request rwx.Request) {
+func (v *Verdict) checkGranted(kind string, o VolumeObject, request rwx.Request, facts VolumeNetworkFacts) {
 	self := rwx.Asker{Kind: kind, Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}.String()
-	if request.NotGranted != "" && request.Source == self {
+	if request.NotGranted != "" && request.Source == self && facts.serves() {
 		v.refuse(ReasonAddressNotGranted, field.Forbidden(annotation(request.NotGranted), request.Problem))
 	}
 }

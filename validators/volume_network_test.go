@@ -116,7 +116,7 @@ func TestVolumeNetwork(t *testing.T) {
 				f.Class = rwx.RequestSource{Asker: rwx.Asker{Kind: rwx.ClassKind, Name: "fast"}, Annotations: annotations{network: "kube-system/secret"}}
 			}, warnings: texts{noEffect + "annotation fairlead.io/volume-network of StorageClass fast names kube-system/secret: " + rwx.NotPermitted}},
 		"address not given to the namespace": {annotations: annotations{network: "team-x/nfs", address: "172.16.0.1"}, reason: ReasonAddressNotGranted,
-			problems: texts{onAddress + "Forbidden: claims of namespace default may not ask for address 172.16.0.1: an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume"}},
+			problems: texts{onAddress + "Forbidden: claims of namespace default may not ask for address 172.16.0.1: an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume instead"}},
 		"address not given, of the claim of a volume": {kind: rwx.VolumeKind, annotations: annotations{}, reason: ReasonValid,
 			change: func(f *facts) { f.Claim.Annotations = annotations{address: "172.16.0.1"} }},
 		"network missing, refused": {annotations: annotations{network: "team-y/nfs"}, change: func(f *facts) { f.MissingPolicy = settings.Refuse }, reason: ReasonNoSuchNetwork,

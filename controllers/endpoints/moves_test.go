@@ -3,6 +3,7 @@ package endpoints
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,15 +93,36 @@ func TestPodsThatHaveMountedAreLeftBehindWhenTheirServerMoves(t *testing.T) {
 	}
 }
 
-// A slice of an earlier Fairlead has no record of moves, but an address.
-func TestSliceOfBeforeIsKnown(t *testing.T) {
+// What pods have mounted that were there before the record began is not known: an earlier Fairlead, or somebody else, has written the
+// slice, or the duty was off. Pods that come later are known.
+func TestPodsFromBeforeTheRecordAreLeftAlone(t *testing.T) {
+	for name, text := range map[string]string{"no record": "", "of another address": rwx.Moves{}.Next([]netip.Addr{netip.MustParseAddr("192.168.0.5")}, nil).String(), "no JSON": "["} {
+		t.Run(name, func(t *testing.T) {
+			f := mounted(t)
+			slice := f.slice("ipv4")
+			slice.Annotations = map[string]string{rwx.MovesAnnotation: text}
+			f.Must(f.Update(context.Background(), slice))
+			f.Client.Cache.Release()
+			f.mustReconcile()
+			f.Must(f.Delete(context.Background(), workload("web-1", "claim", true)))
+			later := workload("web-1", "claim", true)
+			later.UID = "uid-later"
+			f.Must(f.Create(context.Background(), later))
+			for _, address := range []string{"192.168.0.9", "192.168.0.3", "192.168.0.9"} {
+				f.moveServer(address)
+				f.mustReconcile()
+			}
+			f.wantDead(rwx.ServerMove{From: "192.168.0.3", To: "192.168.0.9"}, "web-1")
+		})
+	}
+}
+
+func TestRecordEndsWithTheDuty(t *testing.T) {
 	f := mounted(t)
-	slice := f.slice("ipv4")
-	slice.Annotations = nil
-	f.Must(f.Update(context.Background(), slice))
-	f.moveServer("192.168.0.9")
+	f.r.PodsUsing = nil
+	f.moveServer("192.168.0.5")
 	f.mustReconcile()
-	f.wantDead(rwx.ServerMove{From: "192.168.0.3", To: "192.168.0.9"}, "web-0", "web-1")
+	must.Equal(t, f.slice("ipv4").Annotations[rwx.MovesAnnotation], "", "the record of before")
 }
 
 // No other address is published before it is known who is left behind: it could not be told later.

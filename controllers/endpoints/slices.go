@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/controllers/addresses"
-	"github.com/fairlead-io/fairlead/controllers/kit"
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
 )
@@ -56,19 +57,27 @@ func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, wan
 // addMoves adds who is left behind if the server has moved.
 func (r *Reconciler) addMoves(ctx context.Context, volume string, have, want *discoveryv1.EndpointSlice) (err error) {
 	if r.PodsUsing == nil {
+		if have != nil && have.Annotations[rwx.MovesAnnotation] != "" {
+			want.Annotations = map[string]string{rwx.MovesAnnotation: ""} // it would be wrong after the next move
+		}
 		return nil
 	}
 	var moves rwx.Moves
+	var before []netip.Addr
 	if have != nil {
-		moves = reads.MovesOf(have)
+		moves, before = reads.MovesOf(have), reads.PublishedIn(have)
 	}
 	published, users := reads.PublishedIn(want), map[string]rwx.Run(nil)
-	if moves.LeavesBehind(published) {
-		if users, err = r.PodsUsing(ctx, r.Live, volume); kit.IsRefused(err) {
-			r.Log.Error("the server moved, and it is not known whose mounts died", "volume", volume, "error", err)
+	begins := len(moves.Addresses) == 0 && len(before) > 0
+	if begins || moves.LeavesBehind(published) {
+		if users, err = r.PodsUsing(ctx, r.Live, volume); apierrors.IsForbidden(err) {
+			r.Log.Error("it is not known whose mounts die when the server moves", "volume", volume, "error", err)
 		} else if err != nil {
 			return err
 		}
+	}
+	if begins {
+		moves = rwx.Begin(before, users)
 	}
 	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, users).String()}
 	return nil

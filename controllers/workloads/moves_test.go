@@ -2,10 +2,13 @@ package workloads
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-io/fairlead/internal/reads"
 	"github.com/fairlead-io/fairlead/internal/rwx"
@@ -58,13 +61,44 @@ func TestNextLeaderFindsMountsOfAServerThatMoved(t *testing.T) {
 	w.wantRestarted("web-0", "rs-x", "far-0")
 }
 
-// A pod whose containers have started again may have mounted again: its status may have been of before a reboot.
-func TestPodThatStartedAgainSinceItsServerMovedIsUnsure(t *testing.T) {
+// A pod whose container has started again keeps its mount. Of old kubelets, which do not report the sandbox, the status may have been
+// of before a reboot.
+func TestPodWhoseContainerStartedAgainSinceItsServerMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		old  bool
+		want []string
+	}{"has its old mount": {false, []string{"web-0", "rs-x", "far-0"}}, "is unsure, with an old kubelet": {true, []string{"web-1", "rs-x", "far-0"}}} {
+		t.Run(name, func(t *testing.T) {
+			w := atRest(t, func(w *world) { w.oldKubelet = c.old })
+			w.publishServer(addressTwo)
+			pod := w.slot("web-0").pod
+			pod.restarts++
+			w.reportWorkload(pod)
+			w.restart()
+			w.wantRestarted(c.want...)
+		})
+	}
+}
+
+// A handle of another driver is no name of a slice, which an API server refuses to look for.
+func TestVolumeOfAnotherDriverStopsNoEviction(t *testing.T) {
 	w := atRest(t)
 	w.publishServer(addressTwo)
-	pod := w.slot("web-0").pod
-	pod.restarts++
-	w.reportWorkload(pod)
-	w.restart()
-	w.wantRestarted("web-1", "rs-x", "far-0")
+	w.deliver(len(w.lag))
+	pod := w.workloadObject(w.slot("web-0").pod)
+	workload := testkit.Value[rwx.Workload](w)(w.reconciler.Cached.Workload(context.Background(), pod, network))
+	workload.Mounts = append([]rwx.Mount{{Volume: "projects/p/disks/d", Driver: "pd.csi.storage.gke.io"}}, workload.Mounts...)
+	asked := &namesOnly{w.live.client}
+	left, err := w.reconciler.Cached.IsLeftBehind(context.Background(), asked, pod, workload)
+	must.True(t, err == nil && left, "got %t, %v", left, err)
+}
+
+// namesOnly refuses names that client-go refuses (rest.IsValidPathSegmentName).
+type namesOnly struct{ client.Reader }
+
+func (n *namesOnly) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if strings.Contains(key.Name, "/") {
+		return fmt.Errorf("invalid resource name %q", key.Name)
+	}
+	return n.Reader.Get(ctx, key, o, options...)
 }

@@ -395,7 +395,7 @@ func TestOnlyRelevantChangesWakeTheController(t *testing.T) {
 	volume := func(after longhorn.VolumeStatus) bool {
 		return remountRequested(&longhorn.Volume{Status: longhorn.VolumeStatus{State: "attached"}}, &longhorn.Volume{Status: after})
 	}
-	left := rwx.Moves{Left: map[string]rwx.LeftBehind{"uid": {}}, Addresses: []netip.Addr{addressOne}}
+	left := rwx.Moves{Left: map[string]rwx.LeftBehind{"uid": {}}, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}
 	slice := func(address string, moves rwx.Moves) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
 		s.Annotations = map[string]string{rwx.MovesAnnotation: moves.String()}

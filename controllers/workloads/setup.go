@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -66,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&longhorn.Setting{}, everywhere, builder.WithPredicates(here, kit.Updated(valueChanged))).
 		Watches(&v1alpha1.NetworkRollout{}, everywhere, builder.WithPredicates(here, kit.Updated(recordChanged)))
 	if r.DeadMounts {
-		b = b.Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(serverMoved)))
+		b = b.Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(serverMoved), onlyUpdates))
 	}
 	if r.OnRequest {
 		b = b.Watches(&longhorn.Volume{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(here, kit.Updated(remountRequested)))
@@ -118,6 +119,12 @@ func (r *Reconciler) nodesOf(ctx context.Context, o client.Object) []reconcile.R
 		}
 	}
 	return requests
+}
+
+// onlyUpdates passes neither creations nor deletions: all nodes are looked at in the beginning.
+var onlyUpdates = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
 // valueChanged reports whether a setting has another value.

@@ -71,11 +71,11 @@ func serverMoves(ctx context.Context, t *testing.T, c *Cluster) {
 	must(t, err)
 	again, err := c.restarts(successor)
 	must(t, err)
-	if len(restarts) != 1 || len(again) > 0 {
+	// Longhorn has noted that the server restarted, and deletes the pod, too: which of both is first does not matter.
+	if len(restarts) == 0 || len(again) > 0 {
 		t.Errorf("the pod was restarted by %v, and its successor by %v", restarts, again)
-	} else {
-		t.Logf("the server moved from %s to %s, and %s restarted the pod", first, now, restarts[0].Writer())
 	}
+	t.Logf("the server moved from %s to %s, and the pod was restarted: %v", first, now, restarts)
 	must(t, c.Remove(ctx, "moved"))
 	_, err = c.Kubectl(ctx, "", "delete", "pvc", "moved", "--timeout=2m")
 	must(t, err)

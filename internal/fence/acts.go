@@ -132,7 +132,11 @@ func (f Facts) act(step *Step, r Request) {
 
 func withAct(acts []v1alpha1.Act, a v1alpha1.Act) []v1alpha1.Act {
 	acts = append(slices.Clip(acts), a)
-	return acts[max(0, len(acts)-maxActs):]
+	if len(acts) <= maxActs {
+		return acts
+	}
+	oldest := max(0, slices.IndexFunc(acts, func(a v1alpha1.Act) bool { return a.Void })) // void ones first
+	return slices.Delete(acts, oldest, oldest+1)
 }
 
 // sameAsRecorded reports whether the Node is as the record has it, so that what a person saw in the record holds.

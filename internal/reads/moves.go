@@ -37,11 +37,14 @@ func PublishedIn(s *discoveryv1.EndpointSlice) (published []netip.Addr) {
 	return published
 }
 
-// MovesOf returns the moves that a slice of Fairlead's has. Without a record of them, its addresses are all that was published.
+// MovesOf returns the moves that a slice of Fairlead's has; zero if there is no record of them. A record that lacks a published address
+// is of before somebody else wrote the slice, and counts for nothing.
 func MovesOf(s *discoveryv1.EndpointSlice) rwx.Moves {
 	moves, err := rwx.ParseMoves(s.Annotations[rwx.MovesAnnotation])
-	if err != nil || len(moves.Addresses) == 0 {
-		return rwx.Moves{}.Next(PublishedIn(s), nil)
+	published := PublishedIn(s)
+	unknown := func(a netip.Addr) bool { return !slices.Contains(moves.Addresses, a) }
+	if err != nil || slices.ContainsFunc(published, unknown) {
+		return rwx.Moves{}
 	}
 	return moves
 }
@@ -77,13 +80,17 @@ func (r *Reader) PodsUsing(ctx context.Context, live client.Reader, volume strin
 	return runs, nil
 }
 
-// run of a pod's containers.
+// run of a pod: of its sandbox or, where the status does not show that, of its containers.
 func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
 	boot, err := r.BootID(ctx, pod.Spec.NodeName)
 	if mounted(pod).IsZero() {
 		return rwx.Run{Boot: boot}, err
 	}
 	digest := fnv.New64a()
+	if made := condition(pod, corev1.PodReadyToStartContainers); made != nil {
+		_, _ = fmt.Fprintln(digest, made.LastTransitionTime.UTC())
+		return rwx.Run{Boot: boot, Containers: strconv.FormatUint(digest.Sum64(), 16)}, err
+	}
 	for _, c := range containers(pod) {
 		_, _ = fmt.Fprintln(digest, c.Name, c.RestartCount, c.ContainerID)
 	}
@@ -94,8 +101,11 @@ func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
 // elsewhere that is back.
 func (r *Reader) IsLeftBehind(ctx context.Context, live client.Reader, pod *corev1.Pod, w rwx.Workload) (bool, error) {
 	for _, m := range w.Mounts {
-		if move, err := r.serverMove(ctx, live, m.Volume, pod); err != nil || !move.IsZero() {
-			return !move.IsZero(), err
+		if m.ServerMove.IsZero() || m.ServerMove.Unsure {
+			continue
+		}
+		if move, err := r.serverMove(ctx, live, m.Volume, pod); err != nil || !move.IsZero() && !move.Unsure {
+			return err == nil, err
 		}
 	}
 	return false, nil

@@ -28,8 +28,8 @@ type Moves struct {
 
 // LeftBehind is a pod that had mounted, or was about to mount, a volume whose server has moved.
 type LeftBehind struct {
-	// Addresses that it may have mounted.
-	Addresses []netip.Addr `json:"addresses"`
+	// Addresses that it may have mounted; none: it was there before the record began, so they are not known.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 	Run
 }
 
@@ -37,13 +37,33 @@ type LeftBehind struct {
 type Run struct {
 	// Boot ID of the node: after a reboot, the kubelet mounts again.
 	Boot string `json:"boot"`
-	// Containers is a digest of their IDs; empty if it is not known that the pod has mounted its volumes. A pod whose containers have started again may have mounted again: its status can be of
-	// before a reboot.
+	// Containers is a digest of when they were made ready to start, or of their IDs; empty if it is not known that the pod has mounted
+	// its volumes. A pod of another digest may have mounted again: its status can be of before a reboot.
 	Containers string `json:"containers,omitempty"`
 }
 
-// mostLeft bounds the annotation, at 200 bytes each. Later pods, by UID, are not reported.
-const mostLeft = 1000
+// mostBytes bounds the annotation: Kubernetes allows 256 KiB for all of an object. Later pods, by UID, are not reported.
+const mostBytes = 200 << 10
+
+// Begin a record for addresses that are published already. users, as in Next, may have mounted others before.
+func Begin(published []netip.Addr, users map[string]Run) Moves {
+	begun := Moves{Addresses: slices.Clone(published), Left: map[string]LeftBehind{}}
+	for uid, run := range users {
+		begun.Left[uid] = LeftBehind{Run: run}
+	}
+	return begun.bounded()
+}
+
+func (m Moves) bounded() Moves {
+	for uids := slices.Sorted(maps.Keys(m.Left)); len(m.String()) > mostBytes; {
+		half := len(uids) / 2
+		for _, uid := range uids[half:] {
+			delete(m.Left, uid)
+		}
+		uids = uids[:half]
+	}
+	return m
+}
 
 // LeavesBehind reports whether pods that have mounted the volume have to be listed before other addresses are published.
 func (m Moves) LeavesBehind(published []netip.Addr) bool {
@@ -62,6 +82,8 @@ func (m Moves) Next(published []netip.Addr, users map[string]Run) Moves {
 	left := map[string]LeftBehind{}
 	for uid, run := range users {
 		switch earlier, known := m.Left[uid]; {
+		case known && len(earlier.Addresses) == 0 && earlier.Boot == run.Boot:
+			left[uid] = earlier
 		case known && earlier.Run == run && run.Containers != "":
 			left[uid] = earlier
 		case known && earlier.Boot == run.Boot: // it may have mounted in between
@@ -73,17 +95,14 @@ func (m Moves) Next(published []netip.Addr, users map[string]Run) Moves {
 			left[uid] = LeftBehind{m.Addresses, run}
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(left))[min(mostLeft, len(left)):] {
-		delete(left, uid)
-	}
-	return Moves{slices.Clone(published), left}
+	return Moves{slices.Clone(published), left}.bounded()
 }
 
 // From are the addresses of which a pod has mounted one, if the server has none of them any more. unsure: its containers have started
 // again since.
 func (m Moves) From(uid string, run Run, published []netip.Addr) (from []netip.Addr, unsure bool) {
 	left, known := m.Left[uid]
-	if !known || left.Containers == "" || run.Containers == "" || run.Boot == "" || left.Boot != run.Boot || len(published) == 0 || shareAddress(left.Addresses, published) {
+	if !known || len(left.Addresses) == 0 || left.Containers == "" || run.Containers == "" || run.Boot == "" || left.Boot != run.Boot || len(published) == 0 || shareAddress(left.Addresses, published) {
 		return nil, false
 	}
 	return left.Addresses, left.Run != run

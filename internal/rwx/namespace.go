@@ -69,7 +69,9 @@ func (c Client) Known(n NetworkNamespace) NetworkNamespace {
 	if n.Since.Truncate(time.Second).Equal(c.Recorded.Since) {
 		n.Noted = c.Recorded.Noted
 	}
-	n.Behind = behind(c.Created, c.Sandbox.PodStarted)
+	if n.Since.Sub(c.Sandbox.PodStarted) < clockStep { // else the clock may have been set between the pod's sandboxes
+		n.Behind = behind(c.Created, c.Sandbox.PodStarted)
+	}
 	return n
 }
 

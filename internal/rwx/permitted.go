@@ -33,7 +33,7 @@ const (
 	// NotPermitted is about a network that Permitted.Networks lacks.
 	NotPermitted = "no volume may use the network: an administrator lists it in longhorn.networks.perVolume of Fairlead's configuration"
 	// notGranted is about an address that Permitted.Addresses lacks.
-	notGranted = "an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume"
+	notGranted = "an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume instead"
 )
 
 // notGranted is the annotation for what an object may not ask for on a network, why, and what to do; "" is none.

@@ -254,15 +254,18 @@ func Lost(w Workload, r Restarts) []string {
 	return affectedMounts(w, r).dying
 }
 
-// movedAway is the first mount of a workload whose server has moved.
-func movedAway(w Workload, r Restarts) (Mount, bool) {
-	i := slices.IndexFunc(w.Mounts, func(m Mount) bool {
-		return m.Driver == r.Driver && m.Shared && !m.Migratable && !m.ServerMove.IsZero()
-	})
-	if i < 0 {
-		return Mount{}, false
+// movedAway is a mount of a workload whose server has moved, if possible one that is surely dead.
+func movedAway(w Workload, r Restarts) (moved Mount, found bool) {
+	for _, m := range w.Mounts {
+		if m.Driver != r.Driver || !m.Shared || m.Migratable || m.ServerMove.IsZero() {
+			continue
+		}
+		if !m.ServerMove.Unsure {
+			return m, true
+		}
+		moved, found = m, true
 	}
-	return w.Mounts[i], true
+	return moved, found
 }
 
 // requested is the volume that the storage system asks to mount again, and the remaining delay. As in
