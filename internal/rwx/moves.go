@@ -171,7 +171,7 @@ func MovedAway(families []Family, uid string, run Run) ServerMove {
 	var all, to []netip.Addr
 	anyUnsure := false
 	for _, f := range families {
-		if len(f.Moves.Addresses) == 0 {
+		if len(f.Moves.Addresses)+len(f.Published) == 0 {
 			continue // never published
 		}
 		from, unsure := f.Moves.From(uid, run, f.Published)

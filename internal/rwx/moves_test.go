@@ -74,12 +74,13 @@ func TestMovedAwayNeedsAMoveInEachFamily(t *testing.T) {
 		families []Family
 		want     ServerMove
 	}{
-		"none":            {nil, ServerMove{}},
-		"one":             {[]Family{moves(v4, other4)}, ServerMove{"10.0.0.1", "10.0.0.2", false}},
-		"never published": {[]Family{moves(v4, other4), {}}, ServerMove{"10.0.0.1", "10.0.0.2", false}},
-		"both":            {[]Family{moves(v4, other4), moves(v6, other6)}, ServerMove{"10.0.0.1, fd00::1", "10.0.0.2, fd00::2", false}},
-		"one stays":       {[]Family{moves(v4, other4), stays(v6)}, ServerMove{}},
-		"one is down":     {[]Family{moves(v4, other4), gone(v6)}, ServerMove{}},
+		"none":                 {nil, ServerMove{}},
+		"one":                  {[]Family{moves(v4, other4)}, ServerMove{"10.0.0.1", "10.0.0.2", false}},
+		"never published":      {[]Family{moves(v4, other4), {}}, ServerMove{"10.0.0.1", "10.0.0.2", false}},
+		"both":                 {[]Family{moves(v4, other4), moves(v6, other6)}, ServerMove{"10.0.0.1, fd00::1", "10.0.0.2, fd00::2", false}},
+		"one stays":            {[]Family{moves(v4, other4), stays(v6)}, ServerMove{}},
+		"one is not on record": {[]Family{moves(v4, other4), {Published: v6}}, ServerMove{}},
+		"one is down":          {[]Family{moves(v4, other4), gone(v6)}, ServerMove{}},
 	} {
 		t.Run(name, func(t *testing.T) { must.Equal(t, MovedAway(c.families, "web", Run{"boot-1", "one"}), c.want) })
 	}
