@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -141,12 +140,15 @@ func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, 
 func (v *Verdict) checkFits(annotations map[string]string, request rwx.Request, facts VolumeNetworkFacts) {
 	network := facts.networkOf(request)
 	for _, text := range request.Identity.IPs() {
-		address, _, _ := strings.Cut(text, "/")
-		ip, err := netip.ParseAddr(address)
+		fixed, err := netip.ParsePrefix(text)
+		if ip, single := netip.ParseAddr(text); single == nil {
+			fixed, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
 		if err != nil {
 			continue // checkSyntax refuses it
 		}
-		why := multus.Misfit(facts.Rollout.Configs[network], ip)
+		ip := fixed.Addr()
+		why := multus.Misfit(facts.Rollout.Configs[network], fixed)
 		if why == "" && facts.isReported(network, ip) {
 			why = "is of a pod that runs"
 		}

@@ -124,11 +124,12 @@ func distance(from, to netip.Addr) (n float64) {
 }
 
 // Misfit says why no pod can have a fixed address on a network, by the config of its NetworkAttachmentDefinition; "" if nothing is known
-// against it.
-func Misfit(config string, address netip.Addr) string {
+// against it. An address with a prefix length gives the pod a route to all of the prefix.
+func Misfit(config string, fixed netip.Prefix) string {
 	_, assigns := ipamOf(config)
+	address := fixed.Addr()
 	var subnets []string
-	inside := false
+	inside, wider := false, false
 	for _, r := range slices.Concat([]hostLocalRange{assigns.hostLocalRange}, slices.Concat(assigns.Ranges...)) {
 		if gateway, err := netip.ParseAddr(r.Gateway); err == nil && gateway == address {
 			return "is the network's gateway"
@@ -146,10 +147,14 @@ func Misfit(config string, address netip.Addr) string {
 	for _, text := range subnets {
 		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() == address.Is4() {
 			same, inside = append(same, p.Masked().String()), inside || p.Contains(address)
+			wider = wider || p.Contains(address) && fixed.Bits() < p.Bits()
 		}
 	}
-	if len(same) > 0 && !inside {
+	switch {
+	case len(same) > 0 && !inside:
 		return "is outside of the network's subnet " + strings.Join(same, ", ")
+	case wider:
+		return fmt.Sprintf("has prefix length %d, which is wider than the network's subnet %s", fixed.Bits(), strings.Join(same, ", "))
 	}
 	return ""
 }

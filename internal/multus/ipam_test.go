@@ -39,6 +39,8 @@ func TestDoubt(t *testing.T) {
 func TestMisfit(t *testing.T) {
 	for name, c := range map[string]struct{ config, address, want string }{
 		"whereabouts":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24","exclude":["192.168.70.0/26"]}}`, "192.168.70.9", ""},
+		"as long as the subnet":    {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24"}}`, "192.168.70.9/24", ""},
+		"wider than the subnet":    {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24"}}`, "192.168.70.9/1", "has prefix length 1, which is wider than the network's subnet 192.168.70.0/24"},
 		"outside":                  {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24"}}`, "192.168.71.9", "is outside of the network's subnet 192.168.70.0/24"},
 		"from and to":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.10-192.168.70.20/24"}}`, "192.168.70.99", ""},
 		"the gateway":              {`{"ipam":{"type":"whereabouts","range":"192.168.70.0/24","gateway":"192.168.70.1"}}`, "192.168.70.1", "is the network's gateway"},
@@ -48,7 +50,14 @@ func TestMisfit(t *testing.T) {
 		"DHCP":                     {`{"ipam":{"type":"dhcp"}}`, "10.0.0.1", ""},
 		"a file on the nodes":      {"", "10.0.0.1", ""},
 	} {
-		t.Run(name, func(t *testing.T) { must.Equal(t, Misfit(c.config, netip.MustParseAddr(c.address)), c.want) })
+		t.Run(name, func(t *testing.T) {
+			fixed, err := netip.ParsePrefix(c.address)
+			if err != nil {
+				address := netip.MustParseAddr(c.address)
+				fixed = netip.PrefixFrom(address, address.BitLen())
+			}
+			must.Equal(t, Misfit(c.config, fixed), c.want)
+		})
 	}
 }
 
@@ -56,6 +65,6 @@ func FuzzDoubt(f *testing.F) {
 	f.Add(`{"type":"macvlan","ipam":{"type":"whereabouts","range":"192.168.50.10-192.168.50.20/24"}}`)
 	f.Fuzz(func(_ *testing.T, config string) {
 		Doubt(config, 3)
-		Misfit(config, netip.MustParseAddr("192.168.50.10"))
+		Misfit(config, netip.MustParsePrefix("192.168.50.10/24"))
 	})
 }
