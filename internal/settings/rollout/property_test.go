@@ -292,7 +292,7 @@ func serviceAt(volume string, p multus.Placement) *rwx.Service {
 func (m *model) mustReachAll(t *rapid.T, network multus.Attachment) {
 	for _, n := range m.nodes {
 		c := m.clients[n]
-		must.True(t, c != nil && c.Network == network && c.Reported, "invariant 1: servers go to %s before the client on %s", network, n)
+		must.True(t, c != nil && c.Network == network && c.Reported && c.Clash.Pod == "", "invariant 1: servers go to %s before the client on %s", network, n)
 	}
 }
 
@@ -419,6 +419,16 @@ func TestRolloutInvariants(t *testing.T) {
 					c.Reported = true
 				}
 			},
+			"network assigns an address twice": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil && c.Reported {
+					c.Clash = rwx.Clash{Pod: "share-manager-elsewhere", Older: rapid.Bool().Draw(t, "older")}
+				}
+			},
+			"its other pod ends": func(t *rapid.T) {
+				if c := m.clients[node()]; c != nil {
+					c.Clash = rwx.Clash{}
+				}
+			},
 			"multus reports volume networks": func(t *rapid.T) {
 				if c := m.clients[node()]; c != nil {
 					c.VolumeNetworksReported = c.VolumeNetworks
@@ -477,7 +487,7 @@ func (m *model) mustBeForeseen(t *rapid.T) {
 		m.daemonSetController(t)
 	}
 	for _, c := range m.clients {
-		c.Ready, c.Reported = m.starts(c), !c.Network.IsZero()
+		c.Ready, c.Reported, c.Clash = m.starts(c), !c.Network.IsZero(), rwx.Clash{}
 	}
 	before := m.view()
 	o := Foresee(before)
@@ -499,7 +509,7 @@ func (m *model) runRound(t *rapid.T) Step {
 	step := m.act(t, m.view(), false)
 	m.daemonSetController(t)
 	for _, c := range m.clients {
-		c.Ready, c.Reported, c.VolumeNetworksReported = m.starts(c), !c.Network.IsZero(), c.VolumeNetworks
+		c.Ready, c.Reported, c.VolumeNetworksReported, c.Clash = m.starts(c), !c.Network.IsZero(), c.VolumeNetworks, rwx.Clash{}
 	}
 	m.check(t)
 	return step
