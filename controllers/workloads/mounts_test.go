@@ -138,6 +138,30 @@ func TestFlapThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	w.wantMounts(rwx.InClient, rwx.InHost)
 }
 
+// The setting changes twice before the API server takes a record. The pod is mounted through the node, after the second change.
+func TestFlapsThatCouldNotBeRecordedLeaveMountsUnsure(t *testing.T) {
+	w := atRest(t, stateful(1), notApplied)
+	w.mountIn(false)
+	w.reconcile()
+	w.failing = "before"
+	for _, inClient := range []bool{true, false} {
+		w.Step(2 * time.Second)
+		w.mountIn(inClient)
+		w.deliver(len(w.lag))
+		w.queue["node-1"] = true
+		w.work()
+	}
+	w.Step(2 * time.Second)
+	w.replacePod(w.slot("s0-0"), newest, true)
+	w.Step(2 * time.Second)
+	w.failing = ""
+	w.mountIn(true)
+	w.newSandbox("node-1")
+	w.wantRestarted() // checkEviction fails if the pod is evicted
+	w.wantMounts(rwx.InClient, rwx.InEither)
+	w.wantReasons(w.slot("s0-0").pod.uid, "MountUnsure")
+}
+
 func TestRevertedSettingLeavesMountsUnsure(t *testing.T) {
 	w := atRest(t, stateful(1), notApplied)
 	w.mountIn(true)

@@ -80,6 +80,8 @@ func (r *Reconciler) mounting(ctx context.Context, cached *v1alpha1.NetworkRollo
 		r.missed = rwx.Mounting{}
 	case missed == (rwx.Mounting{}):
 		r.missed = rwx.Mounting{Place: place, Since: now}
+	case missed.Place != place:
+		r.missed.Place = rwx.InEither // it changed again before it could be recorded
 	}
 	if err != nil {
 		return known, fmt.Errorf("recording where CSI plugin pods mount volumes: %w", err)
