@@ -51,7 +51,7 @@ const (
 	ReasonNoSuchNetwork = "no such network"
 	// ReasonNetworkNotPermitted: the configuration does not list the network for volumes.
 	ReasonNetworkNotPermitted = "network not permitted"
-	// ReasonAddressNotGranted: the configuration does not give the address to claims of the namespace.
+	// ReasonAddressNotGranted says that the configuration does not give the address to claims of the namespace.
 	ReasonAddressNotGranted = "address not granted"
 	ReasonInUse             = "network in use"
 	ReasonAddressTaken      = "address taken"

@@ -139,14 +139,7 @@ func (v *Verdict) checkFree(annotations map[string]string, request rwx.Request, 
 // checkFits refuses addresses that no server can have: the network's gateway, one of another subnet, or one that another pod reports.
 func (v *Verdict) checkFits(annotations map[string]string, request rwx.Request, facts VolumeNetworkFacts) {
 	network := facts.networkOf(request)
-	for _, text := range request.Identity.IPs() {
-		fixed, err := netip.ParsePrefix(text)
-		if ip, single := netip.ParseAddr(text); single == nil {
-			fixed, err = netip.PrefixFrom(ip, ip.BitLen()), nil
-		}
-		if err != nil {
-			continue // checkSyntax refuses it
-		}
+	for _, fixed := range request.Identity.Prefixes() {
 		ip := fixed.Addr()
 		why := multus.Misfit(facts.Rollout.Configs[network], fixed)
 		if why == "" && facts.isReported(network, ip) {

@@ -22,8 +22,8 @@ type Act struct {
 	//
 	// +optional
 	Volumes int `json:"volumes,omitempty"`
-	// Void: the node had changed since the user asked, so nothing was done. It is on record so that a file that is applied again does
-	// not ask of the node's next state.
+	// Void says that the node had changed since the user asked, so nothing was done. The act is on record so that a file that is applied
+	// again does not ask of the node's next state.
 	//
 	// +optional
 	Void bool `json:"void,omitempty"`

@@ -163,14 +163,10 @@ func setupLonghorn(mgr manager.Manager, c *config.Longhorn, clusterDomain string
 			return fmt.Errorf("adding the release of endpoints: %w", err)
 		}
 	} else {
-		publisher := &endpoints.Reconciler{
-			Names: names, Classic: duties.Endpoints == config.On,
+		controllers = append(controllers, &endpoints.Reconciler{
+			Names: names, Classic: duties.Endpoints == config.On, DeadMounts: duties.Workloads == config.On,
 			Client: mgr.GetClient(), Cached: cached, Live: mgr.GetAPIReader(), Events: recorder, Clock: clock.RealClock{}, Log: log,
-		}
-		if duties.Workloads == config.On {
-			publisher.PodsUsing = cached.PodsUsing
-		}
-		controllers = append(controllers, publisher)
+		})
 	}
 	if duties.Workloads == config.On || duties.Remount == config.On {
 		controllers = append(controllers, &workloads.Reconciler{

@@ -60,9 +60,8 @@ func serving(t testkit.TB, more ...client.Object) *fixture {
 func (f *fixture) restart() {
 	f.NewLeader()
 	f.Client.Cache = f.NewCache()
-	cached := reads.NewReader(names, f.Client, f.Client)
 	f.r = &Reconciler{
-		Names: names, Classic: true, Client: f.Client, Cached: cached, PodsUsing: cached.PodsUsing, Live: f.API,
+		Names: names, Classic: true, Client: f.Client, DeadMounts: true, Cached: reads.NewReader(names, f.Client, f.Client), Live: f.API,
 		Events: f.Events, Clock: f.Clock, Log: f.Log, overwritten: map[string]*overwritten{},
 	}
 }

@@ -54,6 +54,19 @@ func (f *fixture) moveServer(address string) {
 	f.Client.Cache.Release()
 }
 
+// failing answers lists of pods with an error.
+type failing struct {
+	client.Reader
+	err error
+}
+
+func (f failing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, pods := list.(*corev1.PodList); pods {
+		return f.err
+	}
+	return f.Reader.List(ctx, list, options...)
+}
+
 // wantDead compares the pods whose mount of volume v is dead, and the move that they did not follow.
 func (f *fixture) wantDead(move rwx.ServerMove, pods ...string) {
 	f.Helper()
@@ -93,7 +106,7 @@ func TestPodsThatHaveMountedAreLeftBehindWhenTheirServerMoves(t *testing.T) {
 	}
 }
 
-// What pods have mounted that were there before the record began is not known: an earlier Fairlead, or somebody else, has written the
+// What pods have mounted that were there before the record began is not known: an earlier Fairlead, or another party, has written the
 // slice, or the duty was off. Pods that come later are known.
 func TestPodsFromBeforeTheRecordAreLeftAlone(t *testing.T) {
 	for name, text := range map[string]string{"no record": "", "of another address": rwx.Moves{}.Next([]netip.Addr{netip.MustParseAddr("192.168.0.5")}, nil).String(), "no JSON": "["} {
@@ -119,7 +132,7 @@ func TestPodsFromBeforeTheRecordAreLeftAlone(t *testing.T) {
 
 func TestRecordEndsWithTheDuty(t *testing.T) {
 	f := mounted(t)
-	f.r.PodsUsing = nil
+	f.r.DeadMounts = false
 	f.moveServer("192.168.0.5")
 	f.mustReconcile()
 	must.Equal(t, f.slice("ipv4").Annotations[rwx.MovesAnnotation], "", "the record of before")
@@ -130,7 +143,7 @@ func TestNothingIsPublishedWhilePodsCannotBeListed(t *testing.T) {
 	f := mounted(t)
 	f.moveServer("192.168.0.9")
 	fails := errors.New("the API server fails")
-	f.r.PodsUsing = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) { return nil, fails }
+	f.r.Live = failing{f.API, fails}
 	_, err := f.reconcile()
 	must.True(t, errors.Is(err, fails), "got %v", err)
 	f.wantDNS("192.168.0.3")
@@ -143,9 +156,7 @@ func TestNothingIsPublishedWhilePodsCannotBeListed(t *testing.T) {
 func TestAddressesArePublishedWithoutTheRightToListPods(t *testing.T) {
 	f := mounted(t)
 	f.moveServer("192.168.0.9")
-	f.r.PodsUsing = func(context.Context, client.Reader, string) (map[string]rwx.Run, error) {
-		return nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
-	}
+	f.r.Live = failing{f.API, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)}
 	f.mustReconcile()
 	f.wantDNS("192.168.0.9")
 	must.Equal(t, reads.MovesOf(f.slice("ipv4")).Left, nil)

@@ -37,8 +37,8 @@ type Reconciler struct {
 	Classic bool
 	Client  client.Client
 	Cached  *reads.Reader
-	// PodsUsing lists the pods that use a volume, as reads.Reader.PodsUsing; nil if dead mounts are not looked for.
-	PodsUsing func(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error)
+	// DeadMounts are looked for, so those who are left behind by a server that moves are kept.
+	DeadMounts bool
 	// Live reads from the API server.
 	Live   client.Reader
 	Events events.EventRecorder

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,20 +29,22 @@ func (r *Reconciler) writer() addresses.Writer {
 // slice is emptied, as Kubernetes does. A refused slice stops no other family.
 func (r *Reconciler) syncSlices(ctx context.Context, service *corev1.Service, published []rwx.Published) error {
 	var problems []error
+	users := sync.OnceValues(func() (map[string]rwx.Run, error) { return r.Cached.PodsUsing(ctx, r.Live, service.Name) })
 	for _, family := range families {
-		if err := r.syncSlice(ctx, service, slice(service, family, published)); err != nil {
+		if err := r.syncSlice(ctx, service, slice(service, family, published), users); err != nil {
 			problems = append(problems, fmt.Errorf("publishing %s of Service %s: %w", family, service.Name, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, want *discoveryv1.EndpointSlice) error {
+// syncSlice reads the users of the volume if they have to be known before other addresses are published.
+func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, want *discoveryv1.EndpointSlice, users podsUsing) error {
 	have, err := r.ownSlice(ctx, want.Name)
 	if err != nil || have == nil && len(want.Endpoints) == 0 {
 		return err
 	}
-	if err := r.addMoves(ctx, service.Name, have, want); err != nil {
+	if err := r.addMoves(have, want, users); err != nil {
 		return err
 	}
 	if have != nil && addresses.SameSlice(have, want) {
@@ -50,13 +53,16 @@ func (r *Reconciler) syncSlice(ctx context.Context, service *corev1.Service, wan
 	if _, err := r.writer().WriteSlice(ctx, have, want); err != nil {
 		return err
 	}
-	r.Log.Info("published", "service", service.Name, "family", want.AddressType, "addresses", publishedIn(want))
+	r.Log.Info("published", "service", service.Name, "family", want.AddressType, "addresses", reads.PublishedIn(want))
 	return nil
 }
 
+// podsUsing are those of one volume, as reads.Reader.PodsUsing.
+type podsUsing func() (map[string]rwx.Run, error)
+
 // addMoves adds who is left behind if the server has moved.
-func (r *Reconciler) addMoves(ctx context.Context, volume string, have, want *discoveryv1.EndpointSlice) (err error) {
-	if r.PodsUsing == nil {
+func (r *Reconciler) addMoves(have, want *discoveryv1.EndpointSlice, users podsUsing) error {
+	if !r.DeadMounts {
 		if have != nil && have.Annotations[rwx.MovesAnnotation] != "" {
 			want.Annotations = map[string]string{rwx.MovesAnnotation: ""} // it would be wrong after the next move
 		}
@@ -67,19 +73,20 @@ func (r *Reconciler) addMoves(ctx context.Context, volume string, have, want *di
 	if have != nil {
 		moves, before = reads.MovesOf(have), reads.PublishedIn(have)
 	}
-	published, users := reads.PublishedIn(want), map[string]rwx.Run(nil)
+	published, pods := reads.PublishedIn(want), map[string]rwx.Run(nil)
 	begins := len(moves.Addresses) == 0 && len(before) > 0
 	if begins || moves.LeavesBehind(published) {
-		if users, err = r.PodsUsing(ctx, r.Live, volume); apierrors.IsForbidden(err) {
-			r.Log.Error("it is not known whose mounts die when the server moves", "volume", volume, "error", err)
+		var err error
+		if pods, err = users(); apierrors.IsForbidden(err) {
+			r.Log.Error("it is not known whose mounts die when the server moves", "slice", want.Name, "error", err)
 		} else if err != nil {
 			return err
 		}
 	}
 	if begins {
-		moves = rwx.Begin(before, users)
+		moves = rwx.Begin(before, pods)
 	}
-	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, users).String()}
+	want.Annotations = map[string]string{rwx.MovesAnnotation: moves.Next(published, pods).String()}
 	return nil
 }
 
@@ -130,14 +137,6 @@ func portNumber(port corev1.ServicePort) int32 {
 
 func target(namespace string, p rwx.Published) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: p.Pod, UID: types.UID(p.UID)}
-}
-
-func publishedIn(s *discoveryv1.EndpointSlice) []string {
-	list := []string{}
-	for _, e := range s.Endpoints {
-		list = append(list, e.Addresses...)
-	}
-	return list
 }
 
 // ownSlice returns a slice that this controller manages; others are not cached.

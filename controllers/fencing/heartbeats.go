@@ -4,14 +4,12 @@ import (
 	"context"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-io/fairlead/internal/fence"
 	"github.com/fairlead-io/fairlead/internal/reads/fencingreads"
-	"github.com/fairlead-io/fairlead/internal/reads/lists"
 )
 
 // hear adds since when the kubelet of a node has renewed its Lease, if a boot waits for that.
@@ -31,7 +29,7 @@ func (r *Reconciler) hear(node string, views []*fencingreads.FenceView) {
 func (r *Reconciler) readLeases(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := r.readLeasesOnce(ctx); err != nil {
-			r.Log.Error("listing the Leases of nodes, of which some have volumes that are held meanwhile", "err", err)
+			r.Log.Error("volumes of nodes that are back stay held", "error", err)
 		}
 	}, fence.ReadLeasesEvery)
 	return nil
@@ -45,25 +43,17 @@ func (r *Reconciler) readLeasesOnce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	leases := map[string]coordinationv1.LeaseSpec{}
-	err := lists.ForEach(ctx, lists.NewLive(r.API), &coordinationv1.LeaseList{}, func(l *coordinationv1.Lease) { leases[l.Name] = l.Spec }, client.InNamespace(corev1.NamespaceNodeLease))
+	leases, err := fencingreads.NodeLeases(ctx, r.API)
 	if err != nil {
 		return err
 	}
 	now := r.Clock.Now()
 	r.heartbeats.Range(func(node, known any) bool {
-		var renewed time.Time
-		var lasts time.Duration
 		name, _ := node.(string)
-		lease := leases[name]
-		if lease.RenewTime != nil {
-			renewed = lease.RenewTime.Time
-		}
-		if lease.LeaseDurationSeconds != nil {
-			lasts = time.Duration(*lease.LeaseDurationSeconds) * time.Second
-		}
 		heard, _ := known.(fence.Heartbeats)
-		r.heartbeats.CompareAndSwap(node, known, heard.See(renewed, lasts, now)) // it may be deleted meanwhile
+		lease := leases[name]
+		lasts := time.Duration(ptr.Deref(lease.LeaseDurationSeconds, 0)) * time.Second
+		r.heartbeats.CompareAndSwap(node, known, heard.See(ptr.Deref(lease.RenewTime, metav1.MicroTime{}).Time, lasts, now)) // it may be deleted meanwhile
 		return true
 	})
 	return nil

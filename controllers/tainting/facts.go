@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,21 +67,15 @@ func (r *Reconciler) addLive(ctx context.Context, v *view) error {
 		return fmt.Errorf("reading the switch of automatic tainting: %w", err)
 	}
 	v.facts.Paused = taint.IsSwitchedOff(switches.Data)
-	var leases coordinationv1.LeaseList
-	if err := r.Live.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
-		return fmt.Errorf("listing the leases of nodes: %w", err)
-	}
-	renewed := map[string]time.Time{}
-	for i := range leases.Items {
-		if at := leases.Items[i].Spec.RenewTime; at != nil {
-			renewed[leases.Items[i].Name] = at.Time
-		}
+	leases, err := fencingreads.NodeLeases(ctx, r.Live)
+	if err != nil {
+		return err
 	}
 	for i := range v.facts.Nodes {
 		n := &v.facts.Nodes[i]
 		n.Given = n.Spec.LostSince != nil && r.given[n.Node.Name] == incident(v, n.Node.Name, time.Time{})
-		if at := renewed[n.Node.Name]; at.After(n.Heartbeat) {
-			n.Heartbeat = at
+		if at := leases[n.Node.Name].RenewTime; at != nil && at.After(n.Heartbeat) {
+			n.Heartbeat = at.Time
 		}
 	}
 	return nil

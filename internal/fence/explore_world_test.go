@@ -39,7 +39,7 @@ type computer struct {
 	mount       mounted
 	// waits: a pod waits for the volume, and the kubelet lists that.
 	waits bool
-	// heard: since when it has renewed its Lease without a gap; zero if it does not.
+	// heard is since when it has renewed its Lease without a gap; zero if it does not.
 	heard time.Time
 	// firstStatus of a kubelet that has started again keeps the lists that the API server has (kubernetes#33203).
 	firstStatus bool

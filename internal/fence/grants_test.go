@@ -145,7 +145,7 @@ func TestGrantsOfWorkingNode(t *testing.T) {
 		"it is tainted for a while":          {func(s *story) { s.taint(true).hold().look().taint(false) }, "pv-1+"},
 		"its grace period ends":              {func(s *story) { s.hold().Node.ReadyChanged = s.Now; s.look().pass(endsWithin) }, ""},
 		"its grace period ends, it holds it": {func(s *story) { s.Node.ReadyChanged = s.Now; s.look().pass(endsWithin) }, "pv-1"},
-		"and nobody has heard of its kubelet": {func(s *story) {
+		"and its kubelet was not heard of": {func(s *story) {
 			s.hold().Node.ReadyChanged, s.HeardSince = s.Now, time.Time{}
 			s.look().pass(time.Hour)
 		}, "pv-1+"},

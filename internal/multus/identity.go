@@ -29,6 +29,18 @@ func (i Identity) IPs() []string {
 	return strings.Split(i.Addresses, ",")
 }
 
+// Prefixes are the addresses with their prefix lengths; without one, an address is a prefix of its own.
+func (i Identity) Prefixes() (prefixes []netip.Prefix) {
+	for _, text := range i.IPs() {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			prefixes = append(prefixes, p)
+		} else if a, err := netip.ParseAddr(text); err == nil {
+			prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return prefixes
+}
+
 // Or takes what is not fixed here from the other.
 func (i Identity) Or(other Identity) Identity {
 	if i.Addresses == "" {

@@ -2,6 +2,7 @@ package reads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -38,7 +39,7 @@ func PublishedIn(s *discoveryv1.EndpointSlice) (published []netip.Addr) {
 }
 
 // MovesOf returns the moves that a slice of Fairlead's has; zero if there is no record of them. A record that lacks a published address
-// is of before somebody else wrote the slice, and counts for nothing.
+// is of before another party wrote the slice, and counts for nothing.
 func MovesOf(s *discoveryv1.EndpointSlice) rwx.Moves {
 	moves, err := rwx.ParseMoves(s.Annotations[rwx.MovesAnnotation])
 	published := PublishedIn(s)
@@ -53,7 +54,7 @@ func MovesOf(s *discoveryv1.EndpointSlice) rwx.Moves {
 func (r *Reader) PodsUsing(ctx context.Context, live client.Reader, volume string) (map[string]rwx.Run, error) {
 	claims := map[string][]string{} // by namespace
 	err := lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
-		if csi, claim := pv.Spec.CSI, pv.Spec.ClaimRef; csi != nil && csi.Driver == r.names.Driver && csi.VolumeHandle == volume && claim != nil {
+		if claim := pv.Spec.ClaimRef; claim != nil && r.isOf(pv, volume) {
 			claims[claim.Namespace] = append(claims[claim.Namespace], claim.Name)
 		}
 	})
@@ -62,25 +63,22 @@ func (r *Reader) PodsUsing(ctx context.Context, live client.Reader, volume strin
 	}
 	runs := map[string]rwx.Run{}
 	for namespace, names := range claims {
-		var pods corev1.PodList
-		if err := live.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the pods in %s, which may use volume %s: %w", namespace, volume, err)
-		}
-		for i := range pods.Items {
-			pod := &pods.Items[i]
+		var unread []error
+		err := lists.ForEach(ctx, lists.NewLive(live), &corev1.PodList{}, func(pod *corev1.Pod) {
 			uses := slices.ContainsFunc(Claims(pod), func(claim string) bool { return slices.Contains(names, claim) })
-			if !uses || pod.Spec.NodeName == "" || Ended(pod) {
-				continue
+			if uses && pod.Spec.NodeName != "" && !Ended(pod) {
+				run, err := r.run(ctx, pod)
+				runs[string(pod.UID)], unread = run, append(unread, err)
 			}
-			if runs[string(pod.UID)], err = r.run(ctx, pod); err != nil {
-				return nil, err
-			}
+		}, client.InNamespace(namespace))
+		if err := errors.Join(append(unread, err)...); err != nil {
+			return nil, fmt.Errorf("listing the pods in %s, which may use volume %s: %w", namespace, volume, err)
 		}
 	}
 	return runs, nil
 }
 
-// run of a pod: of its sandbox or, where the status does not show that, of its containers.
+// run identifies a pod's sandbox or, where the status does not show that, its containers.
 func (r *Reader) run(ctx context.Context, pod *corev1.Pod) (rwx.Run, error) {
 	boot, err := r.BootID(ctx, pod.Spec.NodeName)
 	if mounted(pod).IsZero() {

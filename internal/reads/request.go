@@ -45,16 +45,13 @@ func (r *Reader) Request(ctx context.Context, volume string) (rwx.Request, error
 // persistentVolumeOf finds the PersistentVolume of a volume, or nil. Provisioners give
 // both the same name; a manually created PersistentVolume may have any name.
 func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1.PersistentVolume, error) {
-	ours := func(pv *corev1.PersistentVolume) bool {
-		return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.names.Driver && pv.Spec.CSI.VolumeHandle == volume
-	}
 	pv, err := r.PersistentVolume(ctx, volume)
-	if err != nil || pv != nil && ours(pv) {
+	if err != nil || pv != nil && r.isOf(pv, volume) {
 		return pv, err
 	}
 	var found *corev1.PersistentVolume
 	err = lists.ForEach(ctx, r.provisioned, &corev1.PersistentVolumeList{}, func(pv *corev1.PersistentVolume) {
-		if found == nil && ours(pv) {
+		if found == nil && r.isOf(pv, volume) {
 			found = pv.DeepCopy() // so that the page can be freed
 		}
 	})
@@ -62,6 +59,11 @@ func (r *Reader) persistentVolumeOf(ctx context.Context, volume string) (*corev1
 		return nil, fmt.Errorf("listing PersistentVolumes: %w", err)
 	}
 	return found, nil
+}
+
+// isOf reports whether a PersistentVolume stands for a volume of Longhorn.
+func (r *Reader) isOf(pv *corev1.PersistentVolume, volume string) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == r.names.Driver && pv.Spec.CSI.VolumeHandle == volume
 }
 
 // PersistentVolume reads a PersistentVolume by name; nil if there is none.

@@ -165,8 +165,8 @@ func (r *Reader) mount(ctx context.Context, pod *corev1.Pod, claim string, appli
 	}
 	if service != nil {
 		m.Network = service.Network(applied)
+		m.ServerMove, err = r.serverMove(ctx, r.objects, m.Volume, pod)
 	}
-	m.ServerMove, err = r.serverMove(ctx, r.objects, m.Volume, pod)
 	return m, err
 }
 

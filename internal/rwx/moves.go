@@ -28,14 +28,14 @@ type Moves struct {
 
 // LeftBehind is a pod that had mounted, or was about to mount, a volume whose server has moved.
 type LeftBehind struct {
-	// Addresses that it may have mounted; none: it was there before the record began, so they are not known.
+	// Addresses that it may have mounted. There are none if it was there before the record began, so that they are not known.
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	Run
 }
 
 // Run is one run of a pod's containers.
 type Run struct {
-	// Boot ID of the node: after a reboot, the kubelet mounts again.
+	// Boot is the boot ID of the node. After a reboot, the kubelet mounts again.
 	Boot string `json:"boot"`
 	// Containers is a digest of when they were made ready to start, or of their IDs; empty if it is not known that the pod has mounted
 	// its volumes. A pod of another digest may have mounted again: its status can be of before a reboot.
@@ -98,7 +98,7 @@ func (m Moves) Next(published []netip.Addr, users map[string]Run) Moves {
 	return Moves{slices.Clone(published), left}.bounded()
 }
 
-// From are the addresses of which a pod has mounted one, if the server has none of them any more. unsure: its containers have started
+// From are the addresses of which a pod has mounted one, if the server has none of them any more. It is unsure if the pod was started
 // again since.
 func (m Moves) From(uid string, run Run, published []netip.Addr) (from []netip.Addr, unsure bool) {
 	left, known := m.Left[uid]
@@ -145,7 +145,7 @@ func ParseMoves(text string) (Moves, error) {
 // ServerMove is the move of a server that a mount did not follow, with addresses joined by commas.
 type ServerMove struct {
 	From, To string
-	// Unsure: the pod's containers have started again since, and it may have mounted again.
+	// Unsure says that the pod was started again since, and may have mounted again.
 	Unsure bool
 }
 

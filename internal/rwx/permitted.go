@@ -32,8 +32,8 @@ type AddressGrant struct {
 const (
 	// NotPermitted is about a network that Permitted.Networks lacks.
 	NotPermitted = "no volume may use the network: an administrator lists it in longhorn.networks.perVolume of Fairlead's configuration"
-	// notGranted is about an address that Permitted.Addresses lacks.
-	notGranted = "an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume instead"
+	// askForGrant is about an address that Permitted.Addresses lacks.
+	askForGrant = "an administrator lists addresses for the namespace in longhorn.networks.fixedAddresses of Fairlead's configuration, or sets the annotation on the PersistentVolume instead"
 )
 
 // notGranted is the annotation for what an object may not ask for on a network, why, and what to do; "" is none.
@@ -46,21 +46,19 @@ func (p Permitted) notGranted(s Asker, network multus.Network, i multus.Identity
 			return g.Network == network && (len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, s.Namespace)) && has(g)
 		})
 	}
-	for _, text := range i.IPs() {
-		address, _, _ := strings.Cut(text, "/")
-		ip, err := netip.ParseAddr(address)
+	for _, fixed := range i.Prefixes() {
 		inRange := func(g AddressGrant) bool {
-			return slices.ContainsFunc(g.Ranges, func(r netip.Prefix) bool { return err == nil && r.Contains(ip.Unmap()) })
+			return slices.ContainsFunc(g.Ranges, func(r netip.Prefix) bool { return r.Contains(fixed.Addr().Unmap()) })
 		}
 		if !granted(inRange) {
-			return VolumeAddressesAnnotation, fmt.Sprintf("claims of namespace %s may not ask for address %s: %s", s.Namespace, address, notGranted)
+			return VolumeAddressesAnnotation, fmt.Sprintf("claims of namespace %s may not ask for address %s: %s", s.Namespace, fixed.Addr(), askForGrant)
 		}
 	}
 	hasPrefix := func(g AddressGrant) bool {
 		return slices.ContainsFunc(g.MACPrefixes, func(prefix string) bool { return strings.HasPrefix(i.MAC+":", prefix+":") })
 	}
 	if i.MAC != "" && !granted(hasPrefix) {
-		return VolumeMACAnnotation, fmt.Sprintf("claims of namespace %s may not ask for MAC address %s: %s", s.Namespace, i.MAC, notGranted)
+		return VolumeMACAnnotation, fmt.Sprintf("claims of namespace %s may not ask for MAC address %s: %s", s.Namespace, i.MAC, askForGrant)
 	}
 	return "", ""
 }

@@ -54,7 +54,7 @@ const (
 	Alive  MountState = "alive"
 	// Unsure: the time or the namespace of the mount is not known.
 	Unsure MountState = "unsure"
-	// Dead: mounted in a network namespace that is gone, or from an address that the server has no more.
+	// Dead mounts were made in a network namespace that is gone, or from an address that the server has no more.
 	Dead MountState = "dead"
 )
 
